@@ -142,7 +142,7 @@ test("protobuf in and out: create, get, list, watch, and an error", async (t) =>
   assert.equal((await ask("GET", `${path}/a`, undefined, { accept: "text/csv, application/json" })).body.kind, "ConfigMap");
 });
 
-test("an eviction takes from the budget, and waits when there is none left", async (t) => {
+test("an eviction uses up the disruption budget and gets 429 when the budget is 0", async (t) => {
   const namespace = await newNamespace(t, "eviction");
   const root = `/api/v1/namespaces/${namespace}/pods`;
   const budgets = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;

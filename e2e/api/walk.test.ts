@@ -15,7 +15,7 @@ const seeds = isLong ? [1 + Math.floor(Date.now() / 86_400_000), 1, 2, 3, 4, 5] 
 const count = isLong ? 20_000 : 3000;
 
 for (const seed of seeds) {
-  test(`whatever is sent, every answer is a good one (seed ${seed})`, async (t) => {
+  test(`generated requests get no 5xx and every error is a Status (seed ${seed})`, async (t) => {
     const before = await weight();
     const client = newClient(targetOfKubeconfig(kubeconfigFile(settings, "admin")));
     const ownDelay = monitorEventLoopDelay({ resolution: 10 });

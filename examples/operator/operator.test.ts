@@ -61,7 +61,7 @@ test("the definition's rule refuses what it should", async () => {
   await assert.rejects(cluster.apply([aWebsite({ image: "nginx", replicas: 6 })] as never), /at most five replicas/);
 });
 
-test("a Website of the earlier version is converted by a webhook in this process, and so is what is read", async () => {
+test("a webhook in this process converts a Website of the earlier version on write and on read", async () => {
   await using running = await withOperator();
   const { cluster } = running;
   const { url, caBundle } = await cluster.serve("convert.test", async (request, response) => {

@@ -39,7 +39,7 @@ test("missing objects are created, and correct ones are not written again", asyn
   );
 });
 
-test("a role that somebody has changed is applied, and no other", async () => {
+test("a changed role is applied again, unchanged ones are not written", async () => {
   const { client } = writing();
   await applyRights(client, rights, signal);
   const role = client.object<ClusterRole>(clusterRoles, "coxswain-services:dns") as ClusterRole;

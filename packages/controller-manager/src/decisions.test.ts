@@ -35,7 +35,7 @@ function reported({ verdict, reason, description }: Outcome) {
   };
 }
 
-test("a refusal is kept with the next attempt, and forgotten when it is over or the object is gone", async (t) => {
+test("a refusal is kept with the time of the next attempt, and forgotten after success or deletion", async (t) => {
   const test = newTestContext(t);
   const { client, clock, ctx } = test;
   const quota = "exceeded quota: mem, requested: requests.memory=1Gi, used: requests.memory=4Gi, limited: requests.memory=4Gi";

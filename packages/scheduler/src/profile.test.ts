@@ -105,7 +105,7 @@ test("events have upstream's names in metrics", () => {
   assert.deepEqual(events.map(labelOf), want);
 });
 
-test("who refused decides which events help", () => {
+test("the plugins that rejected a pod determine the events that requeue it", () => {
   const mayHelp = newInterests([make({ multiPoint: { enabled: [...base, "Quiet"] } })]);
   assert.equal(mayHelp("Quiet", "Pod/Delete"), false);
   assert.equal(mayHelp("Quiet", "Node/Add"), true);

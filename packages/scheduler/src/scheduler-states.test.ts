@@ -264,7 +264,7 @@ test("a nomination whose node is gone is cleared, and holds nothing when a small
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a nomination that is over holds nothing, also when its status cannot be written", async (t) => {
+test("a cleared nomination reserves nothing, also when the status cannot be written", async (t) => {
   const { client, step, names } = await startScheduler(t);
   client.react("delete", "pods", () => ({}));
   names.node("a");
@@ -303,7 +303,7 @@ test("a place that another scheduler or an earlier one kept for a pod is kept", 
   assert.equal(names.where("web"), "a");
 });
 
-test("a pod that somebody else gives another node keeps no place", async (t) => {
+test("a pod that another scheduler binds to another node keeps no reservation", async (t) => {
   const { client, step, names } = await startScheduler(t);
   client.react("delete", "pods", () => ({}));
   names.node("a");

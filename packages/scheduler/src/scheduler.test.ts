@@ -300,7 +300,7 @@ test("a second failure of the same pod waits twice as long, and a success elsewh
   assert.deepEqual(waits.slice(0, 2), [1_000, 2_000]);
 });
 
-test("a pod that is deleted, or given a node by somebody else, waits no more", async (t) => {
+test("a pod that is deleted or bound by another scheduler leaves the queue", async (t) => {
   const { client, registry, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   for (const name of ["gone", "taken", "stays"]) names.pod(name, { cpu: "2" });

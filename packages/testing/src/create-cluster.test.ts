@@ -163,7 +163,7 @@ test("pods of a copy get addresses that those before it do not have", async () =
   assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 6);
 });
 
-test("a resource that somebody adds to a fake node's capacity can be allocated, until it is removed", async () => {
+test("a resource added to a fake node's capacity can be allocated until it is removed", async () => {
   await using cluster = await createCluster({ nodes: 2, controllers: false, scheduler: false });
   const target = { name: "node-2" };
   const setCapacity = (amount: string | null) =>

@@ -340,7 +340,7 @@ test("the example in Python passes with the folder envtest, whose programs end w
   assert.match(stderr, /^Ran 2 tests in .*\n\nOK$/m);
 });
 
-test("kubectl of the folder envtest is the one on the PATH, and says so when there is none", async (t) => {
+test("envtest's kubectl runs the one on the PATH, and reports when there is none", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-kubectl-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const kubectl = (path: string) => {

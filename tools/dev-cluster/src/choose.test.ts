@@ -184,7 +184,7 @@ const record = (requested: RequestedChoices = {}, choices: Partial<Choices> = {}
   choices: { ...defaults, ...choices },
 });
 
-test("what was requested earlier holds, and so does what was chosen then", async () => {
+test("settings and choices of an earlier up are kept", async () => {
   const earlier = record(
     { withNode: false },
     { withNode: false, podCidr: "10.250.0.0/16", ports: { ...defaults.ports, etcd: 12379 } },

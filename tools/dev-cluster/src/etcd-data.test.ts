@@ -38,7 +38,7 @@ test("a member that was killed before its first write is removed, and etcd start
   await startOwnEtcd(t, [`--data-dir=${unused}`]); // rejects when it does not become healthy
 });
 
-test("a folder with another log, or with a snapshot, is not taken for an unused one", async (t) => {
+test("a folder with another log or a snapshot is not treated as unused", async (t) => {
   const unused = await usedData(t);
   writeFileSync(logOf(unused), unusedLog(readFileSync(logOf(unused))));
   for (const file of ["wal/0000000000000001-0000000000000009.wal", "snap/0000000000000002-0000000000000009.snap"]) {

@@ -23,7 +23,7 @@ test("an archive is read as it is, and unpacked when gzip has packed it", async 
   assert.equal((await buffer(await openArchive(await write(Buffer.alloc(0))))).length, 0, "an empty file");
 });
 
-test("what is cut off or damaged is an error, and so is what cannot be read", async (t) => {
+test("a truncated, damaged or unreadable archive is an error", async (t) => {
   const write = await newFolder(t);
   const packed = gzipSync(content);
   await assert.rejects(buffer(await openArchive(await write(packed.subarray(0, packed.length - 20)))), /unexpected end of file/);

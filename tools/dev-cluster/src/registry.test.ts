@@ -49,7 +49,7 @@ test("clusters that are decided on at the same moment share no port and no netwo
   assert.equal(readRegistry(folder).length, 5);
 });
 
-test("a cluster whose data is gone is forgotten, and so is what is no entry", async (t) => {
+test("entries of clusters without data, and invalid entries, are removed", async (t) => {
   const folder = join(newFolder(t), "run");
   const first = newFolder(t);
   await decide(folder, first);

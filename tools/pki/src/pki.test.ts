@@ -149,7 +149,7 @@ test("in a cluster's own folder kubeconfigs follow the port and the node's name,
   assert.match(read(plan, "kubelet.conf"), /"server": "https:\/\/127\.0\.0\.1:7443"/);
 });
 
-test("a certificate of somebody else's is left alone; a name that it lacks is an error only when it is requested", async (t) => {
+test("a certificate of other origin is kept; a missing name is an error only when it is requested", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const foreign = await newCertificate({

@@ -16,7 +16,7 @@ const plans = all.filter(({ losesHistory }) => isLong || losesHistory !== true);
 const run = (seed: number): Promise<Outcome> => simulate({ seed, plan: planOf(seed, plans) });
 const first: Outcome[] = [];
 
-test("whatever goes wrong, the cluster comes right in the end", async (t) => {
+test("the cluster converges after injected faults", async (t) => {
   let steps = 0;
   let count = 0;
   while (count < seeds && performance.now() - beginMs < 0.9 * durationMs) {

@@ -121,7 +121,7 @@ test("the idle timeout of a connection restarts after each use", async () => {
   assert.equal(world.dialled[1]?.closed, true);
 });
 
-test("who waits for a stream is served in order", async () => {
+test("requests that wait for a stream are served in FIFO order", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   const first = await world.pool.acquire();
   const served: number[] = [];
@@ -142,7 +142,7 @@ test("who waits for a stream is served in order", async () => {
   assert.deepEqual(world.counts.waits.slice(1), [250, 250]);
 });
 
-test("who waits has a deadline: its signal's, else a minute; and leaves its place to the next", async () => {
+test("a request waits for a stream until its signal aborts, or a minute; the next one takes its place", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   const first = await world.pool.acquire();
   const abort = new AbortController();
@@ -321,7 +321,7 @@ test("a connection that accepts no more makes room for another one, for who wait
   assert.equal((await waiting).connection, world.dialled[1]);
 });
 
-test("who comes when a limit has just been raised does not overtake who waits", async () => {
+test("a new request does not overtake waiting ones after the stream limit was raised", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   await world.pool.acquire();
   const served: number[] = [];

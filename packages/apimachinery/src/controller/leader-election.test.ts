@@ -354,7 +354,7 @@ test("a leader annotation with any content is waited for or taken over, without 
   }
 });
 
-test("a record that is no JSON keeps it from leading, without a hot loop, until somebody mends it", async () => {
+test("a lease record that is not JSON prevents leading until it is repaired, without a hot loop", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const annotations = { "control-plane.alpha.kubernetes.io/leader": "{broken" };
@@ -417,7 +417,7 @@ test("a lease that is deleted while it leads is made again, and stays its own", 
   a.stop.abort();
 });
 
-test("who lost the lease to another does not give it back at the end", async () => {
+test("a process that lost its lease does not release it at its end", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a", { releaseOnCancel: true });

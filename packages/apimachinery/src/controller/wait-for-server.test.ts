@@ -101,7 +101,7 @@ test("a bounded wait ends at its time", async () => {
   assert.match(wait.reason(), /ECONNREFUSED/);
 });
 
-test("who is stopped waits no longer", async () => {
+test("waiting for the server ends when the process is stopped", async () => {
   const { done, ending } = waiting(() => "away");
   await settle();
   ending.abort(new Error("stopped by SIGTERM"));

@@ -80,7 +80,7 @@ test("an object that was created again under its name is a deletion and an addit
   assert.deepEqual(seen, ["+a", "-a", "+a"]);
 });
 
-test("who has waited for the first list leaves nothing on the signal", async (t) => {
+test("waiting for the first list leaves no listener on the abort signal", async (t) => {
   const client = newFakeClient();
   const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods });
   const stop = new AbortController();

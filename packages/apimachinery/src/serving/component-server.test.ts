@@ -127,7 +127,7 @@ test("token and access reviews sent to the API server are counted", async (t) =>
   assert.match(String(body), /^rest_client_requests_total\{code="20[01]",method="POST",host="127\.0\.0\.1:\d+"\} [1-9]/m);
 });
 
-test("who shows nothing is anonymous: health for everybody, the rest as the API server says", async (t) => {
+test("a request without credentials is anonymous: health pages are open, the API server decides about the others", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   for (const path of ["/healthz", "/livez", "/readyz"]) assert.equal((await get(path)).code, 200);

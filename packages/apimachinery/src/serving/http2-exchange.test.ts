@@ -104,7 +104,7 @@ test("a body whose stream the client resets ends with an error", async (t) => {
   await assert.rejects(body, /the client disconnected/);
 });
 
-test("a body is not taken for empty when its client went away before anybody read it", async (t) => {
+test("reading a body whose client has disconnected fails instead of returning an empty body", async (t) => {
   const { client, exchange } = await hold(t, { post: true });
   client.send(dataFrame(1, "all of it", flags.endStream), resetFrame(1));
   await client.ping();
@@ -316,7 +316,7 @@ test("close: an idle client learns which request was the last", async (t) => {
   }
 });
 
-test("close: when the last request is answered, those that came after the first goodbye are not taken for served", async (t) => {
+test("close: requests that arrived after the first GOAWAY are not reported as processed", async (t) => {
   const { server, client, exchange } = await hold(t);
   const closing = server.close(5000);
   await client.next("goAway");

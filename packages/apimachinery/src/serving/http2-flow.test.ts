@@ -295,7 +295,7 @@ for (const [fate, then] of Object.entries(fates)) {
   });
 }
 
-test("6.9: a body that nobody reads any more gives its window back before there is an answer", async (t) => {
+test("6.9: the window of a body that is no longer read is returned before the response", async (t) => {
   const end = Promise.withResolvers<void>();
   const bench = await startHttp2Bench(t, async (exchange) => {
     const body = exchange.bodyStream() as Readable;

@@ -238,7 +238,7 @@ for (const request of unreadable) {
   });
 }
 
-test("who answers late does not answer the next request", async (t) => {
+test("a late response is not sent for the next request", async (t) => {
   const next = Promise.withResolvers<void>();
   let refused: unknown;
   const server = await start(t, async (exchange) => {

@@ -15,7 +15,7 @@ test("stops an own etcd with its test", async (t) => {
   await assert.rejects(fetch(`${own.endpoint}/health`));
 });
 
-test("a free port is given once, and is none of the ephemeral ports that the kernel assigns", async () => {
+test("a free port is assigned once and is outside of the kernel's ephemeral range", async () => {
   const ports = await Promise.all(Array.from({ length: 50 }, freePort));
   assert.equal(new Set(ports).size, 50);
   assert.ok(Math.max(...ports) < 32_768, String(ports));

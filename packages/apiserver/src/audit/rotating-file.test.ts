@@ -25,7 +25,7 @@ test("a write that follows the end of another at once is not left waiting", { ti
   assert.equal(await readFile(path, "utf8"), "1\n2\n");
 });
 
-test("a file that somebody removed costs no line at its rotation", async (t) => {
+test("rotation loses no line when the file was removed", async (t) => {
   const { dir, path, log } = await aLog(t);
   await log.write("12345678\n");
   await rm(path);

@@ -61,7 +61,7 @@ test("a token is good to its last moment, and a minute before its first", async 
   await assert.rejects(verifier.verify(await token(privateKey, { exp: "soon" })), /exp is no number/);
 });
 
-test("who needs keys at the same time shares one fetch; one that failed is not kept, and what was known stays", async () => {
+test("concurrent verifications share one fetch of keys; a failed fetch is not cached and keeps the known keys", async () => {
   const [old, next] = [newKey(), newKey()];
   const { requested, answer, verifier, token } = await provider(jwkOf(old.publicKey));
   const signed = await token(old.privateKey);

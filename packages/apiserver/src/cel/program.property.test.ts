@@ -92,7 +92,7 @@ const word = fc.constantFrom(
   ),
 );
 
-test("whatever is written, there is a result or a fault, and soon", () => {
+test("random expressions return a value or an error within a bounded time", () => {
   const either = fc.oneof(
     fc.array(word, { maxLength: 30 }).map((words) => words.join(" ")),
     fc.string({ maxLength: 60 }),

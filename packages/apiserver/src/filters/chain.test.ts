@@ -11,7 +11,7 @@ after(() => server.stop());
 const jane = { authorization: "Bearer user-token" };
 const nobody = { authorization: undefined };
 
-test("who shows nothing is anonymous and may ask for health and version only", async () => {
+test("a request without credentials is anonymous and may read health and version only", async () => {
   assert.equal((await server.request("GET", "/healthz", undefined, nobody)).code, 200);
   assert.equal((await server.request("GET", "/version", undefined, nobody)).code, 200);
   const { code, body } = await server.request("GET", "/api/v1/pods", undefined, nobody);

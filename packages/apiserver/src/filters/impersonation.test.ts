@@ -68,7 +68,7 @@ test("an impersonated user has all that the headers say, each requested; the nex
 });
 
 for (const right of rights) {
-  test(`who may not impersonate ${right} gets 403, and nothing behind it is queried`, async () => {
+  test(`impersonation without the right to ${right} gets 403 before later filters run`, async () => {
     const { request, requested, passed, code } = await send(all, [right]);
     assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
     assert.deepEqual(requested, rights.slice(0, rights.indexOf(right) + 1));
@@ -102,7 +102,7 @@ for (const { name, headers, user } of [
     user: { name: "system:serviceaccount:web:robot", groups: ["dev", "system:authenticated"] },
   },
 ]) {
-  test(`who impersonates ${name} is ${user.name} in ${user.groups.join()}`, async () => {
+  test(`impersonating ${name} results in the user ${user.name} in ${user.groups.join()}`, async () => {
     const { request, passed } = await send(headers);
     assert.deepEqual([request.user, passed], [user, true]);
   });

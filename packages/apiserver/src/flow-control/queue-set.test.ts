@@ -125,7 +125,7 @@ test("a request that has waited longer than the limit is rejected when the next 
   );
 });
 
-test("who leaves frees its place in the queue", () => {
+test("a request that is aborted frees its place in the queue", () => {
   const { startRequest, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
   const [first, second] = [startRequest("a"), startRequest("a")] as Ticket[];
   assert.equal(startRequest("a"), undefined);

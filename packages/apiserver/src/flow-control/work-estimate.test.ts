@@ -67,7 +67,7 @@ test("watches of all, of the namespace and of the object see a write; others do 
   assert.equal(counts.interestedIn(write), 1);
 });
 
-test("a count is believed until three were missed; one that failed is none", async () => {
+test("an object count is used until three counts in a row have failed", async () => {
   const clock = newFakeClock();
   const counts = newObjectCounts(clock, 60_000);
   counts.set("pods", -1);

@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-test("who browses a proxy without a slash is sent to the one with it", async () => {
+test("a proxy URL without a trailing slash is redirected to the one with it", async () => {
   for (const method of ["GET", "HEAD"]) {
     const { code, headers } = await server.request(method, `${pods}/web/proxy?x=1`);
     assert.equal(code, 301, method);

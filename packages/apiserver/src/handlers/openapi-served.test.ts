@@ -75,7 +75,7 @@ describe("by default", () => {
     assert.ok(document.paths["/api/v1/watch/namespaces/{namespace}/pods"].get);
   });
 
-  test("who has the document by its tag or its time is not sent it again", async () => {
+  test("a client with the current ETag or modification time gets 304", async () => {
     const { headers } = await server.request("GET", "/openapi/v2");
     assert.match(String(headers.etag), /^"[0-9A-F]{128}"$/);
     const modified = String(headers["last-modified"]);

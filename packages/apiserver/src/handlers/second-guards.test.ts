@@ -244,7 +244,7 @@ test("owners: the second one is kept, the same one twice is one, and two control
   assert.equal(refused.code, 422);
 });
 
-test("who updates an applied field owns it, and the next apply conflicts, also after the entries were cleared", async () => {
+test("updating an applied field takes its ownership, and the next apply conflicts, also after managedFields was cleared", async () => {
   const config = (color: string) => ({ kind: "ConfigMap", apiVersion: "v1", metadata: { name: "owned" }, data: { color } });
   const path = `${configMaps}/owned`;
   const applied = (color: string) => server.request("PATCH", `${path}?fieldManager=first`, config(color), apply);

@@ -13,7 +13,7 @@ import type { ListOptions } from "./options.ts";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 import { watch, watchTimeoutMs } from "./watch.ts";
 
-test("a watch takes the time the client asks for, none if that is over", () => {
+test("a watch lasts as long as the client requests, and ends at once when that time has passed", () => {
   assert.equal(watchTimeoutMs(7, 1_800_000), 7_000);
   assert.equal(watchTimeoutMs(-1, 1_800_000), 0);
 });

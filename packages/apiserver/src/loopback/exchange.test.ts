@@ -6,7 +6,7 @@ import { LoopbackExchange } from "./exchange.ts";
 
 const requestOf = (signal: AbortSignal): TransportRequest => ({ method: "GET", path: "/", headers: {}, signal });
 
-test("a caller's signal that outlives its requests keeps none of them once they are over", async () => {
+test("a long-lived abort signal does not retain finished requests", async () => {
   const { signal } = new AbortController();
   for (const finish of [
     (exchange: LoopbackExchange) => exchange.respond(200, {}, "{}"),

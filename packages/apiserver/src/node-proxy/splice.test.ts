@@ -94,7 +94,7 @@ for (const [from, to] of [
   ["client", "backend"],
   ["backend", "client"],
 ] as const) {
-  test(`when the ${from} has ended, the ${to} is given what is under way, and only then it is over`, async () => {
+  test(`after the ${from} ends, pending bytes are delivered to the ${to} before it is closed`, async () => {
     const both = await spliced();
     both[to].isHeld = true;
     both[from].push("last");
@@ -246,7 +246,7 @@ test("an answer in many pieces leaves nothing at the connection", async () => {
 
 const refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\n";
 
-test("a refusal is over with its last byte, what the client says meanwhile is dropped, and both are closed", async () => {
+test("after the last byte of a refusal both connections are closed, and data from the client is dropped", async () => {
   const { client, backend, done, codes } = upgrading();
   await settle();
   backend.push(`${refused}no`);

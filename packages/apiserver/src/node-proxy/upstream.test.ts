@@ -318,7 +318,7 @@ async function upgrading(t: TestContext, to: ConnectTarget): Promise<string> {
   return `ws://127.0.0.1:${(front.address() as AddressInfo).port}/`;
 }
 
-test("a status of four digits is none that agrees to an upgrade", async (t) => {
+test("a four-digit status is not accepted as an upgrade response", async (t) => {
   const backend = createTcpServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () => socket.write("HTTP/1.1 1011 Switching\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"));

@@ -68,7 +68,7 @@ test("the other server learns the requesting user from the proxy's certificate a
   assert.equal(seen?.headers["audit-id"], "abc");
 });
 
-test("who is impersonated is who the other server sees, extras with their keys escaped", async (t) => {
+test("an aggregated server sees the impersonated user, with escaped keys of extras", async (t) => {
   const other = await setup.aggregated(t, "impersonated.example.com");
   await setup.server.request("GET", "/apis/impersonated.example.com/v1/headers", undefined, {
     "impersonate-user": Buffer.from("zoë").toString("latin1"),

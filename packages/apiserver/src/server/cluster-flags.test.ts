@@ -37,7 +37,7 @@ test("--endpoint-reconciler-type=master-count: --apiserver-count=1 leaves the ad
   assert.deepEqual(await addressesOf(first), ["192.0.2.12"]);
 });
 
-test("--endpoint-reconciler-type=none: the service is there, its endpoints are somebody else's", async (t) => {
+test("--endpoint-reconciler-type=none: the service exists and its endpoints are not written", async (t) => {
   const server = await startTestServer(t, ["--endpoint-reconciler-type=none"]);
   assert.equal((await server.request("GET", service)).code, 200);
   assert.equal((await server.request("GET", endpoints)).code, 404);

@@ -99,7 +99,7 @@ for (const { name, change, message } of [
   });
 }
 
-test("who owns a field in one version conflicts with who applies it in another, where it has another name", async (t) => {
+test("ownership of a field conflicts with an apply in another version, where the field has another name", async (t) => {
   const { server } = await converting(t);
   const applying = { "content-type": "application/apply-patch+yaml" };
   assert.equal((await server.request("POST", `${v1}?fieldManager=first`, aWidget(group, "a", { spec: { size: 1 } }))).code, 201);

@@ -82,7 +82,7 @@ function aStart() {
   return { clock, state, ending, lastStep, done, isServable: () => servable };
 }
 
-test("a start is over with its last step", async () => {
+test("the start has ended when its last step has ended", async () => {
   const { state, lastStep, done } = aStart();
   state.missing = [];
   lastStep.resolve();
@@ -102,7 +102,7 @@ for (const end of ["resolve", "reject"] as const) {
   });
 }
 
-test("a start that is slow is waited for as long as it takes", async () => {
+test("a slow start is awaited without a limit", async () => {
   const { clock, state, done, isServable } = aStart();
   await clock.advance(600_000);
   assert.equal(isServable(), false);

@@ -41,7 +41,7 @@ test("--default-watch-cache-size=0: only resources whose size is named have a wa
   assert.deepEqual(named, ["configmaps"]);
 });
 
-test("a watch cache of size 0 is none, any other grows with use and says so, that of events too", async (t) => {
+test("--watch-cache-sizes: 0 disables a cache, other sizes are ignored and the cache grows with use", async (t) => {
   const server = await startTestServer(t, ["--watch-cache-sizes=pods#0,configmaps#500,events#1"]);
   const capacities = async (name = ""): Promise<Record<string, string>> => {
     const { text } = await server.request("GET", "/metrics");

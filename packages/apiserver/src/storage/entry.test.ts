@@ -132,7 +132,7 @@ test("entries of a first list that stay decoded make room for others", () => {
   assert.equal(decoded, 1);
 });
 
-test("cached bytes that are no longer read are evicted for new ones, those in use stay", (t) => {
+test("cached bytes that are no longer read are evicted for new ones; those in use stay", (t) => {
   let now = performance.now();
   t.mock.method(performance, "now", () => now);
   let made = 0;

@@ -73,7 +73,7 @@ for (const { name, of, override, isOwn } of [
   });
 }
 
-test("a resource that is opened when the feed has gone on already has what was written in between", async (t) => {
+test("a resource opened after the start contains what was written in between", async (t) => {
   const etcd = await startEtcd();
   const { set, prefix } = await open(t, { etcd: { servers: [etcd.endpoint] } });
   const { set: other } = await open(t, { etcd: { servers: [etcd.endpoint], prefix }, watchCache: false });

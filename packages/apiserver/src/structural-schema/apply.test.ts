@@ -74,7 +74,7 @@ test("unknown fields are reported by their paths", () => {
   assert.deepEqual(unknownFields(value, schema as never), ["list[0].b", "embedded.other", "other"]);
 });
 
-test("metadata that is none is refused, and unknown parts of it go", () => {
+test("metadata that is not an object is refused, and unknown fields in it are dropped", () => {
   const application = { schema: { type: "object" } as never, prunes: true };
   const object = { kind: "X", apiVersion: "example.com/v1", metadata: { name: "a", other: 1 } };
   applySchema(object as never, application);

@@ -19,7 +19,7 @@ test("readers are woken each minute, two seconds before their end, and not after
   bookmarks.stop();
 });
 
-test("a clock that is set back or forward moves no bookmark", async () => {
+test("setting the clock back or forward does not delay bookmarks", async () => {
   const fake = newFakeClock();
   let setMs = 0;
   const clock = { ...fake, now: () => fake.now() + setMs };

@@ -78,7 +78,7 @@ test("a watch that begins while the cache is filled changes over to it, and has 
   bookmarks.stop();
 });
 
-test("a watch does not change over in the middle of a revision", async () => {
+test("a watch does not switch from etcd to the cache in the middle of a revision", async () => {
   const many = Array.from({ length: 600 }, (_, i) => change(`p${i}`, 12));
   const { bookmarks, memory, stored, readers } = setUp(...many);
   memory.ready = true;
@@ -92,7 +92,7 @@ test("a watch does not change over in the middle of a revision", async () => {
   bookmarks.stop();
 });
 
-test("when the cache is over, so are watches that have not changed over to it", async () => {
+test("closing a cache ends watches that have not switched from etcd to it yet", async () => {
   const { bookmarks, stored, readers } = setUp(change("a", 12));
   const stream = await readers.watch({ prefix: "", revision: 9, signal: new AbortController().signal });
   readers.end();

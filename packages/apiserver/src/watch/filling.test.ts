@@ -260,7 +260,7 @@ test("a written object waits for its event, but not beyond a reset: the revision
   assert.deepEqual(await shown(), ["a/y=another's@20"]);
 });
 
-test("an own write is not taken for another object's event at its revision", async (t) => {
+test("an own write is not matched with another object's event of the same revision", async (t) => {
   const { cache, reads, apply, shown } = aCache(t);
   await reads[0]?.answer(10);
   await cache.create("a/x", {} as never);
@@ -280,7 +280,7 @@ test("a value that is decrypted after a reset is not put over the newer state", 
   assert.deepEqual(await shown(), ["a/x=new@15"]);
 });
 
-test("what cannot be decoded is gone for watches; reads of it, and lists that would leave it out, go to the store", async (t) => {
+test("an object that cannot be decoded is deleted for watches; its reads, and lists that would contain it, go to etcd", async (t) => {
   const { cache, reads, toStore, apply, shown, follow, reset } = aCache(t);
   await reads[0]?.answer(10, "a/x=red@9", "b/bad=@8");
   const { take } = await follow();

@@ -28,7 +28,7 @@ test("requests that wait for the first list continue when it is loaded, or give 
   assert.equal(clock.waiting, 0);
 });
 
-test("who began to wait before the state was lost again, waits for the next list", async () => {
+test("a read that waits when the state is lost again waits for the next list", async () => {
   const { freshness } = aFreshness();
   freshness.invalidate();
   const loaded = freshness.whenReady();
@@ -78,7 +78,7 @@ test("a cache that failed during the wait is neither up to date nor recent enoug
   assert.equal(await freshness.notOlderThan(20), false);
 });
 
-test("who waited in vain for a revision is forgotten", async () => {
+test("a read that timed out while it waited for a revision is not retained", async () => {
   const clock = newFakeClock();
   const applied = new AppliedRevision(clock);
   const wait = (): WeakRef<object> => {

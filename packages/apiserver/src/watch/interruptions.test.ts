@@ -133,7 +133,7 @@ test("when history was compacted while etcd was out of reach, watches end and th
   late.stop();
 });
 
-test("a deletion at the very revision that history was compacted to is not missed", async (t) => {
+test("a deletion at exactly the compacted revision is not missed", async (t) => {
   const etcd = await startOwnEtcd(t);
   const proxy = await aProxy(t, etcd.endpoint);
   const reader = await aStorage(t, proxy.endpoint, "/registry");

@@ -224,7 +224,7 @@ test("the store is queried again when it says nothing, or too little; without an
   assert.deepEqual([source.barriers, source.progressRequests < 40], [0, true]);
 });
 
-test("who waits for an answer that can no longer be trusted gets a barrier", async () => {
+test("reads that wait for an untrusted progress response use a barrier", async () => {
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
@@ -253,7 +253,7 @@ test("lost history fills all caches anew, from a watch of the present", async ()
   assert.deepEqual([source.watchedFrom, multiplexer.revision, multiplexer.generation], [[11, 501], 501, 1]);
 });
 
-test("who waits for a revision of a lost history is answered when the caches know what they miss", async () => {
+test("a read that waits for a revision of a lost history is answered after the caches were refilled", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const order: string[] = [];
@@ -265,7 +265,7 @@ test("who waits for a revision of a lost history is answered when the caches kno
   assert.deepEqual(order, ["reset", "reached"]);
 });
 
-test("after the store's revision went back, all caches are refilled, and reads go to the store until then", async () => {
+test("after etcd's revision went back, all caches are refilled, and reads go to etcd until then", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const reset = Promise.withResolvers<void>();
@@ -353,7 +353,7 @@ test("earlier events are passed to the cache of its prefix", async () => {
   assert.deepEqual(seen, ["after 7: web/a 8", "after 7: 0"]);
 });
 
-test("who waits for a revision is answered when it is reached, the others at their time or at the end", async () => {
+test("reads that wait for a revision are answered when it is reached, the others at their timeout or at the end", async () => {
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);

@@ -83,7 +83,7 @@ function eventsAfter(after: number, writes: readonly Write[], { takes }: Selecti
 const seeds = process.env["COX_TEST_LONG"] ? 60 : 3;
 
 for (let seed = 1; seed <= seeds; seed++) {
-  test(`whenever resources are opened and released, servers start and history is compacted, nothing is missed (seed ${seed})`, async (t) => {
+  test(`no event is missed while resources are opened and released, servers start and history is compacted (seed ${seed})`, async (t) => {
     const etcd = await startOwnEtcd(t);
     const random = numbersFrom(seed);
     const among = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;

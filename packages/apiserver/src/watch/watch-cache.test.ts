@@ -177,7 +177,7 @@ test("a reader that is too slow is closed, and nothing is left out before", asyn
   assert.deepEqual([stream.take(), await stream.ready()], [[], false]);
 });
 
-test("who missed more than a queue takes is sent all of it", async (t) => {
+test("a watcher that resumes with more events than its queue holds gets all of them", async (t) => {
   const { storage, behind } = await openCache(t);
   const revision = await storage.currentRevision();
   for (let i = 0; i < 2_500; i += 500) {

@@ -83,7 +83,7 @@ test("each watcher gets the changes after its revision that its selection matche
   );
 });
 
-test("who is too slow leaves in the middle of an event, and the others get it", () => {
+test("a slow watcher is removed during the delivery of an event, and the others get the event", () => {
   const index = newWatcherIndex([]);
   const request: WatchRequest = { prefix: "", signal };
   const [first, slow, last] = [10, 1, 10].map((limit) => {

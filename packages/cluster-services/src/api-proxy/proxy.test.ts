@@ -149,7 +149,7 @@ describe("the proxy", { concurrency: true }, () => {
     await client.untilAnsweredBy("127.0.0.2");
   });
 
-  test("a stranger at a server's address is not taken for one", async (t) => {
+  test("a server with another certificate at an API server's address is not used", async (t) => {
     const right = await startServer(t, "127.0.0.2");
     const stranger = await startServer(t, "127.0.0.1", await testPair());
     const { proxy, client } = await startProxy(t, [stranger, right]);

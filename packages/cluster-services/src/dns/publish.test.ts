@@ -55,7 +55,7 @@ test("creates the Service with the given address, and a slice for each family of
   assert.partialDeepStrictEqual(slice("ipv6"), { addressType: "IPv6", endpoints: [{ addresses: ["fd00::1"] }] });
 });
 
-test("repairs a slice that somebody changed or deleted, and withdraws its own at the end", async (t) => {
+test("repairs a changed or deleted slice, and deletes its own at the end", async (t) => {
   const { client, publisher, running, ending, slice } = await start(t);
   await waitFor(() => slice("ipv6") !== undefined);
   const changed = structuredClone(slice() as EndpointSlice);
@@ -115,7 +115,7 @@ test("says why pods cannot ask it: the address is taken, or another one", async 
   assert.ok(slice());
 });
 
-test("keeps a Service without selector that somebody else made", () => {
+test("keeps an existing Service without selector", () => {
   assert.equal(planService(undefined), "create");
   assert.equal(planService(aService("kube-dns", { clusterIP: "10.96.0.10" })), "keep");
   assert.equal(planService(aService("kube-dns", { type: "ExternalName", externalName: "a.example" })), "standBack");

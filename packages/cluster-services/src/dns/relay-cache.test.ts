@@ -6,14 +6,14 @@ import { newRelayCache, type Relayed } from "./relay-cache.ts";
 /** A failure, which is kept for 5 s, in a part of a larger buffer. */
 const anAnswer = (fill: number): Relayed => ({ message: Buffer.alloc(300, fill).subarray(0, 60), records: [], rcode: 2 });
 
-test("an answer is kept in memory of its own", () => {
+test("a cached answer is a copy of the received buffer", () => {
   const cache = newRelayCache(newFakeClock());
   cache.put("a", anAnswer(1));
   const { message } = cache.get("a") as Relayed;
   assert.deepEqual([message.length, message.buffer.byteLength, message[59]], [60, 60, 1]);
 });
 
-test("answers that nobody asks for again are forgotten within 30 s, with the next new one", async () => {
+test("unused answers are evicted after 30 s, when a new one is cached", async () => {
   const clock = newFakeClock();
   const cache = newRelayCache(clock);
   for (let second = 0; second < 120; second++) {

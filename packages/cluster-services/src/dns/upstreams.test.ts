@@ -103,7 +103,7 @@ test("the resolver's file is checked every 5 s; without it no servers are used u
   assert.equal(await addresses(), "192.0.2.22");
 });
 
-test("a loop is looked for each minute, while there is one every 10 s, by another name each time; a failure is none", async () => {
+test("checks for a forwarding loop every minute, during a loop every 10 s, with a new name each time; a failed query is not a loop", async () => {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
   const detector = newLoopDetector({ clock, log: discardLogger, metrics: newDnsMetrics(registry) });

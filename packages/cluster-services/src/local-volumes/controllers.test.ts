@@ -197,7 +197,7 @@ test("a volume stays while its claim is there, and is deleted with the claim; a 
   await waitFor(() => again.client.object(persistentVolumes, volumeName) === undefined);
 });
 
-test("a volume that somebody else has deleted meanwhile is no failure; one of another path is refused", async (t) => {
+test("a volume that was deleted meanwhile is not a failure; one with another path is refused", async (t) => {
   const { client, events } = await start(t, newDeleter, [nodes, node]);
   client.react("delete", "persistentvolumes", () => client.remove(persistentVolumes, volumeName));
   client.put(persistentVolumes, aVolume());

@@ -99,7 +99,7 @@ test("a node that is gone is forgotten with its connection; one with another add
   assert.equal(errors.at(-1), "the Node has no address or kubelet port");
 });
 
-test("rounds begin every 15 s, however long they take, are over with their end, and the end closes connections", async () => {
+test("rounds begin every 15 s regardless of their duration; stopping ends them and closes connections", async () => {
   const { clock, answers, requested, closed, errors, scraper } = setUp(aNode("n1"), aNode("n2", "fd00::2"));
   const first = Promise.withResolvers<{ status: number }>();
   answers.set(url("n1"), () => first.promise);

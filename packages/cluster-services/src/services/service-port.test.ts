@@ -164,7 +164,7 @@ for (const { name, family = "IPv4", address, port, want } of [
   });
 }
 
-test("addresses that connections are taken from are written plainly, and loopback is none of them", () => {
+test("addresses and source ranges of a Service are canonicalized, and loopback and link-local ones are dropped", () => {
   const externalIPs = ["010.1.2.3", "::ffff:10.1.2.4", "0127.0.0.1", "127.0.0.1", "169.254.169.254"];
   const spec = { clusterIP: "010.96.0.1", externalIPs, loadBalancerSourceRanges: ["010.0.0.0/08", "::ffff:10.2.0.0/112"] };
   const service = aService("web", spec, ["010.1.2.5", "127.0.0.1"]);

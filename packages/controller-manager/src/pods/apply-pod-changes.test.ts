@@ -100,7 +100,7 @@ test("of three deletions the second fails: the others are tried and expected, it
   assert.equal(expectations.satisfied(key), true);
 });
 
-test("a pod that somebody else deleted first is not expected to be seen going", async () => {
+test("a pod that another client deleted first leaves no expectation", async () => {
   const { client, expectations, change } = setUp();
   client.react("delete", "pods", ({ name = "" }) => {
     throw notFound(pods, name);

@@ -36,7 +36,7 @@ test("a cache that shows what was deleted is stale until it is seen to go", () =
   assert.equal(tracker.isStale(service, [slice("a", 1)]), false);
 });
 
-test("a deletion that was not ours is news, and so is a generation after our own write", () => {
+test("a foreign deletion, and a generation after our own write, count as changes", () => {
   const tracker = newSliceTracker(newFakeClock());
   tracker.recordWrite(service, slice("a", 2));
   assert.deepEqual(

@@ -114,7 +114,7 @@ async function newNamespace(): Promise<string | undefined> {
 
 const namespace = await newNamespace();
 if (namespace !== undefined) {
-  test("the utility chains are made, once, and made again when somebody flushed them", async (t) => {
+  test("the utility chains are created once, and again after a flush", async (t) => {
     t.after(() => execute("ip", ["netns", "del", namespace]));
     const clock = newFakeClock();
     const inside = (...command: string[]) => execute("ip", ["netns", "exec", namespace, ...command]);

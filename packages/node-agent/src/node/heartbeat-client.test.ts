@@ -92,7 +92,7 @@ test("a status that a server takes and does not acknowledge is sent again after 
   await running;
 });
 
-test("who stops a heartbeat does not wait for its limit", async () => {
+test("stopping a heartbeat does not wait for its timeout", async () => {
   const { clock, control, stop, heartbeat } = standingStill();
   control.standsStill = "get";
   const asking = heartbeat.get(nodes, { name: "n1" }, { signal: stop.signal });
@@ -101,7 +101,7 @@ test("who stops a heartbeat does not wait for its limit", async () => {
   assert.equal(clock.waiting, 0);
 });
 
-test("a request without a signal of its own has a limit, too", async () => {
+test("a request without an abort signal has a timeout, too", async () => {
   const { clock, control, heartbeat } = standingStill();
   control.standsStill = "patch";
   const asking = heartbeat.patch(nodes, { name: "n1" }, { type: "merge", body: {} });

@@ -10,7 +10,7 @@ function backingOff() {
   return { clock, backoff: newBackoff({ initialMs: 1_000, maxMs: 3_000, clock }) };
 }
 
-test("the wait doubles with each try up to the most, and is over when it was waited", async () => {
+test("the back-off doubles with each attempt up to its maximum, and ends after it has passed", async () => {
   const { clock, backoff } = backingOff();
   assert.deepEqual([backoff.current("a"), backoff.isWaiting("a")], [0, false]);
   for (const waitMs of [1_000, 2_000, 3_000, 3_000]) {

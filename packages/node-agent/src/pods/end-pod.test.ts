@@ -32,7 +32,7 @@ for (const { own, given, waitsMs } of [
   { own: 30, given: undefined, waitsMs: 45_000 },
   { own: 30, given: 11, waitsMs: 16_000 },
 ]) {
-  test(`who ends a pod of ${own} s within ${given ?? "its own time"} waits for ${waitsMs} ms, and no longer`, async () => {
+  test(`ending a pod of ${own} s within ${given ?? "its own grace period"} waits for ${waitsMs} ms at most`, async () => {
     const { endPod, reported, clock } = ending(new Promise(() => undefined));
     const failures: string[] = [];
     const waiting = endPod(aNodePod({ terminationGracePeriodSeconds: own }), verdict, given).catch(

@@ -61,7 +61,7 @@ test("unwanted pods are ended first; what is left of pods without containers is 
   await assert.rejects(keepHouse({ ...options, mirrors }), /^Error: away$/);
 });
 
-test("before all sources have spoken nothing is taken for gone", async () => {
+test("no pod is removed before all sources have reported", async () => {
   const { did, options } = house({ inRuntime: ["orphan"], folders: ["gone"], synced: false });
   await keepHouse(options);
   assert.deepEqual(did, []);
@@ -102,7 +102,7 @@ test("a pod that is wanted by the time its leftovers are looked at keeps them", 
   assert.deepEqual(did, ["end orphan", "volumes gone", "mirrors", "collect"]);
 });
 
-test("until the runtime has said what it has, nothing is taken for gone; what ends still has its mirror", async () => {
+test("no pod is removed before the runtime has reported; a terminating pod keeps its mirror pod", async () => {
   const { did, options } = house({ folders: ["gone"], cgroups: ["gone"] });
   await keepHouse({ ...options, events: { ...options.events, pods: () => undefined } });
   assert.deepEqual(did, []);

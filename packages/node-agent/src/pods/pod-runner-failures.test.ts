@@ -269,7 +269,7 @@ test("while one of two volumes is missing no container starts, and both are repo
   assert.equal(again.kind === "failed" && again.retryMs, 500, "waits are short again once they were there");
 });
 
-test("a probe of a pod that has ended is over, and its result is forgotten", async (t) => {
+test("the probes of an ended pod stop, and their results are forgotten", async (t) => {
   const { runner, runtime, clock, statusOf } = await bench(t);
   const probe = { exec: { command: ["check"] }, periodSeconds: 1 };
   const pod = aNodePod({ containers: [aContainer({ readinessProbe: probe, livenessProbe: probe })] });
@@ -341,7 +341,7 @@ test("a pod's deadline is due for the time that is left of it", async (t) => {
   assert.equal(outcome.kind === "synced" && outcome.againMs, 35_000);
 });
 
-test("a deleted pod's containers are removed one by one; one that cannot be is an error, and so is a sandbox", async (t) => {
+test("the containers of a deleted pod are removed one by one; failing to remove a container or a sandbox is an error", async (t) => {
   const { runner, runtime, volumes } = await bench(t);
   await runner.sync(two(), never);
   await runner.terminate(two(), { runtimeOnly: false });

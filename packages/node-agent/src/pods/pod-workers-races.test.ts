@@ -147,7 +147,7 @@ test("a pod whose end could not be reported stays known, and its end is reported
   assert.deepEqual([calls.filter((call) => call === "gone uid-1").length, workers.knows("uid-1")], [2, false]);
 });
 
-test("an eviction is over when nothing of the pod runs any more: not when the kill failed, and before the clean-up", async () => {
+test("an eviction ends when no container of the pod runs: not after a failed kill, and before the clean-up", async () => {
   const { workers, fail, hold, clock } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -180,7 +180,7 @@ test("a pod that ends for several reasons has the first in its status, and nothi
   assert.deepEqual(calls.slice(1), ["terminate uid-1 10 Evicted", "clean uid-1"]);
 });
 
-test("an eviction of an unknown or ended pod is over at once and ends nothing", async () => {
+test("evicting an unknown or ended pod returns at once and kills nothing", async () => {
   const { workers, calls, control } = working();
   await workers.evict("uid-9", evicted, 0);
   control.outcome = { kind: "ended" };

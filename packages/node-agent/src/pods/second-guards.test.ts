@@ -107,7 +107,7 @@ test("a wall clock that is set back neither shortens nor lengthens a container's
   }
 });
 
-test("who waits for a pod's end has no timer left when it came in time, and the pod gets one event", async () => {
+test("waiting for a pod that ends in time leaves no timer, and the pod gets one event", async () => {
   const clock = newFakeClock();
   const reported: string[] = [];
   const calls: unknown[] = [];

@@ -165,7 +165,7 @@ test("a container that ended is not ready, though its probe can no longer run", 
   assert.equal(clock.waiting, 1, "it may be restarted");
 });
 
-test("probes are over with a pod that ended, and with a container that ended for good", async () => {
+test("probes stop when their pod has ended, or their container will not be restarted", async () => {
   const ended = probing([aContainer({ name: "a", readinessProbe: check(), livenessProbe: check() })]);
   await ended.clock.advance(100);
   ended.status.phase = "Succeeded";
@@ -273,7 +273,7 @@ test("the time that a probe took is taken off the pause before the next one", as
   assert.equal(runs.length, 2);
 });
 
-test("an initial delay is over to the second, and counts from the start of the container", async () => {
+test("the initial delay is counted in whole seconds from the start of the container", async () => {
   const { clock, runs } = probing([aContainer({ livenessProbe: check({ initialDelaySeconds: 5 }) })]);
   await clock.advance(4_999);
   assert.equal(runs.length, 0);

@@ -97,7 +97,7 @@ test("a pod gets a slice with its limits, in the controllers that systemd leaves
   assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
 });
 
-test("what is as it was is not reported again; what somebody took away is made again", async (t) => {
+test("an unchanged cgroup is not reported again; a removed one is recreated", async (t) => {
   const { cgroups, played, mountPoint } = await aNode(t);
   const pod = aBurstablePod();
   await cgroups.ensure(pod);

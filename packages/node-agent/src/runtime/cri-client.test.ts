@@ -138,7 +138,7 @@ test("images are requested at their own endpoint, whose version is its own", asy
   assert.deepEqual(both.calls, ["v1 ListImages"]);
 });
 
-test("an answer without what was requested is a failure, and an image that is not there is none", async (t) => {
+test("a response without the requested field is a failure; an absent image is not", async (t) => {
   const empty = Object.fromEntries(
     ["RunPodSandbox", "CreateContainer", "PullImage", "PodSandboxStatus", "ContainerStatus", "Status", "ImageStatus"].map(
       (method): [string, object] => [method, {}],

@@ -65,7 +65,7 @@ for (const { policy, present, want } of [
   });
 }
 
-test("a pull is announced, and an image that cannot be looked at is a failure of its own", async () => {
+test("a pull is reported by an event, and a failing ImageStatus is reported as ImageInspectError", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   runtime.registry.add("registry.test/a:1");
@@ -202,7 +202,7 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   await clock.advance(1);
   const gc = (synced: boolean): Promise<void> => collectContainers(oneOfEach(runtime, clock, synced));
   await gc(false);
-  assert.equal(runtime.containers.size, 3, "before all sources have spoken nothing is taken for gone");
+  assert.equal(runtime.containers.size, 3, "no pod is removed before all sources have reported");
   await gc(true);
   assert.deepEqual([...runtime.containers.values()].map(({ config }) => config.metadata?.name).sort(), ["a", "b"]);
   assert.ok([...runtime.containers.values()].every(({ state }) => state === containerState.exited));

@@ -54,7 +54,7 @@ test("a relist that is three minutes old is unhealthy, whatever the wall clock i
   assert.equal(events.problem(), "PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s");
 });
 
-test("a look that fails is none", async () => {
+test("a failed relist generates no events", async () => {
   const { clock, runtime, events } = looking();
   await events.relist();
   runtime.listContainers = () => Promise.reject(new Error("away"));

@@ -192,7 +192,7 @@ test("a logind that stays away costs nothing but the looks", async () => {
   assert.equal(node.connections(), 12, "no more connections");
 });
 
-test("a shutdown that is called off while pods end does not give back the lock that was taken for the next one", async () => {
+test("a shutdown cancelled while pods end does not release the inhibitor lock of the next one", async () => {
   const node = aNode([pod("web", 0, 5)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);

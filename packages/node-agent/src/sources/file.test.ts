@@ -113,7 +113,7 @@ async function polling(t: TestContext, path: string) {
 
 const named = (name: string): string => manifest("i:1").replace('"web"', JSON.stringify(name));
 
-test("of a folder all files are pods, in order; hidden ones and folders are passed over, one that is none stops no other", async (t) => {
+test("all files of a folder are pods, in order; hidden files and folders are ignored, and an invalid file does not affect others", async (t) => {
   const path = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(path, { recursive: true, force: true }));
   await mkdir(join(path, "a"));

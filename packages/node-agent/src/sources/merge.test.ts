@@ -57,7 +57,7 @@ test("one pod is added, replaced and removed by uid; what is not there, or anoth
   assert.deepEqual(heard(), ["updated w from 1", "removed w"]);
 });
 
-test("nothing is taken for unwanted before every source was heard, whether it wants anything or not", () => {
+test("no pod is unwanted before every source has reported, even an empty list", () => {
   const { sources } = feed("api", "file");
   sources.upsert("api", podOf("web", "w"));
   sources.set("file", []);

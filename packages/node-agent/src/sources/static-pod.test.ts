@@ -170,7 +170,7 @@ test("a pod has the defaults that the API server would have set, and what it say
   assert.deepEqual(third?.resources, { requests: { cpu: "1" } });
 });
 
-test("a pod keeps a uid, a namespace and the name of its node that it brings; ports of its own network are not the host's", () => {
+test("a static pod keeps its uid, namespace and node name; without hostNetwork its ports get no host port", () => {
   const metadata = { name: "web-node1", namespace: "prod", uid: "own", annotations: { a: "b" } };
   const { metadata: made, spec } = read(manifest({ metadata }, { ports: [{ containerPort: 80 }] }));
   assert.partialDeepStrictEqual(made, metadata);

@@ -74,7 +74,7 @@ test("what fails is tried again after longer and longer waits, and at once when 
   assert.equal(tried.length, 6, "waits are short again");
 });
 
-test("looks that come when a try is over wait for the next one, all of them", async () => {
+test("checks requested after an attempt has ended wait for the next attempt", async () => {
   for (const fails of [false, true]) {
     const { clock, serial, look } = bench(async () => {
       if (fails) throw new Error("not yet");

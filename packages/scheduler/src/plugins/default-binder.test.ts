@@ -7,7 +7,7 @@ import { newPodInfo } from "../cache/node-info.ts";
 import { aTestPod } from "../testing/test-cluster.ts";
 import { newDefaultBinder } from "./default-binder.ts";
 
-test("a binding names the pod that was decided on by its uid, so that another of its name is not bound; a failure is none", async () => {
+test("a binding contains the pod's uid, so that a recreated pod is not bound; a failed request is a failed binding", async () => {
   const client = newFakeClient();
   client.put(pods, aTestPod("web"));
   const bind = () => newDefaultBinder(client).bind?.(new Map(), newPodInfo(aTestPod("web")), "a");

@@ -273,7 +273,7 @@ test("an event that helps against any refusal wakes all pods, but those that fai
   assert.deepEqual(queue.counts, { active: 0, backoff: 2, unschedulable: 1 });
 });
 
-test("back-off doubles from a second to ten, and is over all at once for those whose time has come", async () => {
+test("back-off doubles from 1 s to 10 s; all pods whose back-off has ended become active together", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("web"));
   for (const seconds of [1, 2, 4, 8, 10, 10]) {
@@ -354,7 +354,7 @@ test("a pod that came back during its cycle is not put in twice", async () => {
   assert.deepEqual([again?.pod.spec.priority, again?.attempts], [2, 1]);
 });
 
-test("who waits for a pod gets the next one, once, and undefined when the queue is closed", async () => {
+test("pop returns each pod once, and undefined after the queue was closed", async () => {
   const { queue } = newQueue();
   const waiting = queue.pop();
   queue.add(podNamed("a"));

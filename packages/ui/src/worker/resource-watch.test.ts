@@ -119,7 +119,7 @@ test("a connection that breaks off is made again from the last event, without a 
   assert.deepEqual(states, ["loading", "live", "away", "live"]);
 });
 
-test("who may not list all namespaces gets those of the one that was chosen", async (t) => {
+test("a user who may not list all namespaces sees the selected namespace", async (t) => {
   const { rows, requested, requestedFor } = await run(t, [new ApiError(403, "no"), list([pod("a", 1)], "10")], {
     namespace: "team/a",
   });

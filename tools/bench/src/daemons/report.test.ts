@@ -114,7 +114,7 @@ test("draws CPU and memory of a row, and its time where that has a limit, cut at
   );
 });
 
-test("requests of this process are not the daemon's; those for the metrics count for nobody", async () => {
+test("requests of the benchmark and requests for metrics are not counted as the daemon's", async () => {
   const own = new OwnCalls();
   const request = (): void => own.observer.requested("GET", "127.0.0.1", "200", 1);
   let answered = 10;

@@ -46,7 +46,7 @@ for (const { name, endpoint, flags, file, want } of [
   });
 }
 
-test("a file alone is taken as it is, and so are flags alone", (t) => {
+test("a configuration file alone and flags alone are both accepted", (t) => {
   assert.equal(joinDocument(undefined, { config: joinFile(t, byToken) }).discovery?.bootstrapToken?.token, token);
   const { discovery } = joinDocument(undefined, { discoveryFile: "/f", token });
   assert.deepEqual(discovery, { file: { kubeConfigPath: "/f" }, tlsBootstrapToken: token });

@@ -22,7 +22,7 @@ maxPods: 7
   assert.equal(read.KubeletConfiguration?.["maxPods"], 7);
 });
 
-test("a field without a value is as if it were absent, and so is an empty document", () => {
+test("fields without a value and empty documents are ignored", () => {
   const text = `---
 ${header("ClusterConfiguration")}networking:\netcd: {local: }\napiServer: {certSANs: , timeoutForControlPlane: }\nimageRepository:
 ---

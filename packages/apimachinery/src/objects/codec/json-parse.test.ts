@@ -82,7 +82,7 @@ test("gives numbers that are not written as integers by their text, on demand", 
   assert.deepEqual(texts('["busybox:1.35", "a: 1.5 b"]'), ["busybox:1.35", "a: 1.5 b"]);
 });
 
-test("a large text that is too deep is refused before memory is taken for its levels", (t) => {
+test("a large document nested too deeply is refused before memory is allocated for its levels", (t) => {
   const parse = t.mock.method(JSON, "parse");
   const text = "[".repeat(300_000);
   const options = { anyDepth: true, plainNumbers: true, maxDepth: maxTextDepth };

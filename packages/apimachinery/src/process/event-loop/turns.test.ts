@@ -56,7 +56,7 @@ test("bytes for sockets are bounded like time, over all who write", async () => 
   assert.deepEqual(order, ["a", "b", "c", "d"]);
 });
 
-test("who comes while others wait does not overtake them", async () => {
+test("a new turn does not overtake waiting ones", async () => {
   const { turns, order, clock, work, nextTurn } = setUp();
   assert.equal(turns.next(), undefined);
   clock.ms = 6;

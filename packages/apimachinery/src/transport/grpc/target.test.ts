@@ -17,6 +17,6 @@ for (const { target, want } of [
   test(`${target} is a target`, () => assert.partialDeepStrictEqual(grpcTarget(target), want));
 }
 
-test("what has no address is none", () => {
+test("a target without an address is invalid", () => {
   for (const target of ["", "http://", "dns:///"]) assert.throws(() => grpcTarget(target), /Invalid URL/);
 });

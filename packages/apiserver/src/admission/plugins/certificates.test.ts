@@ -55,7 +55,7 @@ const failed = (reason: string): object => ({
   conditions: [...approved.conditions, { type: "Failed", status: "True", reason, message: "no" }],
 });
 
-test("who approves needs the right to approve for the signer", async () => {
+test("approving requires the verb approve on the signer", async () => {
   assert.equal((await request("one", "example.com/one")).code, 201);
   assert.equal((await request("two", "example.com/two")).code, 201);
   const refused = await change("two", "approval", approved);
@@ -68,7 +68,7 @@ test("who approves needs the right to approve for the signer", async () => {
   assert.equal(passed.code, 200, passed.message);
 });
 
-test("who signs needs the right to sign for the signer, by name or for its domain", async () => {
+test("signing requires the verb sign on the signer, by name or for its domain", async () => {
   const signed = await change("one", "status", failed("x"));
   assert.equal(signed.code, 200, signed.message);
   assert.equal((await request("other", "other.org/x")).code, 201);

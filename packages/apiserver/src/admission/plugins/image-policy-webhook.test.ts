@@ -119,7 +119,7 @@ test("the backend sees all images, its own annotations and the namespace; other 
   ]);
 });
 
-test("a backend that is overloaded is called again, later each time, and five times at most", async (t) => {
+test("an overloaded backend is retried with increasing delays, five times at most", async (t) => {
   const { clock, requested, review } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
   const answer = review();
   for (const [tries, wait] of [

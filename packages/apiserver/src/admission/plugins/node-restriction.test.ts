@@ -431,7 +431,7 @@ test("is refused: a node agent without a node, and a mirror pod of a node that i
   assert.equal(early.body.message, 'node "n9" not found');
 });
 
-test("the name of a node agent alone, without its group, restricts nobody", async (t) => {
+test("a user with a node's name but without the group system:nodes is not restricted", async (t) => {
   const http = newHttp(server.url, server.ca, await server.clientCertificate("system:node:n1", ["others"]));
   t.after(() => http.close());
   const { code, text } = await http.request("POST", `${pods}?dryRun=All`, aPod("plain", {}));

@@ -50,7 +50,7 @@ async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   return { client, informer, admit, used, seen, updates };
 }
 
-test("who comes while a quota is written is charged together with the others, and refused alone", async (t) => {
+test("requests that arrive during a quota write are charged together and refused individually", async (t) => {
   const { admit, used, updates } = await charging(t, quota("q", 3, 0));
   const answers = await Promise.all(Array.from({ length: 5 }, () => admit()));
   assert.deepEqual(answers.slice(0, 3), ["charged", "charged", "charged"]);
@@ -71,7 +71,7 @@ test("a charge is made on what was written last, not on what the cache still sho
   assert.equal(used("q"), 2);
 });
 
-test("a quota made anew under its name is not taken for the one that was written before", async (t) => {
+test("a quota that was recreated under its name is not confused with the previous one", async (t) => {
   const { admit, used, seen, client, informer } = await charging(t, quota("q", 1, 0));
   assert.equal(await admit(), "charged");
   await seen("q", 1);
@@ -124,7 +124,7 @@ test("a quota that always changes is given up after eleven attempts, for all who
   assert.equal(updates().length, 11);
 });
 
-test("who waits together is given up together, and is held to the quotas that the last of them knew", async (t) => {
+test("requests that wait together time out together and are checked against the quotas that the last one knew", async (t) => {
   const { admit, used, client } = await charging(t, quota("a", 5, 0), quota("b", 5, 0));
   const all = ["a", "b"].map((name) => client.object<QuotaObject>(resourceQuotas, `web/${name}`) as QuotaObject);
   assert.deepEqual(await Promise.all([admit(all), admit(all.slice(0, 1)), admit(all)]), ["charged", "charged", "charged"]);
@@ -179,7 +179,7 @@ test("a dry run among others is checked on what they take, and takes nothing", a
   assert.equal(used("q"), 1);
 });
 
-test("who was refused among others is not charged when their charge is made again", async (t) => {
+test("a refused request is not charged when the batch of the others is retried", async (t) => {
   const { admit, used, client } = await charging(t, quota("a", 2, 0));
   let updates = 0;
   client.react("update", "resourcequotas", () => {

@@ -83,7 +83,7 @@ test("two servers of one cluster do not let more through together", async (t) =>
   assert.equal((await server.request("GET", inNamespace("split", "pods"))).body.items.length, 10);
 });
 
-test("two quotas are both charged, also while somebody else writes to one of them", async () => {
+test("two quotas are both charged, also when another writer changes one of them", async () => {
   await quota("shared", "a", { pods: "100" });
   await quota("shared", "b", { "count/pods": "100" });
   const path = inNamespace("shared", "resourcequotas/b");

@@ -277,7 +277,7 @@ for (const { name, policy = aPolicy(), pod, want } of [
   test(`a policy refuses ${name}`, () => assert.deepEqual(errorsOf(policy, pod as PodObject), want));
 }
 
-test("who allows secrets allows the token volume of every pod, and no other projection", () => {
+test("a policy that allows secrets allows every pod's token volume, and no other projection", () => {
   const token = { serviceAccountToken: { path: "token", expirationSeconds: 3607 } };
   const rest = [
     { configMap: { name: "kube-root-ca.crt" } },

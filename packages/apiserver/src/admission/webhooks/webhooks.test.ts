@@ -107,7 +107,7 @@ test("a validating webhook refuses in its own words", async (t) => {
   assert.equal((await server.request("POST", configMaps, { metadata: { name: "good" } })).code, 201);
 });
 
-test("a refusal counts also where failures do not matter, and so does a dry run that cannot be made", async (t) => {
+test("failurePolicy Ignore does not ignore a webhook's refusal or missing support for dry run", async (t) => {
   answers.set("/strict", ({ object }) => ({ allowed: object.metadata.name !== "bad" }));
   await register("Validating", "strict", [{ failurePolicy: "Ignore" }], t);
   const { code, body } = await server.request("POST", configMaps, { metadata: { name: "bad" } });

@@ -279,7 +279,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
   );
 });
 
-test("a listener hears the questions that are not over, and a question is over when it is deleted", async (t) => {
+test("a watcher of questions gets open questions, and a question ends when it is deleted", async (t) => {
   const board = await aBoard(t, `/test-${randomUUID()}`);
   const heard: string[] = [];
   const asking = board.questions.query(new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]), signal());

@@ -172,7 +172,7 @@ test("the removal that an update has become is decided anew when another writer 
   assert.equal(await present(store, "a"), false);
 });
 
-test("who takes away the last finalizer of what somebody else has just removed is done", async (t) => {
+test("removing the last finalizer of an object that was just removed succeeds", async (t) => {
   const store = await aStore(t);
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   await store.delete(ctx(), "a", {});
@@ -264,7 +264,7 @@ test("a finalizer that comes between the mark and the removal holds the object",
   assert.equal(await present(store, "a"), true);
 });
 
-test("what was marked and then removed by somebody else is deleted; what was not marked is NotFound", async (t) => {
+test("an object marked by this request and removed by another writer counts as deleted; an unmarked one is NotFound", async (t) => {
   const marking = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
   await marking.create(ctx(), configMap({ name: "a" }), {});
   const { deleted, entry } = await withBetween(marking, () => marking.storage.delete("web/a", {})).delete(ctx(), "a", {});

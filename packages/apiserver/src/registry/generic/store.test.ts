@@ -231,7 +231,7 @@ test("an update of a subresource creates nothing, whatever its own strategy says
   );
 });
 
-test("an object that an update of a subresource may create is prepared as the resource's, and takes no version that is none", async (t) => {
+test("an update of a subresource that creates the object prepares it like the resource, and refuses an invalid resourceVersion", async (t) => {
   const prepareForCreate = (object: object) => void Object.assign(object, { data: { prepared: "1" } });
   const store = (await aStore(t, { allowCreateOnUpdate: true, prepareForCreate })).withStrategy({ namespaceScoped: true });
   const { entry } = await store.update(ctx(), "a", () => configMap({ name: "a" }), {});

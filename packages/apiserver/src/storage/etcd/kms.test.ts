@@ -165,7 +165,7 @@ test("secrets of two servers go through the KMS; watches see them in order, and 
   );
 });
 
-test("a secret that the KMS does not open for a while is not gone: watches go on with it when it is opened", async (t) => {
+test("a secret that the KMS cannot decrypt for a while is not reported as deleted; its watches continue after it was decrypted", async (t) => {
   const directory = directoryOf(t);
   const prefix = `/kms-${randomUUID()}`;
   const key = randomBytes(32);

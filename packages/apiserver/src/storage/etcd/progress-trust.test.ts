@@ -151,7 +151,7 @@ test("a reply that was untrue ends the trust for good, also while members are qu
   }
 });
 
-test("a check of its own takes the place of the next one that was due", async () => {
+test("an explicit check replaces the next scheduled one", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
   trust.check();
   await settle();

@@ -282,7 +282,7 @@ test("Replace deletes each of several jobs that run, and lists the new one alone
   );
 });
 
-test("a job that cannot be read is not taken for missing", async (t) => {
+test("a job that cannot be read is not treated as missing", async (t) => {
   const cronJob = aCronJob({ spec: { suspend: true } });
   const active = [{ kind: "Job", name: "other", namespace: "default", uid: "other-uid" }];
   const context = newTestContext(t);
@@ -330,7 +330,7 @@ test("a limit of 0 keeps no job, one that is being deleted is not counted, and d
   );
 });
 
-test("a job that somebody deletes is not started again for the same time", async (t) => {
+test("a deleted job is not started again for the same time", async (t) => {
   const { names, pass, change, client } = await runCronJob(t, aCronJob());
   await pass(60_200);
   client.remove(jobs, `default/tick-${first}`);

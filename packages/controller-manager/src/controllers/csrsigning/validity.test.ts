@@ -22,7 +22,7 @@ for (const { name, requested, longest = 365 * day, signer = 3650 * day, want } o
   });
 }
 
-test("a signer whose time is over does not sign", () => {
+test("an expired signer does not sign", () => {
   const sign = (seconds: number) =>
     validityOf({ requestedSeconds: undefined, longestMs: 1, signerNotAfter: new Date(now + seconds * 1000), now });
   assert.throws(() => sign(-300), /the signer has expired/);

@@ -123,7 +123,7 @@ test("deleted Endpoints leave no slice", async (t) => {
   assert.deepEqual(stored(world), []);
 });
 
-test("a slice that somebody changes or deletes is put right; others' slices are let be", async (t) => {
+test("a changed or deleted slice is repaired; slices of others are left alone", async (t) => {
   const foreign = {
     metadata: { name: "theirs", namespace: "default", labels: { "kubernetes.io/service-name": "web" } },
     addressType: "IPv4",
@@ -182,7 +182,7 @@ test("makes nothing twice while its cache is behind", async (t) => {
   assert.equal(created, 1);
 });
 
-test("changes that somebody made to slices wait for the batch period, changes of Endpoints do not", async (t) => {
+test("foreign changes of slices wait for the batch period, changes of Endpoints do not", async (t) => {
   const world = newTestContext(t, { mirroring: { maxEndpointsPerSubset: 1000, updatesBatchMs: 500 } });
   world.client.put(services, bareService());
   world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));

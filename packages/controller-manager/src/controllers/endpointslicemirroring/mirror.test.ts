@@ -43,7 +43,7 @@ const written = ({ subsets }: Endpoints): string[] =>
     ),
   );
 
-test("whatever Endpoints become, their slices say the same, once, and then stay", () => {
+test("for random Endpoints, their slices contain each address once and are stable", () => {
   fc.assert(
     fc.property(fc.array(endpoints, { minLength: 1, maxLength: 4 }), (history) => {
       let slices: EndpointSlice[] = [];

@@ -146,7 +146,7 @@ test("a cluster-scoped object with an owner in a namespace stays, and an event s
   assert.ok(world.events.some((event) => event.startsWith("Warning OwnerRefInvalidNamespace ")));
 });
 
-test("an owner of a kind that the server does not have is never taken for gone", async (t) => {
+test("an owner of an unknown kind is never treated as absent", async (t) => {
   const reference = { apiVersion: "example.com/v1", kind: "Thing", name: "x", uid: "x" };
   const world = await started(t, ({ client }) =>
     client.put(configMaps, { metadata: { namespace: "default", name: "a", ownerReferences: [reference] } }),

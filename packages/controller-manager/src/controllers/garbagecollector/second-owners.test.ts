@@ -70,7 +70,7 @@ test("what is being deleted already is not deleted again", async (t) => {
   assert.deepEqual(world.client.writes, []);
 });
 
-test("a missing owner is looked up once for all dependents, and so is one that has another name", async (t) => {
+test("an absent owner is looked up once for all dependents, also under another name", async (t) => {
   const owned = (name: string, reference: OwnerReference) => aPod({ name, ownerReferences: [reference] });
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
@@ -96,7 +96,7 @@ test("an owner that is nowhere under its first name is looked for under the seco
   assert.deepEqual([world.client.objects(configMaps), names(world)], [[], []]);
 });
 
-test("an owner of another namespace is gone for that namespace alone", async (t) => {
+test("an owner in another namespace is absent for that namespace only", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
     const reference = { ...gone("web"), uid };

@@ -247,7 +247,7 @@ test("remembers changes as long as a policy looks back, and none without a behav
   ]);
 });
 
-test("whatever is requested, the result is within the bounds and between the current and the requested or recommended size", () => {
+test("for random inputs the result is within the bounds and between the current and the requested or recommended size", () => {
   const count = fc.integer({ min: 2, max: 20 });
   const recommendations = fc.array(fc.tuple(fc.nat(400), count), { maxLength: 5 });
   const rules = fc.constantFrom(undefined, behavior(), behavior({ selectPolicy: "Min" }, { stabilizationWindowSeconds: 60 }));

@@ -91,7 +91,7 @@ for (const tracked of [true, false]) {
     }
   });
 
-  test(`looks again when the backoff after a failure is over, whatever failed meanwhile (${kind})`, async (t) => {
+  test(`reconciles again when the backoff after a failure ends, despite failures meanwhile (${kind})`, async (t) => {
     const { active, end, clock, status } = await runJob(t, aJob({ tracked }));
     await end("Failed");
     await clock.advance(6000);
@@ -450,7 +450,7 @@ test("counts its looks by what they came to", async (t) => {
   assert.equal(await counted("job_controller_job_sync_duration_seconds_count", duration), 1);
 });
 
-test("a deadline of as many seconds as there can be is none", async (t) => {
+test("the largest possible activeDeadlineSeconds never expires", async (t) => {
   // decoded as bigint because it exceeds the safe integers
   const activeDeadlineSeconds = 9223372036854775807n as unknown as number;
   const { podsNow, condition } = await runJob(t, aJob({ spec: { activeDeadlineSeconds } }));

@@ -230,7 +230,7 @@ test("a resource whose deletion fails does not block the others, and keeps the n
   assert.deepEqual(stored()?.spec?.finalizers, ["example.com/own"], "those of others stay");
 });
 
-test("a collection that the server does not delete is deleted one by one, also what somebody else deletes meanwhile", async (t) => {
+test("objects without deletecollection are deleted one by one; one that was deleted meanwhile is not an error", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;
   serveDiscovery(world);

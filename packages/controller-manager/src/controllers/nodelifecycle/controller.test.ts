@@ -92,7 +92,7 @@ test("when no node reports, no pod is evicted", async (t) => {
   assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/unreachable:NoSchedule"]);
 });
 
-test("a node that has said nothing yet is not evicted before its grace at the start is over", async (t) => {
+test("pods of a node that has never reported are not evicted before the startup grace period ends", async (t) => {
   const world = await started(t);
   world.client.put(nodes, { ...aNode({ name: "new", createdAt: "2022-01-01T00:00:00Z" }), status: {} });
   await pass(world, 45, "good");
@@ -308,7 +308,7 @@ test("an eviction that the server refuses is tried again", async (t) => {
   assert.ok(names(world).includes("on-good"));
 });
 
-test("an eviction that marked a pod, got no answer and did not remove it is completed, with one event", async (t) => {
+test("an eviction whose first request got no response is completed, with one event", async (t) => {
   const world = await started(t);
   const mark = (pod: Pod, grace: number, finalizers: string[] = []): void => {
     const marks = { deletionTimestamp: "2022-01-01T00:00:50Z", deletionGracePeriodSeconds: grace, finalizers };

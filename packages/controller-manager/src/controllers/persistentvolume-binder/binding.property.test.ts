@@ -92,7 +92,7 @@ function check({ client }: TestContext): void {
   }
 }
 
-test("whatever users do and whichever writes are lost, claims and volumes come to agree", async () => {
+test("after random user actions and lost writes, claims and volumes converge", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (sequence) => {
       const ended: (() => void)[] = [];

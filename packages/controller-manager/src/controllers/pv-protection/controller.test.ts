@@ -30,7 +30,7 @@ test("holds a bound volume until it is bound no more", async (t) => {
   assert.equal(client.object(persistentVolumes, "disk"), undefined);
 });
 
-test("starts over when somebody else wrote first", async (t) => {
+test("retries after a conflict", async (t) => {
   const { client, clock, ctx, run } = newTestContext(t);
   client.put(persistentVolumes, aVolume("Available", { finalizers: [] }));
   let first = true;

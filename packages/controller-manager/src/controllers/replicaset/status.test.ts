@@ -38,7 +38,7 @@ test("says why pods could not be created, once, and forgets it when they can", (
   assert.equal(replicaStatus(replicaSet, [], undefined, now).conditions, undefined);
 });
 
-test("a failure is added to the conditions of others, which stay when it is over", () => {
+test("ReplicaFailure is added beside other conditions, which stay when it is removed", () => {
   const replicaSet = aReplicaSet();
   const other = { type: "Other", status: "True" as const };
   replicaSet.status = { replicas: 0, conditions: [other] };

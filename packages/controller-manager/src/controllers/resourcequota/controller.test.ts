@@ -273,7 +273,7 @@ test("a resource that is no longer served is no longer watched", async (t) => {
   assert.equal(watches(), 1);
 });
 
-test("a pod that is being deleted is given back when its grace is over, though no event says so", async (t) => {
+test("a terminating pod is no longer counted when its grace period ends, without an event", async (t) => {
   const pod = asking("a", "1");
   const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds: 60 };
   const world = await started(t, ({ client }) => {

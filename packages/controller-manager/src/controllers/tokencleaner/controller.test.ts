@@ -8,7 +8,7 @@ import { aBootstrapToken } from "../../testing/bootstrap-tokens.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newTokenCleaner } from "./controller.ts";
 
-test("deletes tokens when their time is over, and no others", async (t) => {
+test("deletes expired tokens only", async (t) => {
   const { client, ctx, clock, run } = newTestContext(t);
   const inAnHour = formatTime(clock.now() + 3_600_000);
   client.put(

@@ -33,7 +33,7 @@ async function runWith(t: Parameters<typeof newTestContext>[0], job: Job) {
 }
 
 for (const type of ["Complete", "Failed"] as const) {
-  test(`deletes a job when its time after it ended is over: ${type}`, async (t) => {
+  test(`deletes a job when its ttlSecondsAfterFinished has passed: ${type}`, async (t) => {
     const { isDeleted, pass, client, ctx } = await runWith(t, ended(30, type));
     await pass(29_000);
     assert.ok(!isDeleted());

@@ -192,7 +192,7 @@ test("a resource that no plugin gives does not hide the topology of others", asy
   assert.equal(manager.concerns(pod), true);
 });
 
-test("a checkpoint that cannot be written ends neither the stream of devices nor the node's amounts, but an allocation", async (t) => {
+test("a checkpoint that cannot be written fails an allocation, but neither the stream of devices nor the node's capacity", async (t) => {
   const { manager, clock, register, allocate, dir } = await bench(t);
   const plugin = await register(gpu, "a", [aDevice("g1")]);
   await rm(dir, { recursive: true });

@@ -339,7 +339,7 @@ test("a driver that hangs over one disk keeps no other disk mounted", async (t) 
   );
 });
 
-test("pods that cannot be looked at are not taken for gone", async (t) => {
+test("pods whose volumes cannot be inspected are not treated as removed", async (t) => {
   const bench = await setUp(t, all);
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());

@@ -339,7 +339,7 @@ const labels = fc.dictionary(fc.constantFrom("x", "y", "__proto__"), fc.constant
 const config = fc.record({ metadata: fc.record({ labels }, { requiredKeys: [] }), spec }, { requiredKeys: [] });
 const step = fc.record({ manager: fc.constantFrom("a", "b", "c"), apply: fc.boolean(), config });
 
-test("whatever was done, each has what it applied last, owns no more than there is, and applying on changes nothing", () => {
+test("after random applies and updates, each manager owns what it applied last and that exists, and repeating an apply changes nothing", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 6 }), (steps) => {
       const stored = new Stored().update("base", (next: Loose) => {

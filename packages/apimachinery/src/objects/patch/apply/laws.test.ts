@@ -202,7 +202,7 @@ test("managers who do not conflict may come in any order", () => {
   assert.ok(inBothOrders > 15, String(inBothOrders));
 });
 
-test("who forces takes exactly the fields in conflict from others", () => {
+test("a forced apply takes exactly the conflicting fields from other managers", () => {
   let conflicts = 0;
   fc.assert(
     fc.property(config, config, (first, second) => {

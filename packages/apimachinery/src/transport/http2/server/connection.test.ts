@@ -107,7 +107,7 @@ for (const { name, flood, spendReset } of [
   });
 }
 
-test("a stream beyond the limit is refused, until one is over; broken off ones count as long as they are worked on", async () => {
+test("a stream beyond the limit is refused until another ends; reset streams count until their handlers end", async () => {
   const { connection, streams, says, begin } = aConnection(2);
   await begin();
   assert.deepEqual(await says(requestFrame(1), requestFrame(3), requestFrame(5)), [`resetStream 5 ${errorCodes.refusedStream}`]);

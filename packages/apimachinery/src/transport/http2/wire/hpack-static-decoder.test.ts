@@ -24,7 +24,7 @@ for (const { name, block } of [
   });
 }
 
-test("a block that comes again has the same fields, and so many others do not change that", () => {
+test("a repeated header block decodes to the same fields, also after many others", () => {
   const decode = newStaticFieldsDecoder();
   const one = hex("88 00 0161 0162");
   const fields = decode(one);

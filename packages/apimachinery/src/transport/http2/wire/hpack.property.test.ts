@@ -48,7 +48,7 @@ test("a connection's fields are read as they were, in whatever forms they come",
   );
 });
 
-test("whatever octets come, they mean something or are refused", () => {
+test("random octets are decoded or refused with HpackError", () => {
   const change = fc.tuple(fc.nat(), fc.nat(255));
   fc.assert(
     fc.property(fc.array(aBlock, { minLength: 1, maxLength: 3 }), fc.array(change, { maxLength: 3 }), (blocks, changes) => {

@@ -68,7 +68,7 @@ test("says which fields may change, and what differs", () => {
   assert.match(error?.detail ?? "", /\n {2}hostNetwork: unset -> true$/);
 });
 
-test("a container that is over does not run again when nothing restarts it", () => {
+test("a terminated container may not become running with restartPolicy Never", () => {
   const over = { name: "c", image: "x", imageID: "", ready: false, restartCount: 0, state: { terminated: { exitCode: 0 } } };
   const current = { ...aPod({ restartPolicy: "Never" }), status: { containerStatuses: [over] } };
   const next = { ...current, status: { containerStatuses: [{ ...over, state: { running: {} } }] } };
