@@ -38,7 +38,7 @@ test("what is written down as equivalent has a reason and stands there once", (t
   const entry = { id: "1", kind: "k", file: "a.ts", why: "the same" };
   const known = read(entry, { ...entry, id: "2", file: "b.ts" });
   assert.deepEqual([...known.keys()], ["1", "2"]);
-  assert.throws(() => read(entry, entry), /1 stands there twice/);
+  assert.throws(() => read(entry, entry), /1 is listed twice/);
   assert.throws(() => read({ ...entry, why: " " }), /1 has no reason/);
   assert.deepEqual(
     outdated(known, new Set(["1"]), new Set(["a.ts", "b.ts"])).map(({ id }) => id),

@@ -124,23 +124,23 @@ test("default values are left out of definitions, a property of that name is not
 });
 
 for (const { name, document, message } of [
-  { name: "no document", document: [], message: "the document is no object" },
-  { name: "paths that are none", document: { paths: [] }, message: "paths is no object" },
-  { name: "an operation that is none", document: { paths: { "/a": { get: 1 } } }, message: "paths./a.get is no object" },
+  { name: "no document", document: [], message: "the document is not an object" },
+  { name: "paths that are none", document: { paths: [] }, message: "paths is not an object" },
+  { name: "an operation that is none", document: { paths: { "/a": { get: 1 } } }, message: "paths./a.get is not an object" },
   {
     name: "a parameter without a name",
     document: { paths: { "/a": { get: { parameters: [{ name: 5 }] } } } },
-    message: "paths./a.get.parameters[0].name is no string",
+    message: "paths./a.get.parameters[0].name is not a string",
   },
   {
     name: "a type that is none",
     document: { definitions: { A: { properties: { b: { type: 3 } } } } },
-    message: "definitions.A.properties.b.type is no list",
+    message: "definitions.A.properties.b.type is not a list",
   },
   {
     name: "a number that is none",
     document: { definitions: { A: { items: { maximum: "3" } } } },
-    message: "definitions.A.items.maximum is no number",
+    message: "definitions.A.items.maximum is not a number",
   },
 ]) {
   test(`${name} is refused`, () => {
