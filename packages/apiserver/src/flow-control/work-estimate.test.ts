@@ -65,6 +65,9 @@ test("watches of all, of the namespace and of the object see a write; others do 
   assert.equal(counts.interestedIn(write), 2);
   forget();
   assert.equal(counts.interestedIn(write), 1);
+  for (const name of ["x", "y"])
+    counts.add(parseRequestInfo("GET", `/api/v1/namespaces/a/pods?fieldSelector=metadata.name%3D${name}&watch=1`));
+  assert.equal(counts.interestedIn(write), 2);
 });
 
 test("an object count is used until three counts in a row have failed", async () => {

@@ -26,6 +26,22 @@ for (const { config, message } of [
   });
 }
 
+test("of a resource, its version, the stage of that and all, the most particular one decides", () => {
+  const config: Record<string, string> = { "api/all": "true", "api/beta": "false", "batch/v1beta1": "true" };
+  const served = (more: Record<string, string> = {}) => {
+    const isServed = readRuntimeConfig({ ...config, ...more });
+    return [
+      isServed("batch", "v1beta1", "cronjobs", false),
+      isServed("policy", "v1beta1", "poddisruptionbudgets", true),
+      isServed("apps", "v1", "deployments", false),
+    ];
+  };
+  assert.deepEqual(served(), [true, false, true]);
+  assert.deepEqual(served({ "batch/v1beta1/cronjobs": "false" }), [false, false, true]);
+  assert.deepEqual(served({ "batch/v1beta1": "false", "batch/v1beta1/cronjobs": "true" }), [true, false, true]);
+  assert.deepEqual(served({ "api/ga": "false" }), [true, false, false]);
+});
+
 /** Paths of a resource or a group version that a server with these flags serves, and others that it does not serve. */
 for (const { flag, served, gone } of [
   {

@@ -39,6 +39,7 @@ for (const { name, text, detail } of [
     text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "../secrets/a" }),
     detail: "../secrets/a",
   },
+  { name: "an empty part in its start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "a//b" }), detail: "a//b" },
   { name: "an absolute start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "/secrets/a" }), detail: "/secrets/a" },
 ]) {
   test(`a token with ${name} is a BadRequest`, () => {

@@ -183,3 +183,23 @@ test("an entry whose place is taken lets go of its object when it has bytes, and
   assert.equal(read.json(), json);
   assert.deepEqual(calls, ["encode"]);
 });
+
+test("an entry that was cooled and is read again makes room for others again", () => {
+  let decoded = 0;
+  const counting: EntryCodec = {
+    ...codec,
+    fromJson(bytes) {
+      decoded++;
+      return codec.fromJson(bytes);
+    },
+    memory: new EntryMemory(encodings),
+  };
+  const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } } as KubeObject);
+  const first = make("a");
+  for (let round = 1; round <= 2; round++) {
+    first.object();
+    for (let i = 0; i < 3 * 4_096; i++) make(`b-${i}`).object();
+    first.object();
+    assert.equal(decoded, round);
+  }
+});

@@ -240,6 +240,7 @@ test("a watch that was stopped hears nothing more, opens nothing more, and takes
   watch.stop();
   says({ events: [11] });
   breaks();
+  assert.equal(clock.waiting, 0);
   await clock.advance(60_000);
   assert.deepEqual([reported, opened()], [["canceled"], 1]);
   const lost = aWatch();
@@ -247,6 +248,17 @@ test("a watch that was stopped hears nothing more, opens nothing more, and takes
   lost.watch.stop(); // during the backoff before the reconnect
   await lost.clock.advance(60_000);
   assert.equal(lost.opened(), 1);
+});
+
+test("what waited behind a busy reader when the watch was stopped is not delivered", async () => {
+  const busy = Promise.withResolvers<void>();
+  const { watch, reported, says } = aWatch(busy.promise);
+  says({ events: [11] });
+  says({ events: [12] });
+  watch.stop();
+  busy.resolve();
+  await settle();
+  assert.deepEqual(reported, ["11 to 11", "canceled"]);
 });
 
 test("streams that are lost one after the other are opened ever more slowly, until an event comes", async () => {

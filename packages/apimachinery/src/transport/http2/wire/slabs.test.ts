@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { giveSlabBack, largestSlabBytes, takeSlab } from "./buffers.ts";
+import { giveSlabBack, largestSlabBytes, slabMemory, takeSlab } from "./buffers.ts";
 
 for (const bytes of [0, 1, 8 * 1024, 8 * 1024 + 1, 70_000, largestSlabBytes, largestSlabBytes + 1, 1_000_000]) {
   test(`a slab for ${bytes} bytes has room for them, and not much more`, () => {
@@ -33,4 +33,13 @@ test("no more is kept than a bound, small ones first", () => {
   const known = new Set(many);
   const kept = Array.from({ length: 100 }, () => takeSlab(largestSlabBytes)).filter((slab) => known.has(slab));
   assert.ok(kept.length > 0 && kept.length <= 64, `${kept.length} of 256 KiB`);
+});
+
+test("the budget counts what is kept, not what is in use", () => {
+  const slab = takeSlab(30_000);
+  const before = slabMemory.bytes;
+  giveSlabBack(slab);
+  assert.equal(slabMemory.bytes, before + slab.length);
+  takeSlab(30_000);
+  assert.equal(slabMemory.bytes, before);
 });
