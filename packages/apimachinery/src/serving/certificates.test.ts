@@ -83,7 +83,7 @@ test("refuses a request whose signature does not fit", async () => {
   const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\n/g, ""), "base64");
   der[der.length - 1] = (der[der.length - 1] as number) ^ 1;
   const forged = `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString("base64")}\n-----END CERTIFICATE REQUEST-----\n`;
-  await assert.rejects(parseCertificateRequest(forged), /does not fit/);
+  await assert.rejects(parseCertificateRequest(forged), /does not match its key/);
   await assert.rejects(parseCertificateRequest("-----BEGIN CERTIFICATE-----\n"), /PEM block type/);
 });
 
@@ -105,5 +105,5 @@ test("refuses a request whose signature does not fit its key, also where the lib
     "MIIBDzCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQCG2EPvyab3hvNm+USW/VU5jrMlke7CdtMIYIkK8NGhtLGlcriM14e9WdsqLSABbeRebzGEW4Zic/Gf6YxURf9oCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwTAAAIBMAoGCCqGSM49BAMCA0gAMEUCIYDGIWe5fPZBxG7Nk8aUHyhqd3O31T/yk9AX6SBpZNtEywIgFwhoV7o1yDgHNZhY67eabWlYZ0kx5J0j/Yqq7gwQ8iQ=",
     "base64",
   );
-  for (const bytes of [changed, long]) await assert.rejects(parseCertificateRequest(pem(bytes)), /does not fit its key/);
+  for (const bytes of [changed, long]) await assert.rejects(parseCertificateRequest(pem(bytes)), /does not match its key/);
 });
