@@ -140,5 +140,5 @@ test("a handler that fails is answered for, and one that fails within its answer
     exchange.stream(200, { "content-type": "application/json" }).write('{"kind":');
     throw new Error("within");
   });
-  await assert.rejects(late.client.create(pods, { metadata: { namespace: "web" } }), /broken off/);
+  await assert.rejects(late.client.create(pods, { metadata: { namespace: "web" } }), /the request was aborted/);
 });

@@ -146,10 +146,10 @@ test("a handler that waits for the window is told when the client breaks its req
   stream.respond(frame(frameTypes.headers, flags.endHeaders, 1, respond), false);
   assert.equal(stream.write(Buffer.alloc(1_000_000)), false);
   await says();
-  const waiting = assert.rejects(stream.drained(), /the client went away/);
+  const waiting = assert.rejects(stream.drained(), /the client disconnected/);
   await says(numberFrame(frameTypes.resetStream, 1, errorCodes.cancel));
   await waiting;
-  await assert.rejects(stream.drained(), /the client went away/);
+  await assert.rejects(stream.drained(), /the client disconnected/);
 });
 
 test("a connection is idle from its last answer on, and closed only then", async (t) => {
