@@ -96,17 +96,58 @@ export function publishesNotReady({ spec }: Service): boolean {
   return spec?.publishNotReadyAddresses === true;
 }
 
-/** Resolves a Service port to the Pod's port number; undefined when the Pod has no port of that name. */
-export function targetPortOf(pod: Pod, { targetPort, port, protocol = "TCP" }: ServicePort): number | undefined {
-  if (targetPort === undefined || targetPort === 0 || targetPort === "") return port;
-  if (typeof targetPort === "number") return targetPort;
-  for (const container of pod.spec.containers) {
-    const found = container.ports?.find(
-      (candidate) => candidate.name === targetPort && (candidate.protocol ?? "TCP") === protocol,
-    );
-    if (found !== undefined) return found.containerPort;
+/**
+ * Resolves the ports of a Service for each of its Pods. Pods with the same numbers get the same list, so that the work for a
+ * Service with many ports and many Pods is not the product of both.
+ * @param make builds the entry of a resolved port; ports whose name the Pod does not have are left out
+ */
+export function portsResolver<T>(service: Service, make: (servicePort: ServicePort, port: number) => T): (pod: Pod) => T[] {
+  const servicePorts = service.spec?.ports ?? [];
+  const names = namesIn(servicePorts);
+  const listsByNumbers = new Map<string, T[]>();
+  const listsByContent = new Map<string, T[]>();
+  return (pod) => {
+    const numbers = names.size === 0 ? none : namedPorts(pod, names);
+    return listsByNumbers.getOrInsertComputed(JSON.stringify([...numbers]), () => {
+      const ports = servicePorts.flatMap((servicePort) => {
+        const port = targetPortOf(numbers, servicePort);
+        return port === undefined ? [] : [make(servicePort, port)];
+      });
+      return listsByContent.getOrInsert(JSON.stringify(ports), ports);
+    });
+  };
+}
+
+/** The first port of the Service whose name the Pod does not have. */
+export function missingPort(service: Service, pod: Pod): ServicePort | undefined {
+  const servicePorts = service.spec?.ports ?? [];
+  const numbers = namedPorts(pod, namesIn(servicePorts));
+  return servicePorts.find((servicePort) => targetPortOf(numbers, servicePort) === undefined);
+}
+
+function namesIn(servicePorts: readonly ServicePort[]): Set<string> {
+  return new Set(servicePorts.flatMap(({ targetPort }) => (typeof targetPort === "string" ? [targetPort] : [])));
+}
+
+const none: ReadonlyMap<string, number> = new Map();
+
+const portKey = (name: string, protocol = "TCP"): string => `${protocol}/${name}`;
+
+/** Numbers of the Pod's ports that have one of these names, by protocol and name; of several, the first counts. */
+function namedPorts({ spec }: Pod, names: ReadonlySet<string>): Map<string, number> {
+  const numbers = new Map<string, number>();
+  for (const { ports = [] } of spec.containers) {
+    for (const { name, protocol, containerPort } of ports ?? []) {
+      if (name !== undefined && names.has(name)) numbers.getOrInsert(portKey(name, protocol), containerPort);
+    }
   }
-  return undefined;
+  return numbers;
+}
+
+/** The Pod's port number for a Service port; undefined when the Pod has no port of that name. */
+function targetPortOf(named: ReadonlyMap<string, number>, { targetPort, port, protocol }: ServicePort): number | undefined {
+  if (targetPort === undefined || targetPort === 0 || targetPort === "") return port;
+  return typeof targetPort === "number" ? targetPort : named.get(portKey(targetPort, protocol));
 }
 
 /** The Pod's hostname in the DNS of a headless Service. */

@@ -5,6 +5,7 @@ import type {
   EndpointSubset,
   Pod,
   Service,
+  ServicePort,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import {
@@ -14,24 +15,27 @@ import {
   hostnameIn,
   ipFamilyOf,
   isHeadless,
+  portsResolver,
   publishesNotReady,
-  targetPortOf,
 } from "../../services/service-pods.ts";
 
-/** Pure: one subset for each Pod with its ports, to be merged by canonicalSubsets. Source: endpoints_controller.go syncService */
+/** Pure: a subset for each list of ports and readiness, to be merged by canonicalSubsets. Source: endpoints_controller.go syncService */
 export function endpointsOfPods(service: Service, pods: readonly Pod[]): EndpointSubset[] {
   const tolerateUnready = toleratesUnready(service);
-  const subsets: EndpointSubset[] = [];
+  const subsets = new Map<EndpointPort[], EndpointSubset>();
+  const portsOf = portsResolver(service, endpointPort);
   for (const pod of pods) {
     if (!countsAsEndpoint(pod, tolerateUnready)) continue;
     const address = addressOf(service, pod);
     if (address === undefined) continue;
-    const ports = portsOf(service, pod);
+    const ports = portsOf(pod);
     if (ports.length === 0 && !(isHeadless(service) && (service.spec?.ports ?? []).length === 0)) continue;
     const list = tolerateUnready || isReady(pod) ? "addresses" : "notReadyAddresses";
-    subsets.push({ [list]: [address], ...(ports.length === 0 ? {} : { ports }) });
+    const subset = subsets.getOrInsertComputed(ports, () => (ports.length === 0 ? {} : { ports }));
+    subset[list] ??= [];
+    subset[list].push(address);
   }
-  return subsets;
+  return [...subsets.values()];
 }
 
 /**
@@ -62,11 +66,6 @@ function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
   };
 }
 
-function portsOf(service: Service, pod: Pod): EndpointPort[] {
-  return (service.spec?.ports ?? []).flatMap((servicePort) => {
-    const port = targetPortOf(pod, servicePort);
-    if (port === undefined) return [];
-    const { name, protocol = "TCP", appProtocol } = servicePort;
-    return [{ ...(name ? { name } : {}), port, protocol, ...(appProtocol === undefined ? {} : { appProtocol }) }];
-  });
+function endpointPort({ name, protocol = "TCP", appProtocol }: ServicePort, port: number): EndpointPort {
+  return { ...(name ? { name } : {}), port, protocol, ...(appProtocol === undefined ? {} : { appProtocol }) };
 }

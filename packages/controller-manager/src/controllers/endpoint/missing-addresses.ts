@@ -3,7 +3,7 @@ import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isFinished, isReady } from "../../pods/pod-state.ts";
-import { addressesOf, familiesOf, ipFamilyOf, publishesNotReady, targetPortOf } from "../../services/service-pods.ts";
+import { addressesOf, familiesOf, ipFamilyOf, missingPort, publishesNotReady } from "../../services/service-pods.ts";
 
 const maxPodsReported = 50;
 
@@ -52,7 +52,7 @@ function whyMissing(service: Service, pod: Pod): string | undefined {
   if (addresses.length === 0) return "without an address yet";
   const [family] = familiesOf(service);
   if (!addresses.some((address) => ipFamilyOf(address) === family)) return `without an ${family} address`;
-  const unnamed = (service.spec?.ports ?? []).find((port) => targetPortOf(pod, port) === undefined);
+  const unnamed = missingPort(service, pod);
   if (unnamed !== undefined) return `without a port named ${String(unnamed.targetPort)}`;
   return isReady(pod) || publishesNotReady(service) ? undefined : "not ready";
 }

@@ -6,34 +6,47 @@ import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/ap
  * Source: k8s.io/kubernetes pkg/api/v1/endpoints/util.go RepackSubsets
  */
 export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
-  /** Addresses with their readiness, by serialized port. */
-  const byPort = new Map<
-    string,
-    { port: EndpointPort | undefined; addresses: Map<string, { address: EndpointAddress; ready: boolean }> }
-  >();
-  for (const { addresses = [], notReadyAddresses = [], ports } of subsets) {
+  /** The subsets of each port, by serialized port. */
+  const byPort = new Map<string, { port: EndpointPort | undefined; of: EndpointSubset[] }>();
+  /** Ports of the same subsets, by the numbers of these: their addresses are merged once, not for each of many ports. */
+  const numbers = new Map(subsets.map((subset, at) => [subset, at]));
+  for (const subset of subsets) {
+    const { ports } = subset;
     const listed: (EndpointPort | undefined)[] = ports === undefined || ports.length === 0 ? [undefined] : ports;
     for (const port of listed) {
-      const entry = byPort.getOrInsertComputed(JSON.stringify(port && portKey(port)) ?? "", () => ({
-        port,
-        addresses: new Map(),
-      }));
-      for (const address of addresses) {
-        const key = addressKey(address);
-        if (!entry.addresses.has(key)) entry.addresses.set(key, { address, ready: true });
-      }
-      for (const address of notReadyAddresses) entry.addresses.set(addressKey(address), { address, ready: false });
+      const { of } = byPort.getOrInsertComputed(JSON.stringify(port && portKey(port)) ?? "", () => ({ port, of: [] }));
+      if (of.at(-1) !== subset) of.push(subset);
     }
   }
+  const merged = new Map<string, Merged>();
   /** Ports with identical addresses share a subset. */
-  const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: { address: EndpointAddress; ready: boolean }[] }>();
-  for (const { port, addresses } of byPort.values()) {
-    const sorted = [...addresses].toSorted(([a], [b]) => (a < b ? -1 : 1));
-    const key = JSON.stringify(sorted.map(([name, { ready }]) => [name, ready]));
-    const entry = byAddresses.getOrInsertComputed(key, () => ({ ports: [], addresses: sorted.map(([, value]) => value) }));
+  const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: Merged["addresses"] }>();
+  for (const { port, of } of byPort.values()) {
+    const { key, addresses } = merged.getOrInsertComputed(of.map((subset) => numbers.get(subset)).join(), () => mergedOf(of));
+    const entry = byAddresses.getOrInsertComputed(key, () => ({ ports: [], addresses }));
     if (port !== undefined) entry.ports.push(port);
   }
   return [...byAddresses.values()].map(toSubset).toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+}
+
+interface Merged {
+  /** Equal for the same addresses with the same readiness. */
+  readonly key: string;
+  /** In order. */
+  readonly addresses: { address: EndpointAddress; ready: boolean }[];
+}
+
+function mergedOf(subsets: readonly EndpointSubset[]): Merged {
+  const all = new Map<string, { address: EndpointAddress; ready: boolean }>();
+  for (const { addresses = [], notReadyAddresses = [] } of subsets) {
+    for (const address of addresses) {
+      const key = addressKey(address);
+      if (!all.has(key)) all.set(key, { address, ready: true });
+    }
+    for (const address of notReadyAddresses) all.set(addressKey(address), { address, ready: false });
+  }
+  const sorted = [...all].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return { key: JSON.stringify(sorted.map(([name, { ready }]) => [name, ready])), addresses: sorted.map(([, value]) => value) };
 }
 
 /** Maximum number of addresses in one Endpoints object. Source: endpoints_controller.go maxCapacity */
@@ -74,7 +87,10 @@ function toSubset({
 }): EndpointSubset {
   const of = (wanted: boolean): EndpointAddress[] =>
     addresses.filter(({ ready }) => ready === wanted).map(({ address }) => address);
-  const sorted = ports.toSorted((a, b) => (JSON.stringify(portKey(a)) < JSON.stringify(portKey(b)) ? -1 : 1));
+  const sorted = ports
+    .map((port) => ({ port, key: JSON.stringify(portKey(port)) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ port }) => port);
   return { ...some("addresses", of(true)), ...some("notReadyAddresses", of(false)), ...some("ports", sorted) };
 }
 

@@ -16,7 +16,7 @@ import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { withHints } from "./hints.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
 import { type EndpointSliceMetrics, newEndpointSliceMetrics } from "./metrics.ts";
-import { planSlices } from "./plan.ts";
+import { planSlices, portsText } from "./plan.ts";
 import { changesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
 /**
@@ -80,6 +80,8 @@ interface EndpointSliceContext extends ControllerContext {
 }
 
 const serviceIndex = "service";
+/** Ports whose text takes a millisecond and more. */
+const manyPorts = 1000;
 /** The cache does not show this controller's writes yet. Events of this controller's writes do not enqueue the key, hence the delay. */
 const staleRetryMs = 200;
 
@@ -119,6 +121,12 @@ async function syncService(ctx: EndpointSliceContext, key: ObjectKey, signal: Ab
 
   const selected = podsOf(ctx.informers, service);
   const time = triggers.update(service, selected);
+  // Many ports of each slice take a turn of their own; the plan then finds their text.
+  for (const { ports } of existing) {
+    if ((ports ?? []).length < manyPorts) continue;
+    await ctx.turns?.next();
+    portsText(ports ?? []);
+  }
   const plan = planSlices({
     service,
     existing,

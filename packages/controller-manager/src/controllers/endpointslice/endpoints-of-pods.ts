@@ -1,4 +1,4 @@
-import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import {
@@ -8,8 +8,8 @@ import {
   hostnameIn,
   ipFamilyOf,
   isHeadless,
+  portsResolver,
   publishesNotReady,
-  targetPortOf,
 } from "../../services/service-pods.ts";
 
 /** Endpoints with the same address type and list of ports. */
@@ -29,20 +29,23 @@ export function endpointsOfPods(
   pods: readonly Pod[],
   zoneOf: (pod: Pod) => string | undefined,
 ): EndpointGroup[] {
-  const groups = new Map<string, EndpointGroup>();
+  const groups = new Map<string, Map<EndpointPort[], EndpointGroup>>();
+  const portsOf = portsResolver(service, endpointPort);
+  // Without ports, Pods are endpoints of headless Services only.
+  if ((service.spec?.ports ?? []).length === 0 && !isHeadless(service)) return [];
   for (const addressType of familiesOf(service)) {
     for (const pod of pods) {
       if (!countsAsEndpoint(pod, true)) continue;
       const addresses = addressesOf(pod).filter((address) => ipFamilyOf(address) === addressType);
-      const ports = portsOf(service, pod);
-      if (addresses.length === 0 || ports === undefined) continue;
-      const key = JSON.stringify([addressType, ports]);
-      const group = groups.get(key) ?? { addressType, ports, endpoints: [] };
-      groups.set(key, group);
+      if (addresses.length === 0) continue;
+      const ports = portsOf(pod);
+      const group = groups
+        .getOrInsertComputed(addressType, () => new Map<EndpointPort[], EndpointGroup>())
+        .getOrInsertComputed(ports, () => ({ addressType, ports, endpoints: [] }));
       group.endpoints.push(endpointOf(service, pod, addresses, zoneOf(pod)));
     }
   }
-  return [...groups.values()];
+  return [...groups.values()].flatMap((ofType) => [...ofType.values()]);
 }
 
 function endpointOf(service: Service, pod: Pod, addresses: string[], zone: string | undefined): Endpoint {
@@ -61,14 +64,6 @@ function endpointOf(service: Service, pod: Pod, addresses: string[], zone: strin
   };
 }
 
-/** Resolved ports; undefined when the Service has no ports and is not headless, so that the Pod is not an endpoint. */
-function portsOf(service: Service, pod: Pod): EndpointPort[] | undefined {
-  const servicePorts = service.spec?.ports ?? [];
-  if (servicePorts.length === 0) return isHeadless(service) ? [] : undefined;
-  return servicePorts.flatMap((servicePort) => {
-    const port = targetPortOf(pod, servicePort);
-    if (port === undefined) return [];
-    const { name = "", protocol = "TCP", appProtocol } = servicePort;
-    return [{ name, protocol, port, ...(appProtocol === undefined ? {} : { appProtocol }) }];
-  });
+function endpointPort({ name = "", protocol = "TCP", appProtocol }: ServicePort, port: number): EndpointPort {
+  return { name, protocol, port, ...(appProtocol === undefined ? {} : { appProtocol }) };
 }

@@ -152,9 +152,20 @@ function withoutHints({ hints: _, ...endpoint }: Endpoint): Endpoint {
 }
 
 function samePorts(a: readonly EndpointPort[], b: readonly EndpointPort[] | undefined | null): boolean {
-  const form = (ports: readonly EndpointPort[]): unknown[] =>
-    ports
-      .map(({ name = "", protocol = "TCP", port, appProtocol = "" }) => [name, protocol, port, appProtocol])
-      .toSorted((x, y) => (String(x) < String(y) ? -1 : 1));
-  return deepEqual(form(a), form(b ?? []));
+  return a.length === (b ?? []).length && portsText(a) === portsText(b ?? []);
+}
+
+/** By list: those of slices are in the informer's cache, and each is compared with every group. */
+const texts = new WeakMap<readonly EndpointPort[], string>();
+
+/** The ports as text that does not depend on their order. */
+export function portsText(ports: readonly EndpointPort[]): string {
+  const known = texts.get(ports);
+  if (known !== undefined) return known;
+  const each = ports.map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
+    JSON.stringify([name, protocol, port, appProtocol]),
+  );
+  const text = each.sort().join();
+  texts.set(ports, text);
+  return text;
 }
