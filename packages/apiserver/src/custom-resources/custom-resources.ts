@@ -11,7 +11,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type CustomResourceDefinition, nameOf } from "./definitions.ts";
 import { newFinalizer } from "./finalizer.ts";
-import { newServing, type ServingOptions, servedGroupVersions } from "./serving.ts";
+import { newServing, type ServingOptions } from "./serving.ts";
 import { newStatusControllers } from "./status-controllers.ts";
 
 interface CustomResourcesOptions
@@ -48,19 +48,36 @@ export function newCustomResources(options: CustomResourcesOptions): CustomResou
   followGroupVersions();
   const finalizer = newFinalizer({ ...options, definitions, storeOf: serving.storeOf });
 
+  /** Counts the definitions of each group version, as work on one definition must not grow with the number of all others. */
   function followGroupVersions(): void {
-    let announced = new Map<string, GroupVersion>();
-    const follow = (): void => {
-      const wanted = servedGroupVersions(definitions.lister.list());
-      for (const [name, groupVersion] of wanted) if (!announced.has(name)) options.groupVersions.add(groupVersion);
-      for (const [name, groupVersion] of announced) if (!wanted.has(name)) options.groupVersions.remove(groupVersion);
-      announced = wanted;
+    const counts = new Map<string, number>();
+    const follow = (before: CustomResourceDefinition | undefined, now: CustomResourceDefinition | undefined): void => {
+      const [had, has] = [groupVersionsOf(before), groupVersionsOf(now)];
+      for (const [name, groupVersion] of has) {
+        if (had.has(name)) continue;
+        const count = counts.get(name) ?? 0;
+        counts.set(name, count + 1);
+        if (count === 0) options.groupVersions.add(groupVersion);
+      }
+      for (const [name, groupVersion] of had) {
+        if (has.has(name)) continue;
+        const count = (counts.get(name) ?? 0) - 1;
+        if (count > 0) counts.set(name, count);
+        else if (counts.delete(name)) options.groupVersions.remove(groupVersion);
+      }
     };
-    definitions.addHandler({ added: follow, updated: follow, deleted: follow });
+    definitions.addHandler({
+      added: (now) => follow(undefined, now),
+      updated: (before, now) => follow(before, now),
+      deleted: (last) => follow(last, undefined),
+    });
   }
 
   return {
-    waitForSync: (signal) => definitions.waitForSync(signal),
+    async waitForSync(signal) {
+      await definitions.waitForSync(signal);
+      await serving.settled();
+    },
     async run(signal) {
       await Promise.all([status.run(signal), finalizer.run(signal)]);
     },
@@ -68,4 +85,10 @@ export function newCustomResources(options: CustomResourcesOptions): CustomResou
       return definitions.synced;
     },
   };
+}
+
+/** Served group versions of a definition, by name (`example.com/v1`). */
+function groupVersionsOf(definition: CustomResourceDefinition | undefined): Map<string, GroupVersion> {
+  const { group = "", versions = [] } = definition?.spec ?? {};
+  return new Map(versions.filter(({ served }) => served).map(({ name: version }) => [`${group}/${version}`, { group, version }]));
 }

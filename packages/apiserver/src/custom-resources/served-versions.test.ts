@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { newEntry } from "../storage/entry.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { DeleteRequest, Entry, Storage } from "../storage/storage.ts";
@@ -32,16 +33,30 @@ function aDefinition(versions: Version[], spec: object = {}, status?: object): C
 const three = [aVersion("v1beta1"), aVersion("v2", { storage: true }), aVersion("v1", { served: false })];
 
 const serve = (definition: CustomResourceDefinition, more: Partial<ServedVersionsOptions> = {}) =>
-  servedVersions(definition, {
-    base: {} as ServedVersionsOptions["base"],
-    convert: async (objects) => [...objects],
-    isTerminating: () => false,
-    validationRules: true,
-    storeOptions: {},
-    turns: new Turns(),
-    memory: unlimitedEntries(),
-    ...more,
-  });
+  atOnce(
+    servedVersions(definition, {
+      base: {} as ServedVersionsOptions["base"],
+      convert: async (objects) => [...objects],
+      isTerminating: () => false,
+      validationRules: true,
+      storeOptions: {},
+      turns: new Turns(),
+      memory: unlimitedEntries(),
+      ...more,
+    }),
+  );
+
+test("serving takes time that is linear in the number of versions, deprecated ones too", () => {
+  const ofMany = (deprecated: boolean) =>
+    aDefinition(
+      Array.from({ length: 4000 }, (_, i) => aVersion(`v${i + 1}`, { schema: schemaWith("a"), storage: i === 3999, deprecated })),
+    );
+  for (const deprecated of [false, true]) {
+    const definition = ofMany(deprecated);
+    const ms = cpuMsOf(() => serve(definition));
+    assert.ok(ms < 1500, `${ms} ms`); // 10 s when each version is compared with all others
+  }
+});
 
 const publishedOf = ({ version }: ServedVersion) => version.published && atOnce(version.published());
 

@@ -6,7 +6,8 @@
 
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
@@ -43,9 +44,14 @@ export interface ServingOptions {
 }
 
 export interface Serving {
+  /** Resolves when the definitions that the informer has delivered are served. */
+  settled(): Promise<void>;
   /** The store of a definition in its storage version; undefined when it is not served. */
   storeOf(definition: CustomResourceDefinition): RegistryStore | undefined;
 }
+
+/** Definitions of more versions are prepared in several turns. */
+const mostAtOnce = 64;
 
 interface Current {
   readonly definition: CustomResourceDefinition;
@@ -57,6 +63,7 @@ export function newServing(options: ServingOptions): Serving {
   const { definitions, catalogue, storage, turns, log } = options;
   const current = new Map<string, Current>();
   const validationRules = options.featureEnabled("CustomResourceValidationExpressions");
+  let pending: Promise<void> = Promise.resolve();
   /** Compiles validation rules in the background, one definition after the other, so that first writes need not. */
   let ahead = Promise.resolve();
 
@@ -67,39 +74,70 @@ export function newServing(options: ServingOptions): Serving {
     }
     current.delete(name);
   };
+  /** The newest state of each definition that is being prepared; an older one is abandoned. Until then the previous one is served. */
+  const preparing = new Map<string, CustomResourceDefinition>();
   const serve = (definition: CustomResourceDefinition): void => {
     const name = nameOf(definition);
-    const before = current.get(name)?.definition;
+    preparing.delete(name);
     if (!isServable(definition)) {
       withdraw(name);
       return;
     }
-    if (before === undefined || !isSame(before, definition)) {
-      withdraw(name);
-      try {
-        const versions = servedVersions(definition, {
-          base: storage.for(storedResource(definition)),
-          convert: options.converterFor(definition),
-          isTerminating: () => isDeleted(definitions.lister.get(name)),
-          validationRules,
-          storeOptions: options.storeOptions,
-          turns,
-          memory: options.memory,
-        });
-        current.set(name, { definition, versions });
-        for (const { definition: resource, version, store, served } of versions) {
-          if (served) catalogue.add(resource, version, store);
-        }
-        if (validationRules) {
-          const failed = (err: unknown): void =>
-            log.error("cannot precompile the rules of a custom resource", err, { definition: name });
-          ahead = ahead.then(() => compileAhead(turns, definition)).catch(failed);
-        }
-      } catch (err) {
-        log.error("cannot serve a custom resource", err, { definition: name });
-        return;
-      }
+    const before = current.get(name)?.definition;
+    if (before !== undefined && isSame(before, definition)) {
+      announce(definition);
+      return;
     }
+    preparing.set(name, definition);
+    const failed = (err: unknown): void => {
+      log.error("cannot serve a custom resource", err, { definition: name });
+      if (preparing.get(name) !== definition) return;
+      preparing.delete(name);
+      withdraw(name);
+    };
+    if (definition.spec.versions.length > mostAtOnce) {
+      const served = Promise.resolve()
+        .then(() => turns.run(prepare(definition)))
+        .then((versions) => serveAs(definition, versions));
+      pending = Promise.all([pending, served.catch(failed)]).then(() => undefined);
+      return;
+    }
+    try {
+      serveAs(definition, atOnce(prepare(definition)));
+    } catch (err) {
+      failed(err);
+    }
+  };
+  const prepare = (definition: CustomResourceDefinition): Steps<ServedVersion[]> =>
+    servedVersions(definition, {
+      base: storage.for(storedResource(definition)),
+      convert: options.converterFor(definition),
+      isTerminating: () => isDeleted(definitions.lister.get(nameOf(definition))),
+      validationRules,
+      storeOptions: options.storeOptions,
+      turns,
+      memory: options.memory,
+    });
+  const serveAs = (definition: CustomResourceDefinition, versions: readonly ServedVersion[]): void => {
+    const name = nameOf(definition);
+    if (preparing.get(name) !== definition) {
+      for (const { close } of versions) close();
+      return;
+    }
+    preparing.delete(name);
+    withdraw(name);
+    current.set(name, { definition, versions });
+    for (const { definition: resource, version, store, served } of versions) {
+      if (served) catalogue.add(resource, version, store);
+    }
+    if (validationRules) {
+      const failed = (err: unknown): void =>
+        log.error("cannot precompile the rules of a custom resource", err, { definition: name });
+      ahead = ahead.then(() => compileAhead(turns, definition)).catch(failed);
+    }
+    announce(definition);
+  };
+  const announce = (definition: CustomResourceDefinition): void => {
     if (!isTrue(definition, "Established")) options.served(definition);
   };
   const isServable = (definition: CustomResourceDefinition): boolean =>
@@ -110,11 +148,13 @@ export function newServing(options: ServingOptions): Serving {
     added: serve,
     updated: (_old, now) => serve(now),
     deleted(last) {
+      preparing.delete(nameOf(last));
       withdraw(nameOf(last));
       storage.release({ group: last.spec.group, resource: last.spec.names.plural });
     },
   });
   return {
+    settled: () => pending,
     storeOf: (definition) => current.get(nameOf(definition))?.versions.find(({ isStorage }) => isStorage)?.store,
   };
 }
@@ -127,14 +167,5 @@ function isDeleted(definition: CustomResourceDefinition | undefined): boolean {
 function isSame(a: CustomResourceDefinition, b: CustomResourceDefinition): boolean {
   return (
     a.metadata.uid === b.metadata.uid && deepEqual(a.spec, b.spec) && deepEqual(a.status?.acceptedNames, b.status?.acceptedNames)
-  );
-}
-
-/** Group versions with `served: true` in any definition, by name (`example.com/v1`). */
-export function servedGroupVersions(definitions: readonly CustomResourceDefinition[]): Map<string, GroupVersion> {
-  return new Map(
-    definitions.flatMap(({ spec: { group, versions } }) =>
-      versions.filter(({ served }) => served).map(({ name: version }) => [`${group}/${version}`, { group, version }]),
-    ),
   );
 }

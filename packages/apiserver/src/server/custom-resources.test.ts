@@ -307,6 +307,29 @@ test("a changed definition holds at once, and ends the watches of before", async
   assert.deepEqual((await server.request("GET", `${path}/a`)).body.spec, { color: "red" });
 });
 
+test("a definition of many versions is served in all of them, and so is its change", async (t) => {
+  const server = await startTestServer(t);
+  const many = (last: object) =>
+    widgets(group, [...Array.from({ length: 100 }, (_, at) => ({ name: `v${at + 1}` })), { name: "v101", ...last }]);
+  await define(server, many({ served: false }));
+  const codeOf = async (version: string): Promise<number> =>
+    (await server.request("GET", `/apis/${group}/${version}/widgets`)).code;
+  assert.deepEqual(await Promise.all(["v1", "v100", "v101"].map(codeOf)), [200, 200, 404]);
+  const put = async (last: object): Promise<void> => {
+    const { body } = await server.request("GET", `${definitionsPath}/widgets.${group}`);
+    const { code, text } = await server.request("PUT", `${definitionsPath}/widgets.${group}`, { ...body, spec: many(last).spec });
+    assert.equal(code, 200, text);
+  };
+  await put({ served: true });
+  await waitFor(async () => (await codeOf("v101")) === 200);
+  // The first of two quick changes is abandoned.
+  await put({ served: false });
+  await put({ served: true, deprecated: true });
+  await waitFor(async () => (await server.request("GET", `/apis/${group}/v101/widgets`)).headers["warning"] !== undefined);
+  assert.equal((await server.request("DELETE", `${definitionsPath}/widgets.${group}`)).code, 200);
+  await waitFor(async () => (await codeOf("v1")) === 404);
+});
+
 test("server-side apply merges lists by the keys of the schema", async (t) => {
   const server = await startTestServer(t);
   const list = { type: "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] };
