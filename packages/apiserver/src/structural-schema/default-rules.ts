@@ -7,11 +7,12 @@ import {
   mapKey,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./metadata.ts";
 import { prune } from "./prune.ts";
 import { hasDefault, isEmbedded, itemsOf, metaFields, mostLevels, type Schema } from "./schema.ts";
-import { schemaFaults } from "./values.ts";
+import { schemaFaultSteps } from "./values.ts";
 
 /**
  * Validates the defaults in a structural schema: each must be valid by its schema and have no unknown fields.
@@ -19,14 +20,20 @@ import { schemaFaults } from "./values.ts";
  * @param pruned whether unknown fields are errors
  * @param budget shared by all defaults of a definition
  */
-export function validateDefaults(schema: Schema, path: string, pruned: boolean, budget: CheckBudget): FieldError[] {
-  return walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0, budget });
+export function* validatingDefaults(schema: Schema, path: string, pruned: boolean, budget: CheckBudget): Steps<FieldError[]> {
+  const pace = { checked: 0 };
+  return yield* walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0, budget, pace });
 }
+
+/** Schemas, with or without a default, that are checked between two yields. */
+const checkedPerStep = 512;
 
 interface Place {
   readonly pruned: boolean;
   readonly level: number;
   readonly budget: CheckBudget;
+  /** Counts the schemas since the last yield. */
+  readonly pace: { checked: number };
   /** Set when the value is part of the apiVersion, kind or metadata of a resource. */
   readonly within?: Surroundings;
 }
@@ -40,27 +47,33 @@ interface Surroundings {
 
 const typeMeta = { apiVersion: "validation/v1", kind: "Validation" };
 
-function walk(schema: Schema, path: string, { pruned, level, budget, within: outer }: Place): FieldError[] {
+function* walk(schema: Schema, path: string, place: Place): Steps<FieldError[]> {
+  const { pruned, level, budget, pace, within: outer } = place;
   if (level > mostLevels) return [];
+  if (++pace.checked % checkedPerStep === 0) yield;
   const isResource = isEmbedded(schema);
   const within = isResource ? undefined : outer;
-  const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within, budget }) : [];
-  const below = (part: Schema, at: string, place: Surroundings | undefined): void => {
-    addErrors(errors, walk(part, at, { pruned, level: level + 1, budget, ...(place ? { within: place } : {}) }));
-  };
+  const errors = hasDefault(schema)
+    ? yield* ownDefault(schema, child(path, "default"), { pruned, isResource, within, budget })
+    : [];
+  function* below(part: Schema, at: string, inner: Surroundings | undefined): Steps<void> {
+    const { within: _outer, ...others } = place;
+    addErrors(errors, yield* walk(part, at, { ...others, level: level + 1, ...(inner ? { within: inner } : {}) }));
+  }
   const items = itemsOf(schema);
-  if (items) below(items, child(path, "items"), within && { ...within, resourceWith: (value) => within.resourceWith([value]) });
+  if (items)
+    yield* below(items, child(path, "items"), within && { ...within, resourceWith: (value) => within.resourceWith([value]) });
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const field = (value: unknown): Record<string, unknown> => Object.fromEntries([[name, value]]);
-    const place = isResource
+    const inner = isResource
       ? { schema, resourceWith: (value: unknown) => ({ ...typeMeta, ...field(value) }) }
       : within && { ...within, resourceWith: (value: unknown) => within.resourceWith(field(value)) };
-    below(property, mapKey(child(path, "properties"), name), isResource && !metaFields.includes(name) ? undefined : place);
+    yield* below(property, mapKey(child(path, "properties"), name), isResource && !metaFields.includes(name) ? undefined : inner);
   }
   return errors;
 }
 
-function ownDefault(
+function* ownDefault(
   schema: Schema,
   path: string,
   {
@@ -69,17 +82,17 @@ function ownDefault(
     within,
     budget,
   }: { pruned: boolean; isResource: boolean; within: Surroundings | undefined; budget: CheckBudget },
-): FieldError[] {
+): Steps<FieldError[]> {
   const value = schema.default;
   if (within) {
     const faults = embeddedResourceFaults(within.resourceWith(value), within.schema, "", true);
     const text = `must result in valid metadata: ${formatFieldErrors(faults)}`;
-    return faults.length > 0 ? [invalidValue(path, value, text)] : schemaFaults(value, schema, path, budget);
+    return faults.length > 0 ? [invalidValue(path, value, text)] : yield* schemaFaultSteps(value, schema, path, budget);
   }
   const hasUnknown = pruned && !deepEqual(prune(value, schema, isResource), value);
   const faults = embeddedResourceFaults(value, schema, path, isResource);
   return [
     ...(hasUnknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
-    ...(faults.length > 0 ? faults : schemaFaults(value, schema, path, budget)),
+    ...(faults.length > 0 ? faults : yield* schemaFaultSteps(value, schema, path, budget)),
   ];
 }

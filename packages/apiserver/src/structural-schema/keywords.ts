@@ -9,6 +9,7 @@ import {
   notSupported,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
 import { rulesOf, validateRules } from "./rules/rules.ts";
 import { additionalOf, hasDefault, isEmbedded, metaFields, mostLevels, type Schema } from "./schema.ts";
@@ -29,7 +30,12 @@ interface Place {
   /** The schema is inside of the metadata of a resource. */
   readonly insideMeta?: boolean;
   readonly level: number;
+  /** Counts the schemas since the last yield. */
+  readonly pace: { checked: number };
 }
+
+/** Schemas that are checked between two yields. */
+const checkedPerStep = 512;
 
 export const schemaTypes = ["array", "boolean", "integer", "number", "object", "string"];
 const mapTypes = ["atomic", "granular"];
@@ -40,16 +46,17 @@ const nested = ["allOf", "oneOf", "anyOf"] as const;
  * @param path `spec.validation.openAPIV3Schema`
  * Source: ValidateCustomResourceDefinitionOpenAPISchema
  */
-export function validateSchema(schema: Schema, path: string, options: SchemaOptions): FieldError[] {
-  return walk(schema, path, { options, level: 0 }, true);
+export function* validatingSchema(schema: Schema, path: string, options: SchemaOptions): Steps<FieldError[]> {
+  return yield* walk(schema, path, { options, level: 0, pace: { checked: 0 } }, true);
 }
 
-function walk(schema: Schema, path: string, place: Place, isRoot = false): FieldError[] {
+function* walk(schema: Schema, path: string, place: Place, isRoot = false): Steps<FieldError[]> {
+  if (++place.pace.checked % checkedPerStep === 0) yield;
   if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
   const errors = ownWords(schema, path, place);
-  const below = (part: unknown, at: string, special: Partial<Place> = {}): void => {
-    if (isJsonObject(part)) addErrors(errors, walk(part, at, { ...place, ...special, level: place.level + 1 }));
-  };
+  function* below(part: unknown, at: string, special: Partial<Place> = {}): Steps<void> {
+    if (isJsonObject(part)) addErrors(errors, yield* walk(part, at, { ...place, ...special, level: place.level + 1 }));
+  }
   if (schema.uniqueItems) {
     const text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
     errors.push(forbiddenField(child(path, "uniqueItems"), text));
@@ -60,22 +67,25 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
     const at = child(path, "additionalProperties");
     if (both) errors.push(forbiddenField(at, "additionalProperties and properties are mutual exclusive"));
     const why = "inside additionalProperties applying to object metadata";
-    below(additionalOf(schema), at, place.insideMeta ? { noDefault: why } : {});
+    yield* below(additionalOf(schema), at, place.insideMeta ? { noDefault: why } : {});
   }
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const ofMeta = (isRoot || isEmbedded(schema)) && metaFields.includes(name);
-    below(property, mapKey(child(path, "properties"), name), {
+    yield* below(property, mapKey(child(path, "properties"), name), {
       ...(ofMeta ? { insideMeta: true } : {}),
       ...(ofMeta && isRoot ? { noDefault: `in top-level ${name}` } : {}),
     });
   }
-  below(schema.not, child(path, "not"));
-  for (const field of nested) for (const [i, part] of (schema[field] ?? []).entries()) below(part, index(child(path, field), i));
-  for (const [name, part] of Object.entries(schema.definitions ?? {})) below(part, mapKey(child(path, "definitions"), name));
+  yield* below(schema.not, child(path, "not"));
+  for (const field of nested)
+    for (const [i, part] of (schema[field] ?? []).entries()) yield* below(part, index(child(path, field), i));
+  for (const [name, part] of Object.entries(schema.definitions ?? {}))
+    yield* below(part, mapKey(child(path, "definitions"), name));
   const items = child(path, "items");
-  if (Array.isArray(schema.items)) for (const [i, part] of schema.items.entries()) below(part, index(items, i));
-  else below(schema.items, items);
-  for (const [name, part] of Object.entries(schema.dependencies ?? {})) below(part, mapKey(child(path, "dependencies"), name));
+  if (Array.isArray(schema.items)) for (const [i, part] of schema.items.entries()) yield* below(part, index(items, i));
+  else yield* below(schema.items, items);
+  for (const [name, part] of Object.entries(schema.dependencies ?? {}))
+    yield* below(part, mapKey(child(path, "dependencies"), name));
   return [...errors, ...extensions(schema, path, place.options, isRoot)];
 }
 

@@ -12,7 +12,7 @@ import {
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { patternOf } from "./patterns.ts";
 import { additionalOf, anySchema, hasInside, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 
@@ -69,15 +69,23 @@ const checkedPerStep = 1024;
 
 /** As `validateStructural`, for schemas of many parts. */
 export function* validatingStructural(schema: Schema, path: string): Steps<FieldError[]> {
-  const found = yield* invariants(schema, "root", path, 0, { checked: 0 });
+  const pace = { checked: 0 };
+  const found = yield* invariants(schema, "root", path, 0, pace);
   yield;
-  const errors = [...found, ...complete(schema, schema, path, path, 0)];
-  const text = new Map(errors.map((error) => [error, formatFieldError(error)]));
-  return errors.sort((a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
+  addErrors(found, yield* complete(schema, schema, path, { outerPath: path, depth: 0, pace }));
+  const text = new Map(found.map((error) => [error, formatFieldError(error)]));
+  return yield* sortedInSteps(found, (a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
 }
 
-/** @param pace counts the schemas since the last yield */
-function* invariants(schema: Schema, level: Level, path: string, depth: number, pace: { checked: number }): Steps<FieldError[]> {
+/** Counts the schemas since the last yield. */
+interface Pace {
+  checked: number;
+}
+
+/** Call for each schema. @returns true when the caller should yield to the event loop */
+const endsStep = (pace: Pace): boolean => ++pace.checked % checkedPerStep === 0;
+
+function* invariants(schema: Schema, level: Level, path: string, depth: number, pace: Pace): Steps<FieldError[]> {
   if (depth > mostLevels) return [];
   const items = itemsOf(schema);
   const additional = additionalOf(schema);
@@ -90,26 +98,26 @@ function* invariants(schema: Schema, level: Level, path: string, depth: number, 
     const at = mapKey(below, name);
     // Most parts of a large schema have none below them.
     if (hasInside(property)) addErrors(errors, yield* invariants(property, "field", at, depth + 1, pace));
-    else if (depth < mostLevels) addErrors(errors, ownInvariants(property, "field", at, depth + 1));
-    if (++pace.checked % checkedPerStep === 0) yield;
+    else if (depth < mostLevels) addErrors(errors, yield* ownInvariants(property, "field", at, depth + 1, pace));
+    if (endsStep(pace)) yield;
   }
   const at = child(path, "additionalProperties");
   if (level === "root" && additionalProperties !== undefined && additionalProperties !== null)
     errors.push(forbiddenField(at, "must not be used at the root"));
   if (additional) addErrors(errors, yield* invariants(additional, "field", at, depth + 1, pace));
-  return [...errors, ...ownInvariants(schema, level, path, depth)];
+  return [...errors, ...(yield* ownInvariants(schema, level, path, depth, pace))];
 }
 
 /** The invariants of one schema, without those below it. */
-function ownInvariants(schema: Schema, level: Level, path: string, depth: number): FieldError[] {
+function* ownInvariants(schema: Schema, level: Level, path: string, depth: number, pace: Pace): Steps<FieldError[]> {
   const lacksItems = schema.type === "array" && !itemsOf(schema);
   return [
     ...(lacksItems ? [required(child(path, "items"), "must be specified")] : []),
     ...extensionRules(schema, path),
-    ...valueRules(schema, path, depth, {
+    ...(yield* valueRules(schema, path, depth, pace, {
       anyOf: deepEqual(schema.anyOf, integerOrString),
       allOf: deepEqual((schema.allOf?.[0] as Schema | undefined)?.anyOf, integerOrString),
-    }),
+    })),
     ...typeRules(schema, level, path),
     ...metaRules(schema, level, path),
   ];
@@ -201,18 +209,18 @@ interface TypedOperators {
 }
 
 /** Checks logical operators and the pattern of one schema. */
-function valueRules(schema: Schema, path: string, depth: number, typed: TypedOperators): FieldError[] {
+function* valueRules(schema: Schema, path: string, depth: number, pace: Pace, typed: TypedOperators): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (!typed.anyOf)
     for (const [i, part] of (schema.anyOf ?? []).entries())
-      addErrors(errors, restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1));
+      addErrors(errors, yield* restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1, pace));
   for (const [i, part] of (schema.allOf ?? []).entries()) {
     const anyOf = i === 0 && typed.allOf === true;
-    addErrors(errors, restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, { anyOf }));
+    addErrors(errors, yield* restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, pace, { anyOf }));
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
-    addErrors(errors, restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
-  if (isJsonObject(schema.not)) addErrors(errors, restriction(schema.not, child(path, "not"), depth + 1));
+    addErrors(errors, yield* restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1, pace));
+  if (isJsonObject(schema.not)) addErrors(errors, yield* restriction(schema.not, child(path, "not"), depth + 1, pace));
   const pattern = patternOf(schema);
   if (pattern instanceof PatternError) {
     const text = `must be a valid regular expression, but isn't: ${pattern.message}`;
@@ -238,13 +246,14 @@ const structuralWords: readonly [word: string, empty: "empty" | "undefined" | "f
   ["x-kubernetes-validations", "empty"],
 ];
 
-function restriction(part: Schema, path: string, depth: number, typed: TypedOperators = {}): FieldError[] {
+function* restriction(part: Schema, path: string, depth: number, pace: Pace, typed: TypedOperators = {}): Steps<FieldError[]> {
   if (depth > mostLevels || !isJsonObject(part)) return [];
-  const errors = valueRules(part, path, depth, typed);
+  if (endsStep(pace)) yield;
+  const errors = yield* valueRules(part, path, depth, pace, typed);
   const items = itemsOf(part);
-  if (items) addErrors(errors, restriction(items, child(path, "items"), depth + 1));
+  if (items) addErrors(errors, yield* restriction(items, child(path, "items"), depth + 1, pace));
   for (const [name, property] of Object.entries(part.properties ?? {}))
-    addErrors(errors, restriction(property, mapKey(child(path, "properties"), name), depth + 1));
+    addErrors(errors, yield* restriction(property, mapKey(child(path, "properties"), name), depth + 1, pace));
   for (const [word, empty] of structuralWords) {
     const value = part[word];
     const passes = empty === "undefined" ? value === undefined || value === null : isEmpty(value);
@@ -255,28 +264,38 @@ function restriction(part: Schema, path: string, depth: number, typed: TypedOper
   return errors;
 }
 
-/** Every field mentioned inside of operators must also be specified outside. @param outer the schema outside of the operators */
-function complete(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
-  if (depth > mostLevels) return [];
-  const operands = [
-    ...(isJsonObject(part.not) ? [[part.not, child(path, "not")] as const] : []),
-    ...(["allOf", "anyOf", "oneOf"] as const).flatMap((field) =>
-      (part[field] ?? []).map((operand, i) => [operand, index(child(path, field), i)] as const),
-    ),
-  ];
-  return operands.flatMap(([operand, at]) => completeBelow(operand as Schema, outer, outerPath, at, depth + 1));
+interface Outside {
+  /** Path of the schema outside of the operators. */
+  readonly outerPath: string;
+  readonly depth: number;
+  readonly pace: Pace;
 }
 
-function completeBelow(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
+/** Every field mentioned inside of operators must also be specified outside. @param outer the schema outside of the operators */
+function* complete(part: Schema, outer: Schema, path: string, outside: Outside): Steps<FieldError[]> {
+  const errors: FieldError[] = [];
+  if (outside.depth > mostLevels) return errors;
+  const inside = { ...outside, depth: outside.depth + 1 };
+  if (isJsonObject(part.not)) addErrors(errors, yield* completeBelow(part.not, outer, child(path, "not"), inside));
+  for (const field of ["allOf", "anyOf", "oneOf"] as const)
+    for (const [i, operand] of (part[field] ?? []).entries())
+      addErrors(errors, yield* completeBelow(operand as Schema, outer, index(child(path, field), i), inside));
+  return errors;
+}
+
+function* completeBelow(part: Schema, outer: Schema, path: string, outside: Outside): Steps<FieldError[]> {
+  const { outerPath, depth, pace } = outside;
   if (depth > mostLevels || !isJsonObject(part)) return [];
-  const errors = complete(part, outer, outerPath, path, depth);
-  const below = (inner: Schema, known: Schema | undefined, step: (path: string) => string): void => {
-    if (known) addErrors(errors, completeBelow(inner, known, step(outerPath), step(path), depth + 1));
-    else errors.push(required(step(outerPath), `because it is defined in ${step(path)}`));
-  };
+  if (endsStep(pace)) yield;
+  const errors = yield* complete(part, outer, path, outside);
+  function* below(inner: Schema, known: Schema | undefined, step: (path: string) => string): Steps<void> {
+    if (!known) errors.push(required(step(outerPath), `because it is defined in ${step(path)}`));
+    else
+      addErrors(errors, yield* completeBelow(inner, known, step(path), { outerPath: step(outerPath), depth: depth + 1, pace }));
+  }
   const items = itemsOf(part);
-  if (items) below(items, itemsOf(outer), (at) => child(at, "items"));
+  if (items) yield* below(items, itemsOf(outer), (at) => child(at, "items"));
   for (const [name, property] of Object.entries(part.properties ?? {}))
-    below(property, propertyOf(outer, name), (at) => mapKey(child(at, "properties"), name));
+    yield* below(property, propertyOf(outer, name), (at) => mapKey(child(at, "properties"), name));
   return errors;
 }

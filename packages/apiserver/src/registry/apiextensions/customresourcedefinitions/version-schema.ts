@@ -8,14 +8,14 @@ import {
 import type { CustomResourceValidation } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
-import { validateDefaults } from "../../../structural-schema/default-rules.ts";
-import { validateSchema } from "../../../structural-schema/keywords.ts";
+import { validatingDefaults } from "../../../structural-schema/default-rules.ts";
+import { validatingSchema } from "../../../structural-schema/keywords.ts";
 import type { Schema } from "../../../structural-schema/schema.ts";
 import { goSchema } from "../../../structural-schema/schema-text.ts";
 import { hasStructureThroughout, validatingStructural } from "../../../structural-schema/structural.ts";
 import type { Options } from "./options.ts";
 
-/** Budget for the defaults of all versions of one definition: about 0.2 s, because they are validated without yielding. */
+/** Budget for the defaults of all versions of one definition: about 0.2 s. */
 export const definitionBudget = (): CheckBudget => new CheckBudget(200_000);
 
 /** @param path of the object that has the schema. Source: validateCustomResourceDefinitionValidation */
@@ -43,7 +43,7 @@ export function* validatingVersionSchema(
   const errors = statusEnabled ? rootWords(schema, at) : [];
   if (schema.nullable) errors.push(forbiddenField(child(at, "nullable"), "nullable cannot be true at the root"));
   yield;
-  addErrors(errors, validateSchema(schema, at, options));
+  addErrors(errors, yield* validatingSchema(schema, at, options));
   if (!options.structural) return errors;
   yield;
   // Of the keywords that make a schema non-structural, only `$schema` is not rejected above.
@@ -52,7 +52,8 @@ export function* validatingVersionSchema(
   yield;
   const structure = yield* validatingStructural(schema, at);
   yield;
-  return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults, budget))];
+  if (structure.length > 0) return [...errors, ...structure];
+  return [...errors, ...(yield* validatingDefaults(schema, at, options.prunedDefaults, budget))];
 }
 
 /** Go names of the keywords allowed at the root when the status subresource is enabled, in the order of the error text. */
