@@ -89,18 +89,66 @@ function asksForSomething(spec: PodSpec): boolean {
   );
 }
 
-/** Concatenates both lists without tolerations that another one covers. */
+/** Concatenates both lists without tolerations that another one covers, in time that is linear in their number. */
 export function mergeTolerations(first: readonly Toleration[], second: readonly Toleration[]): Toleration[] {
   const all = [...first, ...second];
-  const merged: Toleration[] = [];
-  for (const [at, toleration] of all.entries()) {
-    if (merged.some((had) => covers(had, toleration))) continue;
-    const later = all.slice(at + 1);
-    if (later.some((other) => !semanticEqual(other, toleration) && covers(other, toleration))) continue;
-    merged.push(toleration);
+  const later = new WidestTolerations();
+  const coveredLater = all.map(() => false);
+  for (let at = all.length - 1; at >= 0; at--) {
+    const toleration = all[at] as Toleration;
+    coveredLater[at] = later.someCovers(toleration);
+    later.add(toleration);
   }
-  return merged;
+  const kept = new WidestTolerations();
+  return all.filter((toleration, at) => {
+    if (coveredLater[at] || kept.has(toleration) || kept.someCovers(toleration)) return false;
+    kept.add(toleration);
+    return true;
+  });
 }
+
+/**
+ * Finds whether one of many tolerations covers another. Tolerations of the same key, operator, value and effect differ only in
+ * how long they tolerate, so the two longest of them suffice, two because one may be equal to the toleration in question.
+ */
+class WidestTolerations {
+  readonly #all = new Set<string>();
+  readonly #widest = new Map<string, Toleration[]>();
+
+  add(toleration: Toleration): void {
+    if (this.has(toleration)) return;
+    this.#all.add(textOf(toleration));
+    const { key, operator, value, effect } = toleration;
+    const group = groupOf(key, operator, value, effect);
+    const longest = [...(this.#widest.get(group) ?? []), toleration].sort((a, b) => secondsOf(b) - secondsOf(a)).slice(0, 2);
+    this.#widest.set(group, longest);
+  }
+
+  has(toleration: Toleration): boolean {
+    return this.#all.has(textOf(toleration));
+  }
+
+  /** True when a toleration that is not equal covers it. */
+  someCovers(narrow: Toleration): boolean {
+    const { key, value, effect } = narrow;
+    for (const wideKey of new Set([key, ""]))
+      for (const operator of ["Exists", "Equal", ""])
+        for (const wideEffect of new Set([effect, ""]))
+          for (const wide of this.#widest.get(groupOf(wideKey, operator, value, wideEffect)) ?? [])
+            if (!semanticEqual(wide, narrow) && covers(wide, narrow)) return true;
+    return false;
+  }
+}
+
+const groupOf = (key = "", operator = "", value = "", effect = ""): string =>
+  JSON.stringify([key, operator, operator === "Exists" ? "" : value, effect]);
+
+const textOf = ({ key, operator, value, effect, tolerationSeconds }: Toleration): string =>
+  JSON.stringify([key, operator, value, effect, tolerationSeconds]);
+
+/** Compared only within a group; without NoExecute, the seconds have no meaning. */
+const secondsOf = ({ effect, tolerationSeconds }: Toleration): number =>
+  effect === "NoExecute" ? (tolerationSeconds ?? Number.MAX_VALUE) : 0;
 
 /** True when `wide` tolerates every taint that `narrow` tolerates. */
 export function covers(wide: Toleration, narrow: Toleration): boolean {

@@ -6,9 +6,13 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { randomOf } from "@coxswain/apimachinery/testing/random";
 import type { Decision } from "../../authorization/authorizer.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
@@ -239,6 +243,37 @@ test("PodTolerationRestriction refuses what the whitelist does not cover", async
   assert.equal(await run(inNamespace, write(aPod({ tolerations: [b] }))), `${text} namespace whitelist`);
   const inCluster = podTolerationRestriction(contextOf({ configuration: { whitelist: [a] } }));
   assert.equal(await run(inCluster, write(aPod({ tolerations: [b] }))), `${text} cluster whitelist`);
+});
+
+test("merging keeps what the comparison of all pairs keeps", () => {
+  const random = randomOf(1);
+  const oneOf = <T>(...values: T[]): T => values[Math.floor(random() * values.length)] as T;
+  const some = (): Toleration =>
+    ({
+      ...{ key: oneOf("a", "b", undefined), operator: oneOf("Exists", "Equal", "", "other", undefined) },
+      ...{ value: oneOf("x", "y", "", undefined), effect: oneOf("NoExecute", "NoSchedule", "", undefined) },
+      tolerationSeconds: oneOf(1, 2, undefined),
+    }) as Toleration;
+  for (let round = 0; round < 2000; round++) {
+    const all = Array.from({ length: 6 }, some);
+    const kept: Toleration[] = [];
+    for (const [at, each] of all.entries()) {
+      const isCoveredLater = all.slice(at + 1).some((other) => !semanticEqual(other, each) && covers(other, each));
+      if (!isCoveredLater && !kept.some((other) => covers(other, each))) kept.push(each);
+    }
+    assert.deepEqual(mergeTolerations(all.slice(0, 4), all.slice(4)), kept);
+  }
+});
+
+test("merging takes time that is linear in the number of tolerations", () => {
+  for (const differing of ["key", "value", "tolerationSeconds"]) {
+    const many = Array.from({ length: 20_000 }, (_, at) => ({
+      ...b,
+      [differing]: differing === "tolerationSeconds" ? at : `k${at}`,
+    }));
+    const ms = cpuMsOf(() => mergeTolerations(many, [a]));
+    assert.ok(ms < 3000, `${ms} ms`); // 60 s for all pairs
+  }
 });
 
 test("merging keeps one of two equal tolerations", () => {
