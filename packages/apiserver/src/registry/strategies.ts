@@ -88,6 +88,8 @@ interface StatusStrategyOptions<T extends KubeObject> {
   /** Runs after everything but status and metadata was restored from the stored object. */
   readonly prepareForUpdate?: (next: T, current: T, ctx: StrategyContext) => void;
   readonly validateUpdate?: (next: T, current: T, ctx: StrategyContext) => FieldError[];
+  /** Replaces `validateUpdate`. */
+  readonly validateInSteps?: Strategy<T>["validateInSteps"];
   /** Labels cannot be changed through `/status` (workloads). */
   readonly keepLabels?: boolean;
 }
@@ -111,6 +113,7 @@ export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOp
       options.prepareForUpdate?.(next, current, ctx);
     },
     validateUpdate: (next: T, current: T, ctx: StrategyContext) => options.validateUpdate?.(next, current, ctx) ?? [],
+    ...(options.validateInSteps && { validateInSteps: options.validateInSteps }),
   };
 }
 

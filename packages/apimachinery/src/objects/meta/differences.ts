@@ -3,15 +3,18 @@ import { isJsonObject, rawJson } from "./json-value.ts";
 
 const mostLines = 16;
 const longestValue = 120;
+/** Differences that are counted: two large objects can differ in each of their values. */
+const mostCounted = 1000;
 
 /**
  * The differences between an update and the stored object, for an error's text: `containers[0].image: "a" -> "b"`, one line per
- * path and at most 16. Absent and empty values are equal.
+ * path and at most 16 of at most 1000 that are counted. Absent and empty values are equal.
  */
 export function differencesText(stored: unknown, next: unknown): string {
-  const places = [...differences(stored, next, "")];
+  const places = [...differences(stored, next, "").take(mostCounted)];
   const lines = places.slice(0, mostLines).map(([path, a, b]) => `  ${path}: ${shown(a)} -> ${shown(b)}`);
-  if (places.length > mostLines) lines.push(`  and ${places.length - mostLines} more`);
+  if (places.length > mostLines)
+    lines.push(`  and ${places.length === mostCounted ? "at least " : ""}${places.length - mostLines} more`);
   return lines.join("\n");
 }
 
@@ -22,10 +25,10 @@ function* differences(stored: unknown, next: unknown, path: string): Generator<D
   if (Array.isArray(stored) && Array.isArray(next)) {
     for (let i = 0; i < Math.max(stored.length, next.length); i++) yield* differences(stored[i], next[i], `${path}[${i}]`);
   } else if (isJsonObject(stored) && isJsonObject(next)) {
-    for (const key of new Set([...Object.keys(stored), ...Object.keys(next)])) {
-      const own = (object: Record<string, unknown>): unknown => (Object.hasOwn(object, key) ? object[key] : undefined);
-      yield* differences(own(stored), own(next), within(path, key));
-    }
+    for (const key of Object.keys(stored))
+      yield* differences(stored[key], Object.hasOwn(next, key) ? next[key] : undefined, within(path, key));
+    for (const key of Object.keys(next))
+      if (!Object.hasOwn(stored, key)) yield* differences(undefined, next[key], within(path, key));
   } else yield [path, stored, next];
 }
 

@@ -140,9 +140,12 @@ export function validateLabels(labels: Readonly<Record<string, string>> | undefi
 
 function* validatingLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
-  for (const some of chunksOf(Object.entries(labels ?? {}), validatedPerStep)) {
+  const all = labels ?? {};
+  // Object.entries of many takes several times as long as their keys.
+  for (const some of chunksOf(Object.keys(all), validatedPerStep)) {
     if (some.length === validatedPerStep) yield;
-    for (const [key, value] of some) {
+    for (const key of some) {
+      const value = all[key] as string;
       for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
       for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
     }
@@ -164,9 +167,11 @@ function* validatingAnnotations(
 ): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   let totalBytes = 0;
-  for (const some of chunksOf(Object.entries(annotations ?? {}), validatedPerStep)) {
+  const all = annotations ?? {};
+  for (const some of chunksOf(Object.keys(all), validatedPerStep)) {
     if (some.length === validatedPerStep) yield;
-    for (const [key, value] of some) {
+    for (const key of some) {
+      const value = all[key] as string;
       for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
       totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
     }

@@ -116,19 +116,15 @@ function validateWebhook<T extends Webhook>(
 export function validateReviewVersions(versions: readonly string[], path: string, known: boolean): FieldError[] {
   const spoken = reviewVersions.join(", ");
   if (versions.length === 0) return [required(path, `must specify one of ${spoken}`)];
-  const errors = each(versions, path, (version, at) =>
-    versions.indexOf(version) !== indexOf(at)
-      ? [invalidValue(at, version, "duplicate version")]
-      : saying(dns1035LabelProblems(version), version, at),
-  );
+  const seen = new Set<string>();
+  const errors = each(versions, path, (version, at) => {
+    if (seen.has(version)) return [invalidValue(at, version, "duplicate version")];
+    seen.add(version);
+    return saying(dns1035LabelProblems(version), version, at);
+  });
   if (known && !versions.some((version) => reviewVersions.includes(version)))
     errors.push(invalidValue(path, versions, `must include at least one of ${spoken}`));
   return errors;
-}
-
-/** The index at the end of a path. */
-function indexOf(path: string): number {
-  return Number(path.slice(path.lastIndexOf("[") + 1, -1));
 }
 
 /** Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedName */

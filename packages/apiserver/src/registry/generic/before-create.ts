@@ -7,7 +7,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 import { validateKubeFinalizer, validatingObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import { each } from "../rules.ts";
+import { eachInSteps } from "../rules.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
@@ -42,7 +42,7 @@ export function* beforeCreate(
       strategy.validateName ?? dns1123SubdomainProblems,
       "metadata",
     )),
-    ...kubeFinalizers(strategy, metadata.finalizers),
+    ...(yield* kubeFinalizers(strategy, metadata.finalizers)),
   ];
   yield;
   const inSteps = strategy.validateInSteps?.(object, undefined, ctx);
@@ -68,8 +68,8 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
 }
 
 /** Validates finalizers; no errors for strategies with `anyFinalizer`. */
-export function kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): FieldError[] {
-  return strategy.anyFinalizer || finalizers === undefined ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
+export function* kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): Steps<FieldError[]> {
+  return strategy.anyFinalizer ? [] : yield* eachInSteps(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
 /** Kinds whose internal types upstream still registers in extensions; error texts name that group. */

@@ -48,7 +48,7 @@ export function* beforeUpdate(
   const errors = [
     ...(yield* validatingObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata")),
     ...(yield* validatingObjectMetaUpdate(metadata, old, "metadata")),
-    ...kubeFinalizers(strategy, metadata.finalizers),
+    ...(yield* kubeFinalizers(strategy, metadata.finalizers)),
     ...own,
   ];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);

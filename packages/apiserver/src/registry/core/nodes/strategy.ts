@@ -20,8 +20,10 @@ export const nodeStrategy: Strategy<Node> = {
     keep(next, current, "status");
     if (!ctx.featureEnabled(dynamicConfig) && !current.spec?.configSource) delete next.spec?.configSource;
   },
-  validate: (next) => validateNode(next),
-  validateUpdate: (next, current) => [...validateNode(next), ...validateNodeUpdate(next, current)],
+  *validateInSteps(next, current) {
+    const errors = yield* validateNode(next);
+    return current === undefined ? errors : [...errors, ...(yield* validateNodeUpdate(next, current))];
+  },
   warningsOnCreate: configSourceWarnings,
   warningsOnUpdate: configSourceWarnings,
 };
@@ -35,7 +37,7 @@ export const nodeStatusStrategy: Strategy<Node> = {
     keep(next, current, "spec");
     if (!ctx.featureEnabled(dynamicConfig) && !current.status?.config) delete next.status?.config;
   },
-  validateUpdate: (next, current) => validateNodeUpdate(next, current),
+  validateInSteps: (next, current) => validateNodeUpdate(next, current ?? next),
 };
 
 function configSourceWarnings({ spec }: Node): string[] {

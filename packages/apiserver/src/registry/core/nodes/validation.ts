@@ -1,6 +1,7 @@
 import { DecodeFailure, decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -18,8 +19,9 @@ import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descr
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { labelValueProblems, qualifiedName } from "../../field-checks.ts";
-import { each, wholeObject } from "../../rules.ts";
+import { each, eachInSteps, eachKeyInSteps, wholeObject } from "../../rules.ts";
 import { checkTaintEffect } from "../pods/validation/affinity.ts";
 import { checkQuantity } from "../pods/validation/resources.ts";
 import { validateConfigSource, validateConfigStatus } from "./config-source.ts";
@@ -30,19 +32,19 @@ const avoidPodsKey = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const taintsPath = "metadata.taints";
 
 /** Source: pkg/apis/core/validation ValidateNode */
-export function validateNode(node: Node): FieldError[] {
+export function* validateNode(node: Node): Steps<FieldError[]> {
   return [
     ...validateAnnotations(node, "metadata.annotations"),
-    ...validateTaints(node.spec?.taints ?? [], taintsPath),
-    ...validateAmounts(node),
-    ...validatePodCidrs(node.spec?.podCIDRs ?? [], "spec.podCIDRs"),
+    ...(yield* validateTaints(node.spec?.taints ?? [], taintsPath)),
+    ...(yield* validateAmounts(node)),
+    ...(yield* validatePodCidrs(node.spec?.podCIDRs ?? [], "spec.podCIDRs")),
   ];
 }
 
 function validateAnnotations(node: Node, path: string): FieldError[] {
   const annotations = node.metadata.annotations ?? {};
   return [
-    ...parsed(annotations, taintsKey, path, goTaints, (taints) => validateTaints(taints, child(path, taintsKey))),
+    ...parsed(annotations, taintsKey, path, goTaints, (taints) => atOnce(validateTaints(taints, child(path, taintsKey)))),
     ...parsed(annotations, avoidPodsKey, child(path, "AvoidPods"), goAvoidPods, (avoid) =>
       each(avoid.preferAvoidPods, child(path, avoidPodsKey), ({ podSignature }, at) => {
         const controller = podSignature?.podController;
@@ -82,9 +84,9 @@ function parsed<T>(
   }
 }
 
-function validateTaints(taints: readonly Taint[], path: string): FieldError[] {
+function* validateTaints(taints: readonly Taint[], path: string): Steps<FieldError[]> {
   const seen = new Set<string>();
-  return each(taints, path, (taint, at) => {
+  return yield* eachInSteps(taints, path, (taint, at) => {
     const { key = "", value = "", effect = "" } = taint as { key?: string; value?: string; effect?: string };
     const errors = qualifiedName(key, child(at, "key"));
     const faults = labelValueProblems(value);
@@ -99,24 +101,31 @@ function validateTaints(taints: readonly Taint[], path: string): FieldError[] {
   });
 }
 
-function validateAmounts(node: Node): FieldError[] {
-  return (["capacity", "allocatable"] as const).flatMap((field) =>
-    Object.entries(node.status?.[field] ?? {}).flatMap(([name, value]) =>
-      checkQuantity(name, value, child("status", field, name)),
-    ),
-  );
+function* validateAmounts(node: Node): Steps<FieldError[]> {
+  const { capacity, allocatable } = node.status ?? {};
+  const check = (field: string) => (name: string, value: string) => checkQuantity(name, value, child("status", field, name));
+  return [
+    ...(yield* eachKeyInSteps(capacity, "status.capacity", check("capacity"))),
+    ...(yield* eachKeyInSteps(allocatable, "status.allocatable", check("allocatable"))),
+  ];
 }
 
 /** At most one CIDR per IP family. */
-function validatePodCidrs(cidrs: readonly string[], path: string): FieldError[] {
-  const errors = each(cidrs, path, (cidr, at) => (parseCidr(cidr) ? [] : [invalidValue(at, cidrs, "must be valid CIDR")]));
+function* validatePodCidrs(cidrs: readonly string[], path: string): Steps<FieldError[]> {
+  const families = new Set<number | undefined>();
+  let bad: string | undefined;
+  const errors = yield* eachInSteps(cidrs, path, (cidr, at) => {
+    const family = parseCidr(cidr)?.family;
+    families.add(family);
+    if (family !== undefined) return [];
+    bad ??= cidr;
+    return [invalidValue(at, cidrs, "must be valid CIDR")];
+  });
   if (cidrs.length < 2) return errors;
-  const bad = cidrs.find((cidr) => !parseCidr(cidr));
   if (bad !== undefined) {
     const cause = `failed to parse cidr value:${goQuote(bad)} with error:invalid CIDR address: ${bad}`;
     errors.push(internalField(path, `invalid PodCIDRs. failed to check with dual stack with error:${cause}`));
   }
-  const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family));
   if (bad !== undefined || families.size < 2 || cidrs.length > 2)
     errors.push(invalidValue(path, cidrs, "may specify no more than one CIDR for each IP family"));
   const known = new Set<string>();
@@ -131,12 +140,12 @@ const changeableText =
   "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
 
 /** Source: pkg/apis/core/validation ValidateNodeUpdate */
-export function validateNodeUpdate(next: Node, current: Node): FieldError[] {
+export function* validateNodeUpdate(next: Node, current: Node): Steps<FieldError[]> {
   const [spec, old] = [next.spec ?? {}, current.spec ?? {}];
   const errors = [
     ...validateAnnotations(next, "metadata.annotations"),
-    ...validateAmounts(next),
-    ...duplicateAddresses(next.status?.addresses ?? []),
+    ...(yield* validateAmounts(next)),
+    ...(yield* duplicateAddresses(next.status?.addresses ?? [])),
   ];
   const [cidrs, oldCidrs] = [spec.podCIDRs ?? [], old.podCIDRs ?? []];
   if (oldCidrs.length > 0 && !semanticEqual(cidrs, oldCidrs))
@@ -145,17 +154,18 @@ export function validateNodeUpdate(next: Node, current: Node): FieldError[] {
     errors.push(forbiddenField("spec.providerID", 'node updates may not change providerID except from "" to valid'));
   if (spec.configSource) errors.push(...validateConfigSource(spec.configSource, "spec.configSource"));
   if (next.status?.config) errors.push(...validateConfigStatus(next.status.config, "status.config"));
-  errors.push(...validateTaints(spec.taints ?? [], taintsPath));
+  addErrors(errors, yield* validateTaints(spec.taints ?? [], taintsPath));
+  yield;
   if (!semanticEqual(fixedPart(spec, old), fixedPart(old, old))) errors.push(forbiddenField(wholeObject, changeableText));
   return errors;
 }
 
-function duplicateAddresses(addresses: readonly NodeAddress[]): FieldError[] {
+function* duplicateAddresses(addresses: readonly NodeAddress[]): Steps<FieldError[]> {
   const seen = new Set<string>();
-  return each(addresses, "status.addresses", ({ type, address }, at) => {
-    const shown = goStruct("core/v1.NodeAddress", { type, address });
-    if (seen.has(shown.text)) return [duplicate(at, shown)];
-    seen.add(shown.text);
+  return yield* eachInSteps(addresses, "status.addresses", ({ type, address }, at) => {
+    const key = JSON.stringify([type, address]);
+    if (seen.has(key)) return [duplicate(at, goStruct("core/v1.NodeAddress", { type, address }))];
+    seen.add(key);
     return [];
   });
 }

@@ -22,8 +22,10 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
     keep(next, current, "status");
     normalizeDataSources(next, current, ctx.featureEnabled("AnyVolumeDataSource"));
   },
-  validate: (next, ctx) => validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod")),
-  validateUpdate: (next, current, ctx) => validatePersistentVolumeClaimUpdate(next, current, ctx.featureEnabled),
+  *validateInSteps(next, current, ctx) {
+    if (current === undefined) return validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod"));
+    return yield* validatePersistentVolumeClaimUpdate(next, current, ctx.featureEnabled);
+  },
 };
 
 export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim> = statusStrategyOf({
@@ -36,7 +38,7 @@ export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim
     for (const field of ["allocatedResources", "resizeStatus"] as const)
       if (current.status?.[field] === undefined) delete status[field];
   },
-  validateUpdate: (next, _current, ctx) => validatePersistentVolumeClaimStatusUpdate(next, ctx.featureEnabled),
+  validateInSteps: (next, _current, ctx) => validatePersistentVolumeClaimStatusUpdate(next, ctx.featureEnabled),
 });
 
 /**

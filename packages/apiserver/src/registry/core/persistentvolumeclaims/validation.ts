@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   type FieldError,
   forbiddenField,
@@ -8,15 +9,16 @@ import {
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepEqualInSteps, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
 import type {
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
   TypedLocalObjectReference,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
-import { need, optionalOneOf } from "../../rules.ts";
+import { eachKeyInSteps, need, optionalOneOf } from "../../rules.ts";
 import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
 
 const sharedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
@@ -74,15 +76,16 @@ export const recoveryGate = "RecoverVolumeExpansionFailure";
  * The spec is immutable, except that a bound claim may request more storage and volumeName may be set once.
  * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimUpdate
  */
-export function validatePersistentVolumeClaimUpdate(
+export function* validatePersistentVolumeClaimUpdate(
   next: PersistentVolumeClaim,
   current: PersistentVolumeClaim,
   featureEnabled: (gate: string) => boolean,
-): FieldError[] {
+): Steps<FieldError[]> {
   const oncePod = featureEnabled(oncePodMode) || (current.spec?.accessModes ?? []).includes(oncePodMode);
   const errors = validatePersistentVolumeClaim(next, oncePod);
-  const munged = deepClone(next.spec ?? {});
-  const old = deepClone(current.spec ?? {});
+  yield;
+  const munged = { ...next.spec };
+  const old = { ...current.spec };
   // The volume binder sets volumeName once.
   if (!old.volumeName) {
     if (munged.volumeName === undefined) delete old.volumeName;
@@ -96,8 +99,10 @@ export function validatePersistentVolumeClaimUpdate(
   const growing = featureEnabled("ExpandPersistentVolumes");
   const [size, oldSize] = [next.spec?.resources?.requests?.storage, current.spec?.resources?.requests?.storage];
   if (growing && next.status?.phase === "Bound" && munged.resources?.requests && oldSize !== undefined)
-    munged.resources.requests.storage = oldSize;
-  if (!semanticEqual(munged, old)) {
+    munged.resources = { ...munged.resources, requests: { ...munged.resources.requests, storage: oldSize } };
+  yield;
+  if (!(yield* deepEqualInSteps(munged, old)) && !semanticEqual(munged, old)) {
+    yield;
     const rule = growing
       ? "spec is immutable after creation except resources.requests for bound claims"
       : "field is immutable after creation";
@@ -112,21 +117,20 @@ export function validatePersistentVolumeClaimUpdate(
 }
 
 /** Source: pkg/apis/core/validation ValidatePersistentVolumeClaimStatusUpdate */
-export function validatePersistentVolumeClaimStatusUpdate(
+export function* validatePersistentVolumeClaimStatusUpdate(
   next: PersistentVolumeClaim,
   featureEnabled: (gate: string) => boolean,
-): FieldError[] {
+): Steps<FieldError[]> {
   const errors = need(next.spec?.accessModes, "Spec.accessModes");
   const { capacity = {}, resizeStatus, allocatedResources = {} } = next.status ?? {};
-  for (const [name, value] of Object.entries(capacity)) errors.push(...checkNotNegative(value, mapKey("status.capacity", name)));
+  addErrors(errors, yield* eachKeyInSteps(capacity, "status.capacity", (_name, value, at) => checkNotNegative(value, at)));
   if (!featureEnabled(recoveryGate)) return errors;
   if (resizeStatus !== undefined && !resizeStatuses.includes(resizeStatus))
     errors.push(notSupported("status.resizeStatus", resizeStatus, resizeStatuses));
-  for (const [name, value] of Object.entries(allocatedResources)) {
-    const at = "status.allocatedResources";
-    if (name === "storage") errors.push(...checkNotNegative(value, mapKey(at, name)));
-    else errors.push(notSupported(at, name, ["storage"]));
-  }
+  const allocated = "status.allocatedResources";
+  const checkAllocated = (name: string, value: string, at: string): FieldError[] =>
+    name === "storage" ? checkNotNegative(value, at) : [notSupported(allocated, name, ["storage"])];
+  addErrors(errors, yield* eachKeyInSteps(allocatedResources, allocated, checkAllocated));
   return errors;
 }
 

@@ -13,8 +13,10 @@ export const persistentVolumeStrategy: Strategy<PersistentVolume> = {
     next.status = { phase: "Pending" };
   },
   prepareForUpdate: (next, current) => keep(next, current, "status"),
-  validate: (next, ctx) => validatePersistentVolume(next, ctx.featureEnabled("ReadWriteOncePod")),
-  validateUpdate: (next, current, ctx) => validatePersistentVolumeUpdate(next, current, ctx.featureEnabled("ReadWriteOncePod")),
+  validateInSteps(next, current, ctx) {
+    const oncePod = ctx.featureEnabled("ReadWriteOncePod");
+    return current ? validatePersistentVolumeUpdate(next, current, oncePod) : validatePersistentVolume(next, oncePod);
+  },
 };
 
 export const persistentVolumeStatusStrategy: Strategy<PersistentVolume> = statusStrategyOf({ namespaced: false });

@@ -1,19 +1,20 @@
 import { posix } from "node:path";
 import {
+  addErrors,
   child,
   type FieldError,
   forbiddenField,
   invalidValue,
-  mapKey,
   notSupported,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
 import { goField, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
-import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeSpec, ResourceList } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dns1123Subdomain, fieldImmutableText, immutableField } from "../../field-checks.ts";
-import { need, oneMember, optionalOneOf } from "../../rules.ts";
+import { eachKeyInSteps, need, oneMember, optionalOneOf } from "../../rules.ts";
 import { checkAccessModes } from "../persistentvolumeclaims/validation.ts";
 import { validateNodeSelector } from "../pods/validation/affinity.ts";
 import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
@@ -21,22 +22,37 @@ import { moreThanOneText } from "../pods/validation/volume-sources.ts";
 import { sourceOf, sources } from "./sources.ts";
 
 /** @param oncePod the ReadWriteOncePod gate is on. Source: pkg/apis/core/validation ValidatePersistentVolume */
-export function validatePersistentVolume(volume: PersistentVolume, oncePod: boolean): FieldError[] {
-  return validatePersistentVolumeSpec(volume.spec ?? {}, volume.metadata.name ?? "", "spec", oncePod);
+export function* validatePersistentVolume(volume: PersistentVolume, oncePod: boolean): Steps<FieldError[]> {
+  return yield* validatePersistentVolumeSpec(volume.spec ?? {}, volume.metadata.name ?? "", "spec", oncePod);
 }
 
-function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, path: string, oncePod: boolean): FieldError[] {
+function* validatePersistentVolumeSpec(
+  spec: PersistentVolumeSpec,
+  name: string,
+  path: string,
+  oncePod: boolean,
+): Steps<FieldError[]> {
   const { capacity = {}, storageClassName } = spec;
   const at = child(path, "capacity");
   const errors = [
     ...need(spec.accessModes, child(path, "accessModes")),
     ...checkAccessModes(spec.accessModes, child(path, "accessModes"), oncePod),
   ];
-  if (Object.keys(capacity).length === 0) errors.push(required(at));
-  if (!Object.hasOwn(capacity, "storage") || Object.keys(capacity).length > 1)
-    errors.push(notSupported(at, goField("core/v1.PersistentVolumeSpec", spec, "Capacity"), ["storage"]));
-  for (const [resource, amount] of Object.entries(capacity))
-    errors.push(...checkNotNegative(amount, mapKey(at, resource)), ...checkPositive(amount, mapKey(at, resource)));
+  const { length: resources } = Object.keys(capacity);
+  if (resources === 0) errors.push(required(at));
+  if (!Object.hasOwn(capacity, "storage") || resources > 1)
+    errors.push(
+      notSupported(
+        at,
+        goField("core/v1.PersistentVolumeSpec", { capacity: spec.capacity && beginningOf(spec.capacity) }, "Capacity"),
+        ["storage"],
+      ),
+    );
+  const checkAmount = (_name: string, amount: string, own: string): FieldError[] => [
+    ...checkNotNegative(amount, own),
+    ...checkPositive(amount, own),
+  ];
+  addErrors(errors, yield* eachKeyInSteps(capacity, at, checkAmount));
   const reclaimPath = child(path, "persistentVolumeReclaimPolicy");
   errors.push(...optionalOneOf(spec.persistentVolumeReclaimPolicy || undefined, ["Delete", "Recycle", "Retain"], reclaimPath));
   errors.push(...validateNodeAffinity(spec, child(path, "nodeAffinity")));
@@ -49,6 +65,15 @@ function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, 
     errors.push(forbiddenField(reclaimPath, "may not be 'recycle' for a hostPath mount of '/'"));
   if (storageClassName) errors.push(...dns1123Subdomain(storageClassName, child(path, "storageClassName")));
   return [...errors, ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode"))];
+}
+
+/** Resources that an error text shows: the conversion to Go syntax takes microseconds for each. */
+const mostShown = 1000;
+
+function beginningOf(capacity: ResourceList): ResourceList {
+  const names = Object.keys(capacity);
+  if (names.length <= mostShown) return capacity;
+  return Object.fromEntries(names.slice(0, mostShown).map((name) => [name, capacity[name] as string]));
 }
 
 /** Whether a path resolves to the root directory, e.g. `/a/..`. */
@@ -95,13 +120,16 @@ function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: stri
 }
 
 /** The source is immutable. Two error paths lack `spec`, like upstream's. Source: ValidatePersistentVolumeUpdate */
-export function validatePersistentVolumeUpdate(
+export function* validatePersistentVolumeUpdate(
   next: PersistentVolume,
   current: PersistentVolume,
   oncePod: boolean,
-): FieldError[] {
-  const [spec, old] = [deepClone(next.spec ?? {}), current.spec ?? {}];
-  const errors = validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod"));
+): Steps<FieldError[]> {
+  const old = current.spec ?? {};
+  const errors = yield* validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod"));
+  yield;
+  const { capacity: _capacity, ...others } = next.spec ?? {};
+  const spec: PersistentVolumeSpec = deepClone(others);
   // This secret may be added later, but not changed.
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
