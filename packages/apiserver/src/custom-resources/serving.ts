@@ -79,13 +79,12 @@ export function newServing(options: ServingOptions): Serving {
   const serve = (definition: CustomResourceDefinition): void => {
     const name = nameOf(definition);
     preparing.delete(name);
-    if (!isServable(definition)) {
+    if (!isServable(options, definition)) {
       withdraw(name);
       return;
     }
-    const before = current.get(name)?.definition;
-    if (before !== undefined && isSame(before, definition)) {
-      announce(definition);
+    if (isSame(current.get(name)?.definition, definition)) {
+      announce(options, definition);
       return;
     }
     preparing.set(name, definition);
@@ -97,27 +96,17 @@ export function newServing(options: ServingOptions): Serving {
     };
     if (definition.spec.versions.length > mostAtOnce) {
       const served = Promise.resolve()
-        .then(() => turns.run(prepare(definition)))
+        .then(() => turns.run(prepare(options, definition)))
         .then((versions) => serveAs(definition, versions));
       pending = Promise.all([pending, served.catch(failed)]).then(() => undefined);
       return;
     }
     try {
-      serveAs(definition, atOnce(prepare(definition)));
+      serveAs(definition, atOnce(prepare(options, definition)));
     } catch (err) {
       failed(err);
     }
   };
-  const prepare = (definition: CustomResourceDefinition): Steps<ServedVersion[]> =>
-    servedVersions(definition, {
-      base: storage.for(storedResource(definition)),
-      convert: options.converterFor(definition),
-      isTerminating: () => isDeleted(definitions.lister.get(nameOf(definition))),
-      validationRules,
-      storeOptions: options.storeOptions,
-      turns,
-      memory: options.memory,
-    });
   const serveAs = (definition: CustomResourceDefinition, versions: readonly ServedVersion[]): void => {
     const name = nameOf(definition);
     if (preparing.get(name) !== definition) {
@@ -127,22 +116,14 @@ export function newServing(options: ServingOptions): Serving {
     preparing.delete(name);
     withdraw(name);
     current.set(name, { definition, versions });
-    for (const { definition: resource, version, store, served } of versions) {
-      if (served) catalogue.add(resource, version, store);
-    }
+    for (const one of versions) if (one.served) catalogue.add(one.definition, one.version, one.store);
     if (validationRules) {
       const failed = (err: unknown): void =>
         log.error("cannot precompile the rules of a custom resource", err, { definition: name });
       ahead = ahead.then(() => compileAhead(turns, definition)).catch(failed);
     }
-    announce(definition);
+    announce(options, definition);
   };
-  const announce = (definition: CustomResourceDefinition): void => {
-    if (!isTrue(definition, "Established")) options.served(definition);
-  };
-  const isServable = (definition: CustomResourceDefinition): boolean =>
-    !options.builtInGroups.has(definition.spec.group) &&
-    (isTrue(definition, "NamesAccepted") || isTrue(definition, "Established"));
 
   definitions.addHandler({
     added: serve,
@@ -159,13 +140,37 @@ export function newServing(options: ServingOptions): Serving {
   };
 }
 
+function prepare(options: ServingOptions, definition: CustomResourceDefinition): Steps<ServedVersion[]> {
+  return servedVersions(definition, {
+    base: options.storage.for(storedResource(definition)),
+    convert: options.converterFor(definition),
+    isTerminating: () => isDeleted(options.definitions.lister.get(nameOf(definition))),
+    validationRules: options.featureEnabled("CustomResourceValidationExpressions"),
+    storeOptions: options.storeOptions,
+    turns: options.turns,
+    memory: options.memory,
+  });
+}
+
+function isServable({ builtInGroups }: ServingOptions, definition: CustomResourceDefinition): boolean {
+  const isAccepted = isTrue(definition, "NamesAccepted") || isTrue(definition, "Established");
+  return !builtInGroups.has(definition.spec.group) && isAccepted;
+}
+
+function announce(options: ServingOptions, definition: CustomResourceDefinition): void {
+  if (!isTrue(definition, "Established")) options.served(definition);
+}
+
 function isDeleted(definition: CustomResourceDefinition | undefined): boolean {
   return definition === undefined || isTrue(definition, "Terminating");
 }
 
 /** Whether two states of a definition are served the same: conditions do not matter. */
-function isSame(a: CustomResourceDefinition, b: CustomResourceDefinition): boolean {
+function isSame(a: CustomResourceDefinition | undefined, b: CustomResourceDefinition): boolean {
   return (
-    a.metadata.uid === b.metadata.uid && deepEqual(a.spec, b.spec) && deepEqual(a.status?.acceptedNames, b.status?.acceptedNames)
+    a !== undefined &&
+    a.metadata.uid === b.metadata.uid &&
+    deepEqual(a.spec, b.spec) &&
+    deepEqual(a.status?.acceptedNames, b.status?.acceptedNames)
   );
 }

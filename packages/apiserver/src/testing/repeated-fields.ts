@@ -4,7 +4,7 @@ import type { FieldDescriptor, FieldType, TypeDescriptor } from "@coxswain/apima
 type Fields = Record<string, unknown>;
 
 /** A list or map of a kind, at any depth. */
-export interface RepeatedField {
+interface RepeatedField {
   /** From the object to the field; a list or map on the way gets one item. */
   readonly path: readonly FieldDescriptor[];
   /** `spec.containers[].env` */
