@@ -40,6 +40,8 @@ export const lastInSharedCluster: readonly string[] = ["e2e/cluster-services/pro
 
 /** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
 export const slow: Readonly<Record<string, number>> = {
+  "tools/simulate/src/seeds/first-half.test.ts": 60,
+  "tools/simulate/src/seeds/second-half.test.ts": 60,
   "e2e/robustness/recovery/recovery.test.ts": 158,
   "e2e/deploy/machines.test.ts": 107,
   "e2e/robustness/store/faults.test.ts": 84,
@@ -65,7 +67,6 @@ export const slow: Readonly<Record<string, number>> = {
   "tools/publish/src/packages.test.ts": 23,
   "packages/apiserver/src/handlers/resource-version.test.ts": 22,
   "packages/apiserver/src/server/turns-answers.test.ts": 20,
-  "tools/simulate/src/simulate.test.ts": 20,
   "packages/apiserver/src/server/authorization.test.ts": 19,
   "packages/node-agent/src/node/node.test.ts": 17,
   "packages/node-agent/src/agent.test.ts": 17,

@@ -1,46 +1,59 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { test } from "node:test";
+import { catalogue } from "@coxswain/controller-manager/catalogue";
+import { cloudControllers } from "@coxswain/controller-manager/cloud/without-cloud";
 import type { View } from "./invariants/view.ts";
-import { plans as all, planOf } from "./plans/catalogue.ts";
-import { type Outcome, simulate } from "./simulation.ts";
+import { plans } from "./plans/catalogue.ts";
+import { parts, seedsOf } from "./seeds/parts.ts";
+import { simulate } from "./simulation.ts";
 
-const isLong = process.env["COX_TEST_LONG"] !== undefined;
-/** The long form stops after the seed during which its time ends (a tenth of it is for repetitions); the first seed depends on the date. */
-const durationMs = isLong ? Number(process.env["COX_TEST_MINUTES"] ?? 90) * 60_000 : Number.POSITIVE_INFINITY;
-const beginMs = performance.now();
-const before = isLong ? (Math.floor(Date.now() / 86_400_000) % 10_000) * 100_000 : 0;
-/** Number of seeds that take about 20 s of CPU time, including the repeated ones. */
-const seeds = isLong ? 100_000 : 75;
-/** Plans with restores run in the long form only, because a change of the product may uncover a case that is not understood yet. */
-const plans = all.filter(({ losesHistory }) => isLong || losesHistory !== true);
-const run = (seed: number): Promise<Outcome> => simulate({ seed, plan: planOf(seed, plans) });
-const first: Outcome[] = [];
+const [plan] = plans as [(typeof plans)[number], ...typeof plans];
 
-test("the cluster converges after injected faults", async (t) => {
-  let steps = 0;
-  let count = 0;
-  while (count < seeds && performance.now() - beginMs < 0.9 * durationMs) {
-    const seed = before + ++count;
-    const outcome = await run(seed);
-    steps += outcome.steps;
-    const repeat = `node -C cox-source tools/simulate/src/main.ts --seeds ${seed} --plan ${outcome.plan} --trace`;
-    assert.equal(outcome.failure, undefined, `repeat it with: ${repeat}`);
-    if (first.length < plans.length) first.push(outcome);
+test("1,000 different seeds are simulated, each plan among them, restores only in the long form", () => {
+  const seeds: number[] = [];
+  const names = new Set<string>();
+  for (let part = 0; part < parts; part++) {
+    const { first, count, planOf } = seedsOf(part);
+    for (let seed = first; seed < first + count; seed++) {
+      seeds.push(seed);
+      names.add(planOf(seed).name);
+    }
   }
-  t.diagnostic(`seeds ${before + 1} to ${before + count}, ${steps} steps`);
+  assert.ok(new Set(seeds).size >= 1_000);
+  const missing = plans.filter(({ name }) => !names.has(name)).map(({ name }) => name);
+  assert.deepEqual(missing, ["restore"]);
+  const long = seedsOf(0, 20_000);
+  const inLong = new Set(Array.from({ length: 1_000 }, (_, at) => long.planOf(long.first + at).name));
+  assert.equal(inLong.size, plans.length);
 });
 
-test("the same seed gives the same steps, whatever ran before", async () => {
-  assert.ok(first.length > 0);
-  for (const { seed, plan, hash, steps } of first) {
-    if (seed !== first[0]?.seed && performance.now() - beginMs > durationMs) return;
-    const again = await run(seed);
-    assert.deepEqual([again.plan, again.hash, again.steps], [plan, hash, steps]);
+test("the seeds of a long form are those of no other day and no other part", () => {
+  const begins = [
+    [0, 20_000],
+    [1, 20_000],
+    [0, 20_001],
+  ].map(([part = 0, day]) => seedsOf(part, day));
+  for (const [at, { first }] of begins.entries()) {
+    const before = begins[at - 1];
+    if (before !== undefined) assert.equal(first, before.first + before.count);
   }
+});
+
+test("each controller that runs by default has a plan", () => {
+  const planned = new Set(plans.flatMap(({ controllers }) => controllers));
+  // Without a cloud provider those of clouds do not run; others need a feature gate that is off by default.
+  const byDefault = catalogue.filter(
+    ({ name, onByDefault, onlyWith = [] }) => onByDefault && onlyWith.length === 0 && !cloudControllers.includes(name),
+  );
+  assert.deepEqual(
+    byDefault.map(({ name }) => name).filter((name) => !planned.has(name)),
+    [],
+  );
 });
 
 test("a seed that fails does so again at the same step, with the same history, which says how it began and ends with why", async () => {
-  const [plan] = plans as [(typeof plans)[number], ...typeof plans];
   const failing = { ...plan, always: (view: View) => (view.all("pods").length > 0 ? "there is a pod" : undefined) };
   const history: string[] = [];
   const failed = await simulate({ seed: 1, plan: failing, onTrace: (line) => void history.push(line) });
@@ -49,4 +62,12 @@ test("a seed that fails does so again at the same step, with the same history, w
   assert.match(history.at(-1) ?? "", / failed: there is a pod$/);
   assert.match(history.at(-2) ?? "", / apiserver-\d: etcd txn \/registry\/pods\//);
   assert.deepEqual(await simulate({ seed: 1, plan: failing }), failed);
+});
+
+test("another process takes the same steps with the same seed", async () => {
+  const { hash, steps } = await simulate({ seed: 3, plan });
+  const program = join(import.meta.dirname, "main.ts");
+  const args = ["-C", "cox-source", program, "--seeds", "3", "--plan", plan.name, "--hashes"];
+  const printed = execFileSync(process.execPath, args, { encoding: "utf8" });
+  assert.ok(printed.startsWith(`3 ${plan.name} ${hash} ${steps} steps,`), printed);
 });

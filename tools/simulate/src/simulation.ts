@@ -77,6 +77,8 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     if (!plan.losesHistory) watchInvariants(world, cluster, faults, plan, problems);
     const { clock } = newProcess(world, "user");
     const user = newUser(cluster.client, world.random, (ms) => clock.sleep(ms), shape.isSmall);
+    if (plan.before !== undefined) await world.until("what the user does first", plan.before(user), longestActMs);
+    cluster.start();
     // Long enough that bookmarks, which watches receive once a minute, arrive during the actions.
     if (!shape.isSmall && world.random() < oftenLate) await world.run(50_000 + world.random() * 10_000);
     faults.begin(cluster);

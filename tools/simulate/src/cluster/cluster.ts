@@ -25,6 +25,8 @@ export interface Cluster {
   readonly client: Client;
   /** Index of the API server that each daemon uses; changed by faults. */
   readonly routes: Map<string, number>;
+  /** Starts the daemons. */
+  start(): void;
   /** Releases all resources after the simulation. */
   release(): void;
 }
@@ -64,6 +66,7 @@ interface ClusterOptions {
   readonly log?: ((process: SimulatedProcess) => Logger) | undefined;
 }
 
+/** Starts the API servers; the daemons follow with `start`. */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { world, shape, log = () => discardLogger } = options;
   const machines = range(shape.nodes).map((number) => newMachine(nodeName(number)));
@@ -111,10 +114,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       daemon(machine.name, (life) => runFakeNode({ ...life, clock: life.process.clock }, machine, options.rules)),
     ),
   ];
-  for (const one of daemons) one.start();
   const client = reliableClient(world, newProcess(world, "user"), () => servers[0]?.server);
   return {
     ...{ etcd, servers, daemons, machines, client, routes },
+    start() {
+      for (const one of daemons) one.start();
+    },
     release() {
       for (const slot of servers) slot.release();
       for (const one of daemons) one.release();

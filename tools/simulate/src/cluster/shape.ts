@@ -17,7 +17,7 @@ export interface Shape {
 
 export const mostNodes = 3;
 /** Share of simulations with small clusters. */
-const smallShare = 0.92;
+const smallShare = 0.95;
 
 const usualLeases: readonly string[] = [];
 /** Leadership passes on after about the usual time, with less than half of the requests. */

@@ -1,10 +1,14 @@
 import { accountsPlan } from "./accounts.ts";
 import { attachDetachPlan } from "./attachdetach.ts";
 import { autoscalerPlan } from "./autoscaler.ts";
+import { certificatesPlan } from "./certificates.ts";
+import { clusterRoleAggregationPlan } from "./clusterrole-aggregation.ts";
 import { cronJobPlan } from "./cronjob.ts";
+import { csrCleanerPlan } from "./csrcleaner.ts";
 import { daemonSetPlan } from "./daemonset.ts";
 import { deploymentPlan } from "./deployment.ts";
 import { endpointSliceMirroringPlan } from "./endpointslicemirroring.ts";
+import { ephemeralVolumePlan } from "./ephemeral-volume.ts";
 import { evictionPlan } from "./eviction.ts";
 import { jobPlan } from "./job.ts";
 import { leadershipPlan } from "./leadership.ts";
@@ -18,7 +22,9 @@ import { replicationControllerPlan } from "./replicationcontroller.ts";
 import { restorePlan } from "./restore.ts";
 import { servicePlan } from "./service.ts";
 import { statefulSetPlan } from "./statefulset.ts";
+import { ttlPlan } from "./ttl.ts";
 import { ttlAfterFinishedPlan } from "./ttl-after-finished.ts";
+import { volumeExpansionPlan } from "./volume-expansion.ts";
 import { volumesPlan } from "./volumes.ts";
 
 export const plans: readonly Plan[] = [
@@ -42,6 +48,12 @@ export const plans: readonly Plan[] = [
   nodeIpamPlan,
   nodeLifecyclePlan,
   attachDetachPlan,
+  ttlPlan,
+  clusterRoleAggregationPlan,
+  ephemeralVolumePlan,
+  volumeExpansionPlan,
+  certificatesPlan,
+  csrCleanerPlan,
   restorePlan,
 ];
 

@@ -22,6 +22,8 @@ export interface Plan {
   rules(random: () => number): PodRules;
   /** Time until the outcome must be reached after the last fault, in virtual ms; shorter than timeouts of last resort. */
   readonly restMs?: number;
+  /** Runs before the daemons start, without faults. */
+  before?(user: User): Promise<void>;
   /** Runs while faults are injected. */
   act(user: User): Promise<void>;
   /** Additional flags of the controller managers; called before the simulation starts. */
@@ -53,7 +55,12 @@ export interface User {
   pause(ms: number): Promise<void>;
   create(ref: ResourceRef, object: object): Promise<void>;
   /** Read, modify, write, repeated until it succeeds. */
-  change(ref: ResourceRef, target: string | Target, change: (object: Stored) => void, subresource?: "status"): Promise<void>;
+  change(
+    ref: ResourceRef,
+    target: string | Target,
+    change: (object: Stored) => void,
+    subresource?: "status" | "approval",
+  ): Promise<void>;
   /** Controllers may change the object from now on. */
   letGo(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;

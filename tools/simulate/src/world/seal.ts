@@ -1,4 +1,5 @@
 import crypto from "node:crypto";
+import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import type { Timer } from "@coxswain/apimachinery/process/clock/clock";
@@ -33,8 +34,8 @@ const real = {
   hostname: os.hostname,
 };
 
-/** WebCrypto functions that run in other threads; while calls are in progress the process is not idle. */
-const slow = [
+/** WebCrypto functions, which run in other threads; while calls are in progress the process is not idle. */
+const ofWebCrypto = [
   "decrypt",
   "deriveBits",
   "deriveKey",
@@ -47,6 +48,8 @@ const slow = [
   "verify",
 ] as const;
 
+type Asynchronous = (...given: unknown[]) => Promise<unknown>;
+
 let sealed = false;
 
 /**
@@ -56,11 +59,13 @@ let sealed = false;
 export function sealProcess(inside: Inside): Seal {
   if (sealed) throw new Error("the process is sealed already");
   sealed = true;
-  /** Pending calls of setImmediate and of the functions in `slow`. */
+  /** Pending calls of setImmediate and of functions that run in other threads. */
   let turns = 0;
-  const releaseSlow = countSlow((change) => {
+  const count = (change: 1 | -1): void => {
     turns += change;
-  });
+  };
+  const subtle = crypto.subtle as unknown as Record<string, Asynchronous>;
+  const releases = [...ofWebCrypto.map((name) => countCalls(subtle, name, count)), countCalls(fs as never, "readFile", count)];
   const timerOf = (delayMs = 1, label: string, fire: () => void): object => {
     const timer = inside.after(delayMs, label, fire);
     const handle = {
@@ -128,28 +133,27 @@ export function sealProcess(inside: Inside): Seal {
       crypto.randomUUID = real.uuid;
       crypto.randomInt = real.randomInt;
       os.hostname = real.hostname;
-      releaseSlow();
+      for (const release of releases) release();
       syncBuiltinESMExports();
     },
   };
 }
 
-/** @param count called with 1 at the start of each call of a slow function, and with -1 at its end. @returns a function that restores them */
-function countSlow(count: (change: 1 | -1) => void): () => void {
-  const subtle = crypto.subtle as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
-  for (const name of slow) {
-    const method = Object.getPrototypeOf(subtle)[name] as (...given: unknown[]) => Promise<unknown>;
-    subtle[name] = async (...given) => {
-      count(1);
-      try {
-        return await method.apply(subtle, given);
-      } finally {
-        count(-1);
-      }
-    };
-  }
+/** @param count called with 1 at the start of each call, and with -1 at its end. @returns a function that restores the method */
+function countCalls(holder: Record<string, Asynchronous>, name: string, count: (change: 1 | -1) => void): () => void {
+  const own = Object.getOwnPropertyDescriptor(holder, name);
+  const method = holder[name] as Asynchronous;
+  holder[name] = async (...given) => {
+    count(1);
+    try {
+      return await method.apply(holder, given);
+    } finally {
+      count(-1);
+    }
+  };
   return () => {
-    for (const name of slow) delete subtle[name];
+    if (own === undefined) delete holder[name];
+    else Object.defineProperty(holder, name, own);
   };
 }
 

@@ -1,0 +1,3 @@
+import { testSeeds } from "./run.ts";
+
+testSeeds(0);
