@@ -51,7 +51,7 @@ export const csrCleanerPlan: Plan = {
       ? `${object.metadata.name} is deleted ${decidedAgoMs(object) / 1000} s after it was denied`
       : undefined,
   missing(view) {
-    const names = view.all("certificatesigningrequests").map(({ metadata }) => metadata.name);
-    return names.some((name) => name?.startsWith("old")) ? `${names.join(" and ")} are still there` : undefined;
+    const left = view.all("certificatesigningrequests").find(({ metadata }) => metadata.name?.startsWith("old"));
+    return left === undefined ? undefined : `${left.metadata.name} is still there`;
   },
 };

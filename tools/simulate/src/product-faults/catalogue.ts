@@ -207,9 +207,9 @@ export const productFaults: readonly ProductFault[] = [
     plans: ["clusterrole-aggregation"],
   },
   {
-    name: "the creation of an ephemeral volume's claim is not repeated",
+    name: "the claim of an ephemeral volume has no owner",
     file: "controller-manager/src/controllers/ephemeral-volume/controller.ts",
-    find: "      throw new Error(`pod ${key}, ${message}`, { cause: err });\n",
+    find: "      ownerReferences: [newControllerRef(pod, pods)],\n",
     replace: "",
     plans: ["ephemeral-volume"],
   },
