@@ -40,8 +40,8 @@ export const lastInSharedCluster: readonly string[] = ["e2e/cluster-services/pro
 
 /** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
 export const slow: Readonly<Record<string, number>> = {
-  "tools/simulate/src/seeds/first-half.test.ts": 60,
-  "tools/simulate/src/seeds/second-half.test.ts": 60,
+  "tools/simulate/src/seeds/first-half.test.ts": 80,
+  "tools/simulate/src/seeds/second-half.test.ts": 80,
   "e2e/robustness/recovery/recovery.test.ts": 158,
   "e2e/deploy/machines.test.ts": 107,
   "e2e/robustness/store/faults.test.ts": 84,
