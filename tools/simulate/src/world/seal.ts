@@ -66,27 +66,15 @@ export function sealProcess(inside: Inside): Seal {
   };
   const subtle = crypto.subtle as unknown as Record<string, Asynchronous>;
   const releases = [...ofWebCrypto.map((name) => countCalls(subtle, name, count)), countCalls(fs as never, "readFile", count)];
-  const timerOf = (delayMs = 1, label: string, fire: () => void): object => {
-    const timer = inside.after(delayMs, label, fire);
-    const handle = {
-      ref: () => handle,
-      unref: () => handle,
-      hasRef: () => false,
-      cancel: () => timer.cancel(),
-      refresh: () => handle,
-    };
-    return handle;
-  };
-  const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?.();
   Date.now = inside.now;
   Math.random = inside.random;
   Object.defineProperty(performance, "now", { value: inside.monotonic, configurable: true, writable: true });
   globalThis.setTimeout = ((fire: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) =>
-    timerOf(ms, "process: timer", () => fire(...given))) as never;
+    timerOf(inside, ms, "process: timer", () => fire(...given))) as never;
   globalThis.setInterval = ((fire: () => void, ms = 1) => {
     let inner: unknown;
     const arm = (): void => {
-      inner = timerOf(Math.max(1, ms), "process: interval", () => {
+      inner = timerOf(inside, Math.max(1, ms), "process: interval", () => {
         arm();
         fire();
       });
@@ -138,6 +126,21 @@ export function sealProcess(inside: Inside): Seal {
     },
   };
 }
+
+/** A handle as Node's timers return it. */
+function timerOf(inside: Inside, delayMs = 1, label: string, fire: () => void): object {
+  const timer = inside.after(delayMs, label, fire);
+  const handle = {
+    ref: () => handle,
+    unref: () => handle,
+    hasRef: () => false,
+    cancel: () => timer.cancel(),
+    refresh: () => handle,
+  };
+  return handle;
+}
+
+const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?.();
 
 /** @param count called with 1 at the start of each call, and with -1 at its end. @returns a function that restores the method */
 function countCalls(holder: Record<string, Asynchronous>, name: string, count: (change: 1 | -1) => void): () => void {
