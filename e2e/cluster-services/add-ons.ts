@@ -8,7 +8,6 @@ import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -66,7 +65,7 @@ export async function startAddOns(t: Context): Promise<AddOns> {
     rmSync(folder, { recursive: true, force: true });
   });
   const create = async (ref: ResourceRef, ...objects: object[]): Promise<void> => {
-    for (const object of objects) await server.client.create(ref, object as KubeObject);
+    for (const object of objects) await server.client.create(ref, object);
   };
   const rights = rightsOf(parts, { leaseNamespace: "kube-system", leaseName: "coxswain-services" });
   await applyRights(server.client, rights, ending.signal);

@@ -117,7 +117,7 @@ class Churn {
     const { certPem, keyPem } = this.#certificates[n % this.#certificates.length] as KeyPair;
     const [metadata, host] = [{ namespace, name: `i${n}` }, `i${n}.example.com`];
     const data = { "tls.crt": Buffer.from(certPem).toString("base64"), "tls.key": Buffer.from(keyPem).toString("base64") };
-    await this.#client.create<Secret>(secrets, { metadata, type: "kubernetes.io/tls", data } as unknown as Secret);
+    await this.#client.create<Secret>(secrets, { metadata, type: "kubernetes.io/tls", data });
     const backend = { service: { name: "web", port: { number: 80 } } };
     await this.#client.create<Ingress>(ingresses, {
       metadata,

@@ -122,10 +122,10 @@ test("one scheduler is active: when it is killed or stopped the next continues, 
   const { client } = server;
   const allocatable = { cpu: "8", memory: "8Gi", pods: "110" };
   const status = { allocatable, capacity: allocatable } as unknown as Node["status"];
-  await client.create<Node>(nodes, { metadata: { name: "n" }, spec: {}, status } as Node);
+  await client.create<Node>(nodes, { metadata: { name: "n" }, spec: {}, status });
   const bound = async (name: string): Promise<void> => {
     const spec = { containers: [{ name: "main", image: "busybox" }] };
-    await client.create(pods, { metadata: { namespace: "default", name }, spec } as Pod);
+    await client.create(pods, { metadata: { namespace: "default", name }, spec });
     const nodeOf = async () => (await client.get<Pod>(pods, { namespace: "default", name })).spec.nodeName;
     await waitFor(`${name} to be bound`, async () => (await nodeOf()) === "n");
   };

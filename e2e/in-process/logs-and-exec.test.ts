@@ -68,7 +68,7 @@ before(async () => {
   for (const name of ["web", "waiting", "ending", "talker", "plain"]) {
     const containers = (name === "web" ? ["main", "side"] : ["main"]).map((container) => ({ name: container, image: "i" }));
     const spec = { ...(name === "ending" && { restartPolicy: "Never" }), containers };
-    await cluster.client.create<Pod>(pods, { metadata: { name, namespace: "default" }, spec } as Pod);
+    await cluster.client.create<Pod>(pods, { metadata: { name, namespace: "default" }, spec });
   }
   for (const name of ["web", "talker"]) await cluster.eventually<Pod>(pods, { namespace: "default", name }, isRunning);
 });

@@ -71,7 +71,7 @@ test("when the machine shuts down pods end first, critical ones last; the node r
     tolerations: [{ operator: "Exists" }],
   });
   const ended = async (name: string): Promise<Ended> =>
-    (await waitForPod(namespace, name, "has ended", ({ status }) => status.phase === "Failed")) as Ended;
+    await waitForPod(namespace, name, "has ended", ({ status }) => status.phase === "Failed");
   assert.deepEqual((await ended("late")).status.reason, "NodeShutdown");
   for (const name of ["web", "dns"]) {
     const { reason, message } = (await ended(name)).status;

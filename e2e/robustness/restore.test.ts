@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { deployments, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startRestorableEtcd } from "@coxswain/apimachinery/testing/restorable-etcd";
@@ -44,7 +43,7 @@ test("after etcd was restored all go on from what it holds, without a restart", 
       template: { metadata: { labels }, spec: { containers, tolerations } },
     };
     const metadata = { name, namespace: "default" };
-    await client.create(deployments, { apiVersion: "apps/v1", kind: "Deployment", metadata, spec } as Deployment);
+    await client.create(deployments, { apiVersion: "apps/v1", kind: "Deployment", metadata, spec });
   };
   const bound = async (name: string): Promise<Pod[]> => {
     const all = await client.list<Pod>(pods, { namespace: "default" }, { labelSelector: `app=${name}` });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import {
   events,
   podDisruptionBudgets,
@@ -9,7 +8,6 @@ import {
   priorityClasses,
   serviceAccounts,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { PriorityClass } from "@coxswain/apimachinery/objects/schema/kinds/scheduling/v1";
 import { waitFor } from "../framework/wait-for.ts";
 import { type SchedulingCluster, startScheduling } from "./scheduler-process.ts";
 
@@ -20,7 +18,7 @@ async function prepare({ server }: SchedulingCluster): Promise<void> {
     ["high", 100],
   ] as const) {
     const priorityClass = { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name }, value };
-    await client.create(priorityClasses, priorityClass as PriorityClass);
+    await client.create(priorityClasses, priorityClass);
   }
   await client.create(serviceAccounts, {
     apiVersion: "v1",
@@ -49,7 +47,7 @@ test("an important pod takes the place of lesser ones, least harm first, and wai
     kind: "PodDisruptionBudget",
     metadata: { name: "guard", namespace: "default" },
     spec: { minAvailable: 1, selector: { matchLabels: { app: "g" } } },
-  } as PodDisruptionBudget);
+  });
   await cluster.addNode("free", "2");
   await cluster.addPod("one", "1", { priorityClassName: "low" });
   await cluster.addPod("two", "1", { priorityClassName: "low" });
@@ -98,7 +96,7 @@ test("a pod with preemptionPolicy Never preempts no pod", async (t) => {
     metadata: { name: "patient" },
     value: 1_000,
     preemptionPolicy: "Never",
-  } as PriorityClass);
+  });
   await cluster.addPod("patient", "1", { priorityClassName: "patient" });
   await waitFor("a refusal", async () => (await cluster.pod("patient")).status?.conditions?.[0]?.reason === "Unschedulable");
   const { status } = await cluster.pod("patient");

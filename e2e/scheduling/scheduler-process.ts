@@ -48,7 +48,7 @@ export async function startScheduling(t: TestContext, configuration: object = {}
     async addPod(name, cpu, spec = {}) {
       const containers = [{ name: "main", image: "busybox", resources: { requests: { cpu } } }];
       const metadata = { name, namespace: "default" };
-      await client.create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: { containers, ...spec } } as Pod);
+      await client.create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: { containers, ...spec } });
     },
     pod: (name) => client.get<Pod>(pods, { namespace: "default", name }),
   };

@@ -7,7 +7,6 @@ import {
   serviceAccounts,
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { waitFor } from "../framework/wait-for.ts";
 import { startScheduling } from "./scheduler-process.ts";
 
@@ -37,13 +36,13 @@ async function addClaimant(cluster: Cluster, storageClassName: string, provision
     metadata: { name: storageClassName },
     provisioner,
     volumeBindingMode: "WaitForFirstConsumer",
-  } as StorageClass);
+  });
   await client.create(persistentVolumeClaims, {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
     metadata: key,
     spec: { accessModes: ["ReadWriteOnce"], storageClassName, resources: { requests: { storage: "1Gi" } } },
-  } as PersistentVolumeClaim);
+  });
   await cluster.addPod("web", "1", { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] });
 }
 
@@ -67,7 +66,7 @@ test("a claim that waits for its first consumer gets a volume of the node, and t
         },
       },
     },
-  } as PersistentVolume);
+  });
   await client.update(persistentVolumes, { ...volume, status: { phase: "Available" } }, { subresource: "status" });
   await addClaimant(cluster, "local", "kubernetes.io/no-provisioner");
 
@@ -111,7 +110,7 @@ test("a volume that has to be made is requested with the chosen node, again else
       storageClassName: "made",
       hostPath: { path: "/mnt/made" },
     },
-  } as PersistentVolume);
+  });
   await bindClaim(client, "made");
   await waitFor("the pod to be on a", async () => (await cluster.pod("web")).spec.nodeName === "a");
 });

@@ -210,7 +210,7 @@ async function runDeployment(
     });
   await untilAlive("the Deployment to be created", async () => {
     const signal = AbortSignal.timeout(20_000);
-    await client.create(deployments, { metadata: target, spec } as unknown as Deployment, { signal }).catch((err: unknown) => {
+    await client.create(deployments, { metadata: target, spec }, { signal }).catch((err: unknown) => {
       if ((err as { reason?: string }).reason !== "AlreadyExists") throw err;
     });
     return true;

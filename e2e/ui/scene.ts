@@ -503,7 +503,7 @@ export function usageObjects(): StoredObject[] {
         "metrics.k8s.io/pods",
         "metrics.k8s.io/v1beta1",
         "PodMetrics",
-        { namespace: metadata.namespace as string, name, minutes: 0 },
+        { namespace: metadata.namespace, name, minutes: 0 },
         { containers: [{ name: "main", usage }], window: "15s" },
       );
     });

@@ -76,7 +76,7 @@ test("a webhook in this process converts a Website of the earlier version on wri
   await cluster.apply([withEarlierVersion({ url, caBundle })] as never);
   const earlier = { ...websites, version: "v1beta1" };
   const old = { apiVersion: "example.com/v1beta1", kind: "Website", metadata: shop, spec: { image: "nginx", count: 3 } };
-  await cluster.waitFor(() => cluster.client.create(earlier, old as never).catch(() => undefined), {
+  await cluster.waitFor(() => cluster.client.create(earlier, old).catch(() => undefined), {
     what: "the earlier version",
   });
   const stored = await cluster.eventually<Website>(websites, shop, ({ status }) => status?.readyReplicas === 3);
@@ -111,7 +111,7 @@ test("an admission webhook in this process refuses an image", async () => {
     },
   ] as never);
   const created = () =>
-    cluster.client.create(websites, { ...aWebsite({ image: "nginx:latest" }), metadata: shop } as never, { dryRun: true });
+    cluster.client.create(websites, { ...aWebsite({ image: "nginx:latest" }), metadata: shop }, { dryRun: true });
   const refusal = await cluster.waitFor(() =>
     created().then(
       () => undefined,

@@ -15,7 +15,7 @@ type Configuration = AdmissionregistrationV1.ValidatingWebhookConfiguration;
 /** Applies the manifests of `pepr build`, runs the module as its pod would, and lets the cluster's webhooks reach it. */
 export async function startModule(cluster: Cluster): Promise<{ stop(): Promise<void> }> {
   await cluster.apply(readFileSync("dist/pepr-module-example.yaml", "utf8"));
-  await cluster.apply(storeDefinition as never);
+  await cluster.apply(storeDefinition);
   const valueOf = async (secret: string, key: string): Promise<string> => {
     const { data } = await cluster.client.get<CoreV1.Secret>(secrets, { namespace: "pepr-system", name: `${name}-${secret}` });
     return Buffer.from(String(data?.[key]), "base64").toString();

@@ -58,9 +58,9 @@ test("a team gets a namespace in which it may run so many pods", async () => {
     { namespace: "team-red", name: "team" },
     ({ status }) => status?.used !== undefined,
   );
-  await cluster.client.create<CoreV1.Pod>(pods, aPod("one") as never);
+  await cluster.client.create<CoreV1.Pod>(pods, aPod("one"));
   await cluster.eventually<CoreV1.Pod>(pods, { namespace: "team-red", name: "one" }, ({ status }) => status?.phase === "Running");
-  await expect(cluster.client.create(pods, aPod("two") as never)).rejects.toThrow(/exceeded quota: team/);
+  await expect(cluster.client.create(pods, aPod("two"))).rejects.toThrow(/exceeded quota: team/);
 });
 
 test("a change of the team changes its quota; a namespace that somebody deletes comes back", async () => {
@@ -126,7 +126,7 @@ test("an admission webhook in this process refuses a name", async () => {
     },
   ] as never);
   const refusal = await cluster.waitFor(() =>
-    cluster.client.create(teams, aTeam("kube-red") as never, { dryRun: true }).then(
+    cluster.client.create(teams, aTeam("kube-red"), { dryRun: true }).then(
       () => undefined,
       (err: Error) => err.message,
     ),

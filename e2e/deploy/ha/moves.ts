@@ -93,7 +93,7 @@ export class Moves {
           try {
             resolve({ code: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) });
           } catch (err) {
-            reject(err as Error);
+            reject(err);
           }
         });
       });

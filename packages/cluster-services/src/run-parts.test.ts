@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { leases, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -22,7 +22,7 @@ const optionsOf = (
   return {
     parts,
     flags: { "kube-api-qps": 5, "kube-api-burst": 10 } as ServicesFlags,
-    family: { member: () => client, apart: () => client, close: () => {} } as unknown as ClientFamily,
+    family: { member: () => client, apart: () => client, close: () => {} },
     leaderElection: {
       ...{ enabled: true, leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 },
       ...{ resourceLock: "leases", resourceNamespace: "kube-system", resourceName: "parts" },

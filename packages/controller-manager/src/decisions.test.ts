@@ -117,7 +117,7 @@ test("a namespace reports the unavailable API group before the finalizers, and t
     summary: "waits for the finalizer example.com/keep of 2 objects; left: 2 of widgets.example.com, 1 of pods",
   });
   const discoveryFailures = [{ groupVersion: "metrics.k8s.io/v1beta1", error: new Error("503") }];
-  const away = reported(obstacles({ ...held, discoveryFailures } as never));
+  const away = reported(obstacles({ ...held, discoveryFailures }));
   assert.equal(away.reason, "ApiUnavailable");
   assert.match(away.summary, /metrics\.k8s\.io\/v1beta1 \(503\)/);
   assert.equal(away.related?.[0]?.name, "v1beta1.metrics.k8s.io");
@@ -131,7 +131,7 @@ test("the explanation of a Service lists by reason why pods are not endpoints", 
     spec: { containers: [{ name: "c", ports: [{ name: more.port ?? "http", containerPort: 80 }] }] },
     status: { podIP: more.ip ?? "10.0.0.1", conditions: [{ type: "Ready", status: more.ready === false ? "False" : "True" }] },
   });
-  const look = (...selected: object[]) => missingAddresses(service as never, selected as never);
+  const look = (...selected: object[]) => missingAddresses(service, selected as never);
   assert.equal(look(pod("a", {})), undefined);
   assert.deepEqual(reported(look() as Outcome).reason, "NoPodsSelected");
   const all = [

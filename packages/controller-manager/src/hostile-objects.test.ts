@@ -105,7 +105,7 @@ for (const [name, objects] of Object.entries(hostile)) {
     client.put(resources.persistentVolumeClaims, {
       ...aClaim({ storageClassName: "own" }),
       metadata: meta("witness"),
-    } as PersistentVolumeClaim);
+    });
     client.put(resources.cronJobs, {
       ...aCronJob({ spec: { schedule: "* * * * *" } }),
       metadata: meta("witness", { creationTimestamp: "2022-01-01T00:00:00Z" }),

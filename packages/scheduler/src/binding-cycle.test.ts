@@ -20,14 +20,11 @@ function twoPlugins(fails: Readonly<Record<string, "throw" | "refuse" | "skip">>
     if (failure === "skip") return { code: "Skip", reasons: [] };
     return failure === undefined ? undefined : { code: "Unschedulable", reasons: [`${name} says no`] };
   };
-  const plugins = ["first", "second"].map(
-    (name) =>
-      ({
-        name,
-        unreserve: () => void call("unreserve", name),
-        ...Object.fromEntries(points.map((point) => [point, () => call(point, name)])),
-      }) as unknown as Plugin,
-  );
+  const plugins = ["first", "second"].map((name) => ({
+    name,
+    unreserve: () => void call("unreserve", name),
+    ...Object.fromEntries(points.map((point) => [point, () => call(point, name)])),
+  }));
   const profile = { at: Object.fromEntries(points.map((point) => [point, plugins])) } as unknown as Profile;
   return { calls, profile };
 }
@@ -127,9 +124,7 @@ test("what is waited for is the plugin, or the binding alone", async () => {
   const seen: string[] = [];
   const progress: BindingProgress = { point: "", plugin: "" };
   const watched = (of: readonly Plugin[], point: string): Plugin[] =>
-    of.map(
-      (plugin) => ({ ...plugin, [point]: () => void seen.push(`${progress.point} ${progress.plugin}`) }) as unknown as Plugin,
-    );
+    of.map((plugin) => ({ ...plugin, [point]: () => void seen.push(`${progress.point} ${progress.plugin}`) }));
   const at = { ...profile.at, permit: watched(profile.at.permit, "permit"), bind: watched(profile.at.bind, "bind") };
   await bindPod({ ...profile, at }, new Map(), pod, "a", [], undefined, progress);
   assert.deepEqual(seen, ["Permit first", "Permit second", "Bind "]);

@@ -4,16 +4,15 @@ import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core
 import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
 
 const largest = (2n ** 63n - 1n) as unknown as number;
-const withStatus = (node: Node, status: object): Node => ({ ...node, status: { ...node.status, ...status } }) as Node;
-const affinity = (kind: "podAffinity" | "podAntiAffinity", term: object): Pod["spec"]["affinity"] =>
-  ({
-    [kind]: {
-      requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: "kubernetes.io/hostname", ...term }],
-      preferredDuringSchedulingIgnoredDuringExecution: [
-        { weight: 100, podAffinityTerm: { topologyKey: "kubernetes.io/hostname", ...term } },
-      ],
-    },
-  }) as Pod["spec"]["affinity"];
+const withStatus = (node: Node, status: object): Node => ({ ...node, status: { ...node.status, ...status } });
+const affinity = (kind: "podAffinity" | "podAntiAffinity", term: object): Pod["spec"]["affinity"] => ({
+  [kind]: {
+    requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: "kubernetes.io/hostname", ...term }],
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      { weight: 100, podAffinityTerm: { topologyKey: "kubernetes.io/hostname", ...term } },
+    ],
+  },
+});
 
 /** Nodes with malformed status, which a faulty kubelet could write. */
 const hostileNodes: Readonly<Record<string, Node>> = {
@@ -79,7 +78,7 @@ const hostilePods: Readonly<Record<string, Pod>> = {
       volumes: [{ name: "" }, { name: "e", ephemeral: {} }, { name: "c", csi: { driver: "" } }],
     } as never,
   }),
-  "no containers": aTestPod("odd", { on: "good", spec: { containers: [], overhead: { cpu: "x" } } as never }),
+  "no containers": aTestPod("odd", { on: "good", spec: { containers: [], overhead: { cpu: "x" } } }),
   "a node that is not there": aTestPod("odd", { on: "nowhere" }),
   "numbers of 64 bits": aTestPod("odd", {
     on: "good",
@@ -100,7 +99,7 @@ for (const [name, pod] of Object.entries(hostilePods)) {
     assert.equal(await cluster.place(aTestPod("web", { labels: { app: "web" } })), "good");
     assert.match(await cluster.place(aTestPod("huge", { cpu: "400", priority: 2_000_000_000 })), /Insufficient cpu/);
     const { nodeName: _, ...spec } = pod.spec;
-    await cluster.place({ ...pod, metadata: { ...pod.metadata, uid: "again" }, spec } as Pod).catch(() => {});
+    await cluster.place({ ...pod, metadata: { ...pod.metadata, uid: "again" }, spec }).catch(() => {});
     assert.equal(await cluster.place(aTestPod("next")), "good");
   });
 }
@@ -148,7 +147,7 @@ const wanting: Readonly<Record<string, { readonly want: string; readonly spec: o
 for (const [name, { want, spec }] of Object.entries(wanting)) {
   test(`a pod with ${name} gets a place or a reason`, async () => {
     const cluster = newTestCluster({ nodes: [aTestNode("good")] });
-    assert.equal(await cluster.place(aTestPod("odd", { spec: spec as never })), want);
+    assert.equal(await cluster.place(aTestPod("odd", { spec: spec })), want);
     assert.equal(await cluster.place(aTestPod("next")), "good");
   });
 }

@@ -60,17 +60,16 @@ const aVolume = (zone?: string): PersistentVolume => {
       ...(zone !== undefined && { nodeAffinity: { required: { nodeSelectorTerms: terms } } }),
     },
     status: { phase: "Available" },
-  } as PersistentVolume;
+  };
 };
-const aClass = (volumeBindingMode: string, zone?: string): StorageClass =>
-  ({
-    apiVersion: "storage.k8s.io/v1",
-    kind: "StorageClass",
-    metadata: { name: "slow" },
-    provisioner: "example.com/disk",
-    volumeBindingMode,
-    ...(zone !== undefined && { allowedTopologies: [{ matchLabelExpressions: [{ key: "zone", values: [zone] }] }] }),
-  }) as StorageClass;
+const aClass = (volumeBindingMode: string, zone?: string): StorageClass => ({
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: { name: "slow" },
+  provisioner: "example.com/disk",
+  volumeBindingMode,
+  ...(zone !== undefined && { allowedTopologies: [{ matchLabelExpressions: [{ key: "zone", values: [zone] }] }] }),
+});
 const inA: NodeOptions = { labels: { zone: "a" } };
 const tainted: NodeOptions = { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } };
 

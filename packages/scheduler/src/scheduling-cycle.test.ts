@@ -18,7 +18,7 @@ const required = (key: string, operator: string, values?: string[]): Partial<Pod
     nodeAffinity: {
       requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [{ key, operator, values }] }] },
     },
-  } as PodSpec["affinity"],
+  },
 });
 const port = (hostPort: number): Partial<PodSpec> => ({
   containers: [{ name: "main", image: "busybox", ports: [{ containerPort: 80, hostPort }] }],
@@ -126,7 +126,7 @@ test("the largest init container counts where it asks for more than the containe
       {
         initContainers: [{ name: "init", image: "busybox", resources: { requests: { cpu: "3" } } }],
         overhead: { cpu: "250m" },
-      } as Partial<PodSpec>,
+      },
       "500m",
     ),
   );

@@ -69,7 +69,7 @@ test("tokens of service accounts are valid in a cluster and its copies, and in n
   await using other = await createCluster(parts);
   const isValidIn = async (cluster: Cluster): Promise<boolean> => {
     const review = { metadata: {}, spec: { token: Buffer.from(token, "base64").toString() } };
-    const { status } = await cluster.client.create<TokenReview>(tokenReviews, review as TokenReview);
+    const { status } = await cluster.client.create<TokenReview>(tokenReviews, review);
     return status?.authenticated ?? false;
   };
   assert.deepEqual(await Promise.all([first, copy, copyOfCopy, other].map(isValidIn)), [true, true, true, false]);
@@ -126,7 +126,7 @@ test("options that cannot be are refused before anything starts", async () => {
     [{ controllers: ["nope"] }, /nope/],
     [{ apiServerFlags: ["--nope"] }, /nope/],
   ] as const) {
-    await assert.rejects(createCluster(options as never), want);
+    await assert.rejects(createCluster(options), want);
   }
 });
 

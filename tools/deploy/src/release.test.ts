@@ -318,7 +318,7 @@ test("the folder envtest starts as controller-runtime's envtest starts it, and s
   const client = newClient({ host: url, ca: (ca as KeyPair).certPem, cert: user.certPem, key: user.keyPem });
   t.after(() => client.close());
   const pod = { metadata: { name: "web", namespace: "default" }, spec: { containers: [{ name: "c", image: "i" }] } };
-  const made = await client.create<Pod>(pods, pod as Pod);
+  const made = await client.create<Pod>(pods, pod);
   const watch = client.watch<Pod>(
     pods,
     {},

@@ -24,7 +24,7 @@ const rows: Row[] = [
     name: "a stopped process starts with no history",
     state: { ...stopped, lastEnd },
     event: { type: "start" },
-    want: { phase: "running", since: 5, restarts: 0, quickEnds: 0, lastEnd: undefined as never },
+    want: { phase: "running", since: 5, restarts: 0, quickEnds: 0, lastEnd: undefined },
     actions: [{ type: "spawn" }],
   },
   {

@@ -78,7 +78,7 @@ function lifeOf(walk: Walk, resource: Resource, number: number, random: Random):
   return steps.map(
     ([verb, path, content = "", body]): Step => ({
       ...{ number, resource, verb, quality: "good", method: methods[verb] ?? "GET", path },
-      headers: content === "" ? ({} as Record<string, string>) : { "content-type": content },
+      headers: content === "" ? {} : { "content-type": content },
       body: body && bytesOf(body, content),
     }),
   );

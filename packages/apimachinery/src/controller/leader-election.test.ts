@@ -345,7 +345,7 @@ test("a leader annotation with any content is waited for or taken over, without 
     const client = newFakeClient();
     const clock = newFakeClock();
     const annotations = { "control-plane.alpha.kubernetes.io/leader": garbage };
-    client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } } as KubeObject);
+    client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } });
     const a = candidate(client, clock, "a", {}, "configmaps");
     await clock.advance(60_000);
     if (garbage !== "") assert.ok(a.events.includes("started"), `${garbage}: ${a.events}`);
@@ -358,12 +358,12 @@ test("a lease record that is not JSON prevents leading until it is repaired, wit
   const client = newFakeClient();
   const clock = newFakeClock();
   const annotations = { "control-plane.alpha.kubernetes.io/leader": "{broken" };
-  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } } as KubeObject);
+  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } });
   const a = candidate(client, clock, "a", {}, "configmaps");
   await clock.advance(60_000);
   assert.deepEqual(a.events, []);
   assert.ok(client.actions.length <= 31, String(client.actions.length));
-  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test" } } as KubeObject);
+  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test" } });
   await clock.advance(4_000);
   assert.match(String(a.events), /started/);
   a.stop.abort();
@@ -486,7 +486,7 @@ test("fields of the lease that are not the record stay, and two locks that name 
   client.put(leases, { metadata, spec: { holderIdentity: "b", strategy: "OldestEmulationVersion" } } as KubeObject);
   const leader = JSON.stringify({ holderIdentity: "", leaseDurationSeconds: 15, leaderTransitions: 3 });
   const annotations = { "control-plane.alpha.kubernetes.io/leader": leader };
-  client.put(configMaps, { metadata: { ...metadata, annotations } } as KubeObject);
+  client.put(configMaps, { metadata: { ...metadata, annotations } });
   const a = candidate(client, clock, "a", {}, "configmapsleases");
   await clock.advance(14_000);
   assert.ok(!a.events.includes("started"), a.events.join());

@@ -31,7 +31,7 @@ const named = (name: string, resourceVersion = "1"): Pod => {
 /** An item of a list, which has no apiVersion and kind. */
 function listed(name: string): Pod {
   const { apiVersion: _, kind: __, ...pod } = named(name);
-  return pod as Pod;
+  return pod;
 }
 
 /** Runs a reflector against scripted responses and records its requests and its store. */

@@ -57,12 +57,12 @@ for (const { name, scope, spec, want } of [
   { name: "NotTerminating", scope: "NotTerminating", spec: {}, want: true },
 ]) {
   test(`a pod is ${want ? "" : "not "}in scope: ${name}`, () => {
-    assert.equal(core("pods").inScope({ scopes: [scope] } as never, aPod(spec)), want);
+    assert.equal(core("pods").inScope({ scopes: [scope] }, aPod(spec)), want);
   });
 }
 
 test("scopes take in nothing but pods", () => {
-  assert.equal(core("services").inScope({ scopes: ["BestEffort"] } as never, aPod({})), false);
+  assert.equal(core("services").inScope({ scopes: ["BestEffort"] }, aPod({})), false);
 });
 
 test("a service uses node ports by its type", () => {
@@ -108,7 +108,7 @@ for (const { gate, allocated, want } of [
   test(`a claim of 2Gi for which ${allocated ?? "nothing"} is set aside takes ${want} ${gate ? "with" : "without"} the gate`, () => {
     const spec = { storageClassName: "gold", resources: { requests: { storage: "2Gi" } } };
     const claim = { metadata: {}, spec, status: { ...(allocated && { allocatedResources: { storage: allocated } }) } };
-    const usage = core("persistentvolumeclaims", gate).usage(claim as KubeObject);
+    const usage = core("persistentvolumeclaims", gate).usage(claim);
     assert.deepEqual([usage["requests.storage"], usage["gold.storageclass.storage.k8s.io/requests.storage"]], [want, want]);
   });
 }

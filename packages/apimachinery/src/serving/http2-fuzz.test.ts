@@ -30,7 +30,7 @@ const handlers: Readonly<Record<string, ExchangeHandler>> = {
   "/body": async (exchange) => exchange.respond(200, {}, await exchange.body(100)),
   "/piped": async (exchange) => {
     const stream = exchange.stream(200, {});
-    for await (const chunk of exchange.bodyStream()) if (!stream.write(chunk as Buffer)) await stream.drained();
+    for await (const chunk of exchange.bodyStream()) if (!stream.write(chunk)) await stream.drained();
     stream.end();
   },
   "/big": async (exchange) => {

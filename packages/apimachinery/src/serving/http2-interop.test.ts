@@ -24,7 +24,7 @@ const handler: ExchangeHandler = async (exchange) => {
   const hash = createHash("sha256");
   let size = 0;
   for await (const chunk of exchange.bodyStream()) {
-    hash.update(chunk as Buffer);
+    hash.update(chunk);
     size += chunk.length;
   }
   exchange.respond(200, { "x-method": exchange.method }, `${exchange.url} ${size} ${hash.digest("hex")}`);

@@ -322,7 +322,7 @@ test("8.1 bodies: one beyond the limit is answered 413 while the client still se
     [1, []],
     [3, [["content-length", "5000"]]],
   ] as const) {
-    client.send(postFrame(stream, "/", fields as readonly Field[]), dataFrame(stream, "x".repeat(1001)));
+    client.send(postFrame(stream, "/", fields), dataFrame(stream, "x".repeat(1001)));
     const { status, body } = await client.answer(stream);
     assert.deepEqual([status, String(body)], [413, "Request entity too large: limit is 1000"]);
     client.send(dataFrame(stream, "x".repeat(3000)), dataFrame(stream, "x".repeat(999), flags.endStream));

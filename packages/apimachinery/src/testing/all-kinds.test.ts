@@ -7,7 +7,6 @@ import { yamlMediaType } from "../objects/codec/negotiate.ts";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
 import { decodeProtobufReusing } from "../objects/codec/protobuf-reuse.ts";
 import { formatGroupVersion, type GroupVersionKind } from "../objects/meta/group-version.ts";
-import type { KubeObject } from "../objects/meta/types.ts";
 import type { TypeDescriptor } from "../objects/schema/descriptor.ts";
 import { scheme } from "../objects/schema/scheme.ts";
 import { arbitraryObject } from "./arbitrary-object.ts";
@@ -65,7 +64,7 @@ test("every kind comes out of JSON and of YAML as it went in", () => {
       const text = encodeJsonText(object, gvk);
       assert.equal(encodeJsonText(decodeJson(text, gvk).object, gvk), text, nameOf(gvk));
       const yaml = encodeObject(object, yamlMediaType);
-      const back = decodeObject(yaml, yamlMediaType, gvk).object as KubeObject;
+      const back = decodeObject(yaml, yamlMediaType, gvk).object;
       // The YAML writer sorts keys of values without schema, so re-encode before comparing.
       assert.deepEqual(decodeJson(encodeJsonText(back, gvk), gvk).object, object, `${nameOf(gvk)}\n${yaml}`);
     }

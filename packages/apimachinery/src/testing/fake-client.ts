@@ -252,7 +252,7 @@ function viewOf(stored: Unstructured, subresource: string | undefined): Unstruct
   return {
     apiVersion: "autoscaling/v1",
     kind: "Scale",
-    metadata: { name, namespace, uid, resourceVersion } as never,
+    metadata: { name, namespace, uid, resourceVersion },
     spec: { replicas },
     status: {
       replicas: (stored["status"] as { replicas?: number } | undefined)?.replicas ?? 0,
@@ -265,7 +265,7 @@ function patched(ref: ResourceRef, stored: Unstructured, { type, body }: Patch):
   const copy = deepClone(stored);
   if (type === "json") return applyJsonPatch(copy, Buffer.from(stringifyWire(body))) as Unstructured;
   const descriptor = type === "strategic" ? scheme.kind(ref) : undefined;
-  if (descriptor !== undefined) return applyStrategicMerge(copy, body as Record<string, unknown>, descriptor) as Unstructured;
+  if (descriptor !== undefined) return applyStrategicMerge(copy, body, descriptor) as Unstructured;
   return applyMergePatch(copy, body) as Unstructured;
 }
 

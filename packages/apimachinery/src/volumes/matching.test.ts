@@ -10,7 +10,7 @@ function aVolume(name: string, spec: Partial<PersistentVolumeSpec> & { size?: st
   const { size = "1Gi", ...rest } = spec;
   return {
     metadata: { name, uid: `${name}-uid`, labels: { disk: name } },
-    spec: { capacity: { storage: size }, accessModes: ["ReadWriteOnce"], ...rest } as PersistentVolumeSpec,
+    spec: { capacity: { storage: size }, accessModes: ["ReadWriteOnce"], ...rest },
     status: { phase: "Available" },
   };
 }
@@ -76,7 +76,7 @@ for (const { name, claim = aClaim(), volumes, waits = false, want } of [
   { name: "its own though it waits", waits: true, volumes: [aVolume("a", { claimRef })], want: "a" },
 ]) {
   test(`finds for a claim ${name}`, () => {
-    assert.equal(findBestVolume(claim, volumes as PersistentVolume[], waits)?.metadata.name, want);
+    assert.equal(findBestVolume(claim, volumes, waits)?.metadata.name, want);
   });
 }
 
@@ -115,7 +115,7 @@ test("binds a free volume, fills the uid of a reserved one, and leaves a bound o
   const reserved = boundTo(aVolume("v", { claimRef: { namespace: "web", name: "data" } }), aClaim());
   assert.equal(reserved?.spec.claimRef?.uid, "claim-uid");
   assert.equal(reserved?.metadata.annotations, undefined);
-  assert.equal(boundTo(bound as PersistentVolume, aClaim()), undefined);
+  assert.equal(boundTo(bound, aClaim()), undefined);
 });
 
 test("waits for a consumer only where the class says so", () => {

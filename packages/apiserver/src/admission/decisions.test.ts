@@ -21,12 +21,11 @@ test("keeps which plugin refused an object, or the first of a controller, until 
   };
   const versions = { ofKind: () => [{ resource: "replicasets", namespaced: true }] };
   const chain = newAdmissionChain([plugin], newMetricsRegistry(), new AdmissionDecisions(log, versions));
-  const attributes = (metadata: object): AdmissionAttributes =>
-    ({
-      ...{ operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "", dryRun: false },
-      ...{ object: { metadata }, oldObject: undefined, user: { name: "ann", groups: [] }, signal: new AbortController().signal },
-      ...{ warn() {}, annotate() {}, annotateContent() {} },
-    }) as AdmissionAttributes;
+  const attributes = (metadata: object): AdmissionAttributes => ({
+    ...{ operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "", dryRun: false },
+    ...{ object: { metadata }, oldObject: undefined, user: { name: "ann", groups: [] }, signal: new AbortController().signal },
+    ...{ warn() {}, annotate() {}, annotateContent() {} },
+  });
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };
   const [named, owned] = [
     attributes({ name: "web-1" }),

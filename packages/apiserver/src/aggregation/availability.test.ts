@@ -20,7 +20,7 @@ import { newAggregatorMetrics } from "./metrics.ts";
 const name = "v1.example.com";
 function anApiService(service: object | null = { namespace: "a", name: "b", port: 8443 }): ApiService {
   const spec = { group: "example.com", version: "v1", groupPriorityMinimum: 1, versionPriority: 1 };
-  return { metadata: { name }, spec: { ...spec, ...(service && { service }) } } as ApiService;
+  return { metadata: { name }, spec: { ...spec, ...(service && { service }) } };
 }
 const metadata = { namespace: "a", name: "b" };
 const aService = (spec: object = {}): Service & KubeObject => ({

@@ -42,7 +42,7 @@ for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io
       type,
       data: base64({ ...good, ...data }),
     };
-    const authenticate = bootstrapToken({ get: async () => secret as never }, newFakeClock());
+    const authenticate = bootstrapToken({ get: async () => secret }, newFakeClock());
     const result = await authenticate("abcdef.0123456789abcdef", undefined);
     assert.deepEqual(result?.user.groups, want);
   });

@@ -58,7 +58,7 @@ const kinds: Record<string, MakeDoor> = {
       "usage-bootstrap-authentication": encode("true"),
     };
     const stored = { metadata: { name: "bootstrap-token-abcdef" }, type: "bootstrap.kubernetes.io/token", data };
-    const authenticate = bootstrapToken({ get: async () => stored as never }, realClock);
+    const authenticate = bootstrapToken({ get: async () => stored }, realClock);
     return { secret, check: (guess) => authenticate(`abcdef.${guess}`, undefined) };
   },
   "the signature of a bound token": () => signature(boundServiceAccountToken, { iss: "https://issuer", exp: 4e9 }),

@@ -183,11 +183,7 @@ test("a node reads the config map of its own configuration, none of that name el
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const configMap = { namespace: "kube-system", name: "settings", kubeletConfigKey: "kubelet" };
-  client.put(
-    nodes,
-    { metadata: { name: "n1" }, spec: { configSource: { configMap } } } as Node,
-    { metadata: { name: "n2" } } as Node,
-  );
+  client.put(nodes, { metadata: { name: "n1" }, spec: { configSource: { configMap } } }, { metadata: { name: "n2" } } as Node);
   const end = new AbortController();
   t.after(() => end.abort());
   const informers = newInformerFactory(client, { log: discardLogger, clock });

@@ -6,7 +6,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { Attributes, Decision } from "./authorizer.ts";
+import type { Attributes } from "./authorizer.ts";
 import { informedRbacPolicy, rbac } from "./rbac.ts";
 import { newRuleResolver, type RbacBinding, type RbacPolicy, type RbacRole } from "./rule-resolver.ts";
 
@@ -116,7 +116,7 @@ for (const { name, changes, allowed } of [
   { name: "another group's resource", changes: { group: "apps" }, allowed: false },
 ] as { name: string; changes: Partial<Attributes>; allowed: boolean }[]) {
   test(`${allowed ? "allows" : "does not allow"} ${name}`, async () => {
-    const decision = (await rbac(newRuleResolver(set))(asks(changes))) as Decision;
+    const decision = await rbac(newRuleResolver(set))(asks(changes));
     assert.equal(decision.decision, allowed ? "allow" : "no-opinion");
   });
 }

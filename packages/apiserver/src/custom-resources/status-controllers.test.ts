@@ -14,16 +14,15 @@ import { customResourceStatusStrategy } from "./strategy.ts";
 
 type Handler = Parameters<SharedInformer<CustomResourceDefinition>["addHandler"]>[0];
 
-const definition = (plural: string, resourceVersion: string, names = plural): CustomResourceDefinition =>
-  ({
-    metadata: { name: `${plural}.example.com`, uid: plural, resourceVersion },
-    spec: {
-      group: "example.com",
-      scope: "Namespaced",
-      names: { plural: names, kind: names, singular: names, listKind: `${names}List` },
-      versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
-    },
-  }) as unknown as CustomResourceDefinition;
+const definition = (plural: string, resourceVersion: string, names = plural): CustomResourceDefinition => ({
+  metadata: { name: `${plural}.example.com`, uid: plural, resourceVersion },
+  spec: {
+    group: "example.com",
+    scope: "Namespaced",
+    names: { plural: names, kind: names, singular: names, listKind: `${names}List` },
+    versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+  },
+});
 
 /** The controllers over a fixed list of definitions that does not reflect their writes. */
 function controllers(...listed: CustomResourceDefinition[]) {
@@ -157,7 +156,7 @@ test("a status update takes the status and nothing else from the request", () =>
     other: 1,
     status: { ready: true },
   };
-  strategy.prepareForUpdate?.(next as never, current as never, {} as never);
+  strategy.prepareForUpdate?.(next, current, {} as never);
   assert.deepEqual(next, { ...current, status: { ready: true } });
   assert.notEqual(next.metadata, current.metadata, "the stored object's metadata is changed later");
 });

@@ -70,7 +70,7 @@ test("a handler that throws leaves an event of the stage Panic instead of Respon
 
 test("a refusal that is thrown is no panic", async () => {
   const events = await eventsOf("/api/v1/pods", () => {
-    throw notFound({ group: "", resource: "pods" } as never, "x");
+    throw notFound({ group: "", resource: "pods" }, "x");
   });
   assert.deepEqual(stagesOf(events), ["RequestReceived", "ResponseComplete"]);
 });

@@ -51,7 +51,7 @@ for (const { name, answer, want } of [
   ].map(([failed, code]) => ({
     name: `one whose verification fails with ${failed}`,
     answer: () => {
-      throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code: failed as number });
+      throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code: failed });
     },
     want: { isThrough: false, code },
   })),

@@ -57,7 +57,7 @@ export async function startShared(flags: readonly string[] = []): Promise<TestSe
           stream.once("end", () => {
             const raw = Buffer.concat(chunks);
             const { ":status": code = 0, ...rest } = received;
-            resolve({ code, headers: rest as Answer["headers"], raw, body: parsed(raw, rest) });
+            resolve({ code, headers: rest, raw, body: parsed(raw, rest) });
           });
         });
       }),
@@ -125,5 +125,5 @@ export function aConfigMap(name: string, data?: Record<string, string>, labels?:
     apiVersion: "v1",
     metadata: { name, ...(labels && { labels }) },
     ...(data && { data }),
-  } as KubeObject;
+  };
 }

@@ -16,7 +16,7 @@ function anEntry(name: string): Entry {
     key: name,
     json: () => Buffer.from(`{"name":"${name}"}`),
     memo<T>(slot: string, make: (entry: Entry) => T): T {
-      if (!memo.has(slot)) memo.set(slot, make(this as unknown as Entry));
+      if (!memo.has(slot)) memo.set(slot, make(this));
       return memo.get(slot) as T;
     },
     with: (object: unknown) => ({ ...anEntry(name), json: () => Buffer.from(JSON.stringify(object)) }),
@@ -88,7 +88,7 @@ test("a batch ends with the event that makes 64 KiB full, and has one event at l
 test("metadata is framed in the version that was requested", () => {
   const entry = { ...anEntry("a"), object: () => ({ metadata: { name: "a" } }) } as unknown as Entry;
   for (const version of ["v1", "v1beta1"]) {
-    const { bytes } = framerFor(call, { ...json, as: "PartialObjectMetadata", version } as Output)([{ type: "ADDED", entry }]);
+    const { bytes } = framerFor(call, { ...json, as: "PartialObjectMetadata", version })([{ type: "ADDED", entry }]);
     assert.equal(JSON.parse(bytes.toString()).object.apiVersion, `meta.k8s.io/${version}`);
   }
 });

@@ -156,7 +156,7 @@ test("a body that breaks off is no whole request to whom it is sent", async (t) 
   const heard = Promise.withResolvers<IncomingMessage>();
   const seen = await behind(t, (req) => heard.resolve(req));
   const body = new PassThrough();
-  const { ctx } = aClient({ method: "PUT", headers: { "content-length": "10" }, bodyStream: () => body as Readable } as never);
+  const { ctx } = aClient({ method: "PUT", headers: { "content-length": "10" }, bodyStream: () => body as Readable });
   const done = relayed(ctx, seen.port, "proxy");
   done.catch(() => {}); // observed below
   body.write("begin");
@@ -183,7 +183,7 @@ test("fields that the client names in Connection stay on its connection", async 
     headers = req.headers;
     res.end();
   });
-  const { ctx } = aClient({ headers: { connection: "close, X-Hop", "x-hop": "1", "x-own": "2" } } as never);
+  const { ctx } = aClient({ headers: { connection: "close, X-Hop", "x-hop": "1", "x-own": "2" } });
   await relayed(ctx, port, "proxy");
   assert.deepEqual([headers["x-hop"], headers["x-own"]], [undefined, "2"]);
 });
@@ -194,7 +194,7 @@ async function overWebSocket(t: TestContext, port: number) {
   const audited: number[] = [];
   front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
     const respond = (code: number): void => void socket.end(`HTTP/1.1 ${code} Refused\r\ncontent-length: 0\r\n\r\n`);
-    const { ctx } = aClient({ headers: req.headers, upgrade: { socket, head }, respond } as never);
+    const { ctx } = aClient({ headers: req.headers, upgrade: { socket, head }, respond });
     Object.assign(ctx, { audit: { started: (code: number) => void audited.push(code) } });
     void relayed(ctx, port, "text");
   });
@@ -223,7 +223,7 @@ for (const leave of ["end", "resetAndDestroy"] as const) {
     const errors: string[] = [];
     front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.on("error", () => {});
-      const { ctx } = aClient({ headers: req.headers, upgrade: { socket, head } } as never);
+      const { ctx } = aClient({ headers: req.headers, upgrade: { socket, head } });
       const target = { url: new URL(`http://127.0.0.1:${seen.port}/exec`), toNode: true, as: "tunnel" } as const;
       newNodeProxy({ log })
         .forward(ctx, target, pod)

@@ -44,7 +44,7 @@ for (const definition of resourcesForTests) {
 function objectsOf(type: TypeDescriptor, salt: number): KubeObject[] {
   return fc.sample(arbitraryObject(type), { numRuns: runs, seed: seed + salt }).map((object, i) => {
     const json = encodeAny(withNulls(object, randomOf(seed + i)));
-    return decodeJson(json, type as never).object;
+    return decodeJson(json, type).object;
   });
 }
 

@@ -30,7 +30,7 @@ const pairs = resources.flatMap((resource) => {
   const { group, kind } = resource;
   const all = [...resource.versions, ...(resource.formerVersions ?? [])]
     .map((version) => formatGroupVersion({ group, ...version }))
-    .flatMap((apiVersion) => [apiVersion, ...versionsOf({ apiVersion, kind, metadata: {} } as KubeObject)]);
+    .flatMap((apiVersion) => [apiVersion, ...versionsOf({ apiVersion, kind, metadata: {} })]);
   const known = [...new Set(all)].filter((apiVersion) => scheme.kind(gvkOf(apiVersion, kind)) !== undefined);
   return known.flatMap((from) => known.filter((to) => to !== from).map((to) => ({ kind, from, to })));
 });

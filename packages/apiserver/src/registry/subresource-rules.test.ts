@@ -15,14 +15,14 @@ testRefusals<() => FieldError[]>(
   [
     {
       name: "an approval of a request that is none",
-      input: () => certificateApprovalStrategy.validateUpdate?.(csr as never, csr as never, {} as never) ?? [],
+      input: () => certificateApprovalStrategy.validateUpdate?.(csr, csr, {} as never) ?? [],
       want: ["spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST"],
     },
     {
       name: "a namespace with an unknown finalizer",
       input: () => {
         const namespace = { metadata: { name: "n" }, spec: { finalizers: ["kubernetes", "mine"] } };
-        return namespaceFinalizeStrategy.validateUpdate?.(namespace as never, namespace as never, {} as never) ?? [];
+        return namespaceFinalizeStrategy.validateUpdate?.(namespace, namespace, {} as never) ?? [];
       },
       want: ['spec.finalizers[1]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified'],
     },

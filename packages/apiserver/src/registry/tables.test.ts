@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { deploymentTable } from "./apps/deployments/table.ts";
 import { jobTable } from "./batch/jobs/table.ts";
 import { selectorText } from "./cells.ts";
@@ -13,7 +12,7 @@ import type { TableColumns } from "./generic/strategy.ts";
 const created = "2022-01-01T00:00:00Z";
 const now = Date.parse("2022-01-01T02:00:00Z");
 const cells = (table: TableColumns, object: object): unknown[] => [
-  ...table.cells({ metadata: { name: "x", creationTimestamp: created }, ...object } as unknown as Unstructured, agesAt(now)),
+  ...table.cells({ metadata: { name: "x", creationTimestamp: created }, ...object }, agesAt(now)),
 ];
 
 test("a node shows status, roles, version and addresses", () => {

@@ -12,18 +12,17 @@ const gates = {
   ProbeTerminationGracePeriod: false,
 };
 const annotations = { "container.apparmor.security.beta.kubernetes.io/c": "unconfined", other: "x" };
-const gated = (): PodSpec =>
-  ({
-    os: { name: "linux" },
-    containers: [
-      {
-        name: "c",
-        image: "i",
-        securityContext: { procMount: "Unmasked" },
-        livenessProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 },
-      },
-    ],
-  }) as unknown as PodSpec;
+const gated = (): PodSpec => ({
+  os: { name: "linux" },
+  containers: [
+    {
+      name: "c",
+      image: "i",
+      securityContext: { procMount: "Unmasked" },
+      livenessProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 },
+    },
+  ],
+});
 const plain = { containers: [{ name: "c", image: "i", securityContext: { procMount: "Default" }, livenessProbe: {} }] };
 
 /** Path of the pod spec in each kind with a pod template. */

@@ -151,6 +151,6 @@ function atOnce(strategy: Strategy, object: KubeObject, current: KubeObject | un
 
 test("as many errors as values are reported", async () => {
   const subsets = [{ addresses: Array.from({ length: 80_000 }, () => ({ ip: "no" })) }];
-  const steps = endpointsStrategy.validateInSteps?.({ metadata: {}, subsets } as never, undefined, {} as StrategyContext);
+  const steps = endpointsStrategy.validateInSteps?.({ metadata: {}, subsets }, undefined, {} as StrategyContext);
   assert.equal((await new Turns().run(steps as NonNullable<typeof steps>)).length, 160_000);
 });

@@ -24,7 +24,7 @@ const client = {
 function newProvider(issuer: string, kid: string): Provider {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const jwk = { ...privateKey.export({ format: "jwk" }), kid, alg: "RS256", use: "sig" };
-  const provider = new Provider(issuer, { clients: [client], jwks: { keys: [jwk as never] }, cookies: { keys: ["x"] } });
+  const provider = new Provider(issuer, { clients: [client], jwks: { keys: [jwk] }, cookies: { keys: ["x"] } });
   provider.proxy = true;
   return provider;
 }
@@ -33,7 +33,7 @@ function newProvider(issuer: string, kid: string): Provider {
 async function login(provider: Provider, claims: Record<string, unknown>, seconds = 3600): Promise<string> {
   const { sub, ...others } = claims;
   const application = await provider.Client.find(client.client_id);
-  const token = new provider.IdToken({ sub: String(sub) }, { client: application } as never);
+  const token = new provider.IdToken({ sub: String(sub) }, { client: application });
   Object.assign(token, { scope: "openid" });
   for (const [name, value] of Object.entries(others)) token.set(name, value);
   return token.issue({ use: "idtoken", expiresAt: Math.floor(Date.now() / 1000) + seconds } as never);

@@ -44,7 +44,7 @@ const deployment = {
 };
 
 test("what is made, got, listed and watched is what JSON says of it, in canonical form", async () => {
-  const made = await client.create(deployments, deployment as KubeObject);
+  const made = await client.create(deployments, deployment);
   const inJson = canonical(await server.client.get(deployments, { namespace: "default", name: "web" }));
   assert.deepEqual(made, inJson);
   assert.deepEqual(await client.get(deployments, { namespace: "default", name: "web" }), inJson);
@@ -60,7 +60,7 @@ test("what is made, got, listed and watched is what JSON says of it, in canonica
 test("what is written in protobuf is stored as if it had come in JSON, and both forms of a deletion do the same", async () => {
   const target = { namespace: "default", name: "both" };
   const stored = async (writer: Client): Promise<object> => {
-    await writer.create(deployments, { ...deployment, metadata: target } as KubeObject);
+    await writer.create(deployments, { ...deployment, metadata: target });
     const status = { replicas: 2, observedGeneration: 1, conditions: [{ type: "Available", status: "True" }] };
     const found = await writer.get(deployments, target);
     await writer.update(deployments, { ...found, status } as KubeObject, { subresource: "status" });
@@ -80,8 +80,8 @@ test("what a node agent writes is sent in protobuf: its node, lease, mirror pods
     metadata: { name, labels: { a: "b" } },
     spec: { taints: [{ key: "k", effect: "NoSchedule" }] },
     status: { capacity: { cpu: "2", memory: "1000Ki" }, images: [{ names: ["i"], sizeBytes: 2 ** 33 }] },
-  } as unknown as Node);
-  const { status } = (await server.client.get<Node>(nodes, { name })) as Node;
+  });
+  const { status } = await server.client.get<Node>(nodes, { name });
   assert.partialDeepStrictEqual(status, {
     capacity: { cpu: "2", memory: "1000Ki" },
     images: [{ names: ["i"], sizeBytes: 2 ** 33 }],
@@ -89,7 +89,7 @@ test("what a node agent writes is sent in protobuf: its node, lease, mirror pods
 
   const renewTime = "2022-01-01T00:00:00.123456Z";
   const lease = { metadata: { name, namespace }, spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime } };
-  const held = await client.create<Lease>(leases, lease as Lease);
+  const held = await client.create<Lease>(leases, lease);
   await client.update<Lease>(leases, { ...held, spec: { ...held.spec, renewTime: renewTime.replace("00:00:00", "00:00:10") } });
   const { spec } = await server.client.get<Lease>(leases, { namespace, name });
   assert.equal(spec?.renewTime, "2022-01-01T00:00:10.123456Z");
@@ -104,13 +104,13 @@ test("what a node agent writes is sent in protobuf: its node, lease, mirror pods
       hostNetwork: true,
     },
   };
-  await client.create<Pod>(pods, mirror as unknown as Pod, { namespace });
+  await client.create<Pod>(pods, mirror, { namespace });
   assert.equal((await server.client.get<Pod>(pods, { namespace, name: "web-n1" })).spec.nodeName, node.metadata.name);
   await client.delete(pods, { namespace, name: "web-n1" }, { gracePeriodSeconds: 0 });
   await assert.rejects(client.get(pods, { namespace, name: "web-n1" }), isNotFound);
 
   const event = { metadata: { name: "e", namespace }, involvedObject: { kind: "Node", name, namespace }, reason: "R", count: 2 };
-  await client.create(events, event as unknown as KubeObject);
+  await client.create(events, event);
   assert.partialDeepStrictEqual(await server.client.get(events, { namespace, name: "e" }), { reason: "R", count: 2 });
 
   await server.client.create(serviceAccounts, { metadata: { name: "a", namespace } });
@@ -120,7 +120,7 @@ test("what a node agent writes is sent in protobuf: its node, lease, mirror pods
     metadata: {},
     spec: { audiences: ["x"], expirationSeconds: 700 },
   };
-  const token = await client.create<TokenRequest>(serviceAccounts, request as unknown as TokenRequest, {
+  const token = await client.create<TokenRequest>(serviceAccounts, request, {
     namespace,
     name: "a",
     subresource: "token",
@@ -141,7 +141,7 @@ test("a deletion, a patch and a subresource are answered too", async () => {
   const target = { namespace: "default", name: "web" };
   const patched = await client.patch(deployments, target, { type: "merge", body: { spec: { replicas: 3 } } });
   assert.equal((patched as { spec?: { replicas?: number } }).spec?.replicas, 3);
-  const scale = await client.get(deployments, { ...target, name: "web", subresource: "scale" } as never);
+  const scale = await client.get(deployments, { ...target, name: "web", subresource: "scale" });
   assert.equal(scale.kind, "Scale");
   await client.delete(deployments, target);
   await assert.rejects(client.get(deployments, target), isNotFound);

@@ -234,7 +234,7 @@ for (const { name, headers } of [
       const chunks: Buffer[] = [];
       const done = (): void => resolve(Buffer.concat(chunks).toString("utf8"));
       try {
-        const stream = session.request({ ":method": "GET", ...jane, ...headers } as never);
+        const stream = session.request({ ":method": "GET", ...jane, ...headers });
         stream.on("data", (chunk: Buffer) => chunks.push(chunk));
         stream.once("error", done);
         stream.once("close", done);

@@ -19,7 +19,7 @@ const codec: EntryCodec = {
   memory: new EntryMemory(encodings),
 };
 
-const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
+const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } });
 
 test("kept bytes outlive the object, and are made once", () => {
   const entry = anEntry("a");
@@ -163,7 +163,7 @@ test("an entry whose place is taken lets go of its object when it has bytes, and
       return codec.toJson(object);
     },
   };
-  const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } } as KubeObject);
+  const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } });
   const bare = make("a");
   const object = bare.object();
   bare.retire();

@@ -41,7 +41,7 @@ for (const { name, schema, value, want } of [
   },
 ]) {
   test(`defaults: ${name}`, () => {
-    fillDefaults(value, schema as never, "refuse");
+    fillDefaults(value, schema, "refuse");
     assert.deepEqual(value, want);
   });
 }
@@ -50,7 +50,7 @@ test("nulls go where none may be and no default comes", () => {
   const value = { a: null, b: null, c: null, list: [{ a: null }], unknown: null };
   const part = { properties: { a: text } };
   const schema = { properties: { a: text, b: { ...text, nullable: true }, c: { ...text, default: "x" }, list: { items: part } } };
-  dropNulls(value, schema as never);
+  dropNulls(value, schema);
   assert.deepEqual(value, { b: null, c: null, list: [{}], unknown: null });
 });
 
@@ -77,7 +77,7 @@ test("unknown fields are reported by their paths", () => {
 test("metadata that is not an object is refused, and unknown fields in it are dropped", () => {
   const application = { schema: { type: "object" } as never, prunes: true };
   const object = { kind: "X", apiVersion: "example.com/v1", metadata: { name: "a", other: 1 } };
-  applySchema(object as never, application);
+  applySchema(object, application);
   assert.equal("other" in object.metadata, false);
   assert.throws(() => applySchema({ ...object, metadata: { labels: { a: 1 } } } as never, application), { code: 400 });
 });
@@ -106,7 +106,7 @@ for (const { name, schema, value, want } of [
   { name: "an atomic list", schema: {}, value: ["a", "a"], want: [] },
 ]) {
   test(`what is there twice: ${name}`, () => {
-    const errors = atOnce(repeatedItems({ l: value }, { properties: { l: schema } } as never));
+    const errors = atOnce(repeatedItems({ l: value }, { properties: { l: schema } }));
     assert.deepEqual(
       errors.map(({ field }) => field),
       want,

@@ -87,7 +87,7 @@ export function contextOf(
   switched: Readonly<Record<string, boolean>> = {},
 ): StrategyContext {
   return {
-    user: { name: "admin", uid: "", groups: [], extra: {} } as never,
+    user: { name: "admin", uid: "", groups: [], extra: {} },
     namespace: definition.namespaced ? "default" : "",
     dryRun: false,
     now: () => 0,

@@ -206,7 +206,7 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
           stream.once("end", () => {
             const text = Buffer.concat(chunks).toString("utf8");
             const { ":status": code = 0, ...rest } = received;
-            resolve({ code, headers: rest as never, text, body: parsed(text, String(rest["content-type"] ?? "")) });
+            resolve({ code, headers: rest, text, body: parsed(text, String(rest["content-type"] ?? "")) });
           });
         });
         if (payload !== undefined) stream.end(payload);

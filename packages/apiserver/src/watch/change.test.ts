@@ -21,7 +21,7 @@ test("a deletion's event lets go of its object in its turn, and is only bytes th
     fieldsOf: () => ({}),
     memory: unlimitedEntries(),
   };
-  const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
+  const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } });
   const change = new Change("gone", 5, anEntry("gone"), undefined);
   const event = change.event(true, false);
   assert.equal(event, change.event(true, false), "one for all");

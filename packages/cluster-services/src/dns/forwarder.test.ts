@@ -160,7 +160,7 @@ test("what does not answer the question is passed over: another ID, another ques
     const untrue = "203.0.113.1";
     const bytes = [
       answerOf({ ...request, id: id ^ 1 }, untrue),
-      answerOf({ ...request, questions: other } as DecodedPacket, untrue),
+      answerOf({ ...request, questions: other }, untrue),
       encode({ id, type: "query", questions, answers: [{ name: "a.example", type: "A", ttl: 60, data: untrue }] }),
       answerOf(request),
     ];

@@ -84,7 +84,7 @@ const released = (change: (volume: PersistentVolume) => void = () => {}): Persis
   change(volume);
   return volume;
 };
-const spec = (volume: PersistentVolume): NonNullable<PersistentVolume["spec"]> => volume.spec as never;
+const spec = (volume: PersistentVolume): NonNullable<PersistentVolume["spec"]> => volume.spec;
 
 for (const { name, volume, claimUid, hostname = "host-1", want } of [
   { name: "deletes a released volume", volume: released(), want: { action: "delete", name: `pvc-${uid}` } },

@@ -31,7 +31,7 @@ test("creates events on the claims of its own volumes once, again after ten minu
   const watch = newDiskWatch({
     nodeName: "n1",
     folders: { root: "/v", space: () => Promise.resolve(space) },
-    claims: { get: (key) => ({ metadata: { name: key.split("/")[1] as string, uid: "u" }, spec: {} }) },
+    claims: { get: (key) => ({ metadata: { name: key.split("/")[1], uid: "u" }, spec: {} }) },
     volumes: { list: () => [volume("/v/a", "mine", "u"), volume("/v/b", "renewed", "old"), volume("/vv/c", "other", "u")] },
     recorder: {
       event: (object, _type, reason, message) =>

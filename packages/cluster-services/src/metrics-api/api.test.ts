@@ -44,7 +44,7 @@ function get(url: string, accept = "application/json"): any {
   const [path = "", query = ""] = url.split("?");
   const target = targetOf(path);
   assert.equal(target?.kind, "resource");
-  return answerResource({ target: target as never, query: new URLSearchParams(query), accept }, inventory, store, t0 + 20_000);
+  return answerResource({ target: target, query: new URLSearchParams(query), accept }, inventory, store, t0 + 20_000);
 }
 const base = "/apis/metrics.k8s.io/v1beta1";
 // biome-ignore lint/suspicious/noExplicitAny: as above

@@ -33,7 +33,7 @@ function setUp(...given: Node[]) {
       info: (text: string) => void infos.push(text),
     },
     newClient: (url) => ({
-      async raw(_method, _path, { signal } = {} as never) {
+      async raw(_method, _path, { signal } = {}) {
         requested.push(url);
         const seconds = clock.monotonic() / 1000 + 100;
         const { status } = await Promise.race([answers.get(url)?.() ?? { status: 200 }, aborted(signal as AbortSignal)]);

@@ -49,7 +49,7 @@ test("another server's registration is left alone, whatever its Service is calle
   ]) {
     const { client, take } = setUp();
     const spec = { group: "metrics.k8s.io", version: "v1beta1", groupPriorityMinimum: 1, versionPriority: 1, service };
-    client.put(apiServices, { metadata: { name: apiServiceName }, spec } as APIService);
+    client.put(apiServices, { metadata: { name: apiServiceName }, spec });
     await assert.rejects(register(client, here, signal), /is served by /);
     assert.deepEqual(take(), []);
   }

@@ -115,7 +115,7 @@ test("connections through Services of two families, in network namespaces", { sk
     async () => {
       const [service, ipv4] = dualStack("web", 10, ["pod1"]) as [Change[0], Change[1] & object];
       const { spec } = service;
-      await put([{ ...service, spec: { ...spec, clusterIPs: ["10.96.0.10"], ipFamilies: ["IPv4"] } } as typeof service, ipv4]);
+      await put([{ ...service, spec: { ...spec, clusterIPs: ["10.96.0.10"], ipFamilies: ["IPv4"] } }, ipv4]);
       assert.deepEqual(serversOf(await pod2.ask({ ...tcp, host: "10.96.0.10", times: 8 })), ["pod1"]);
       assert.ok(!(await node.run("ip6tables-save", [])).includes("fd00:96::10/128"));
       for (const rules of families) await rules.stop();

@@ -64,7 +64,7 @@ const bad = (i: number, protocol = "XYZ"): Change => {
   const ports = [{ port: 80 + i, protocol }] as unknown as ApiPort[];
   return [
     { ...service, spec: { ...service.spec, ports } },
-    { ...slice, ports: [{ name: "", port: 8080, protocol: protocol as "TCP" }] },
+    { ...slice, ports: [{ name: "", port: 8080, protocol: protocol }] },
   ];
 };
 

@@ -45,7 +45,7 @@ test("a service finds its pods by its rarest label, in its own namespace, also a
   ctx.informers.start(signal);
   await ctx.informers.waitForSync(signal);
   const found = (selector?: Record<string, string>, namespace = "default") =>
-    podsOf(ctx.informers, aService({ namespace, spec: { selector } } as never))
+    podsOf(ctx.informers, aService({ namespace, spec: { selector } }))
       .map(({ metadata }) => metadata.name)
       .toSorted();
   assert.deepEqual(found(labels), ["a", "b"]);
@@ -62,7 +62,7 @@ test("a service finds its pods by its rarest label, in its own namespace, also a
 test("a pod wakes the services that select it, or did, once each", async (t) => {
   const { client, ctx, signal } = newTestContext(t);
   const selecting = (name: string, selector: Record<string, string>, namespace = "default") =>
-    aService({ name, namespace, spec: { selector } } as never);
+    aService({ name, namespace, spec: { selector } });
   client.put(
     services,
     selecting("web", { app: "web" }),
@@ -184,8 +184,7 @@ for (const { name, options } of [
 
 test("a host name is a pod's in a service's DNS only with that service's subdomain and namespace", () => {
   const service = aService({ name: "web" });
-  const pod = (hostname: string, subdomain: string, namespace = "default") =>
-    aPod({ namespace, spec: { hostname, subdomain } as never });
+  const pod = (hostname: string, subdomain: string, namespace = "default") => aPod({ namespace, spec: { hostname, subdomain } });
   assert.equal(hostnameIn(pod("x", "web"), service), "x");
   assert.equal(hostnameIn(pod("x", "api"), service), undefined);
   assert.equal(hostnameIn(pod("x", "web", "shop"), service), undefined);

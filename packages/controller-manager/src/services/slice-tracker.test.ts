@@ -4,13 +4,12 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newSliceTracker } from "./slice-tracker.ts";
 
-const slice = (uid: string, generation: number): EndpointSlice =>
-  ({
-    metadata: { name: uid, namespace: "default", uid, generation },
-    addressType: "IPv4",
-    endpoints: [],
-    ports: [],
-  }) as EndpointSlice;
+const slice = (uid: string, generation: number): EndpointSlice => ({
+  metadata: { name: uid, namespace: "default", uid, generation },
+  addressType: "IPv4",
+  endpoints: [],
+  ports: [],
+});
 const service = "default/web";
 
 test("a cache is stale while it lacks any slice that was written, or shows an older state of the second one", () => {

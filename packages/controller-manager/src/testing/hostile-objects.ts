@@ -238,7 +238,7 @@ export const hostile: Readonly<Record<string, Objects>> = {
         aVolume(`odd${i}`, { capacity: { storage }, persistentVolumeReclaimPolicy: "Recycle" }),
       ),
       aVolume("nobody", {
-        claimRef: { kind: "Pod", name: "", namespace: "" } as never,
+        claimRef: { kind: "Pod", name: "", namespace: "" },
         persistentVolumeReclaimPolicy: "Recycle",
       }),
       aVolume("claimed", {
@@ -292,7 +292,7 @@ export const hostile: Readonly<Record<string, Objects>> = {
             { name: "c", csi: { driver: "" } },
             { name: "f", flexVolume: { driver: "../../x" } },
           ],
-        } as never,
+        },
       }),
     ],
   ],

@@ -19,11 +19,10 @@ const source = (part: Partial<ConfigSource["configMap"]> = {}): ConfigSource => 
     ...part,
   },
 });
-const aMap = (data: Record<string, string>, metadata: Partial<ConfigMap["metadata"]> = {}): ConfigMap =>
-  ({
-    metadata: { namespace: "kube-system", name: "settings", uid: "uid-1", resourceVersion: "7", ...metadata },
-    data,
-  }) as ConfigMap;
+const aMap = (data: Record<string, string>, metadata: Partial<ConfigMap["metadata"]> = {}): ConfigMap => ({
+  metadata: { namespace: "kube-system", name: "settings", uid: "uid-1", resourceVersion: "7", ...metadata },
+  data,
+});
 
 async function open(t: TestContext): Promise<{ dir: string; checkpoints: Checkpoints }> {
   const dir = await mkdtemp(join(tmpdir(), "cox-dynamic-"));

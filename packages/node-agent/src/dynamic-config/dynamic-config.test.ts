@@ -255,7 +255,7 @@ test("a config map that is gone is reported, and no more when it is there again"
   cluster.client.put(configMaps, {
     metadata: { ...settings, uid: source?.configMap?.uid ?? "" },
     data: { kubelet: "again" },
-  } as ConfigMap);
+  });
   await aLook(cluster);
   assert.equal(agent.ended, true, "it is another version");
 });

@@ -156,7 +156,7 @@ test("a renewal that fails is tried again after half a minute, and the certifica
   const ca = await newCa({ commonName: "ca" });
   const own = await newCertificate({ commonName: "self", usages: ["server"], ca });
   await writeFile(join(dir, "kubelet-server-self-signed.pem.tmp"), "what a crash left", { mode: 0o644 });
-  const file = await servingCertificateFile(dir, async () => ({ cert: own.certPem, key: own.keyPem }) as never);
+  const file = await servingCertificateFile(dir, async () => ({ cert: own.certPem, key: own.keyPem }));
   const before = await readFile(file, "utf8");
   assert.equal(before, own.certPem + own.keyPem);
   assert.equal((await stat(file)).mode & 0o777, 0o600);

@@ -32,14 +32,13 @@ function renewing() {
   return { clock, client, control, stop, begin, verbs, step, lease: () => client.object<Lease>(leases, key) };
 }
 
-const aLease = (more: object = {}): Lease =>
-  ({
-    apiVersion: "coordination.k8s.io/v1",
-    kind: "Lease",
-    metadata: { name: "n1", namespace: "kube-node-lease" },
-    spec: { holderIdentity: "other", acquireTime: "2021-01-01T00:00:00.000000Z" },
-    ...more,
-  }) as Lease;
+const aLease = (more: object = {}): Lease => ({
+  apiVersion: "coordination.k8s.io/v1",
+  kind: "Lease",
+  metadata: { name: "n1", namespace: "kube-node-lease" },
+  spec: { holderIdentity: "other", acquireTime: "2021-01-01T00:00:00.000000Z" },
+  ...more,
+});
 
 test("a lease that cannot be renewed is tried after waits that double to seven seconds, and short ones the next time", async () => {
   const { clock, client, control, stop, begin, step } = renewing();

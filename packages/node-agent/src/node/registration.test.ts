@@ -199,16 +199,16 @@ test("a status that was refused is computed anew from what the server has now, n
   const get = client.get.bind(client);
   const patch = client.patch.bind(client);
   const versions: unknown[] = [];
-  client.get = ((...args: Parameters<typeof get>) => {
+  client.get = (...args: Parameters<typeof get>) => {
     versions.push(args[2]?.resourceVersion);
     return get(...args);
-  }) as typeof get;
+  };
   const bodies: unknown[] = [];
-  client.patch = (async (...args: Parameters<typeof patch>) => {
+  client.patch = async (...args: Parameters<typeof patch>) => {
     bodies.push(args[2].body);
     if (bodies.length === 1) throw conflict(nodes, "n1", "changed meanwhile");
     return patch(...args);
-  }) as typeof patch;
+  };
   client.put(nodes, {
     metadata: { name: "n1" },
     status: { addresses: [{ type: "InternalIP", address: "192.0.2.1" }] },

@@ -64,7 +64,7 @@ test("reports failures with the next attempt, terminations with their grace, and
 test("a static Pod is found by the uid of its mirror, and the node by its name", () => {
   const { decisions, log } = setUp();
   const metadata = { ...pod.metadata, annotations: { "kubernetes.io/config.source": "file" } };
-  decisions.rejected({ ...pod, metadata } as NodePod, "R", "m");
+  decisions.rejected({ ...pod, metadata }, "R", "m");
   assert.equal(log.of({ ...ref, uid: "of-the-mirror" }).length, 1);
   decisions.node("n1", "SystemOOM", "victim");
   assert.equal(log.of({ ...ref, resource: "nodes", kind: "Node", namespace: "", name: "n1" })[0]?.source, "node/SystemOOM");

@@ -491,7 +491,7 @@ test("a sandbox that cannot be stopped keeps no other of its pod from being stop
   const { runner, runtime } = await bench(t);
   await runner.sync(aNodePod(), never);
   const [first] = runtime.sandboxes.values();
-  await runtime.runPodSandbox({ ...first?.config, metadata: { ...first?.config.metadata, attempt: 1 } } as never, "");
+  await runtime.runPodSandbox({ ...first?.config, metadata: { ...first?.config.metadata, attempt: 1 } }, "");
   runtime.failNext("StopPodSandbox", broken);
   await assert.rejects(runner.terminate(aNodePod(), { runtimeOnly: false }), /broken/);
   const ready = [...runtime.sandboxes.values()].filter(({ state }) => state === sandboxState.ready);

@@ -165,7 +165,7 @@ const cases: Case[] = [
   },
   {
     name: "starts an ephemeral container once",
-    spec: { ephemeralContainers: [{ name: "debug" }, { name: "old" }] } as Partial<PodSpec>,
+    spec: { ephemeralContainers: [{ name: "debug" }, { name: "old" }] },
     containers: [{}, exited({ name: "old", exitCode: 1 })],
     want: { ephemeral: ["debug"], start: [] },
   },

@@ -119,7 +119,7 @@ test("a pull uses the pod's own logins first, then the plugin's", async (t) => {
   const runtime = newFakeRuntime(clock);
   const used: unknown[] = [];
   runtime.pullImage = async (_, auth) => {
-    used.push((auth as { username?: string } | undefined)?.username);
+    used.push(auth?.username);
     throw new Error("unauthorized");
   };
   const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0, credentialProviders: providers() });

@@ -70,7 +70,7 @@ async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: A
           requests.push(call.request);
           const given = current[version]?.[method];
           if (given === undefined) answer({ code: status.UNIMPLEMENTED, details: `unknown method ${method}` });
-          else if ("code" in given) answer(given as { code: number; details: string });
+          else if ("code" in given) answer(given);
           else answer(null, given);
         };
         server.addService({ [method]: definition }, { [method]: handler });

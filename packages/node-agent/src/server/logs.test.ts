@@ -55,8 +55,14 @@ const runtimeOf = (dir: string) =>
     containerStatus: async (id: string) => ({ logPath: join(dir, "pod", `${id}.log`), state: containerState.running }),
   }) as unknown as ContainerRuntime;
 
-const one = (name: string, rest: Partial<ContainerStatus>): ContainerStatus =>
-  ({ name, ready: true, restartCount: 0, image: "i", imageID: "i", ...rest }) as ContainerStatus;
+const one = (name: string, rest: Partial<ContainerStatus>): ContainerStatus => ({
+  name,
+  ready: true,
+  restartCount: 0,
+  image: "i",
+  imageID: "i",
+  ...rest,
+});
 const ended = (id: string) => ({ terminated: { exitCode: 1, ...(id === "" ? {} : { containerID: `containerd://${id}` }) } });
 const running = { running: { startedAt: "2026-01-01T00:00:00Z" } };
 const who = 'container "main" in pod "web"';

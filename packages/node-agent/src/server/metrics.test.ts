@@ -111,7 +111,7 @@ test("pods that make room and calls of CSI drivers are counted", async () => {
 test("results of probes are counted by kind, written as a name", async () => {
   const registry = newMetricsRegistry();
   const probed = newProbeMetrics(registry);
-  for (const kind of ["liveness", "startup", "startup"] as const) probed(kind, "failed" as never, aNodePod(), "main");
+  for (const kind of ["liveness", "startup", "startup"] as const) probed(kind, "failed", aNodePod(), "main");
   const rest = 'container="main",pod="web",namespace="default",pod_uid="uid-1"';
   assert.deepEqual(
     (await registry.render()).split("\n").filter((line) => line.startsWith("prober_probe_total")),

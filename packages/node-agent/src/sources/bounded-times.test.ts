@@ -10,7 +10,7 @@ for (const source of ["api", "file"] as const) {
     const sources = newPodSources([source], { added() {}, updated() {}, removed() {} });
     const probe = { terminationGracePeriodSeconds: all, exec: {} };
     const spec = {
-      terminationGracePeriodSeconds: -all as number,
+      terminationGracePeriodSeconds: -all,
       activeDeadlineSeconds: all,
       containers: [aContainer({ livenessProbe: probe, startupProbe: probe })],
     };

@@ -133,10 +133,10 @@ test("a pod that is finished with while an older status is being written has its
   await settle();
   status.set(pending(), { phase: "Failed" });
   const remove = client.delete.bind(client);
-  client.delete = ((...args: Parameters<typeof remove>) => {
+  client.delete = (...args: Parameters<typeof remove>) => {
     sent.push("delete");
     return remove(...args);
-  }) as typeof remove;
+  };
   void status.finish(pending());
   release();
   await settle();

@@ -77,7 +77,7 @@ export class CsiBench {
       metadata: { name: "n1", uid: "node-uid" },
       spec: {},
       status: {},
-    } as Node);
+    });
     this.csi = this.#newAgent();
     this.#registry = this.#newRegistry();
   }

@@ -489,7 +489,7 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
   },
   {
     name: "of an unknown kind",
-    spec: { local: undefined } as object,
+    spec: { local: undefined },
     problem: "no volume plugin matched the source of persistent volume pv",
     kind: Error,
   },

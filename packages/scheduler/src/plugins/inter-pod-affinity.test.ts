@@ -222,6 +222,6 @@ for (const { name, wanted, pods, weight = 1, want } of [
 
 test("a selector that cannot be read fits nowhere, and says so", async () => {
   const bad = { topologyKey: zone, labelSelector: { matchExpressions: [{ key: "app", operator: "Sometimes" }] } };
-  const answer = await newTestCluster({ nodes }).place(pod("new", "web", near(bad as PodAffinityTerm)));
+  const answer = await newTestCluster({ nodes }).place(pod("new", "web", near(bad)));
   assert.equal(answer, '0/3 nodes are available: 3 parsing pod: "Sometimes" is not a valid label selector operator.');
 });

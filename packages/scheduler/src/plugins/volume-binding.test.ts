@@ -197,7 +197,7 @@ test("the first volume is free again when the second one changed before it could
   const large: PersistentVolume = {
     ...volume,
     metadata: { name: "large" },
-    spec: { ...volume.spec, capacity: { storage: "2Gi" } as never },
+    spec: { ...volume.spec, capacity: { storage: "2Gi" } },
   };
   client.put(persistentVolumes, large);
   for (const [name, storage] of [

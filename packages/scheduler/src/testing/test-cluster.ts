@@ -151,12 +151,11 @@ export interface NodeOptions {
   readonly spec?: object;
 }
 
-export const aTestNode = (name: string, { cpu = "4", pods = "110", labels, spec = {} }: NodeOptions = {}): Node =>
-  ({
-    metadata: { name, labels: { "kubernetes.io/hostname": name, ...labels } },
-    spec,
-    status: { allocatable: { cpu, memory: "8Gi", pods } },
-  }) as Node;
+export const aTestNode = (name: string, { cpu = "4", pods = "110", labels, spec = {} }: NodeOptions = {}): Node => ({
+  metadata: { name, labels: { "kubernetes.io/hostname": name, ...labels } },
+  spec,
+  status: { allocatable: { cpu, memory: "8Gi", pods } },
+});
 
 export interface TestPodOptions {
   readonly on?: string;
@@ -183,5 +182,5 @@ export const aTestPod = (name: string, options: TestPodOptions = {}): Pod => {
       ...spec,
     },
     status,
-  } as Pod;
+  };
 };

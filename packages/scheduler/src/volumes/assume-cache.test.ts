@@ -9,8 +9,11 @@ import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newAssumeCache, versionOf } from "./assume-cache.ts";
 
-const volume = (name: string, text = ""): PersistentVolume =>
-  ({ kind: "PersistentVolume", metadata: { name, labels: { text } }, spec: {} }) as PersistentVolume;
+const volume = (name: string, text = ""): PersistentVolume => ({
+  kind: "PersistentVolume",
+  metadata: { name, labels: { text } },
+  spec: {},
+});
 const textOf = (of: PersistentVolume | undefined) => of?.metadata.labels?.["text"];
 
 async function start(t: { after(fn: () => void): void }) {

@@ -50,7 +50,7 @@ function view(volumes: readonly PersistentVolume[], more: object = {}): StorageV
 function found(bound: PersistentVolumeClaim[], unbound: PersistentVolumeClaim[], storage: StorageView): readonly string[] {
   const result = findPodVolumes(bound, unbound, node, storage);
   if (Array.isArray(result)) return result;
-  const { bindings, provisions } = result as Exclude<typeof result, string[]>;
+  const { bindings, provisions } = result;
   return [
     ...bindings.map(({ claim, volume }) => `${claim.metadata.name} takes ${volume.metadata.name}`),
     ...provisions.map(({ metadata }) => `${metadata.name} is made`),

@@ -156,7 +156,7 @@ export async function register(client: Client, name: string, pause: (ms: number)
         },
       );
       if (node.spec?.taints !== undefined)
-        await client.update<Node>(nodes, { ...node, spec: { ...node.spec, taints: undefined } } as Node);
+        await client.update<Node>(nodes, { ...node, spec: { ...node.spec, taints: undefined } });
       return;
     } catch {
       await pause(500);

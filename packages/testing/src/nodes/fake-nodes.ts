@@ -294,7 +294,7 @@ export class FakeNodes {
     const usual = { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" };
     try {
       const metadata = { name, labels: { ...usual, ...labels } };
-      return await client.create<Node>(nodes, { metadata, spec: { ...(taints && { taints: [...taints] }) } } as Node, { signal });
+      return await client.create<Node>(nodes, { metadata, spec: { ...(taints && { taints: [...taints] }) } }, { signal });
     } catch (err) {
       if (!isAlreadyExists(err)) throw err;
       return client.get<Node>(nodes, { name }, { signal });

@@ -73,7 +73,7 @@ export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: numbe
         state: { terminated: { exitCode: 0, reason: "Completed", startedAt: at, finishedAt: at } },
       })),
     }),
-  } as Partial<PodStatus>;
+  };
 }
 
 /** Source: pkg/kubelet/active_deadline.go */
@@ -116,7 +116,7 @@ function containerStatus(pod: Pod, name: string, image: string, state: PodState)
     restartCount: restarts,
     state: current,
     lastState: phase === "ended" ? {} : (ended ?? {}),
-  } as ContainerStatus;
+  };
 }
 
 const identity = (pod: Pod, name: string, image: string) => ({

@@ -87,7 +87,7 @@ export class StagedPod {
     const { namespace, name = "", uid } = this.#pod.metadata;
     const target = { namespace, name };
     if (event !== undefined)
-      recorder.event({ ...this.#pod, apiVersion: "v1", kind: "Pod" } as never, event.type, event.reason, event.message);
+      recorder.event({ ...this.#pod, apiVersion: "v1", kind: "Pod" }, event.type, event.reason, event.message);
     if (finalizers !== undefined) {
       const body = { metadata: { uid, finalizers: changedFinalizers(this.#pod.metadata.finalizers ?? [], finalizers) } };
       await client.patch(pods, target, { type: "merge", body });

@@ -9,7 +9,7 @@ export function aDeployment(name: string, replicas: number, podSpec: object = {}
     kind: "Deployment",
     metadata: { name, namespace: "default" },
     spec: { replicas, selector: { matchLabels: labels }, template },
-  } as Deployment;
+  };
 }
 
 /** @param replicas exact number; an object without status is not ready */

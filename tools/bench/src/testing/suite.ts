@@ -79,7 +79,7 @@ async function oneTest(client: Client, index: number): Promise<void> {
   const namespace = `test-${index}`;
   await client.create(namespaces, { metadata: { name: namespace } } as never);
   const config = { namespace, name: "config" };
-  const created = await client.create<ConfigMap>(configMaps, { metadata: config, data: { a: "1" } } as never);
+  const created = await client.create<ConfigMap>(configMaps, { metadata: config, data: { a: "1" } });
   const watch = client.watch<ConfigMap>(
     configMaps,
     { namespace },
@@ -94,7 +94,7 @@ async function oneTest(client: Client, index: number): Promise<void> {
     template: { metadata: { labels }, spec: { containers: [{ name: "main", image: "nginx" }] } },
   };
   const web = { namespace, name: "web" };
-  await client.create<Deployment>(deployments, { metadata: { ...web, labels }, spec } as never);
+  await client.create<Deployment>(deployments, { metadata: { ...web, labels }, spec });
   const status = { replicas: 2, readyReplicas: 2 };
   await client.patch(deployments, { ...web, subresource: "status" }, { type: "merge", body: { status } });
   const { items } = await client.list<Deployment>(deployments, { namespace }, { labelSelector: "app=web" });

@@ -74,7 +74,7 @@ test("a token becomes a Secret and is read from it", () => {
   const lasting = newToken({ token: newTokenText(), ttlMs: 0, usages: ["signing"], groups: [], now });
   assert.deepEqual(tokenOf(secretOf(lasting) as never), lasting);
   const other = secretOf(token);
-  assert.equal(tokenOf({ ...other, metadata: { ...other.metadata, name: "bootstrap-token-x" } } as never), undefined);
+  assert.equal(tokenOf({ ...other, metadata: { ...other.metadata, name: "bootstrap-token-x" } }), undefined);
   assert.deepEqual(
     tokenRows([token, lasting], now + 3_600_000).map((row) => row[1]),
     ["TTL", "<expired>", "<forever>"],

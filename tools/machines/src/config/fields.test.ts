@@ -231,7 +231,7 @@ function configured(text: string) {
 /** Fields that contain no others, as `a.b` and `a[].b`. */
 function leaves(shape: Shape, path = ""): { readonly path: string; readonly shape: Shape }[] {
   if (typeof shape === "string" || ("refused" in shape && typeof shape.refused === "string")) return [{ path, shape }];
-  if ("list" in shape && typeof shape.list === "object") return leaves(shape.list as Shape, `${path}[]`);
+  if ("list" in shape && typeof shape.list === "object") return leaves(shape.list, `${path}[]`);
   return Object.entries(shape as Record<string, Shape>).flatMap(([name, inside]) =>
     leaves(inside, path === "" ? name : `${path}.${name}`),
   );

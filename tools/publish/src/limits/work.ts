@@ -31,7 +31,7 @@ async function deployTen(cluster: Cluster, name: string): Promise<void> {
   const labels = { app: name };
   const template = { metadata: { labels }, spec: { containers: [{ name: "main", image: "nginx" }] } };
   const spec = { replicas: 10, selector: { matchLabels: labels }, template };
-  await cluster.client.create(deployments, { metadata: { name, namespace: "default" }, spec } as never);
+  await cluster.client.create(deployments, { metadata: { name, namespace: "default" }, spec });
   const target = { namespace: "default", name };
   await cluster.eventually<{ status?: { readyReplicas?: number } }>(
     deployments,

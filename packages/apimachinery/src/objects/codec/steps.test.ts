@@ -141,7 +141,7 @@ for (const { name, object } of [
   },
 ]) {
   test(`${name}, one JSON text, are the same in steps`, () => {
-    const { raw } = decodeUnknown(encodeProtobuf(object as unknown as KubeObject));
+    const { raw } = decodeUnknown(encodeProtobuf(object));
     const [group, version] = object.apiVersion === "v1" ? ["", "v1"] : (object.apiVersion.split("/") as [string, string]);
     const type = typeOf({ group, version, kind: object.kind });
     const steps = readMessageInSteps(raw, type);

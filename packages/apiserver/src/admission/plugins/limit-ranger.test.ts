@@ -167,7 +167,7 @@ for (const { name, containers, initContainers = [], limit, want } of [
 ]) {
   test(`a pod counts as ${name}`, () => {
     const pod = { spec: { containers, initContainers } } as unknown as Pod;
-    assert.deepEqual(podProblems(pod, [{ type: "Pod", ...limit } as LimitRangeItem]), want);
+    assert.deepEqual(podProblems(pod, [{ type: "Pod", ...limit }]), want);
   });
 }
 
@@ -175,7 +175,7 @@ test("each container is held to the bounds, the second and the init container's 
   const pod = { spec: { containers: [requests("1"), requests("3")], initContainers: [requests("4")] } } as unknown as Pod;
   const range = { type: "Container", max: { cpu: "2" } } as LimitRangeItem;
   const text = "maximum cpu usage per Container is 2, but limit is";
-  assert.deepEqual(podProblems(pod, [{ type: "Other", max: { cpu: "0" } } as LimitRangeItem, range]), [`${text} 3`, `${text} 4`]);
+  assert.deepEqual(podProblems(pod, [{ type: "Other", max: { cpu: "0" } }, range]), [`${text} 3`, `${text} 4`]);
 });
 
 test("defaults are those of containers; one that says everything itself is left as it is", async () => {

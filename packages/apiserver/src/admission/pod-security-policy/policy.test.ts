@@ -7,13 +7,14 @@ import { mutatePod, type Policy } from "./mutate.ts";
 import { podErrors } from "./validate.ts";
 
 const any = { rule: "RunAsAny" };
-const aPolicy = (spec: object = {}, annotations: Record<string, string> = {}): Policy =>
-  ({
-    metadata: { name: "p", annotations },
-    spec: { seLinux: any, runAsUser: any, supplementalGroups: any, fsGroup: any, volumes: ["*"], ...spec },
-  }) as Policy;
-const aPod = (spec: object = {}, container: object = {}, annotations: Record<string, string> = {}): PodObject =>
-  ({ metadata: { name: "x", annotations }, spec: { containers: [{ name: "c", ...container }], ...spec } }) as PodObject;
+const aPolicy = (spec: object = {}, annotations: Record<string, string> = {}): Policy => ({
+  metadata: { name: "p", annotations },
+  spec: { seLinux: any, runAsUser: any, supplementalGroups: any, fsGroup: any, volumes: ["*"], ...spec },
+});
+const aPod = (spec: object = {}, container: object = {}, annotations: Record<string, string> = {}): PodObject => ({
+  metadata: { name: "x", annotations },
+  spec: { containers: [{ name: "c", ...container }], ...spec },
+});
 const errorsOf = (policy: Policy, pod: PodObject): string[] => podErrors(policy, pod).map(formatFieldError);
 const ranges = [{ min: 10, max: 20 }];
 const context = "spec.containers[0].securityContext";
@@ -274,7 +275,7 @@ for (const { name, policy = aPolicy(), pod, want } of [
     ],
   },
 ] as const) {
-  test(`a policy refuses ${name}`, () => assert.deepEqual(errorsOf(policy, pod as PodObject), want));
+  test(`a policy refuses ${name}`, () => assert.deepEqual(errorsOf(policy, pod), want));
 }
 
 test("a policy that allows secrets allows every pod's token volume, and no other projection", () => {

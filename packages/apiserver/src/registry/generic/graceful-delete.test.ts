@@ -24,9 +24,6 @@ for (const { name, left = [], current, want } of [
 ]) {
   test(`an update that removes ${name} ${want ? "completes" : "does not complete"} its deletion`, () => {
     const deletion = { deletionTimestamp: "2022-01-01T00:00:00Z", ...current };
-    assert.equal(
-      deletesByUpdate({ metadata: { name: "a", finalizers: left } }, { metadata: { name: "a", ...deletion } as object }),
-      want,
-    );
+    assert.equal(deletesByUpdate({ metadata: { name: "a", finalizers: left } }, { metadata: { name: "a", ...deletion } }), want);
   });
 }

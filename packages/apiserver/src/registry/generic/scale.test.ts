@@ -25,7 +25,7 @@ for (const { name, scale, want } of [
 ]) {
   test(`a scale of ${name}`, () => {
     const object = { metadata: { name: "d" }, spec: { replicas: 1 } } as KubeObject & { spec: { replicas: number } };
-    const apply = (): KubeObject => applyScale(object, { metadata: { name: "d" }, ...scale } as KubeObject, paths);
+    const apply = (): KubeObject => applyScale(object, { metadata: { name: "d" }, ...scale }, paths);
     if (typeof want === "string") assert.throws(apply, (err: unknown) => err instanceof StatusError && err.message === want);
     else {
       apply();
@@ -37,7 +37,7 @@ for (const { name, scale, want } of [
 test("replicas beyond an int32 are cut off as Go converts them", () => {
   const object = { metadata: {}, spec: { replicas: 2 ** 31 }, status: { replicas: 2n ** 62n + 7n } };
   const want = { spec: { replicas: -(2 ** 31) }, status: { replicas: 7 } };
-  assert.partialDeepStrictEqual(scaleOf(object as KubeObject, paths), want);
+  assert.partialDeepStrictEqual(scaleOf(object, paths), want);
 });
 
 test("a scale is held to the version that it names; without one, only where rules of the object are left to it, to the object's", () => {
@@ -54,6 +54,6 @@ test("a scale is held to the version that it names; without one, only where rule
 
 test("a scale without selector has none, one with a selector has it", () => {
   const statusOf = (selector: string) =>
-    (scaleOf({ metadata: {} } as KubeObject, { ...paths, selector: () => selector }) as KubeObject & { status: object }).status;
+    (scaleOf({ metadata: {} }, { ...paths, selector: () => selector }) as KubeObject & { status: object }).status;
   assert.deepEqual([statusOf(""), statusOf("a=b")], [{ replicas: 0 }, { replicas: 0, selector: "a=b" }]);
 });

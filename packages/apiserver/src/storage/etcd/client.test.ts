@@ -36,7 +36,7 @@ test("ranges page, count and read the past", async (t) => {
   const end = endOfPrefix(prefix);
   const page = await client.range({ key: prefix, end, limit: 2 });
   assert.deepEqual([page.kvs.map((kv) => kv.key.slice(prefix.length)), page.more, page.count], [["a", "b"], true, 3]);
-  const past = await client.range({ key: prefix, end, revision: revisions[1] as number });
+  const past = await client.range({ key: prefix, end, revision: revisions[1] });
   assert.deepEqual(
     past.kvs.map((kv) => String(kv.value)),
     ["a", "b"],

@@ -185,7 +185,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
       clock: realClock,
       log: discardLogger,
       turns: new Turns(),
-    } as ConstructorParameters<typeof EtcdStore>[0]);
+    });
   const raw = async () => (await client.range({ key: `${prefix}/configmaps/web/a` })).kvs[0];
   const [one, two] = [key("one"), key("two")];
   await open([{ aescbc: { keys: [one] } }]).create("web/a", aConfigMap("a", { color: "red" }));

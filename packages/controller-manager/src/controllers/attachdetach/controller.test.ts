@@ -10,7 +10,7 @@ import {
   pods,
   volumeAttachments,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { attachmentName, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
@@ -42,7 +42,7 @@ const attachmentOf = ({ client }: TestContext, node: string, of = id) =>
 
 /** Sets the status of the VolumeAttachment, as the external attacher does. */
 async function answer(context: TestContext, node: string, status: VolumeAttachment["status"]): Promise<void> {
-  context.client.put(volumeAttachments, { ...(attachmentOf(context, node) as VolumeAttachment), status } as VolumeAttachment);
+  context.client.put(volumeAttachments, { ...(attachmentOf(context, node) as VolumeAttachment), status });
   await settle(30);
 }
 
@@ -290,8 +290,7 @@ for (const { name, prepare } of [
   },
   {
     name: "of a driver that has nothing to attach",
-    prepare: ({ client }: TestContext) =>
-      client.put(csiDrivers, { metadata: { name: driver }, spec: { attachRequired: false } } as CSIDriver),
+    prepare: ({ client }: TestContext) => client.put(csiDrivers, { metadata: { name: driver }, spec: { attachRequired: false } }),
   },
   {
     name: "of a claim that is not bound",
@@ -369,14 +368,14 @@ for (const { name, source } of [
   test(`has the CSI driver attach an in-tree volume ${name}, on nodes that have the driver`, async (t) => {
     const context = newTestContext(t);
     const disk = { awsElasticBlockStore: { volumeID: "aws://zone-1/vol-1" } };
-    withDisk(context, { csi: undefined, ...disk } as unknown as Partial<PersistentVolumeSpec>);
+    withDisk(context, { csi: undefined, ...disk });
     const inline = { name: "v", ...disk };
     const pod = source === undefined ? aPod({ name: "web", nodeName: "a", spec: { volumes: [inline] } }) : user("web", "a");
     context.client.put(pods, pod);
     await context.run(newAttachDetachController(context.ctx));
     assert.deepEqual(context.client.writes, []);
     const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd" };
-    context.client.put(csiNodes, { metadata: { name: "a", annotations }, spec: { drivers: [] } } as CSINode);
+    context.client.put(csiNodes, { metadata: { name: "a", annotations }, spec: { drivers: [] } });
     await settle(30);
     const { spec } = attachmentOf(context, "a", ebs) ?? {};
     assert.equal(spec?.attacher, "ebs.csi.aws.com");

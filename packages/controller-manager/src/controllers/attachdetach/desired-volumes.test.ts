@@ -9,7 +9,7 @@ import type { Resolved } from "./volume.ts";
 
 const [a, b] = ["a", "b"] as unknown as [VolumeId, VolumeId];
 const podOn = (name: string, nodeName: string, ...volumes: string[]) =>
-  aPod({ name, nodeName, spec: { containers: [], volumes: volumes.map((volume) => ({ name: volume })) } as never });
+  aPod({ name, nodeName, spec: { containers: [], volumes: volumes.map((volume) => ({ name: volume })) } });
 
 /** Resolves each volume to the id that is its name, unless `unknown` contains it. */
 function wantedVolumes() {

@@ -22,7 +22,7 @@ test("signs as every joining program expects it", () => {
 function world(t: Parameters<typeof newTestContext>[0], data: Record<string, string>) {
   const context = newTestContext(t);
   const put = (next: Record<string, string>) =>
-    context.client.put(configMaps, { metadata: { name: "cluster-info", namespace: "kube-public" }, data: next } as ConfigMap);
+    context.client.put(configMaps, { metadata: { name: "cluster-info", namespace: "kube-public" }, data: next });
   put(data);
   const stored = () => context.client.object<ConfigMap>(configMaps, "kube-public/cluster-info")?.data ?? {};
   return { ...context, put, stored };

@@ -44,7 +44,7 @@ async function makeReady(world: TestContext, which: (pod: Pod) => boolean = () =
           phase: "Running",
           conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }],
         },
-      } as Pod);
+      });
     }
     await settle(30);
   }

@@ -114,7 +114,7 @@ test("a pod carries its revision and generation, and is for one node alone", () 
       },
     },
   });
-  assert.equal(targetNodeOf({ metadata: {}, spec: template.spec as PodSpec }), "n1");
+  assert.equal(targetNodeOf({ metadata: {}, spec: template.spec }), "n1");
   assert.equal(targetNodeOf(aPod({ nodeName: "n2" })), "n2");
   assert.equal(targetNodeOf(aPod()), undefined);
   const matchFields = [{ key: "metadata.name", operator: "NotIn", values: ["n1"] }];

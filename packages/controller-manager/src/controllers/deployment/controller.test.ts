@@ -30,7 +30,7 @@ async function makeReady({ client, clock }: TestContext, image?: string): Promis
           phase: "Running",
           conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }],
         },
-      } as Pod);
+      });
     }
     await settle(30);
     await clock.advance(50);

@@ -288,7 +288,7 @@ test("reports a pod that two budgets select", async (t) => {
 
 test("a pod changes only the disruption budgets that select it", async (t) => {
   const named = (name: string, selector: object) => ({
-    ...aBudget({ minAvailable: 1, selector } as never),
+    ...aBudget({ minAvailable: 1, selector }),
     metadata: { name, namespace: "default", generation: 1 },
   });
   const world = await started(

@@ -88,11 +88,11 @@ test("each controller counts once, also behind a pod that has none; one that is 
     requests.push(name);
     return { uid, replicas: name === "one" ? 4 : 6 };
   };
-  const counted = await expectedPods({ minAvailable: "50%" } as never, owned, scaleOf);
+  const counted = await expectedPods({ minAvailable: "50%" }, owned, scaleOf);
   assert.deepEqual(counted, { expectedPods: 10, desiredHealthy: 5, unmanaged: ["free"] });
   assert.deepEqual(requests, ["one", "two"]);
   await assert.rejects(
-    expectedPods({ minAvailable: "50%" } as never, owned, async () => undefined),
+    expectedPods({ minAvailable: "50%" }, owned, async () => undefined),
     NoControllerError,
   );
 });

@@ -265,7 +265,7 @@ test("endpoints that are no longer too many do not say that they were cut", asyn
   client.put(services, aService());
   client.put(pods, webPod("a", "10.1.0.3"));
   const annotations = { "endpoints.kubernetes.io/over-capacity": "truncated" };
-  client.put(endpoints, { metadata: { name: "web", namespace: "default", annotations } } as KubeObject);
+  client.put(endpoints, { metadata: { name: "web", namespace: "default", annotations } });
   await run(newEndpointController(ctx));
   const stored = client.object<Endpoints>(endpoints, "default/web");
   assert.deepEqual(

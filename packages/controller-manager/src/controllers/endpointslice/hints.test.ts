@@ -20,7 +20,7 @@ function slice(name: string, text: string, addressType = "IPv4"): EndpointSlice 
       ...(hint !== undefined && { hints: { forZones: [{ name: hint }] } }),
     };
   });
-  return { metadata: { name }, addressType, endpoints, ports: [] } as unknown as EndpointSlice;
+  return { metadata: { name }, addressType, endpoints, ports: [] };
 }
 const shown = ({ metadata, endpoints }: EndpointSlice): string => {
   const words = endpoints.map(({ zone = "?", hints, conditions }) => {
@@ -106,7 +106,7 @@ const inZone = (
 ): Node => {
   const labels = { ...(zone !== undefined && { "topology.kubernetes.io/zone": zone }), ...options.labels };
   const node = aNode({ name, labels, ready: options.ready ?? true });
-  return { ...node, status: { ...node.status, allocatable: { cpu: options.cpu ?? "1" } } } as Node;
+  return { ...node, status: { ...node.status, allocatable: { cpu: options.cpu ?? "1" } } };
 };
 const other = [inZone("x", "a"), inZone("y", "b", { cpu: "3" })];
 

@@ -219,7 +219,7 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
   },
 ] as const) {
   test(name, () => {
-    const result = smoothed(options as never);
+    const result = smoothed(options);
     assert.equal(result.replicas, replicas);
     assert.equal(result.ableToScale.reason, able);
     assert.equal(`${result.scalingLimited.status} ${result.scalingLimited.reason}`, limited);

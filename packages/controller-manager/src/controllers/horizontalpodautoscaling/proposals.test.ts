@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { cpu, measure, replicasOf, started, statusOf } from "../../testing/autoscaling.ts";
 import type { TestContext } from "../../testing/test-context.ts";
 import { selectorText } from "./proposals.ts";
@@ -102,7 +101,7 @@ for (const { name, metric, serve, want, reason, current } of [
   },
 ]) {
   test(`scales by ${name}`, async (t) => {
-    const world = await started(t, { metrics: [metric as MetricSpec] }, { prepare: serve });
+    const world = await started(t, { metrics: [metric] }, { prepare: serve });
     assert.deepEqual(world.events, [`Normal SuccessfulRescale New size: ${want}; reason: ${reason} above target`]);
     assert.equal(replicasOf(world), want);
     assert.deepEqual(statusOf(world)?.currentMetrics, [{ type: metric.type, ...current }]);
@@ -153,7 +152,7 @@ for (const { name, metric, reason, message, prepare } of [
   },
 ]) {
   test(`says so when ${name}`, async (t) => {
-    const world = await started(t, { metrics: [metric as MetricSpec] }, { prepare: prepare ?? (() => {}) });
+    const world = await started(t, { metrics: [metric] }, { prepare: prepare ?? (() => {}) });
     assert.equal(world.events[0], `Warning ${reason} ${message}`);
     assert.equal(replicasOf(world), 3);
   });

@@ -15,7 +15,7 @@ const prepared = (t: { after(fn: () => void): void }, config: Partial<NodeIpamCo
   newTestContext(t, { nodeIpam: { ranges: [ipv4], serviceCidrs: [], ...config } });
 const named = (name: string, ...podCIDRs: string[]): Node => {
   const node = aNode({ name });
-  return podCIDRs.length === 0 ? node : { ...node, spec: { ...node.spec, podCIDR: podCIDRs[0] as string, podCIDRs } };
+  return podCIDRs.length === 0 ? node : { ...node, spec: { ...node.spec, podCIDR: podCIDRs[0], podCIDRs } };
 };
 const run = (world: TestContext) => world.run(newNodeIpamController(world.ctx));
 const rangesOf = ({ client }: TestContext) =>
@@ -168,10 +168,10 @@ test("the range of a node that was deleted while it was being written is another
   await run(world);
   const { promise, resolve } = Promise.withResolvers<void>();
   const patch = world.client.patch.bind(world.client);
-  world.client.patch = (async (...args: Parameters<typeof patch>) => {
+  world.client.patch = async (...args: Parameters<typeof patch>) => {
     if (args[1].name === "gone") await promise;
     return patch(...args);
-  }) as typeof patch;
+  };
   world.client.put(nodes, named("gone"));
   await settle(30);
   world.client.remove(nodes, "gone");

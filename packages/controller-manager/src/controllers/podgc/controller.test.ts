@@ -93,7 +93,7 @@ test("pods of a node that cannot be read from the server stay, those of the next
 test("of each phase only an end is finished", () => {
   const all = ["Pending", "Running", "Unknown", "Failed", "Succeeded"].map((phase, minute) => podOf(minute, phase));
   const { status: _, ...bare } = podOf(9, "");
-  const surplus = surplusFinished([...all, bare as (typeof all)[number], podOf(8, "Failed")], 1);
+  const surplus = surplusFinished([...all, bare, podOf(8, "Failed")], 1);
   assert.deepEqual(
     surplus.map(({ metadata }) => metadata.name),
     ["p3", "p4"],

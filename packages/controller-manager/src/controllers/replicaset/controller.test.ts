@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import type { Pod, ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -164,7 +164,7 @@ test("counts a pod as available only after minReadySeconds, without an event", a
 test("a replication controller does the same", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   const { metadata, spec } = aReplicaSet({ replicas: 2 });
-  client.put(replicationControllers, { metadata, spec: { ...spec, selector: { app: "web" } } } as ReplicationController);
+  client.put(replicationControllers, { metadata, spec: { ...spec, selector: { app: "web" } } });
   await run(newReplicationControllerController(ctx));
   assert.equal(client.objects(pods).length, 2);
   assert.equal(client.objects<Pod>(pods)[0]?.metadata.ownerReferences?.[0]?.kind, "ReplicationController");

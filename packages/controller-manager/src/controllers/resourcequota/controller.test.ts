@@ -33,20 +33,21 @@ async function started(
   return world;
 }
 
-const aQuota = (hard: Record<string, string>, more: object = {}): ResourceQuota & KubeObject =>
-  ({ metadata: { namespace: "default", name: "q", uid: "q" }, spec: { hard, ...more } }) as ResourceQuota & KubeObject;
-const asking = (name: string, cpu: string, status = {}): Pod =>
-  ({
-    ...aPod({ name }),
-    spec: { containers: [{ name: "c", image: "i", resources: { requests: { cpu } } }] },
-    status,
-  }) as Pod;
+const aQuota = (hard: Record<string, string>, more: object = {}): ResourceQuota & KubeObject => ({
+  metadata: { namespace: "default", name: "q", uid: "q" },
+  spec: { hard, ...more },
+});
+const asking = (name: string, cpu: string, status = {}): Pod => ({
+  ...aPod({ name }),
+  spec: { containers: [{ name: "c", image: "i", resources: { requests: { cpu } } }] },
+  status,
+});
 const statusIn = ({ client }: TestContext) => client.object<ResourceQuota & KubeObject>(resourceQuotas, "default/q")?.status;
 
 test("a new quota gets its bounds and what is used of them, from its namespace alone", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(pods, asking("a", "500m"), asking("b", "1"), asking("over", "4", { phase: "Succeeded" }));
-    client.put(pods, { ...asking("c", "1"), metadata: { ...aPod({ name: "c" }).metadata, namespace: "other" } } as Pod);
+    client.put(pods, { ...asking("c", "1"), metadata: { ...aPod({ name: "c" }).metadata, namespace: "other" } });
     client.put(resourceQuotas, aQuota({ cpu: "2000m", pods: "10", "count/configmaps": "3" }));
   });
   assert.deepEqual(statusIn(world), {
@@ -168,7 +169,7 @@ test("a pod that may take all of 64 bits of time to go is counted until it is go
   const pod = asking("a", "1");
   const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds };
   const world = await started(t, ({ client }) => {
-    client.put(pods, { ...pod, metadata } as Pod);
+    client.put(pods, { ...pod, metadata });
     client.put(resourceQuotas, aQuota({ cpu: "10" }));
   });
   assert.equal(statusIn(world)?.used?.["cpu"], "1");
@@ -277,7 +278,7 @@ test("a terminating pod is no longer counted when its grace period ends, without
   const pod = asking("a", "1");
   const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds: 60 };
   const world = await started(t, ({ client }) => {
-    client.put(pods, { ...pod, metadata } as Pod);
+    client.put(pods, { ...pod, metadata });
     client.put(resourceQuotas, aQuota({ cpu: "10" }));
   });
   assert.equal(statusIn(world)?.used?.["cpu"], "1");

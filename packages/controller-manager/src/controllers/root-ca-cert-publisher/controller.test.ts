@@ -34,14 +34,14 @@ test("publishes it again when it was deleted, keeps what others noted on it, and
   await settle(30);
   assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
   const { metadata, data } = stored() as ConfigMap;
-  client.put(configMaps, { ...stored(), metadata: { ...metadata, annotations: { note: "mine" } }, data } as ConfigMap);
+  client.put(configMaps, { ...stored(), metadata: { ...metadata, annotations: { note: "mine" } }, data });
   await settle(30);
   assert.deepEqual(stored()?.metadata.annotations, { note: "mine", "kubernetes.io/description": description });
   client.put(configMaps, { ...stored(), data: { ...data, more: "x" } } as ConfigMap);
   await settle(30);
   assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
   const before = client.writes.length;
-  client.put(configMaps, { metadata: { namespace: "web", name: "other" }, data: {} } as ConfigMap);
+  client.put(configMaps, { metadata: { namespace: "web", name: "other" }, data: {} });
   await settle(30);
   assert.equal(client.writes.length, before);
 });

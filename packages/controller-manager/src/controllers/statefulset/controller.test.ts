@@ -52,7 +52,7 @@ async function makeReady(world: TestContext, which: (pod: Pod) => boolean = () =
           phase: "Running",
           conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }],
         },
-      } as Pod);
+      });
     }
     await settle(30);
   }
@@ -316,7 +316,7 @@ test("reports when it may not create a claim or a pod, and keeps trying", async 
 test("waits for a claim that is being deleted", async (t) => {
   const world = newTestContext(t);
   const metadata = { name: "data-db-0", namespace: "default", deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["x"] };
-  world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
+  world.client.put(persistentVolumeClaims, { metadata, spec: {} });
   world.client.put(statefulSets, aStatefulSet({ spec: { volumeClaimTemplates: [data] } }));
   await world.run(newStatefulSetController(world.ctx));
   assert.deepEqual(names(world), []);
@@ -331,7 +331,7 @@ test("waits for a claim that is being deleted", async (t) => {
 test("a deleted claim wakes the set whose second template it was of, and no other", async (t) => {
   const world = newTestContext(t);
   const metadata = { name: "logs-db-0", namespace: "default", deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["x"] };
-  world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
+  world.client.put(persistentVolumeClaims, { metadata, spec: {} });
   const logs = { ...data, metadata: { name: "logs" } };
   world.client.put(
     statefulSets,
@@ -350,7 +350,7 @@ test("a deleted claim wakes the set whose second template it was of, and no othe
 test("creates the claims that are missing beside one that exists", async (t) => {
   const world = newTestContext(t);
   const metadata = { name: "data-db-0", namespace: "default", labels: { from: "before" } };
-  world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
+  world.client.put(persistentVolumeClaims, { metadata, spec: {} });
   const logs = { ...data, metadata: { name: "logs" } };
   world.client.put(statefulSets, aStatefulSet({ spec: { volumeClaimTemplates: [data, logs] } }));
   await world.run(newStatefulSetController(world.ctx));

@@ -48,8 +48,7 @@ for (const { name, own, inAll, want } of [
   },
   { name: "of none", own: [], inAll: {}, want: /^\[memorymanager\] you should specify the system reserved memory$/ },
 ]) {
-  test(`refuses reserved memory ${name}`, () =>
-    assert.throws(() => emptyMemory(twoNodes, own, inAll as never), { message: want }));
+  test(`refuses reserved memory ${name}`, () => assert.throws(() => emptyMemory(twoNodes, own, inAll), { message: want }));
 }
 
 const shown = (hints: readonly Hint[] = []): string[] => hints.map(({ nodes, preferred }) => `${nodes} ${preferred}`);

@@ -94,7 +94,7 @@ test("with --enable-controller-attach-detach=false the agent asks for volumes to
   await assert.rejects(up(b), /attachment timeout for volume handle-1/);
   const [made] = b.client.objects<VolumeAttachment>(volumeAttachments);
   assert.deepEqual(made?.spec, { attacher: driverName, nodeName: "n1", source: { persistentVolumeName: "pv1" } });
-  b.client.put(volumeAttachments, { ...made, status: { attached: true, attachmentMetadata: { lun: "1" } } } as VolumeAttachment);
+  b.client.put(volumeAttachments, { ...made, status: { attached: true, attachmentMetadata: { lun: "1" } } });
   await up(b);
   assert.deepEqual(b.driver.calls[0]?.request.publishContext, { lun: "1" });
   await b.csi.tearDown("uid-1");

@@ -59,7 +59,7 @@ export class FakeMetrics {
     try {
       send(200, this.#bodyOf(request));
     } catch (err) {
-      const { code, status } = err instanceof StatusError ? err : internalError(err as Error);
+      const { code, status } = err instanceof StatusError ? err : internalError(err);
       send(code, status);
     }
   }

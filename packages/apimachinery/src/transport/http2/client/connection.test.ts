@@ -21,7 +21,7 @@ const originOf = async (t: TestContext, server: Server): Promise<string> => `htt
 function anEcho(t: TestContext, options: ServerOptions, handle = echo): Promise<string> {
   const server = createServer(options, handle);
   server.on("sessionError", () => {});
-  return originOf(t, server as unknown as Server);
+  return originOf(t, server);
 }
 
 function echo(request: Http2ServerRequest, response: Http2ServerResponse): void {

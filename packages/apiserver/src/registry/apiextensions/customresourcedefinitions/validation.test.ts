@@ -13,7 +13,7 @@ function aDefinition({ spec = {}, ...rest }: { spec?: object } & Record<string, 
     spec: { group: "example.com", scope: "Namespaced", names: { ...names }, versions: [version], ...spec },
     ...rest,
   };
-  defaultCustomResourceDefinition(crd as never);
+  defaultCustomResourceDefinition(crd);
   return crd as never;
 }
 
@@ -346,8 +346,8 @@ testRefusals<{ next: object; current?: object; both?: object }>(
   ({ next, current = {}, both = {} }) =>
     atOnce(
       validateCustomResourceDefinitionUpdate(
-        aDefinition({ ...both, spec: next } as never),
-        aDefinition({ ...established, ...both, spec: current } as never),
+        aDefinition({ ...both, spec: next }),
+        aDefinition({ ...established, ...both, spec: current }),
       ),
     ),
   [

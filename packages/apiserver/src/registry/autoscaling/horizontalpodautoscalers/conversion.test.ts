@@ -106,7 +106,7 @@ for (const { name, flat, want } of [
 ]) {
   test(name, () => {
     const old = { ...hub, apiVersion: "autoscaling/v2beta1", spec: { scaleTargetRef: {}, maxReplicas: 1, metrics: [flat] } };
-    const [metric] = inVersion(old as unknown as KubeObject, "v2").spec.metrics;
+    const [metric] = inVersion(old, "v2").spec.metrics;
     assert.deepEqual(metric[flat.type.toLowerCase()].target, want);
   });
 }

@@ -4,12 +4,11 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodeStatusStrategy, nodeStrategy } from "./strategy.ts";
 
 const source = { configMap: { namespace: "a", name: "b", kubeletConfigKey: "k" } };
-const aNode = (used: boolean): Node =>
-  ({
-    metadata: { name: "n" },
-    spec: used ? { configSource: source } : {},
-    status: used ? { config: { assigned: source } } : {},
-  }) as unknown as Node;
+const aNode = (used: boolean): Node => ({
+  metadata: { name: "n" },
+  spec: used ? { configSource: source } : {},
+  status: used ? { config: { assigned: source } } : {},
+});
 const context = (enabled: boolean) => ({ featureEnabled: () => enabled }) as never;
 
 for (const { gate, before, kept } of [
@@ -39,9 +38,9 @@ test("a new node has a source of its configuration, and reports it, only with th
 
 test("an update of a node leaves its status, one of the status its spec", () => {
   const next = aNode(true);
-  nodeStrategy.prepareForUpdate?.(next, { ...aNode(true), status: { phase: "Running" } } as Node, context(true));
+  nodeStrategy.prepareForUpdate?.(next, { ...aNode(true), status: { phase: "Running" } }, context(true));
   assert.deepEqual(next.status, { phase: "Running" });
   const status = aNode(true);
-  nodeStatusStrategy.prepareForUpdate?.(status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } } as Node, context(true));
+  nodeStatusStrategy.prepareForUpdate?.(status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } }, context(true));
   assert.deepEqual(status.spec, { podCIDR: "10.0.0.0/24" });
 });

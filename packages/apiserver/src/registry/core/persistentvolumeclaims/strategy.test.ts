@@ -39,8 +39,7 @@ for (const { name, any, sources, before, want } of [
   },
 ] as { name: string; any: boolean; sources: Sources; before?: Sources; want: Sources }[]) {
   test(`with AnyVolumeDataSource=${any} ${name} ${before ? "stays" : `leaves ${Object.keys(want).join(" and ") || "nothing"}`}`, () => {
-    const made = (spec: Sources): PersistentVolumeClaim =>
-      ({ metadata: { name: "c" }, spec: { ...spec } }) as PersistentVolumeClaim;
+    const made = (spec: Sources): PersistentVolumeClaim => ({ metadata: { name: "c" }, spec: { ...spec } });
     const ctx = { featureEnabled: (gate: string) => any && gate === "AnyVolumeDataSource" } as StrategyContext;
     const next = made(sources);
     if (before === undefined) persistentVolumeClaimStrategy.prepareForCreate?.(next, ctx);
@@ -72,8 +71,7 @@ for (const { name, on, before = {}, want } of [
 ] as { name: string; on: string[]; before?: object; want: object }[]) {
   test(`with ${on.join(" and ") || "no gates"} a claim's status says ${name} of growing`, () => {
     const ctx = { featureEnabled: (gate: string) => on.includes(gate) } as StrategyContext;
-    const made = (status: object): PersistentVolumeClaim =>
-      ({ metadata: { name: "c" }, spec: {}, status: { ...status } }) as PersistentVolumeClaim;
+    const made = (status: object): PersistentVolumeClaim => ({ metadata: { name: "c" }, spec: {}, status: { ...status } });
     const next = made(grown);
     persistentVolumeClaimStatusStrategy.prepareForUpdate?.(next, made(before), ctx);
     assert.deepEqual(next.status, want);

@@ -62,7 +62,7 @@ test("seccomp: keeps the rest of a security context", () => {
     metadata: { annotations: { [ofPod]: "unconfined" } },
     spec: { containers: [], securityContext: { runAsUser: 1 } },
   };
-  mirrorSeccomp(pod as unknown as Pod);
+  mirrorSeccomp(pod);
   assert.deepEqual(pod.spec.securityContext, { runAsUser: 1, seccompProfile: { type: "Unconfined" } });
 });
 

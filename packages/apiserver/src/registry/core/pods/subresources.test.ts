@@ -10,8 +10,10 @@ import { logOptions, validateLogOptions } from "./log.ts";
 import { splitSchemeNamePort } from "./proxy.ts";
 
 const now = Date.parse("2022-01-01T00:00:00Z");
-const aPod = (spec: object = {}, metadata: object = {}): Pod =>
-  ({ metadata: { name: "p", ...metadata }, spec: { containers: [{ name: "a" }], ...spec } }) as Pod;
+const aPod = (spec: object = {}, metadata: object = {}): Pod => ({
+  metadata: { name: "p", ...metadata },
+  spec: { containers: [{ name: "a" }], ...spec },
+});
 const binding = { metadata: { name: "p", annotations: { who: "me" } }, target: { kind: "Node", name: "n1" } };
 
 test("binding gives a pod its node, annotations and the PodScheduled condition, and leaves the stored one alone", () => {
@@ -86,12 +88,11 @@ for (const { name, spec, requested, want } of [
   });
 }
 
-const aBudget = (status: object): PodDisruptionBudget =>
-  ({
-    metadata: { name: "b", generation: 1 },
-    spec: {},
-    status: { observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, ...status },
-  }) as PodDisruptionBudget;
+const aBudget = (status: object): PodDisruptionBudget => ({
+  metadata: { name: "b", generation: 1 },
+  spec: {},
+  status: { observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, ...status },
+});
 
 test("an eviction takes one disruption and names the pod", () => {
   const next = countDisruption(aBudget({}), "p", now);

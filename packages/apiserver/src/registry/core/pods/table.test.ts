@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { agesAt } from "../../generic/ages.ts";
 import { podTable } from "./table.ts";
 
@@ -8,7 +7,7 @@ const now = Date.parse("2022-01-01T00:10:00Z");
 
 function row(pod: object): unknown[] {
   const object = { metadata: { name: "p", creationTimestamp: "2022-01-01T00:00:00Z" }, spec: { containers: [{}, {}] }, ...pod };
-  return [...podTable.cells(object as unknown as Unstructured, agesAt(now))].slice(0, 5);
+  return [...podTable.cells(object, agesAt(now))].slice(0, 5);
 }
 
 const running = { ready: true, restartCount: 0, state: { running: {} } };
@@ -122,7 +121,7 @@ test("the wide columns have address, node, nomination and gates", () => {
       metadata: { name: "p" },
       spec: { containers: [{}], nodeName: "n", readinessGates: [{ conditionType: "a" }, { conditionType: "b" }] },
       status: { podIPs: [{ ip: "10.0.0.1" }], conditions: [{ type: "a", status: "True" }] },
-    } as unknown as Unstructured,
+    },
     agesAt(now),
   );
   assert.deepEqual([...cells].slice(4), ["<unknown>", "10.0.0.1", "n", "<none>", "1/2"]);

@@ -3,7 +3,7 @@ import { testRefusals } from "../../../testing/refusals.ts";
 import { validateClusterIpsUpdate } from "./cluster-ip-validation.ts";
 import { defaultIpFamilies } from "./ip-families.ts";
 
-const aService = (spec: object): Service => ({ metadata: { name: "s" }, spec: { type: "ClusterIP", ...spec } }) as never;
+const aService = (spec: object): Service => ({ metadata: { name: "s" }, spec: { type: "ClusterIP", ...spec } });
 const [four, six, other] = ["10.0.0.1", "fd00::1", "10.0.0.2"];
 const both = { clusterIPs: [four, six], ipFamilies: ["IPv4", "IPv6"], ipFamilyPolicy: "RequireDualStack" };
 const one = { clusterIPs: [four], ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" };

@@ -132,11 +132,10 @@ test("the ranges of both families are repaired, every three minutes, also after 
 });
 
 test("reports what services hold twice, out of range, of another family, or in no form of an address", async () => {
-  const service = (name: string, clusterIPs: string[], ...nodePorts: number[]): Service =>
-    ({
-      metadata: { name, namespace: "default" },
-      spec: { clusterIPs, ports: nodePorts.map((nodePort) => ({ port: 80, nodePort })) },
-    }) as Service;
+  const service = (name: string, clusterIPs: string[], ...nodePorts: number[]): Service => ({
+    metadata: { name, namespace: "default" },
+    spec: { clusterIPs, ports: nodePorts.map((nodePort) => ({ port: 80, nodePort })) },
+  });
   const services = [
     service("first", ["10.0.0.9"], 30001, 30001),
     service("second", ["10.0.0.9", "fd00::9"], 30001, 29999),

@@ -9,7 +9,7 @@ import { validateHostProcess } from "./windows-options.ts";
 const options: PodValidationOptions = podValidationOptions(() => true);
 const container = { name: "c", image: "i", terminationMessagePolicy: "File", imagePullPolicy: "Always" };
 const spec = { containers: [container], restartPolicy: "Always", dnsPolicy: "Default" };
-const aPod = (more: object, metadata: object = {}): Pod => ({ metadata, spec: { ...spec, ...more } }) as never;
+const aPod = (more: object, metadata: object = {}): Pod => ({ metadata, spec: { ...spec, ...more } });
 const debugging = (image: string, name = "d"): object => ({ ...container, name, image });
 
 testRefusals<{ next: Pod; current: Pod }>(

@@ -13,7 +13,7 @@ const downward = (item: object) => ({
 const modeText = "must be a number between 0 and 0777 (octal), both inclusive";
 
 testRefusals<object>(
-  (volume) => validateVolumes([{ name: "v", ...volume } as never], "spec.volumes", "pod", options).errors,
+  (volume) => validateVolumes([{ name: "v", ...volume }], "spec.volumes", "pod", options).errors,
   [
     { name: "no kind of volume", input: {}, want: [`${at}: Required value: must specify a volume type`] },
     { name: "no name", input: { name: "", emptyDir: {} }, want: [`${at}.name: Required value`] },
