@@ -69,7 +69,8 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
 
 /** Validates finalizers; no errors for strategies with `anyFinalizer`. */
 export function* kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): Steps<FieldError[]> {
-  return strategy.anyFinalizer ? [] : yield* eachInSteps(finalizers, "metadata.finalizers", validateKubeFinalizer);
+  if (strategy.anyFinalizer || finalizers === undefined) return [];
+  return yield* eachInSteps(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
 /** Kinds whose internal types upstream still registers in extensions; error texts name that group. */
