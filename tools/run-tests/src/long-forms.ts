@@ -35,6 +35,7 @@ export const longForms: readonly LongForm[] = [
       "packages/apiserver/src/authorization/rbac-oracle.test.ts",
       "packages/apiserver/src/cel/program.property.test.ts",
       "packages/apiserver/src/registry/any-object.test.ts",
+      "packages/apiserver/src/registry/repeated-fields-turns.test.ts",
       "packages/apiserver/src/watch/opening.test.ts",
       "packages/controller-manager/src/controllers/job/faults.test.ts",
       "packages/scheduler/src/scheduling-oracle.test.ts",
