@@ -121,15 +121,16 @@ async function syncService(ctx: EndpointSliceContext, key: ObjectKey, signal: Ab
 
   const selected = podsOf(ctx.informers, service);
   const time = triggers.update(service, selected);
-  // Many ports of each slice take a turn of their own; the plan then finds their text.
-  for (const { ports } of existing) {
-    if ((ports ?? []).length < manyPorts) continue;
-    await ctx.turns?.next();
-    portsText(ports ?? []);
+  const existingPorts = new Map<EndpointSlice, string>();
+  for (const slice of existing) {
+    // Many ports of each slice take a turn of their own.
+    if ((slice.ports ?? []).length >= manyPorts) await ctx.turns?.next();
+    existingPorts.set(slice, portsText(slice.ports));
   }
   const plan = planSlices({
     service,
     existing,
+    existingPorts,
     desired: endpointsOfPods(service, selected, zonesOf(ctx)),
     maxPerSlice: ctx.config.maxEndpointsPerSlice,
   });

@@ -16,28 +16,28 @@ import { labelsOfSlice, newSlice, type SlicePlan } from "./labels.ts";
 export function planSlices(options: {
   service: Service;
   existing: readonly EndpointSlice[];
+  /** `portsText` of the existing slices' ports; default: computed here. */
+  existingPorts?: ReadonlyMap<EndpointSlice, string>;
   desired: readonly EndpointGroup[];
   maxPerSlice: number;
 }): CountedPlan {
   const { service, existing, desired, maxPerSlice } = options;
+  const existingPorts = options.existingPorts ?? new Map(existing.map((slice) => [slice, portsText(slice.ports)]));
   const plan: Changes = { create: [], update: [], delete: [], counts: { added: 0, removed: 0, groups: [] } };
   const families = familiesOf(service);
   plan.delete.push(...existing.filter(({ addressType }) => !families.includes(addressType as "IPv4")));
   for (const addressType of families) {
     const ofType = existing.filter((slice) => slice.addressType === addressType);
-    const groups = desired.filter((group) => group.addressType === addressType);
-    const isWanted = (slice: EndpointSlice): boolean => groups.some((group) => samePorts(group.ports, slice.ports));
-    const unwanted = ofType.filter((slice) => !isWanted(slice));
+    const groups = desired
+      .filter((group) => group.addressType === addressType)
+      .map((group) => ({ group, ports: portsText(group.ports) }));
+    const wanted = new Set(groups.map(({ ports }) => ports));
+    const unwanted = ofType.filter((slice) => !wanted.has(existingPorts.get(slice) ?? ""));
     const own: Changes = { create: [], update: [], delete: unwanted, counts: plan.counts };
     plan.counts.removed += unwanted.reduce((sum, { endpoints }) => sum + (endpoints?.length ?? 0), 0);
-    for (const group of groups) {
-      planGroup(
-        own,
-        service,
-        group,
-        ofType.filter((slice) => samePorts(group.ports, slice.ports)),
-        maxPerSlice,
-      );
+    for (const { group, ports } of groups) {
+      const slices = ofType.filter((slice) => existingPorts.get(slice) === ports);
+      planGroup(own, service, group, slices, maxPerSlice);
     }
     keepPlaceholder(own, service, addressType, ofType);
     plan.create.push(...own.create);
@@ -151,21 +151,10 @@ function withoutHints({ hints: _, ...endpoint }: Endpoint): Endpoint {
   return endpoint;
 }
 
-function samePorts(a: readonly EndpointPort[], b: readonly EndpointPort[] | undefined | null): boolean {
-  return a.length === (b ?? []).length && portsText(a) === portsText(b ?? []);
-}
-
-/** By list: those of slices are in the informer's cache, and each is compared with every group. */
-const texts = new WeakMap<readonly EndpointPort[], string>();
-
 /** The ports as text that does not depend on their order. */
-export function portsText(ports: readonly EndpointPort[]): string {
-  const known = texts.get(ports);
-  if (known !== undefined) return known;
-  const each = ports.map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
+export function portsText(ports: readonly EndpointPort[] | undefined | null): string {
+  const each = (ports ?? []).map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
     JSON.stringify([name, protocol, port, appProtocol]),
   );
-  const text = each.sort().join();
-  texts.set(ports, text);
-  return text;
+  return JSON.stringify(each.sort());
 }
