@@ -10,6 +10,7 @@ import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./metadata.ts";
+import { endsStep, newPace, type Pace } from "./pace.ts";
 import { prune } from "./prune.ts";
 import { hasDefault, isEmbedded, itemsOf, metaFields, mostLevels, type Schema } from "./schema.ts";
 import { schemaFaultSteps } from "./values.ts";
@@ -21,19 +22,15 @@ import { schemaFaultSteps } from "./values.ts";
  * @param budget shared by all defaults of a definition
  */
 export function* validatingDefaults(schema: Schema, path: string, pruned: boolean, budget: CheckBudget): Steps<FieldError[]> {
-  const pace = { checked: 0 };
-  return yield* walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0, budget, pace });
+  const place = { pruned, level: 0, budget, pace: newPace() };
+  return yield* walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, place);
 }
-
-/** Schemas, with or without a default, that are checked between two yields. */
-const checkedPerStep = 512;
 
 interface Place {
   readonly pruned: boolean;
   readonly level: number;
   readonly budget: CheckBudget;
-  /** Counts the schemas since the last yield. */
-  readonly pace: { checked: number };
+  readonly pace: Pace;
   /** Set when the value is part of the apiVersion, kind or metadata of a resource. */
   readonly within?: Surroundings;
 }
@@ -50,7 +47,7 @@ const typeMeta = { apiVersion: "validation/v1", kind: "Validation" };
 function* walk(schema: Schema, path: string, place: Place): Steps<FieldError[]> {
   const { pruned, level, budget, pace, within: outer } = place;
   if (level > mostLevels) return [];
-  if (++pace.checked % checkedPerStep === 0) yield;
+  if (endsStep(pace)) yield;
   const isResource = isEmbedded(schema);
   const within = isResource ? undefined : outer;
   const errors = hasDefault(schema)

@@ -11,6 +11,7 @@ import {
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
+import { endsStep, newPace, type Pace } from "./pace.ts";
 import { rulesOf, validateRules } from "./rules/rules.ts";
 import { additionalOf, hasDefault, isEmbedded, metaFields, mostLevels, type Schema } from "./schema.ts";
 import { hasStructureThroughout } from "./structural.ts";
@@ -30,12 +31,8 @@ interface Place {
   /** The schema is inside of the metadata of a resource. */
   readonly insideMeta?: boolean;
   readonly level: number;
-  /** Counts the schemas since the last yield. */
-  readonly pace: { checked: number };
+  readonly pace: Pace;
 }
-
-/** Schemas that are checked between two yields. */
-const checkedPerStep = 512;
 
 export const schemaTypes = ["array", "boolean", "integer", "number", "object", "string"];
 const mapTypes = ["atomic", "granular"];
@@ -47,11 +44,11 @@ const nested = ["allOf", "oneOf", "anyOf"] as const;
  * Source: ValidateCustomResourceDefinitionOpenAPISchema
  */
 export function* validatingSchema(schema: Schema, path: string, options: SchemaOptions): Steps<FieldError[]> {
-  return yield* walk(schema, path, { options, level: 0, pace: { checked: 0 } }, true);
+  return yield* walk(schema, path, { options, level: 0, pace: newPace() }, true);
 }
 
 function* walk(schema: Schema, path: string, place: Place, isRoot = false): Steps<FieldError[]> {
-  if (++place.pace.checked % checkedPerStep === 0) yield;
+  if (endsStep(place.pace)) yield;
   if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
   const errors = ownWords(schema, path, place);
   function* below(part: unknown, at: string, special: Partial<Place> = {}): Steps<void> {

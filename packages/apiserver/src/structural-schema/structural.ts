@@ -13,6 +13,7 @@ import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
 import { atOnce, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { endsStep, newPace, type Pace } from "./pace.ts";
 import { patternOf } from "./patterns.ts";
 import { additionalOf, anySchema, hasInside, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 
@@ -64,26 +65,15 @@ export function validateStructural(schema: Schema, path: string): FieldError[] {
   return atOnce(validatingStructural(schema, path));
 }
 
-/** Schemas that are checked between two yields. */
-const checkedPerStep = 1024;
-
 /** As `validateStructural`, for schemas of many parts. */
 export function* validatingStructural(schema: Schema, path: string): Steps<FieldError[]> {
-  const pace = { checked: 0 };
+  const pace = newPace();
   const found = yield* invariants(schema, "root", path, 0, pace);
   yield;
   addErrors(found, yield* complete(schema, schema, path, { outerPath: path, depth: 0, pace }));
   const text = new Map(found.map((error) => [error, formatFieldError(error)]));
   return yield* sortedInSteps(found, (a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
 }
-
-/** Counts the schemas since the last yield. */
-interface Pace {
-  checked: number;
-}
-
-/** Call for each schema. @returns true when the caller should yield to the event loop */
-const endsStep = (pace: Pace): boolean => ++pace.checked % checkedPerStep === 0;
 
 function* invariants(schema: Schema, level: Level, path: string, depth: number, pace: Pace): Steps<FieldError[]> {
   if (depth > mostLevels) return [];
