@@ -15,7 +15,7 @@ export function testSeeds(part: number): void {
   const run = (seed: number): Promise<Outcome> => simulate({ seed, plan: planOf(seed) });
   const firstOf = new Map<string, Outcome>();
 
-  test("whatever goes wrong, the cluster comes right in the end", async (t) => {
+  test("the cluster converges after injected faults", async (t) => {
     let steps = 0;
     let seed = first;
     for (; seed < first + count && performance.now() - beginMs < shareOfNew * durationMs; seed++) {
@@ -31,7 +31,7 @@ export function testSeeds(part: number): void {
 
   // The other parts run the same code.
   if (part > 0) return;
-  test("the first seed of each plan gives the same steps again, whatever ran before", async () => {
+  test("the first seed of each plan takes the same steps when it is repeated in the same process", async () => {
     assert.ok(firstOf.size > 0);
     for (const { seed, plan, hash, steps } of firstOf.values()) {
       if (seed !== first && performance.now() - beginMs > durationMs) return;
