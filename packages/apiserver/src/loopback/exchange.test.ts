@@ -32,8 +32,12 @@ test("a caller that gives up ends its request, before and after the response has
     const caller = new AbortController();
     if (isEarly) caller.abort(reason);
     const exchange = new LoopbackExchange(requestOf(caller.signal));
-    const body = isEarly ? undefined : (exchange.stream(200, {}), (await exchange.response).body);
-    if (!isEarly) caller.abort(reason);
+    let body: Awaited<typeof exchange.response>["body"] | undefined;
+    if (!isEarly) {
+      exchange.stream(200, {});
+      ({ body } = await exchange.response);
+      caller.abort(reason);
+    }
     assert.equal(exchange.signal.reason, reason);
     if (body === undefined) await assert.rejects(exchange.response, reason);
     else await assert.rejects(body.toArray(), reason);
