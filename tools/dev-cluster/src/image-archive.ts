@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import type { Duplex, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { Failure } from "./failure.ts";
@@ -7,12 +7,15 @@ const gzipMagic = Buffer.from([0x1f, 0x8b]);
 
 /** Decompresses gzip, which not all versions of containerd support. @throws Failure when the file is unreadable */
 export async function openArchive(archive: string): Promise<Readable> {
+  let file: FileHandle | undefined;
   try {
-    const file = await open(archive);
+    file = await open(archive);
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
     const content = file.createReadStream({ start: 0 });
     return buffer.equals(gzipMagic) ? compose(content, createGunzip()) : content;
   } catch (err) {
+    // Node ends the process when the garbage collector finds a file handle that is still open.
+    await file?.close();
     throw new Failure(`cannot read ${archive}: ${(err as Error).message}`);
   }
 }
