@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { newRotatingFile } from "./rotating-file.ts";
 
 /** A log of at most 10 bytes and one backup. */
@@ -53,6 +54,13 @@ test("a file is opened again after a write that failed", async (t) => {
   await rm(path);
   await log.write("2\n");
   assert.equal(await readFile(path, "utf8"), "2\n");
+});
+
+test("a file whose size cannot be read does not stay open", async (t) => {
+  const { dir, log } = await aLog(t);
+  await failingStat(t);
+  await assert.rejects(log.write("1\n"), /ESTALE/);
+  assert.deepEqual(await openFilesBelow(dir), []);
 });
 
 test("the mode of a file is that of its successor", async (t) => {

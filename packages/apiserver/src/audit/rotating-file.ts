@@ -48,11 +48,10 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
   let file: FileHandle | undefined;
   let size = 0;
 
-  const openFile = async (mode = 0o600): Promise<FileHandle> => {
-    await makeFolder(dirname(options.path), 0o755);
-    const opened = await open(options.path, "a", mode);
-    size = (await opened.stat()).size;
-    return opened;
+  const openFile = async (mode?: number): Promise<FileHandle> => {
+    const opened = await openToAppend(options.path, mode);
+    size = opened.size;
+    return opened.file;
   };
   const clean = (): void => {
     cleaning = cleaning.then(() => cleanBackups(options, clock.now(), onError)).catch(onError);
@@ -116,6 +115,18 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
       await closeFile();
     },
   };
+}
+
+/** Creates the file, and its folder, if necessary. */
+async function openToAppend(path: string, mode = 0o600): Promise<{ file: FileHandle; size: number }> {
+  await makeFolder(dirname(path), 0o755);
+  const file = await open(path, "a", mode);
+  try {
+    return { file, size: (await file.stat()).size };
+  } catch (err) {
+    await file.close();
+    throw err;
+  }
 }
 
 function ifAbsent(err: NodeJS.ErrnoException): undefined {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { ConfigSource } from "./config-source.ts";
 
@@ -88,11 +89,5 @@ test("checkpoint files are closed after writing", async (t) => {
   const { dir, checkpoints } = await open(t);
   checkpoints.save(aMap({ kubelet: "kind: KubeletConfiguration", other: "x" }));
   checkpoints.write("assigned", source());
-  const files = await Promise.all(
-    (await readdir("/proc/self/fd")).map((fd) => readlink(join("/proc/self/fd", fd)).catch(() => "")),
-  );
-  assert.deepEqual(
-    files.filter((file) => file.startsWith(dir)),
-    [],
-  );
+  assert.deepEqual(await openFilesBelow(dir), []);
 });

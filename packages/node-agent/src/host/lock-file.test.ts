@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { acquireLockFile } from "./lock-file.ts";
 
@@ -102,8 +103,14 @@ test("a lock file that cannot be locked is an error, and is not left open", asyn
   const path = join(dir, "kubelet.lock");
   const message = `unable to acquire file lock on ${JSON.stringify(path)}: flock ended with 66`;
   await assert.rejects(acquireLockFile(path, { clock: newFakeClock(), log: discardLogger }), { message });
-  const files = await Promise.all(
-    (await readdir("/proc/self/fd")).map((fd) => readlink(join("/proc/self/fd", fd)).catch(() => "")),
-  );
-  assert.ok(!files.includes(path));
+  assert.deepEqual(await openFilesBelow(path), []);
+});
+
+test("a lock file whose state cannot be read is an error, and is not left open", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "kubelet.lock");
+  await failingStat(t);
+  await assert.rejects(acquireLockFile(path, { clock: newFakeClock(), log: discardLogger }), /ESTALE/);
+  assert.deepEqual(await openFilesBelow(path), []);
 });

@@ -47,9 +47,7 @@ export async function acquireLockFile(path: string, { clock, log }: { clock: Clo
  * @throws Error when the lock command fails
  */
 async function holdLock(path: string): Promise<{ holder: ChildProcess; inode: number }> {
-  const file = await open(path, "a+", 0o600);
-  const { ino: inode } = await file.stat();
-  await file.close();
+  const inode = await inodeOf(path);
   // The first byte that cat writes back shows that the lock is held.
   const holder = spawn("flock", ["--exclusive", path, "cat"], { stdio: ["pipe", "pipe", "ignore"] });
   await new Promise<void>((resolve, reject) => {
@@ -60,6 +58,16 @@ async function holdLock(path: string): Promise<{ holder: ChildProcess; inode: nu
     holder.stdin.write("\n");
   });
   return { holder, inode };
+}
+
+/** Creates the file if necessary. */
+async function inodeOf(path: string): Promise<number> {
+  const file = await open(path, "a+", 0o600);
+  try {
+    return (await file.stat()).ino;
+  } finally {
+    await file.close();
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import { appendFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { formatLine, type LogOptions, type LogSource, readLog, readLogTail } from "./logs.ts";
 
@@ -140,4 +141,13 @@ test("a log that is a link, or lies behind one, shows nothing of the host", asyn
   await assert.rejects(read({ path: join(root, "real", "0.log"), root }), { code: "ELOOP" });
   await assert.rejects(read({ path: join(root, "linked", "0.log"), root }), { code: "EACCES" });
   await assert.rejects(read({ path: join(root, "none.log"), root }), { code: "ENOENT" });
+});
+
+test("a log whose state cannot be read does not stay open", async (t) => {
+  const dir = await tempDir(t);
+  const path = join(dir, "0.log");
+  await writeFile(path, line(1, "one"));
+  await failingStat(t);
+  await assert.rejects(read({ path }), { code: "ESTALE" });
+  assert.deepEqual(await openFilesBelow(dir), []);
 });

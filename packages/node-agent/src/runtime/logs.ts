@@ -47,8 +47,9 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
         const next = await whatIsNext(file, position, source);
         if (next === "ended") return;
         if (next !== "grown") {
-          await file.close();
+          const old = file;
           file = next;
+          await old.close();
           position = 0;
           pending = Buffer.alloc(0);
         }
@@ -128,11 +129,13 @@ async function openLog(source: LogSource): Promise<FileHandle> {
     path = join(folder, basename(source.path));
   }
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  if (!(await file.stat()).isFile()) {
+  try {
+    if (!(await file.stat()).isFile()) throw withCode("EACCES", `log ${source.path} is not a regular file`);
+    return file;
+  } catch (err) {
     await file.close();
-    throw withCode("EACCES", `log ${source.path} is not a regular file`);
+    throw err;
   }
-  return file;
 }
 
 function withCode(code: string, message: string): Error {

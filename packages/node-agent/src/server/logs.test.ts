@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -7,6 +7,7 @@ import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/objects/
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { type ContainerRuntime, containerState, RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { serveLogs } from "./logs.ts";
@@ -206,11 +207,6 @@ for (const query of ["", "follow=true"]) {
     const exchange = { signal: new AbortController().signal, stream: () => gone, destroy: () => void destroyed++ };
     await serveLogs(exchange as unknown as Exchange, context, ["default", "web", "main"], new URLSearchParams(query));
     assert.equal(destroyed, 1);
-    const files = await readdir("/proc/self/fd");
-    const open = await Promise.all(files.map((file) => readlink(`/proc/self/fd/${file}`).catch(() => "")));
-    assert.deepEqual(
-      open.filter((path) => path.startsWith(dir)),
-      [],
-    );
+    assert.deepEqual(await openFilesBelow(dir), []);
   });
 }

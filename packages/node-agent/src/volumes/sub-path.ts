@@ -87,14 +87,16 @@ async function makeFolders(root: string, parent: string, names: readonly string[
 /** A handle for `path` below `root`, opened component by component. @throws Error when a component is a symbolic link */
 async function openWithin(root: string, path: string): Promise<FileHandle> {
   let handle = await open(root, openOnly | constants.O_NOFOLLOW);
-  for (const part of path.split("/").filter((name) => name !== "")) {
-    handle = await openBelow(handle, part);
-    if ((await handle.stat()).isSymbolicLink()) {
-      await handle.close();
-      throw new Error(`${join(root, path)}: a part of the path is a link`);
+  try {
+    for (const part of path.split("/").filter((name) => name !== "")) {
+      handle = await openBelow(handle, part);
+      if ((await handle.stat()).isSymbolicLink()) throw new Error(`${join(root, path)}: a part of the path is a link`);
     }
+    return handle;
+  } catch (err) {
+    await handle.close();
+    throw err;
   }
-  return handle;
 }
 
 /** Opens an entry of `parent` and closes `parent`, also on failure. @throws Error when there is no such entry */
