@@ -108,7 +108,7 @@ test("nodes on one segment and behind a router, as they come, change, are killed
     await assert.rejects(n1.machine.namespace.ip("link show cox0-vx"), /does not exist/);
   });
 
-  await t.test("what leaves the cluster is masqueraded, and nothing else", async () => {
+  await t.test("traffic that leaves the cluster is masqueraded, and no other", async () => {
     assert.equal(await ask(p1, routerAddress), `router ${n1.address}`);
     assert.equal(await ask(p2, routerAddress), `router ${n2.address}`);
     await n2.machine.namespace.request({ op: "listen", name: "n2", port: 8081 });

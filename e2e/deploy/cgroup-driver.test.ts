@@ -97,7 +97,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     });
   }
 
-  test("what is limited in all containers is limited in the slice, and all pods together in theirs", async () => {
+  test("a pod's slice has the limits that all its containers have, and kubepods.slice that of all pods", async () => {
     const slice = await sliceOf("guaranteed");
     assert.equal(await read("memory", slice), String(32 * 1024 ** 2));
     assert.match(await read("quota", slice), /^10000( 100000)?$/);

@@ -70,7 +70,7 @@ describe("the compose file with a real Docker", { skip: why }, () => {
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
   });
 
-  test("what docker kill ended comes back with up, and nothing is lost", async () => {
+  test("containers ended by docker kill start again with up, and nothing is lost", async () => {
     await docker("kill", "--signal=KILL", ...services.map((service) => `cox_${service}_1`));
     await compose(["up", "--detach"]);
     await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });

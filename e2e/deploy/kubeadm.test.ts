@@ -10,7 +10,7 @@ const skip = whyNoMachine() ?? (process.env["COX_TEST_LONG"] === undefined ? "a 
 /** Upstream's kubelet 1.20 or later, of the same architecture. */
 const upstream = process.env["COX_UPSTREAM_KUBELET"];
 
-describe("what kubeadm and upstream's kubelet leave on a machine", { skip }, () => {
+describe("a machine that was set up by kubeadm with upstream's kubelet", { skip }, () => {
   let cluster: MachineCluster;
   const kubectl = (...args: string[]) => cluster.kubectl("cp1", ...args);
   const run = (name: string, script: string) => cluster.machine(name).shell(script);

@@ -64,7 +64,7 @@ describe("a control plane and a node get another version and the earlier one aga
     await assert.rejects(node.run(nextCoxswain, "upgrade", "apply"), /not part of the control plane: run coxswain upgrade node/);
   });
 
-  test("what fails is taken back: the machine works as before, and says so", async () => {
+  test("a failed upgrade is undone: the machine works as before, and reports it", async () => {
     await first.run(
       "sh",
       "-c",

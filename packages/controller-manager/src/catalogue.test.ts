@@ -29,7 +29,7 @@ for (const { words, has, lacks } of [
   });
 }
 
-test("says what it does not know", () => {
+test("an unknown name in --controllers is an error that names it", () => {
   const errors: string[] = [];
   enabledControllers(["*", "nope", "-neither", "-job"], errors, off);
   assert.deepEqual(errors, [

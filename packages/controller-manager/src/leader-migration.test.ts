@@ -182,7 +182,7 @@ const retryPeriodMs = 20;
 /** Long enough that delayed requests on a slow machine do not cost the leader its lease. */
 const renewDeadlineMs = 200_000;
 
-test("what moves starts under the second lock, what another program has does not start", async (t) => {
+test("a migrating controller starts under the second lock, one of another program does not start", async (t) => {
   const { host, leases } = await startApi(t);
   const manager = await startManager(t, host);
   await manager.starts("ttl");

@@ -15,13 +15,13 @@ function aPod(name: string, spec: object = {}): object {
   return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [{ name: "c", image: "busybox" }], ...spec } };
 }
 
-test("nothing is created in a namespace that is not there", async () => {
+test("a create in a missing namespace is refused", async () => {
   const { code, body } = await server.request("POST", "/api/v1/namespaces/nowhere/configmaps", { metadata: { name: "a" } });
   assert.equal(code, 404);
   assert.equal(body.message, 'namespaces "nowhere" not found');
 });
 
-test("nothing is created in a namespace that is going away", async () => {
+test("a create in a terminating namespace is refused", async () => {
   await server.request("POST", "/api/v1/namespaces", { metadata: { name: "leaving" } });
   await server.request("DELETE", "/api/v1/namespaces/leaving");
   const answer = await waitFor(
@@ -65,7 +65,7 @@ test("a pod gets a service account, its token, tolerations and a priority", asyn
   assert.equal(body.spec.preemptionPolicy, "PreemptLowerPriority");
 });
 
-test("a pod of an account that is not there is refused", async () => {
+test("a pod of a missing service account is refused", async () => {
   const { code, body } = await server.request("POST", pods, aPod("lost", { serviceAccountName: "ghost" }));
   assert.equal(code, 403);
   assert.equal(
@@ -129,7 +129,7 @@ test("only one priority class may be the default", async () => {
   await server.request("DELETE", `${path}/first`);
 });
 
-test("a namespace's label holds its pods to a standard", async () => {
+test("a namespace's label enforces a standard on its pods", async () => {
   await server.request("POST", "/api/v1/namespaces", {
     metadata: {
       name: "strict",
@@ -156,7 +156,7 @@ test("a namespace's label holds its pods to a standard", async () => {
   assert.equal(wrong.code, 422);
 });
 
-test("both steps are measured, with what came of them", async () => {
+test("both admission steps are measured, with their outcome", async () => {
   await server.request("DELETE", "/api/v1/namespaces/default");
   const { text } = await server.request("GET", "/metrics");
   for (const labels of [

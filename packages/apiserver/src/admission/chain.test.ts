@@ -81,7 +81,7 @@ test("a plugin is called for its resources alone, in all their subresources, and
   assert.match(await registry.render(), /controller_admission_duration_seconds_count\{name="Some",.*\} 4\n/);
 });
 
-test("what a webhook asks for is a second round of the mutating plugins alone, once, and refused there it is refused", async () => {
+test("a webhook's request for reinvocation runs the mutating plugins once more, and a refusal there refuses the request", async () => {
   const called: string[] = [];
   const admit =
     (name: string, asks = false) =>

@@ -48,7 +48,7 @@ for (const { name, wanted, current, wasThere = false, isDone = false, want } of 
   { name: "6A what is no longer served is deleted", current: always, isDone: true, want: "delete" },
   { name: "6B is brought up to date", current: always, wanted: otherOnStart, want: "update" },
   { name: "6C is kept up to date", current: always, wanted: otherAlways, isDone: true, want: "update" },
-  { name: "what is right stays", current: always, wanted: anApiService("true"), want: "nothing" },
+  { name: "a correct APIService is not written", current: always, wanted: anApiService("true"), want: "nothing" },
 ]) {
   test(name, () => {
     assert.equal(nextStep({ wanted, current, wasThere, isDone }).type, want);
@@ -61,7 +61,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-test("group versions of custom resources come, come back, and go", async (t) => {
+test("APIServices of custom resources are created, created again and deleted with their group versions", async (t) => {
   const stop = new AbortController();
   const informers = newInformerFactory(server.client, { log: discardLogger, clock: realClock });
   const apiServices = informers.for<ApiService>(apiServicesRef);

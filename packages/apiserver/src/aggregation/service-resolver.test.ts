@@ -75,7 +75,7 @@ for (const { name, spec, subsets, random, want } of [
   });
 }
 
-test("a service that is not there, and this server itself", () => {
+test("a missing service is an error, and default/kubernetes is this server", () => {
   const resolve = resolverOver(clusterIp);
   assert.throws(() => resolve("default", "other", 443), { message: 'service "other" not found' });
   assert.deepEqual(resolve("default", "kubernetes", 443), self());

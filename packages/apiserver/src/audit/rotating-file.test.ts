@@ -78,7 +78,7 @@ test("at the close all backups are compressed and cleaned up", async (t) => {
   assert.deepEqual((await readdir(dir)).toSorted(), ["audit-2022-01-01T00-00-00.000.log.gz", "audit.log"]);
 });
 
-test("what a file holds already counts, when it is opened and for lines that come together", async (t) => {
+test("the present size of a file counts towards its limit, also for lines that are written together", async (t) => {
   const { dir, path, log } = await aLog(t);
   await writeFile(path, "12\n");
   await Promise.all(["a\n", "bcd\n", "efg\n"].map((line) => log.write(line)));

@@ -85,7 +85,7 @@ test("concurrent verifications share one fetch of keys; a failed fetch is not ca
   await assert.rejects(verifier.verify(signed), /failed to verify id token signature/, "what the provider took away is gone");
 });
 
-test("what a token says of its issuer is read only from a JWT", () => {
+test("the issuer is read from a JWT, and any other token is an error", () => {
   const jwt = (payload: unknown) => `e30.${Buffer.from(JSON.stringify(payload)).toString("base64url")}.x`;
   assert.equal(untrustedIssuer(jwt({ iss: "accounts.google.com" })), "https://accounts.google.com");
   assert.deepEqual([untrustedIssuer(jwt({})), untrustedIssuer(jwt({ iss: null }))], ["", ""]);

@@ -255,7 +255,7 @@ for (const { name, options, claims, want } of [
   });
 }
 
-test("OIDC: tokens of other issuers, and what is no JWT, are for others to know", async (t) => {
+test("OIDC: tokens of other issuers and tokens that are no JWT are left to other authenticators", async (t) => {
   const oidc = authenticatorOf(t, await startProvider(t));
   for (const token of ["abc", "a.b.c", "..", await sign(oidc.claims({ iss: "https://other.example" }))]) {
     assert.equal(await oidc.authenticate(token), undefined);

@@ -155,7 +155,7 @@ for (const { name, warnafter, annotation, counts } of [
   });
 }
 
-test("leaves tokens of other issuers, and what is no token, to others", async () => {
+test("leaves tokens of other issuers and malformed tokens to other authenticators", async () => {
   const authenticate = boundServiceAccountToken(options(alive));
   assert.equal(await authenticate(await sign(boundClaims({ iss: "https://elsewhere" })), [issuer]), undefined);
   assert.equal(await authenticate("abc", undefined), undefined);
@@ -264,7 +264,7 @@ for (const { name, objects, want } of [
   });
 }
 
-test("what a cache does not know yet, or knows from before, is looked up in the store", async () => {
+test("an object that the cache lacks, or has with an earlier uid, is looked up in the store", async () => {
   const token = await sign(boundClaims());
   const stale = { metadata: { name: "p", namespace: "web", uid: "before" } } as KubeObject;
   for (const cached of [undefined, stale]) {

@@ -132,7 +132,7 @@ for (const { name, line, request, allowed } of [
   });
 }
 
-test("comments and empty lines count as lines but say nothing", () => {
+test("comments and empty lines are ignored, and count in line numbers", () => {
   const text = `# who may\n\n  # indented\n${v1beta1({ user: "a" })}\r\n{"user":"b"}\n`;
   const { policies, legacy } = parseAbacPolicies(text, "policy");
   assert.deepEqual(

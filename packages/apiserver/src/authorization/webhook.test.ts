@@ -113,7 +113,7 @@ for (const { name, allowed, ttlMs } of [
   });
 }
 
-test("what a caller made very long is not remembered", async (_t: TestContext) => {
+test("decisions about very long requests are not cached", async (_t: TestContext) => {
   const { authorize, requested } = authorizerOf(() => ({ allowed: true }));
   const long = { ...attributes, isResourceRequest: false, path: `/${"x".repeat(10_000)}` };
   await authorize(long);

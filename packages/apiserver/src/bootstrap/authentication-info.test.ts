@@ -46,7 +46,7 @@ test("the authorities and names of other servers stay, each once", async () => {
   assert.equal(client.writes.length, 1, "nothing is missing");
 });
 
-test("a server without authorities says nothing, and does not take away what others say", async () => {
+test("a server without authorities publishes nothing, and keeps what others have published", async () => {
   const { client, published } = bench({ "client-ca-file": pem("one"), "requestheader-client-ca-file": pem("two") });
   await ensureAuthenticationInfo(client, { clientCa: undefined, requestHeader: undefined });
   assert.equal(client.actions.length, 0);
@@ -57,7 +57,7 @@ test("a server without authorities says nothing, and does not take away what oth
   );
 });
 
-test("what has changed is published one after the other, again after a failure and each minute, until the server stops", async () => {
+test("changes are published one after the other, again after a failure and each minute, until the server stops", async () => {
   const { client, published } = bench();
   const clock = newFakeClock();
   const stop = new AbortController();

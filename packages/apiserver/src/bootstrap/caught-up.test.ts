@@ -40,7 +40,7 @@ test("an informer has caught up when it shows each object as it is stored, or ne
   await done;
 });
 
-test("what was deleted meanwhile is not waited for", async () => {
+test("an object that was deleted meanwhile is not waited for", async () => {
   const { state, look, done } = catching([role("a", "5"), role("b", "6")], [role("a", "5")]);
   assert.equal(await look(), false);
   state.stored = [role("a", "5")];
@@ -48,7 +48,7 @@ test("what was deleted meanwhile is not waited for", async () => {
   await done;
 });
 
-test("a server that stops waits no longer", async () => {
+test("the wait ends when the server stops", async () => {
   const { look, ending, done } = catching([role("a", "5")], []);
   await look();
   ending.abort(new Error("stopped"));

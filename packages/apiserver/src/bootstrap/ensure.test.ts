@@ -14,7 +14,7 @@ const bring = (existing: ConfigMap): ConfigMap | undefined =>
 const verbs = (client: ReturnType<typeof newFakeClient>): string[] => client.writes.map(({ verb }) => verb);
 const stored = (client: ReturnType<typeof newFakeClient>) => client.object<ConfigMap>(configMaps, "kube-system/a")?.data;
 
-test("what is missing is made, what differs is updated, what is right is not written", async () => {
+test("a missing object is created, a different one is updated, and a correct one is not written", async () => {
   const client = newFakeClient();
   await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
   await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
@@ -24,7 +24,7 @@ test("what is missing is made, what differs is updated, what is right is not wri
   assert.deepEqual([verbs(client), stored(client)], [["create", "update"], { others: "2", own: "1" }]);
 });
 
-test("what another server makes in between is brought up to date", async () => {
+test("an object that another server creates meanwhile is updated", async () => {
   const client = newFakeClient();
   let isFirst = true;
   client.react("create", "configmaps", () => {
@@ -35,7 +35,7 @@ test("what another server makes in between is brought up to date", async () => {
   assert.deepEqual([verbs(client), stored(client)], [["create", "update"], { others: "2", own: "1" }]);
 });
 
-test("conflicts are tried again with what is there then, at most five times", async () => {
+test("after a conflict the current object is tried, at most five times", async () => {
   const client = newFakeClient({ objects: [[configMaps, aConfigMap({})]] });
   let conflicts = attempts - 1;
   client.react("update", "configmaps", () => {

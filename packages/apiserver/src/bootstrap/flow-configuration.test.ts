@@ -29,12 +29,12 @@ for (const { name, object, mark, shares } of [
   });
 }
 
-test("a mandatory object is ours whatever it says", () => {
+test("a mandatory object belongs to the server whatever its annotation says", () => {
   const next = revise(found("exempt", "false", 4), { metadata: { name: "exempt" }, spec: { shares: 1 } });
   assert.deepEqual([next?.metadata.annotations?.[autoUpdate], next?.spec.shares], ["true", 1]);
 });
 
-test("what is missing is made, what bears the mark and is no default is taken away, the user's own stays", async () => {
+test("missing defaults are created, obsolete ones are deleted, and objects of users stay", async () => {
   const server = await startTestServer({ after });
   const path = "/apis/flowcontrol.apiserver.k8s.io/v1beta2/prioritylevelconfigurations";
   const spec = { type: "Limited", limited: { assuredConcurrencyShares: 1, limitResponse: { type: "Reject" } } };

@@ -40,7 +40,7 @@ const lease = {
 };
 const ofPods = { apiServerID: "me", encodingVersion: "v1", decodableVersions: ["v1"] };
 
-test("says nothing before the identity is there, and repairs it every ten minutes", async (t) => {
+test("publishes nothing before the identity lease exists, and repairs the objects every ten minutes", async (t) => {
   const { clock, client, versions, said, keep } = bench(t);
   const kept = keep();
   await clock.advance(1000);
@@ -64,7 +64,7 @@ test("says nothing before the identity is there, and repairs it every ten minute
   assert.deepEqual(said("core.pods"), [ofPods]);
 });
 
-test("keeps what other servers say, and its own place among them", async (t) => {
+test("keeps the entries of other servers, and the position of its own", async (t) => {
   const { client, said, versions } = bench(t);
   const of = (apiServerID: string) => ({ ...ofPods, apiServerID });
   const status = { storageVersions: [of("a"), { ...of("me"), encodingVersion: "v0" }, of("b")] };
@@ -84,7 +84,7 @@ test("keeps what other servers say, and its own place among them", async (t) => 
   assert.deepEqual(said("core.pods"), [of("a"), of("me"), of("b")]);
 });
 
-test("a server that says it for the first time comes after the others; who makes the object meanwhile is no obstacle", async (t) => {
+test("a new server's entry is appended, also when another server creates the object meanwhile", async (t) => {
   const { client, said, versions } = bench(t);
   const other = { ...ofPods, apiServerID: "other" };
   let isMade = false;
@@ -104,7 +104,7 @@ test("a server that says it for the first time comes after the others; who makes
   assert.deepEqual([isMade, said("core.pods")], [true, [other, ofPods]]);
 });
 
-test("what cannot be said keeps its resource waiting, with the reason, and no other", async (t) => {
+test("a resource whose version cannot be published keeps waiting, with the reason, and no other does", async (t) => {
   const { client, said, versions, stop } = bench(t);
   client.react("create", "storageversions", ({ name }) => {
     if (name === "batch.jobs") throw new Error("the store is full");

@@ -101,7 +101,7 @@ for (const [name, expression] of [
   ["macros", `[${"[1].all(x,x>0),".repeat(characters / 15)}true].size() > 0`],
   ["signs", `${"-".repeat(characters)}1 > 0`],
   ["open parentheses", "(".repeat(characters)],
-  ["what is no token", "'a\n".repeat(characters / 3)],
+  ["text that is no token", "'a\n".repeat(characters / 3)],
   ["too long a text", "x".repeat(3_000_000)],
 ] as const)
   test(`the longest expression is compiled in a tenth of a second: ${name}`, () => {

@@ -88,7 +88,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "[1].all(i, i == 1 && .i == 3)",
     "[1, 2].map(x, x).filter(y, y > 1) + [1] == [2, 1]",
   ],
-  "what one side decides": [
+  "one operand decides": [
     "true || 1 / 0 > 0",
     "1 / 0 > 0 || true",
     "!(false && 1 / 0 > 0) && !(1 / 0 > 0 && false)",

@@ -53,7 +53,7 @@ for (const { name, wanted, reason, message, accepted } of [
   });
 }
 
-test("what is established stays established when it asks for a name that is taken", () => {
+test("an established definition stays established when it requests a name that is taken", () => {
   const other = aDefinition(
     { ...widget, plural: "others", singular: "other", kind: "Other", listKind: "OtherList" },
     {

@@ -27,7 +27,7 @@ for (const attributes of [
     await mutated;
   });
 
-  test(`what mutating admission refuses is refused: ${what}`, async () => {
+  test(`a refusal by mutating admission is passed on: ${what}`, async () => {
     const chain = withPrecompiledRules(new Turns(), { mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
     await assert.rejects(chain.mutate(attributes), /^Error: refused$/);
   });

@@ -157,7 +157,11 @@ for (const { name, text, message } of [
     text: `${head}${selectionOf("etcd", "{tcp: {url: []}}")}`,
     message: `${wrongShape}array into Go struct field TCPTransport.egressSelections.connection.transport.tcp.url of type string`,
   },
-  { name: "what is not valid", text: `${head}- name: cluster\n`, message: /^failed to validate egress selector configuration: / },
+  {
+    name: "an invalid selection",
+    text: `${head}- name: cluster\n`,
+    message: /^failed to validate egress selector configuration: /,
+  },
   {
     name: "a URL that is none",
     text: `${head}${selectionOf("etcd", '{tcp: {url: "http://[x"}}')}`,

@@ -194,7 +194,7 @@ for (const kind of everyKind) {
     });
   }
 
-  test(`${kind}: a proxy that is killed breaks what it led, and its successor leads again`, async (t) => {
+  test(`${kind}: a proxy that ends breaks its connections, and its successor serves new ones`, async (t) => {
     const { proxy, connection } = await kinds[kind]();
     t.after(() => proxy.stop());
     const { connect } = tunnelOf(connection);
@@ -224,7 +224,7 @@ for (const kind of everyKind) {
 
 /** One kind per protocol only, because the test is slow. */
 for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
-  test(`${kind}: who does not read is not kept for: the server behind has to wait`, async (t) => {
+  test(`${kind}: a client that does not read makes the server wait, and little is buffered for it`, async (t) => {
     const { connect } = await over(t, kind);
     let given = 0;
     const server = createServer((socket) => {
@@ -304,7 +304,7 @@ test("a proxy without TLS, or with somebody else's certificate, counts as a fail
 });
 
 for (const kind of everyKind) {
-  test(`${kind}: what the proxy cannot reach is said in its words, and counted`, async (t) => {
+  test(`${kind}: a target that the proxy cannot reach is an error with the proxy's text, and counted`, async (t) => {
     const { connect, metrics, proxy } = await over(t, kind);
     const isGrpc = kind === "GRPC";
     await assert.rejects(connect("closed", 1), {

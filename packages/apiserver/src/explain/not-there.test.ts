@@ -51,7 +51,7 @@ for (const { name, of, on, others = [], says } of [
     says: [/1500m cpu, the node has 1 free of 2/],
   },
   {
-    name: "what the node does not have",
+    name: "a resource that the node does not have",
     of: pod({ containers: [{ name: "main", resources: { requests: { "example.com/gpu": "1" } } }] }),
     on: node(),
     says: [/no example.com\/gpu/],

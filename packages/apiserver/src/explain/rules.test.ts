@@ -308,7 +308,7 @@ const rows: readonly Row[] = [
     says: /^its service default\/gone does not exist$/,
   },
   {
-    name: "what is not well in a namespace",
+    name: "an unhealthy object in a namespace",
     objects: [stored("v1", "Namespace", "default"), claim({ storageClassName: "fast" })],
     chain: ["namespace/default", "persistentvolumeclaim/data"],
   },

@@ -233,7 +233,7 @@ test("failed authentication leaves one event, without a user", async () => {
   });
 });
 
-test("what the policy leaves out is not there", async () => {
+test("a request that the policy excludes leaves no event", async () => {
   const { headers } = await server.request("GET", "/healthz");
   assert.deepEqual(logged(headers["audit-id"]), []);
 });

@@ -131,7 +131,7 @@ test("a service account who is impersonated is in its groups", async () => {
   assert.match(body.status.reason, /system:service-account-issuer-discovery/);
 });
 
-test("identity headers of anybody are worth nothing", async () => {
+test("identity headers of a client that is no front proxy are ignored", async () => {
   const { code, body } = await server.request("GET", "/api/v1/namespaces", undefined, {
     ...nobody,
     "x-remote-user": "admin",
@@ -141,7 +141,7 @@ test("identity headers of anybody are worth nothing", async () => {
   assert.match(body.message, /system:anonymous/);
 });
 
-test("a broken path is 400, and the server lives on", async () => {
+test("a path with a broken escape gets 400, and later requests are served", async () => {
   assert.equal((await server.request("GET", "/api/v1/namespaces/%zz")).code, 400);
   assert.equal((await server.request("GET", "/api/v1/namespaces?timeout=soon")).code, 400);
   assert.equal((await server.request("GET", "/api/v1/namespaces/default")).code, 200);

@@ -138,7 +138,7 @@ test("no timer of a deadline is left behind an answer, in time or late, nor behi
   }
 });
 
-test("webhooks that change are called one after the other, those that look all at once: their time is not the server's", () => {
+test("the server's latency excludes the time of webhooks: the sum of mutating ones, the longest of validating ones", () => {
   const { request } = aRequest("POST", "/api/v1/namespaces/default/pods");
   for (const ms of [10, 20]) request.webhookTook("admit", ms);
   for (const ms of [5, 40, 30]) request.webhookTook("validating", ms);

@@ -53,14 +53,14 @@ for (const { method, path, user, want } of [
   { method: "POST", path: "/api/v1/namespaces", user: { ...itself, groups: [] }, want: waits("namespaces") },
 ]) {
   const who = user === undefined ? "" : ` of ${user.name} without its group`;
-  test(`before the storage versions are said ${method} ${path}${who} ${want === "passes" ? want : "is instructed to wait"}`, async () => {
+  test(`before the storage versions are published ${method} ${path}${who} ${want === "passes" ? want : "is instructed to wait"}`, async () => {
     const { send, passed } = bench();
     assert.equal(await send(method, path, user), want);
     assert.equal(passed.length, want === "passes" ? 1 : 0);
   });
 }
 
-test("the server's own writes wait until the storage versions are said, but for namespaces", async () => {
+test("the server's own writes wait until the storage versions are published, except for namespaces", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { send, passed } = bench(promise);
   const waiting = send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", itself);
@@ -72,7 +72,7 @@ test("the server's own writes wait until the storage versions are said, but for 
   assert.equal(passed.length, 2);
 });
 
-test("when they are said everything passes", async () => {
+test("once the storage versions are published every write passes", async () => {
   const { versions, send } = bench();
   versions.completed = true;
   assert.equal(await send("POST", pods), "passes");

@@ -29,7 +29,7 @@ function aSet(config: Partial<QueueSetConfig> = {}) {
 
 const states = (tickets: (Ticket | undefined)[]) => tickets.map((ticket) => ticket?.state ?? "refused");
 
-test("what finds a seat runs, the rest waits its turn in the order it came", () => {
+test("requests run while seats are free, and the others run later in the order of their arrival", () => {
   const { startRequest, set } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 3 } });
   const tickets = [startRequest("a"), startRequest("a"), startRequest("a"), startRequest("a")] as Ticket[];
   assert.deepEqual(states(tickets), ["executing", "executing", "waiting", "waiting"]);
@@ -204,7 +204,7 @@ test("a queue that is no longer configured is removed after the last of its requ
 });
 
 for (const seed of [1, 2, 3, 4]) {
-  test(`what queues, seats and gauges say is what the requests do, through a thousand steps (seed ${seed})`, async () => {
+  test(`queues, seats and gauges agree with the requests through a thousand random steps (seed ${seed})`, async () => {
     const random = randomOf(seed);
     const below = (n: number): number => Math.floor(random() * n);
     const { clock, set, level, counted: flow } = aSet({ concurrencyLimit: 4, requestWaitLimitMs: 40 });

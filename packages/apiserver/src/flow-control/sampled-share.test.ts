@@ -26,7 +26,7 @@ test("each millisecond counts once, with what was taken when it began", async ()
   assert.deepEqual(await buckets("load_samples_bucket"), ["0.3: 3", "0.8: 5"]);
 });
 
-test("what was taken before the limit changed is a share of the former limit", async () => {
+test("samples taken before the limit changed are shares of the former limit", async () => {
   const { clock, share, buckets } = aShare();
   share.add(1);
   await clock.advance(3); // three samples of 0.25

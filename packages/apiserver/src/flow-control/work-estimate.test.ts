@@ -45,7 +45,7 @@ for (const { watchers, work } of [
   });
 }
 
-test("what is read, and what is no verb, takes one seat", () => {
+test("a get, a request outside of resources and an OPTIONS request take one seat", () => {
   for (const [method, url] of [
     ["GET", "/api/v1/namespaces/a/pods/b"],
     ["GET", "/version"],

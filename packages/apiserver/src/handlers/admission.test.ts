@@ -45,7 +45,7 @@ function aCall(verb: string, rounds: readonly WebhookChange[][]) {
 const aMap = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
 
 for (const { name, rounds, want } of [
-  { name: "what webhooks changed", rounds: [[change]], want: [change] },
+  { name: "the changes of webhooks", rounds: [[change]], want: [change] },
   { name: "no changes when webhooks made none", rounds: [[]], want: undefined },
   { name: "no changes of an attempt that was not written", rounds: [[change], []], want: undefined },
 ]) {

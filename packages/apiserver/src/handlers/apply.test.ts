@@ -165,7 +165,7 @@ test("a conflict is 409 with a cause for each field, until it is forced", async 
   assert.equal(entryOf(forced, "kubectl-client-side-apply").fieldsV1["f:spec"]["f:replicas"], undefined);
 });
 
-test("items that others added stay where they are, and one's own go when they are applied no more", async () => {
+test("list items of other managers keep their place, and own items are removed when they are no longer applied", async () => {
   const path = `${deployments}/items`;
   const container = (name: string, more: object = {}) => ({ name, image: `${name}:1`, ...more });
   const pods = (...containers: object[]) => ({

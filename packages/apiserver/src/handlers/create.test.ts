@@ -45,7 +45,7 @@ describe("create", () => {
     assert.equal((await server.request("GET", `${configMaps}/dry`)).code, 404);
   });
 
-  test("__proto__ and constructor are keys like any other", async () => {
+  test("__proto__ and constructor are stored like any other key", async () => {
     const text = '{"metadata":{"name":"keys","labels":{"constructor":"c"}},"data":{"__proto__":"a","constructor":"b"}}';
     const { code, raw } = await server.request("POST", configMaps, text);
     assert.equal(code, 201, raw.toString());

@@ -79,7 +79,7 @@ describe("the bytes of a list", () => {
   const share = new ByteShare(64 * 1024 * 1024);
   const bodies = new ListBodies(share);
 
-  test("the second reader's chunks are kept for the third, until the list is another", () => {
+  test("chunks are cached from the second reader on, until the list changes", () => {
     const entries = entriesOf(50, 20_000);
     const [first, second, third] = [1, 2, 3].map(() => readAll(bodies.json(entries, served)));
     assert.ok(first && second && third && first.length > 3);

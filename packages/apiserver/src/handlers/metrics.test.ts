@@ -35,7 +35,7 @@ test("a watch is counted while it is open, and its events with their sizes", asy
   await waitFor(watchers(0));
 });
 
-test("names that clients make up are none of the metrics'", async () => {
+test("names made up by clients do not appear in metrics", async () => {
   for (const path of [
     "/apis/batch/v1beta1/namespaces/default/cronjobs/x/made-up",
     `${configMaps}/x/made-up`,

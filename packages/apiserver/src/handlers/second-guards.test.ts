@@ -335,7 +335,7 @@ for (const { name, fail } of [
   },
   { name: "whose name is taken", fail: (clusterIP: string) => ({ ...service({ clusterIP }), name: "holder" }) },
 ]) {
-  test(`a service ${name} gives back the address and the ports that it took`, async () => {
+  test(`a service ${name} releases the address and the ports that were allocated for it`, async () => {
     const clusterIP = "10.0.0.77";
     const holder = await made(services, service({ type: "NodePort", ports: [{ port: 80, nodePort: 31_000 }] }), {
       name: "holder",
@@ -352,7 +352,7 @@ for (const { name, fail } of [
   });
 }
 
-test("a service that becomes a plain one gives its node ports back; a refused or dry update takes none", async () => {
+test("a service that becomes ClusterIP releases its node ports; a refused or dry-run update allocates none", async () => {
   const held = [{ port: 80, nodePort: 31_010 }];
   const { path } = await made(services, service({ type: "NodePort", ports: held }));
   const other = await made(services, service({}));

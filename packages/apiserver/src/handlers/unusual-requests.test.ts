@@ -58,7 +58,7 @@ describe("unusual requests", () => {
     }
   });
 
-  test("what has no rule for names takes each that is one segment of a path", async () => {
+  test("a resource without a rule for names accepts every name that is one segment of a path", async () => {
     const event = { involvedObject: { kind: "X", namespace: "default" } };
     const events = "/api/v1/namespaces/default/events";
     for (const [path, fields] of [

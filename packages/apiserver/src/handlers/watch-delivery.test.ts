@@ -57,7 +57,7 @@ test("events of one event-loop turn are written in one chunk, and the end of the
   assert.deepEqual(sink.written, ["ab", "c"]);
 });
 
-test("what the framer leaves for later follows, in order, before what comes then", async () => {
+test("events that the framer leaves over are written in order, before later ones", async () => {
   const sink = aSink();
   const stream = new WatchQueue({ signal: never });
   const oneByOne: Framer = (events) => keys(events.slice(0, 1));

@@ -84,7 +84,7 @@ test("the old watch path and its end take the WebSocket too", async () => {
   assert.equal(await watch.closed, 1000);
 });
 
-test("what the client sends is dropped, too much of it ends the connection", async () => {
+test("a message of the client is discarded, a large one closes the connection with 1009", async () => {
   const watch = open(`${configMaps}?watch=1&labelSelector=ws=none`);
   await watch.opened;
   watch.socket.send("hello");

@@ -20,7 +20,7 @@ test("each object is requested once in each version, and the computation has the
   assert.deepEqual(requests, ["a v2", "b v2", "a v3"]);
 });
 
-test("a conversion that fails fails the computation; one that never comes to rest ends", async () => {
+test("a failed conversion fails the computation, and a computation that keeps requesting conversions ends with an error", async () => {
   const failing = (): Promise<KubeObject> => Promise.reject(new Error("away"));
   await assert.rejects(
     withConversions(failing, (converted) => converted(named("a"), "v2")),
@@ -34,7 +34,7 @@ test("a conversion that fails fails the computation; one that never comes to res
   await assert.rejects(restless, /not known yet/);
 });
 
-test("what is requested, and what was answered, is not changed by others", async () => {
+test("changing a converted object changes neither the original nor later conversions", async () => {
   const sent: KubeObject[] = [];
   const convert = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
     sent.push(object);

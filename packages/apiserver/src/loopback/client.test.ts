@@ -117,7 +117,7 @@ test("a list reads the store's page of the caller's selection, and says where it
   assert.deepEqual(reads, ["LIST"]);
 });
 
-test("what the store cannot answer as it is goes through the handlers", async () => {
+test("requests that the store cannot answer go through the handlers", async () => {
   const urls: string[] = [];
   const { client, reads } = aClient({}, async ({ exchange }) => {
     urls.push(exchange.url);

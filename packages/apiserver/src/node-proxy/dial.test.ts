@@ -123,7 +123,7 @@ for (const { name, ips, isOther } of [
   { name: "of another authority", ips: ["127.0.0.1"], isOther: true },
   { name: "for another address", ips: ["10.0.0.7"], isOther: false },
 ]) {
-  test(`a kubelet with a certificate ${name} hears nothing`, async (t) => {
+  test(`a kubelet with a certificate ${name} receives no request`, async (t) => {
     const [ca, other] = [await newCa({ commonName: "ca" }), await newCa({ commonName: "other" })];
     const heard = await kubelet(t, isOther ? other : ca, ips);
     const to = target(`https://127.0.0.1:${heard.port}/x`);

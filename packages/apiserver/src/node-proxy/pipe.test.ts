@@ -56,7 +56,7 @@ async function proxied(
   return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(await Array.fromAsync(answer)) };
 }
 
-test("a request arrives as it was made, without what the client is to us", async (t) => {
+test("a request is forwarded unchanged except for hop-by-hop and credential headers", async (t) => {
   let seen: IncomingMessage | undefined;
   const port = await listening(
     t,

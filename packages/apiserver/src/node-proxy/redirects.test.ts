@@ -128,7 +128,7 @@ for (const { name, redirects, location, want } of [
   });
 }
 
-test("an answer that has no end is no redirect", async (t) => {
+test("an answer whose head has no end is not followed", async (t) => {
   const kubelet = await aKubelet(t, () => [
     "HTTP/1.1 302 Found\r\n",
     ...Array.from({ length: 20 }, () => `x: ${"y".repeat(1000)}\r\n`),

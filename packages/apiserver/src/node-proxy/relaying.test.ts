@@ -152,7 +152,7 @@ test("a part of a log is a log", async (t) => {
   assert.deepEqual([answer.status, String(answer.chunks[0])], [200, "part"]);
 });
 
-test("a body that breaks off is no whole request to whom it is sent", async (t) => {
+test("a body that breaks off does not reach the backend as a complete request", async (t) => {
   const heard = Promise.withResolvers<IncomingMessage>();
   const seen = await behind(t, (req) => heard.resolve(req));
   const body = new PassThrough();

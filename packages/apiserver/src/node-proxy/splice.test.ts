@@ -81,7 +81,7 @@ async function spliced(options: Partial<SpliceOptions> = {}, head = "") {
   return both;
 }
 
-test("what the client sent ahead is forwarded first, and the upgrade is audited", async () => {
+test("bytes that the client sent ahead are forwarded first, and the upgrade is audited", async () => {
   const { client, backend, codes } = await spliced({}, "early ");
   client.push("late");
   backend.push("hello");
@@ -128,7 +128,7 @@ test("headers that this server sets go in place of the client's, once", async ()
   backend.destroy();
 });
 
-test("a backend that agrees and is gone at once takes the client along", async () => {
+test("a backend that accepts the upgrade and closes at once closes the client's connection", async () => {
   const { client, backend, done } = upgrading();
   await settle();
   backend.once("data", () => backend.destroy());

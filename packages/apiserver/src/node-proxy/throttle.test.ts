@@ -21,7 +21,7 @@ test("--max-connection-bytes-per-sec: bytes come at the limit, all of them and i
   assert.equal(seen, sent);
 });
 
-test("what was not used before does not add up", async () => {
+test("an unused allowance does not accumulate", async () => {
   const clock = newFakeClock();
   const throttle = newThrottle(10, clock);
   let seen = 0;

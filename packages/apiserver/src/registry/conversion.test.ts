@@ -68,7 +68,7 @@ const comesBackOtherwise = new Set([
   ...["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"].map((apiVersion) => `${apiVersion} Ingress`),
 ]);
 
-test("what a conversion gives is in canonical form", () => {
+test("a converted object is in canonical form", () => {
   for (const { kind, from, to } of pairs) {
     const gvk = gvkOf(to, kind);
     for (const object of objectsOf(gvkOf(from, kind), 10)) {
@@ -79,7 +79,7 @@ test("what a conversion gives is in canonical form", () => {
   }
 });
 
-test("says which versions there are when it has not the one that is requested", () => {
+test("a conversion to an unknown version is refused with the versions that exist", () => {
   const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: {} } as KubeObject;
   assert.throws(() => convert(budget, { group: "policy", version: "v3" }), {
     message: "PodDisruptionBudget has no version policy/v3: it has policy/v1, policy/v1beta1",

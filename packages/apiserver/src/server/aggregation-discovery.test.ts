@@ -64,7 +64,7 @@ test("the condition Available says step by step what is missing, and no request 
   });
 });
 
-test("discovery announces groups of other servers by their priority, and kubectl's columns show who answers", async (t) => {
+test("discovery lists groups of aggregated servers by their priority, and kubectl's columns show the service of each", async (t) => {
   await setup.aggregated(t, "zebra.example.com", { groupPriorityMinimum: 17_450 });
   await setup.register(
     "beta.example.com",
@@ -104,7 +104,7 @@ test("discovery announces groups of other servers by their priority, and kubectl
   assert.ok(paths.includes("/apis/zebra.example.com/v1"));
 });
 
-test("an APIService that is gone is neither proxied nor announced", async (t) => {
+test("a deleted APIService is neither proxied nor listed in discovery", async (t) => {
   await setup.aggregated(t, "gone.example.com");
   await setup.server.request("DELETE", `${apiServices}/v1.gone.example.com`);
   await waitFor(async () => (await setup.server.request("GET", "/apis/gone.example.com/v1")).code === 404, {
@@ -123,7 +123,7 @@ test("a built-in APIService that is deleted stays away until the next start, and
   assert.equal((await setup.server.request("GET", `${apiServices}/v1beta1.batch`)).code, 404);
 });
 
-test("what another server says of its kinds is part of /openapi/v2, in JSON and as protobuf", async (t) => {
+test("/openapi/v2 contains the paths and definitions of an aggregated server, in JSON and in protobuf", async (t) => {
   await setup.aggregated(t, "described.example.com");
   const document = await waitFor(
     async () => {

@@ -124,11 +124,11 @@ test("an answer that comes before the request is whole is passed on", async () =
   assert.deepEqual([code, text], [413, "no\n"]);
 });
 
-test("what follows an answer is not taken for the next one", async () => {
+test("bytes after an answer are not read as the next answer", async () => {
   for (let i = 0; i < 5; i++) assert.equal((await send("/twice")).text, "{}");
   assert.equal((await send("")).text, "{}");
 });
 
-test("the API server lives", async () => {
+test("after all hostile answers the API server is ready", async () => {
   assert.equal((await setup.server.request("GET", "/readyz")).text, "ok");
 });

@@ -51,7 +51,7 @@ test("a defined resource takes every verb, and is announced", async (t) => {
   assert.equal((await server.request("GET", `/apis/apiregistration.k8s.io/v1/apiservices/v1.${group}`)).code, 200);
 });
 
-test("fields that the schema does not know go, and defaults come", async (t) => {
+test("unknown fields are pruned and defaults are set", async (t) => {
   const server = await startTestServer(t, ["--feature-gates=ServerSideFieldValidation=true"]);
   const schema = specOf({
     size: { type: "integer", default: 3 },
@@ -149,7 +149,7 @@ test("a definition is kept by its finalizer from the first deletion on, also aft
   assert.deepEqual((await server.request("GET", path)).body.items, []);
 });
 
-test("what the schema refuses is reported with its path", async (t) => {
+test("a value that violates the schema gets 422 with the path of each error", async (t) => {
   const server = await startTestServer(t);
   const schema = specOf(
     { size: { type: "integer", minimum: 1 }, color: { type: "string", enum: ["red", "blue"] } },

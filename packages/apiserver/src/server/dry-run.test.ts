@@ -107,13 +107,13 @@ for (const { name, method = "POST", path, body, headers, code = 201 } of [
   });
 }
 
-test("what dry runs took is there for others", async () => {
+test("a node port and quota requested in a dry run stay available to other requests", async () => {
   assert.equal((await server.request("POST", `${inDry}/services`, aService("real", nodePort))).code, 201);
   assert.equal((await server.request("POST", `${inDry}/pods`, aPod("real"))).code, 201);
   assert.equal((await server.request("POST", `${inDry}/pods`, aPod("beyond"))).code, 403);
 });
 
-test("a dry run answers with what would be read again", async () => {
+test("a dry run answers with the object as a later read would return it", async () => {
   const job = { metadata: { name: "j" }, spec: { template: { spec: { ...aPod("x").spec, restartPolicy: "Never" } } } };
   const made = await server.request("POST", "/apis/batch/v1/namespaces/dry/jobs?dryRun=All", job);
   assert.equal(made.code, 201, made.text);

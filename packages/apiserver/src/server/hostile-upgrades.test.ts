@@ -128,7 +128,7 @@ for (const { name, frames, closedWith } of [
 /** With COX_TEST_LONG: a thousand. */
 const many = process.env["COX_TEST_LONG"] === undefined ? 200 : 1000;
 
-test("many that wish and say nothing more cost a socket each and no more, and go with their clients", async () => {
+test("many idle WebSocket watches are registered as watchers, and end with their clients", async () => {
   const idle = await openMany(() => open("GET", `${configMaps}?watch=1&fieldSelector=metadata.name=none`, webSocket));
   assert.deepEqual(new Set(idle.map(codeOf)), new Set([101]));
   const watchers = async (): Promise<number> => {

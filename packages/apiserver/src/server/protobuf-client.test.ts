@@ -43,7 +43,7 @@ const deployment = {
   },
 };
 
-test("what is made, got, listed and watched is what JSON says of it, in canonical form", async () => {
+test("create, get, list and watch in protobuf return the objects of JSON, in canonical form", async () => {
   const made = await client.create(deployments, deployment);
   const inJson = canonical(await server.client.get(deployments, { namespace: "default", name: "web" }));
   assert.deepEqual(made, inJson);
@@ -57,7 +57,7 @@ test("what is made, got, listed and watched is what JSON says of it, in canonica
   }
 });
 
-test("what is written in protobuf is stored as if it had come in JSON, and both forms of a deletion do the same", async () => {
+test("creates, status updates and deletions in protobuf store the same object as in JSON", async () => {
   const target = { namespace: "default", name: "both" };
   const stored = async (writer: Client): Promise<object> => {
     await writer.create(deployments, { ...deployment, metadata: target });
@@ -72,7 +72,7 @@ test("what is written in protobuf is stored as if it had come in JSON, and both 
   assert.deepEqual(await stored(client), await stored(server.client));
 });
 
-test("what a node agent writes is sent in protobuf: its node, lease, mirror pods, events, tokens", async () => {
+test("a kubelet's writes in protobuf are stored: node, lease, mirror pods, events, tokens", async () => {
   const [namespace, name] = ["default", "n1"];
   const node = await client.create(nodes, {
     apiVersion: "v1",

@@ -101,7 +101,7 @@ test("another method's name does not choose another verb", async () => {
   }
 });
 
-test("headers that name another path, host or user are nothing", async () => {
+test("headers that name another path, host or user are ignored", async () => {
   for (const headers of [
     { "x-original-url": "/healthz" },
     { "x-rewrite-url": "/healthz" },
@@ -116,7 +116,7 @@ test("headers that name another path, host or user are nothing", async () => {
   }
 });
 
-test("a token counts in the header alone, whole and once", async () => {
+test("a token is accepted only in the header, complete and given once", async () => {
   const token = server.adminToken;
   assert.equal(await get("/api/v1/nodes", { authorization: `bearer ${token}` }), 200);
   for (const [headers, want] of [

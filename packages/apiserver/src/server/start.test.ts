@@ -90,7 +90,7 @@ test("the start has ended when its last step has ended", async () => {
 });
 
 for (const end of ["resolve", "reject"] as const) {
-  test(`what is still missing after a last step that ${end}s is waited for`, async () => {
+  test(`after the last step ${end}s, a step that is still missing is waited for`, async () => {
     const { clock, state, lastStep, done, isServable } = aStart();
     state.missing = ["informer-sync"];
     lastStep[end](new Error("stopped") as never);

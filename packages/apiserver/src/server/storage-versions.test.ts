@@ -16,7 +16,7 @@ const identitiesOf = async (server: TestServer): Promise<string[]> => {
   return body.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
 };
 
-test("servers say what they write and read of each resource before they are ready, each for itself", async (t) => {
+test("each server publishes the storage versions of every resource before it is ready", async (t) => {
   const prefix = `--etcd-prefix=/test-${randomUUID()}`;
   const first = await startTestServer(t, [...flags, prefix]);
   const [identity = ""] = await identitiesOf(first);
@@ -63,7 +63,7 @@ test("servers say what they write and read of each resource before they are read
   assert.deepEqual(both.status.conditions, deployments?.conditions, "they agree all the while");
 });
 
-test("without one of the gates nothing is said, and there is no role for who would tidy up", async (t) => {
+test("without one of the gates no storage version is published, and the garbage collector has no role for them", async (t) => {
   const server = await startTestServer(t, ["--feature-gates=StorageVersionAPI=true", flags[1] as string]);
   assert.deepEqual((await server.request("GET", path)).body.items, []);
   const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:storage-version-garbage-collector";

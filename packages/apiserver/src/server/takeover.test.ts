@@ -230,7 +230,7 @@ async function serverOver(t: TestContext): Promise<{ server: TestServer; read: (
   return { server, read };
 }
 
-test("what upstream stored is read, listed, written, and written back so that upstream reads it", async (t) => {
+test("objects stored by upstream are read, listed and updated, and written back in a form that upstream reads", async (t) => {
   const { server, read } = await serverOver(t);
   const versionOf = async (key: string, json = false): Promise<string> => {
     const bytes = await read(key);

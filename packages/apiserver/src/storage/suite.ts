@@ -488,7 +488,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["mine"], undefined);
   });
 
-  suite("what is deleted and made again is ADDED again, to watches that select too", async ({ storage }) => {
+  suite("an object that is deleted and created again is ADDED again, also for watches with a selector", async ({ storage }) => {
     const revision = await storage.currentRevision();
     const all = await follow(storage, { prefix: "web/", revision });
     const red = await follow(storage, { prefix: "web/", revision, fields: FieldSelector.parse("data.color=red") });
@@ -513,7 +513,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal(await storage.count(), 2);
   });
 
-  suite("what was compacted is Expired, with a token to continue", async ({ storage, compact }) => {
+  suite("a read of a compacted revision is Expired, with a token to continue", async ({ storage, compact }) => {
     for (const name of ["a", "b", "c"]) await storage.create(`web/${name}`, aConfigMap(name));
     const old = await storage.currentRevision();
     const first = await storage.list({ prefix: "", limit: 1 });

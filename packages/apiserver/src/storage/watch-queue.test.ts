@@ -11,7 +11,7 @@ const keysOf = (events: readonly WatchEvent[]): string[] =>
   events.map((event) => (event.type === "ADDED" ? event.entry.key : event.type));
 const never = new AbortController().signal;
 
-test("the present state comes first, then what follows", async () => {
+test("the current objects come first, then later events", async () => {
   const queue = new WatchQueue({ initial: [entry("a"), entry("b")], signal: never });
   queue.push(added("c"));
   assert.deepEqual(keysOf(queue.take()), ["a", "b"]);
@@ -38,13 +38,13 @@ test("a list that readers share stays as it is when more comes to one of them", 
   assert.deepEqual([keysOf(one.take()), keysOf(other.take()), keysOf(shared)], [["a", "b", "c", "ERROR"], ["a"], ["a"]]);
 });
 
-test("beyond its limit what it began with is gone as well", () => {
+test("beyond its limit the initial entries are dropped as well", () => {
   const queue = new WatchQueue({ initial: [entry("a")], limit: 1, signal: never });
   assert.deepEqual([queue.push(added("b")), queue.push(added("c"))], [true, false]);
   assert.deepEqual([queue.overflowed, queue.take()], [true, []]);
 });
 
-test("beyond its limit it ends and never thins out", async () => {
+test("beyond its limit it ends instead of dropping single events", async () => {
   let stopped = 0;
   const queue = new WatchQueue({ limit: 2, signal: never, onStop: () => stopped++ });
   assert.deepEqual(
@@ -103,7 +103,7 @@ test("a reader is woken once, at the end of the turn, and at once when something
   assert.deepEqual([woken.length, queue.ended], [3, true]);
 });
 
-test("much is handed out in parts, in order", () => {
+test("many events are returned in parts, in order", () => {
   const queue = new WatchQueue({ signal: never });
   const keys = Array.from({ length: 1200 }, (_, i) => `k${i}`);
   for (const key of keys) queue.push(added(key));
@@ -115,7 +115,7 @@ test("much is handed out in parts, in order", () => {
   assert.deepEqual(parts.flat(), keys);
 });
 
-test("what was missed does not count against the limit, what comes then does", () => {
+test("missed events do not count against the limit, later ones do", () => {
   const queue = new WatchQueue({ limit: 2, signal: never });
   queue.catchUp(["a", "b", "c"].map(added));
   assert.deepEqual(
@@ -125,7 +125,7 @@ test("what was missed does not count against the limit, what comes then does", (
   assert.equal(queue.overflowed, true);
 });
 
-test("what it began with is released once it is handed out, the request's signal at its end", async () => {
+test("the initial entries are released once they are taken, and the listener on the request's signal at the end", async () => {
   const { signal } = new AbortController();
   const queue = new WatchQueue({ initial: [entry("a")], signal });
   const initial = new WeakRef((queue.take()[0] as { entry: Entry }).entry);

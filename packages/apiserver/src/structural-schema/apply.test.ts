@@ -46,7 +46,7 @@ for (const { name, schema, value, want } of [
   });
 }
 
-test("nulls go where none may be and no default comes", () => {
+test("a null is removed where the schema neither allows it nor has a default", () => {
   const value = { a: null, b: null, c: null, list: [{ a: null }], unknown: null };
   const part = { properties: { a: text } };
   const schema = { properties: { a: text, b: { ...text, nullable: true }, c: { ...text, default: "x" }, list: { items: part } } };
@@ -105,7 +105,7 @@ for (const { name, schema, value, want } of [
   },
   { name: "an atomic list", schema: {}, value: ["a", "a"], want: [] },
 ]) {
-  test(`what is there twice: ${name}`, () => {
+  test(`a duplicate in ${name} is reported at its second occurrence, unless the list is atomic`, () => {
     const errors = atOnce(repeatedItems({ l: value }, { properties: { l: schema } }));
     assert.deepEqual(
       errors.map(({ field }) => field),

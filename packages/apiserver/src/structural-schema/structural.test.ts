@@ -60,7 +60,7 @@ testRefusals<object>(
       ],
     },
     {
-      name: "what an embedded resource is in other types",
+      name: "fields of an embedded resource in other types",
       input: withField({ ...embedded, properties: { apiVersion: object, kind: object, metadata: text } }),
       want: [
         `${spec}.properties[apiVersion].type: Invalid value: "object": must be string`,
@@ -156,7 +156,7 @@ testRefusals<object>(
       ),
     },
     {
-      name: "what logical operators refer to without a structural property, at the root",
+      name: "fields of logical operators without a structural property, at the root",
       input: {
         ...object,
         properties: { a: { type: "array", items: object }, b: { type: "array", items: object } },

@@ -71,12 +71,12 @@ test("leads from /ui to /ui/, also below a proxy's prefix", () => {
   assert.deepEqual([answer?.code, answer?.headers["location"]], [302, "ui/"]);
 });
 
-test("refuses what does not read", () => {
+test("refuses methods other than GET and HEAD with 405", () => {
   assert.equal(fetchPage(pages, "/ui/", { method: "POST" })?.code, 405);
   assert.equal(fetchPage(pages, "/ui/", { method: "HEAD" })?.code, 200);
 });
 
-test("compresses text for who can read that, and nothing that is compressed", () => {
+test("compresses text for clients that accept gzip, and no file that is compressed already", () => {
   const zipped = fetchPage(pages, "/ui/", { headers: { "accept-encoding": "br, gzip" } });
   assert.equal(zipped?.headers["content-encoding"], "gzip");
   assert.equal(gunzipSync(zipped?.body ?? "").toString(), page);
@@ -88,7 +88,7 @@ test("compresses text for who can read that, and nothing that is compressed", ()
   assert.deepEqual([font?.headers["content-encoding"], font?.body.toString()], [undefined, "font"]);
 });
 
-test("answers 304 without a body to who has it already", () => {
+test("answers 304 without a body to a client that has the current file", () => {
   const tag = fetchPage(pages, "/ui/")?.headers["etag"] as string;
   const again = fetchPage(pages, "/ui/", { headers: { "if-none-match": `"other", ${tag}` } });
   assert.deepEqual([again?.code, again?.body.length, again?.headers["etag"]], [304, 0, tag]);

@@ -210,7 +210,7 @@ test("a fill that was overtaken by another one leaves nothing, nor what came ear
   assert.deepEqual([cache.ready, await shown()], [true, ["a/y=red@25"]]);
 });
 
-test("what came early is dropped with a reset: after a restore its revisions are another history's", async (t) => {
+test("a reset drops changes that arrived early: after a restore their revisions belong to another history", async (t) => {
   const { cache, reads, apply, reset, shown } = aCache(t);
   apply("a/lost", "green", 30);
   reset();

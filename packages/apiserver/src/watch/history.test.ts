@@ -167,7 +167,7 @@ test("prepended changes count towards the shared limit; when another history evi
   assert.deepEqual([history.length, history.capacity, resized.at(-1)], [100, 200, "400 to 200"]);
 });
 
-test("what a history has dropped, and a history that is empty, are released", async () => {
+test("dropped changes, and an empty history, are released", async () => {
   const shared = memory();
   const clock = aClock();
   const history = new History(clock, shared, 0);

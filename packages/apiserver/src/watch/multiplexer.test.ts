@@ -403,7 +403,7 @@ test("a watch that is lost twice is begun again once; the lost one is stopped", 
   assert.deepEqual([source.watchedFrom, source.stopped], [[11, 12], [11]]);
 });
 
-test("what was restored stays so when the watch is lost later: revisions since then are good", async () => {
+test("the revision of a restore is kept when the watch is lost later", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   source.finds();

@@ -150,7 +150,7 @@ test("an answer to another question is ignored, and the end of the server cancel
   assert.deepEqual([clock.waiting, requested()], [0, [1]]);
 });
 
-test("what does not answer the question is passed over: another ID, another question, a query", async (t) => {
+test("a message with another ID, with another question, or that is a query is ignored", async (t) => {
   const socket = createSocket("udp4");
   t.after(() => void socket.close());
   socket.on("message", (message, { port, address }) => {

@@ -18,7 +18,7 @@ const aClass = (name: string, controller: string, isDefault = false): IngressCla
   spec: { controller },
 });
 
-describe("which Ingresses are served", () => {
+describe("Ingresses that are served", () => {
   const own = aClass("coxswain", controllerName, true);
   const nginx = aClass("nginx", "k8s.io/ingress-nginx");
   const withAnnotation = (name: string) => {
@@ -156,7 +156,7 @@ describe("endpoints of a backend", () => {
   test("a Service whose endpoints are all refused says so", () => {
     assert.equal(problemOf("web", 80, [aSlice("web", [anEndpoint("127.0.0.1", "n1")])]), "NotServed");
   });
-  test("what was found is kept until something has changed", () => {
+  test("endpoints are cached until something has changed", () => {
     const own = [aSlice("web", [anEndpoint("10.244.0.1", "n1")])];
     const found = backends(own);
     const backend = { service: "default/web", port: 80 };

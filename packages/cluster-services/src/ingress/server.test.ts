@@ -363,7 +363,7 @@ describe("WebSockets", () => {
     });
 });
 
-describe("what could be two requests is none", () => {
+describe("requests that could be read as two", () => {
   const smuggled = "GET /smuggled HTTP/1.1\r\nHost: web.test\r\n\r\n";
   for (const [what, head] of [
     ["a length and chunks", "Content-Length: 4\r\nTransfer-Encoding: chunked"],

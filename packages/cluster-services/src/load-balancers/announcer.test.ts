@@ -136,7 +136,7 @@ test("an address moves to another machine with its lease, and clients follow at 
     assert.equal(holderOf(client, vip), "m2");
   });
 
-  await t.test("what was taken away in the kernel comes back", async () => {
+  await t.test("an address that was removed from the kernel is added again", async () => {
     await m2.namespace.ip(`address delete ${vip}/32 dev eth0`);
     await waitFor(async () => has(m2, vip));
     two.announcer.check();

@@ -148,7 +148,7 @@ test("the volume of an earlier attempt is taken; a claim that asks for more than
   assert.match(little.events[1] ?? "", /^Warning LittleSpace the claim asks for 1.0Gi/);
 });
 
-test("what cannot be provisioned is reported and not tried; another node's claim is neither", async (t) => {
+test("a claim that cannot be provisioned is reported and not tried; another node's claim is ignored", async (t) => {
   const { client, events, disk } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
   client.put(persistentVolumeClaims, aClaim({ volumeMode: "Block" }));
   await waitFor(() => events.length === 1);

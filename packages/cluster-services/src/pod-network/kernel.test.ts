@@ -88,7 +88,7 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     assert.deepEqual(await m1.namespace.ask({ protocol: "udp", host: "192.168.77.254", port: 8472 }), ["router 192.168.77.1"]);
   });
 
-  await t.test("what was removed in the kernel is made again", async () => {
+  await t.test("links, routes and rules that were removed from the kernel are created again", async () => {
     const before = await rulesAndRoutes(m1);
     await m1.namespace.ip("link delete cox0-vx");
     await m1.namespace.ip("route delete 10.77.2.0/24");
@@ -140,7 +140,7 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     assert.equal(await talk(p1, p3), `p3 ${p1.addresses[0]}`);
   });
 
-  await t.test("what the rules of Services reject is rejected, whichever rules came first", async () => {
+  await t.test("connections that the rules of Services reject are rejected, whichever rules came first", async () => {
     const rules = startRules(t, m1.namespace);
     await rules.put([aService("empty", { clusterIP: "10.96.0.11" })]);
     const ask = () => p1.namespace.ask({ protocol: "tcp", host: "10.96.0.11", port: 80 });

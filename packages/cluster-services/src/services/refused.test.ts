@@ -178,7 +178,7 @@ test("rules that are refused now are tried again later", { skip: needsRoot }, as
   assert.equal(rules.refused.length, 1);
 });
 
-test("what no Service is to blame for fails as before", { skip: needsRoot }, async (t) => {
+test("a failure that no Service has caused fails the write, which is retried", { skip: needsRoot }, async (t) => {
   const node = await newNamespace(t);
   let isBroken = true;
   const run: RunProgram = (command, args, input) =>

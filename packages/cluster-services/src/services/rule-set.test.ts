@@ -55,7 +55,7 @@ test("the last Service of a bucket takes it along, and the first brings it", () 
   assert.doesNotMatch(text, /^-A COX-SERVICES .*COX-I-7/m);
 });
 
-test("what changes while the kernel takes the rules is written next", () => {
+test("a change that is made while the kernel takes the rules is written next", () => {
   const rules = new RuleSet(testSettings);
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
   const input = rules.pending();

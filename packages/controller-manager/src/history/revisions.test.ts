@@ -57,7 +57,7 @@ for (const data of [
   { spec: { template: null } },
   { spec: { template: { spec: { containers: 7 } } } },
 ]) {
-  test(`what is no template is like itself alone: ${JSON.stringify(data)}`, () => {
+  test(`data that is no template equals only itself: ${JSON.stringify(data)}`, () => {
     assert.equal(sameData(data, structuredClone(data)), true);
     assert.equal(sameData(data, revisionData(template)), false);
   });

@@ -46,7 +46,7 @@ test("a foreign deletion, and a generation after our own write, count as changes
   assert.equal(tracker.deletionObserved(slice("a", 2)), false);
 });
 
-test("what a cache did not show for five minutes is given up; a write in between begins its time anew", async () => {
+test("a slice that the cache has not shown for five minutes is given up; another write restarts the time", async () => {
   const clock = newFakeClock();
   const tracker = newSliceTracker(clock);
   tracker.recordWrite(service, slice("a", 1));

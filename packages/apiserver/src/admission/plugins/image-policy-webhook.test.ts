@@ -92,7 +92,7 @@ for (const { ttl, allowed, times } of [
   });
 }
 
-test("what is noted of an image that is allowed is noted each time", async (t) => {
+test("the backend's annotations of an allowed image are added to each request, also from the cache", async (t) => {
   const { requested, review } = await policy(t, {}, { allowed: true, auditAnnotations: { why: "x", who: "y" } });
   const want = ["allowed", ...["why=x", "who=y"].map((note) => `imagepolicywebhook.image-policy.k8s.io/${note}`)];
   assert.deepEqual([await review(), await review()], [want, want]);

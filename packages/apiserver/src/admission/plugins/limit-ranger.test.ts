@@ -88,51 +88,51 @@ const requests = (cpu: string): object => asking({ cpu });
 const memory = (text: string): object => asking({ memory: text });
 for (const { name, containers, initContainers = [], limit, want } of [
   {
-    name: "the sum of its containers",
+    name: "is held to the sum of its containers",
     containers: [requests("1"), requests("2")],
     limit: { max: { cpu: "2" } },
     want: ["maximum cpu usage per Pod is 2, but limit is 3"],
   },
   {
-    name: "all its containers in plain bytes",
+    name: "is held to all its containers, shown in plain bytes",
     containers: [memory("1Gi"), memory("1536Mi")],
     limit: { max: { memory: "2Gi" } },
     want: ["maximum memory usage per Pod is 2Gi, but limit is 2684354560"],
   },
   {
-    name: "its greatest init container as it is written",
+    name: "is held to its greatest init container, shown as it is written",
     containers: [memory("1Gi")],
     initContainers: [memory("3Gi")],
     limit: { max: { memory: "2Gi" } },
     want: ["maximum memory usage per Pod is 2Gi, but limit is 3Gi"],
   },
   {
-    name: "its greatest init container",
+    name: "is held to its greatest init container",
     containers: [requests("1")],
     initContainers: [requests("3")],
     limit: { max: { cpu: "2" } },
     want: ["maximum cpu usage per Pod is 2, but limit is 3"],
   },
   {
-    name: "nothing where one container says nothing",
+    name: "with a container without a limit is refused by a maximum",
     containers: [requests("1"), { name: "d" }],
     limit: { max: { cpu: "2" } },
     want: ["maximum cpu usage per Pod is 2.  No limit is specified"],
   },
   {
-    name: "no request",
+    name: "without a request is refused by a minimum",
     containers: [{ name: "c" }],
     limit: { min: { cpu: "1" } },
     want: ["minimum cpu usage per Pod is 1.  No request is specified"],
   },
   {
-    name: "a ratio that is just allowed",
+    name: "with the largest allowed ratio is accepted",
     containers: [{ name: "c", resources: { requests: { cpu: "1" }, limits: { cpu: "3" } } }],
     limit: { maxLimitRequestRatio: { cpu: "3" } },
     want: [],
   },
   {
-    name: "no ratio",
+    name: "without a ratio is refused",
     containers: [{ name: "c", resources: { requests: { cpu: "0", memory: "1" }, limits: { cpu: "3", memory: "0" } } }],
     limit: { maxLimitRequestRatio: { memory: "2", cpu: "2" } },
     want: [
@@ -141,31 +141,31 @@ for (const { name, containers, initContainers = [], limit, want } of [
     ],
   },
   {
-    name: "what is just within both bounds",
+    name: "with exactly the minimum and maximum is accepted",
     containers: [requests("1")],
     limit: { min: { cpu: "1" }, max: { cpu: "1" } },
     want: [],
   },
   {
-    name: "a limit below the least",
+    name: "with a limit below the minimum is refused",
     containers: [{ name: "c", resources: { requests: { cpu: "2" }, limits: { cpu: "1" } } }],
     limit: { min: { cpu: "2" } },
     want: ["minimum cpu usage per Pod is 2, but limit is 1"],
   },
   {
-    name: "a request above the most",
+    name: "with a request above the maximum is refused",
     containers: [{ name: "c", resources: { requests: { cpu: "2" }, limits: { cpu: "1" } } }],
     limit: { max: { cpu: "1" } },
     want: ["maximum cpu usage per Pod is 1, but request is 2"],
   },
   {
-    name: "a ratio",
+    name: "with a larger ratio is refused",
     containers: [{ name: "c", resources: { requests: { cpu: "1" }, limits: { cpu: "3" } } }],
     limit: { maxLimitRequestRatio: { cpu: "2" } },
     want: ["cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000"],
   },
 ]) {
-  test(`a pod counts as ${name}`, () => {
+  test(`a pod ${name}`, () => {
     const pod = { spec: { containers, initContainers } } as unknown as Pod;
     assert.deepEqual(podProblems(pod, [{ type: "Pod", ...limit }]), want);
   });

@@ -27,7 +27,7 @@ function lookups(t: TestContext) {
   return { client, cached, calls, names, namespace: namespaceLookup(some, client) };
 }
 
-test("what the cache lacks is read from the API, and a negative answer is cached", async (t) => {
+test("objects that the cache lacks are read from the API, and an empty result is cached", async (t) => {
   t.mock.method(performance, "now", () => nowMs);
   let nowMs = 1;
   const { client, cached, calls, names } = lookups(t);

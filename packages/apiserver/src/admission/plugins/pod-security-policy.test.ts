@@ -53,7 +53,7 @@ const aPod = (name: string, spec: object = {}, context?: object): object => ({
 });
 const dryRun = (pod: object) => jane.request("POST", `${pods}?dryRun=All`, pod);
 
-test("without a policy there are no pods", async () => {
+test("without a policy every pod is refused", async () => {
   const { code, body } = await server.request("POST", pods, aPod("first"));
   assert.equal(code, 403);
   assert.equal(body.message, 'pods "first" is forbidden: PodSecurityPolicy: no providers available to validate pod request');
@@ -98,7 +98,7 @@ test("a policy that admits the pod unchanged is preferred to an earlier one that
   assert.equal(await nameFor(plain), "n-privileged");
 });
 
-test("an update must still be within a policy, and only looks", async () => {
+test("an update must satisfy a policy and is not mutated", async () => {
   const image = { spec: { containers: [{ name: "c", image: "busybox:2" }] } };
   const patch = (name: string, body: object, subresource = "") =>
     jane.request("PATCH", `${pods}/${name}${subresource}`, body, { "content-type": "application/strategic-merge-patch+json" });

@@ -113,7 +113,7 @@ test("each mode has its level and version: refusal, warning, audit", async () =>
   }
 });
 
-test("what makes pods is warned about and not refused", async () => {
+test("a workload whose template violates the standard gets a warning and is not refused", async () => {
   await namespace("makers", { enforce: "restricted", warn: "baseline" });
   const template = { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }], ...bad } };
   const selector = { matchLabels: { a: "b" } };

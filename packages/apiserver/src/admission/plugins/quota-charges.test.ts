@@ -96,7 +96,7 @@ test("of two quotas the one that another writer changed is charged again, the ot
   assert.deepEqual([used("a"), used("b"), updates()], [6, 1, ["web/a", "web/b", "web/a"]]);
 });
 
-test("what another writer has used up meanwhile refuses on the second look", async (t) => {
+test("a retry after a conflict refuses a request when another writer has used up the quota", async (t) => {
   const { admit, used, client } = await charging(t, quota("a", 5, 0));
   client.react("update", "resourcequotas", () => {
     client.put(resourceQuotas, quota("a", 5, 5));
@@ -205,7 +205,7 @@ test("a failure of a batch is the answer of all in it", async (t) => {
   for (const answer of rest) assert.match(answer, /etcd is away/);
 });
 
-test("what was written here counts until the cache shows it or something newer, and not after it was lost", async (t) => {
+test("a quota written here is used until the cache shows it or a newer one, and not after its write was lost", async (t) => {
   const { admit, client, informer, seen } = await charging(t, quota("a", 9, 0));
   const stale = informer.lister.list();
   const sent: unknown[] = [];

@@ -55,7 +55,7 @@ test("each of several quotas has to be counted, and to give its bounds", () => {
   );
 });
 
-test("what is exceeded already does not refuse a pod that takes none of it", () => {
+test("a resource that is exceeded already does not refuse a pod that uses none of it", () => {
   const [charged] = create(aPod({ cpu: "1" }), [quota({ cpu: "2", services: "1" }, { cpu: "0", services: "3" })]);
   assert.deepEqual(charged?.status?.used, { cpu: "1", services: "3" });
 });

@@ -235,7 +235,7 @@ test("anything can be counted, by its name and group", async () => {
   );
 });
 
-test("what one of two quotas refuses is charged to neither", async () => {
+test("a request that one of two quotas refuses is charged to neither", async () => {
   await quota("both", "a", { pods: "5" });
   await quota("both", "b", { "count/pods": "0" });
   const { code, body } = await create("both", aPod("p"));

@@ -31,7 +31,7 @@ test("a namespace's pods are looked at for a second at most, and others have tur
   );
 });
 
-test("few pods are looked at in one go", async () => {
+test("a few pods are checked without a yield", async () => {
   const warnings = await warningsAbout("web", pods(2), restricted, () => 0, new Turns(() => 0));
   assert.deepEqual(warnings.slice(0, 1), [
     'existing pods in namespace "web" violate the new PodSecurity enforce level "restricted:latest"',
@@ -39,7 +39,7 @@ test("few pods are looked at in one go", async () => {
   assert.match(warnings[1] ?? "", /^p0 \(and 1 other pod\): /);
 });
 
-test("of more than 3,000 pods the rest is not looked at", async () => {
+test("of more than 3,000 pods only the first 3,000 are checked", async () => {
   const warnings = await warningsAbout("web", pods(3001), restricted, () => 0, new Turns(() => 0));
   assert.match(warnings[0] ?? "", /only checked against the first 3000 of 3001 existing pods$/);
 });

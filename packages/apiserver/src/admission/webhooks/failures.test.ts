@@ -324,7 +324,7 @@ test("v1beta1 reviews, warnings and audit annotations", async (t) => {
   });
 });
 
-test("what a webhook adds is seen by the server's own plugins, and by webhooks that ask for it", async (t) => {
+test("a container that a webhook adds is seen by built-in plugins, and by webhooks with reinvocationPolicy IfNeeded", async (t) => {
   const containers = { op: "add", path: "/spec/containers/-", value: { name: "sidecar", image: "busybox" } };
   hooks.answers.set("/a-asks-again", () => ({ allowed: true }));
   hooks.answers.set("/b-injects", ({ object }) =>
@@ -396,7 +396,7 @@ test("subresources are shown in their own kind, and the same write is reviewed i
   });
 });
 
-test("webhooks never hear of webhook configurations", async (t) => {
+test("webhooks are not called for webhook configurations", async (t) => {
   hooks.answers.set("/self", () => ({ allowed: false }));
   const rules = [{ operations: ["*"], apiGroups: ["admissionregistration.k8s.io"], apiVersions: ["*"], resources: ["*"] }];
   await register(t, "validating", "self", { rules, objectSelector: {} });

@@ -24,7 +24,7 @@ const own = spec({ "/a": path("A") }, { A: { type: "object", properties: { m: re
 
 for (const { name, into = own, other, want } of [
   {
-    name: "what is new is added",
+    name: "new paths and definitions are added",
     other: spec({ "/b": path("B") }, { B: { type: "string" } }),
     want: { paths: ["/a", "/b"], definitions: ["A", "B", "Meta"], answer: "B" },
   },

@@ -158,7 +158,7 @@ test("of a stateful set only some fields change", () => {
   assert.deepEqual(update({ podManagementPolicy: "Parallel" }), ["spec"]);
 });
 
-test("a daemon set rolls either by surge or by absence", () => {
+test("a daemon set's maxSurge and maxUnavailable exclude each other", () => {
   const errors = (rollingUpdate: object): string[] => {
     const set = {
       metadata: { name: "s" },

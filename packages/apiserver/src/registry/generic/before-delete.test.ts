@@ -68,7 +68,7 @@ for (const { name, metadata, options, want } of [
   });
 }
 
-test("what is only marked counts up the generation once, and an object without one gets none", () => {
+test("marking an object increments its generation once; an object without a generation gets none", () => {
   const marked = markAsDeleting({ metadata: { name: "a", generation: 3 } }, now);
   const again = markAsDeleting(marked, now + 60_000);
   assert.deepEqual([marked.metadata.generation, again.metadata.generation], [4, 4]);

@@ -39,7 +39,7 @@ async function recreate(store: RegistryStore): Promise<void> {
   await store.create(ctx(), configMap({ name: "a" }, { second: "1" }), {});
 }
 
-test("an update that loses a race is made again of the fresh object, with admission and all that it takes", async (t) => {
+test("an update that loses a race is repeated on the current object, with admission and allocations", async (t) => {
   const { log, begin } = allocations();
   const plain = await aStore(t);
   const store = plain.withStrategy({ namespaceScoped: true, beginUpdate: begin });
@@ -61,7 +61,7 @@ test("an update that loses a race is made again of the fresh object, with admiss
   ]);
 });
 
-test("an update of a named version that loses a race is a Conflict and gives back what it took", async (t) => {
+test("an update with a resourceVersion that loses a race is a Conflict and reverts its allocations", async (t) => {
   const { log, begin } = allocations();
   const plain = await aStore(t);
   const store = plain.withStrategy({ namespaceScoped: true, beginUpdate: begin });
@@ -94,7 +94,7 @@ for (const { name, preconditions } of [
   });
 }
 
-test("an update of what is deleted under it is NotFound, makes nothing, and gives back what it took", async (t) => {
+test("an update of an object that is deleted meanwhile is NotFound, creates nothing, and reverts its allocations", async (t) => {
   const { log, begin } = allocations();
   const store = await aStore(t, { beginUpdate: begin });
   await store.create(ctx(), configMap({ name: "a" }), {});
@@ -146,7 +146,7 @@ for (const step of ["mutateAdmission", "validateAdmission"] as const) {
   });
 }
 
-test("a refused create-by-PUT gives back what beginCreate took", async (t) => {
+test("a refused create by PUT reverts the allocations of beginCreate", async (t) => {
   const { log, begin } = allocations();
   const store = await aStore(t, { allowCreateOnUpdate: true, beginCreate: begin });
   const validateAdmission = () => Promise.reject(new Error("no"));
@@ -311,7 +311,7 @@ test("deletecollection over all namespaces deletes each object in its namespace,
   assert.deepEqual([await store.storage.get("db/a"), await store.storage.get("web/a")], [undefined, undefined]);
 });
 
-test("a generated name is tried a few times, and what was taken is given back once", async (t) => {
+test("a generated name is tried a few times, and the allocations are reverted once", async (t) => {
   const { log, begin } = allocations();
   const store = await aStore(t, { beginCreate: begin });
   const names = new Set<string>();
@@ -387,7 +387,7 @@ test("a deletion that finds nothing to write in a stale copy looks at the stored
   assert.equal((await store.get("web", "a")).object().metadata.deletionGracePeriodSeconds, 30);
 });
 
-test("a copy that has proved stale settles nothing a second time: the grace period of the stored object holds", async (t) => {
+test("a stale copy is not used a second time: the grace period of the stored object applies", async (t) => {
   const store = await aStore(t, { gracePeriod: (current) => (dataOf(current)?.["slow"] === "yes" ? 30 : undefined) });
   const stale = await store.create(ctx(), configMap({ name: "a" }), {});
   await store.update(ctx(), "a", merge({ slow: "yes" }), {});
@@ -410,7 +410,7 @@ test("a copy that has proved stale settles nothing a second time: the grace peri
   assert.deepEqual([deleted, await present(store, "a")], [false, true]);
 });
 
-test("what completes a deletion by its last finalizer is not made up for an error of the next attempt", async (t) => {
+test("an update that removes the last finalizer and loses a race does not delete the object when its next attempt fails", async (t) => {
   const store = await aStore(t);
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   await store.delete(ctx(), "a", {});
@@ -490,7 +490,7 @@ test("marking an object without finalizers writes no empty list of them", async 
   assert.equal("finalizers" in entry.object().metadata, false);
 });
 
-test("what a strategy does not let go is not deleted, with grace or without", async (t) => {
+test("an object whose deletion the strategy refuses is not deleted", async (t) => {
   const store = await aStore(t, {
     checkDeletion(name) {
       if (name === "system") throw new Error("system objects stay");

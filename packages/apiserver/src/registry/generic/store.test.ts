@@ -78,7 +78,7 @@ test("a generated name that is taken is made anew, a given one is AlreadyExists"
   );
 });
 
-test("what beginCreate took is given back when the write fails", async (t) => {
+test("allocations of beginCreate are reverted when the write fails", async (t) => {
   const log: string[] = [];
   const store = await aStore(t, {
     beginCreate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
@@ -97,7 +97,7 @@ test("what beginCreate took is given back when the write fails", async (t) => {
   assert.equal(await present(store, "b"), false, "admission comes before the write");
 });
 
-test("what beginUpdate took is given back when the removal that the update has become fails", async (t) => {
+test("allocations of beginUpdate are reverted when the update completes a deletion and the removal fails", async (t) => {
   const log: string[] = [];
   const store = await aStore(t, {
     beginUpdate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
@@ -113,7 +113,7 @@ test("what beginUpdate took is given back when the removal that the update has b
   assert.deepEqual(log, ["revert", "commit"]);
 });
 
-test("what a stored object took stays its own, whatever fails afterwards", async (t) => {
+test("allocations of a stored object are not reverted when their commit fails", async (t) => {
   const log: string[] = [];
   const begin = async () => ({
     commit() {
@@ -262,7 +262,7 @@ test("an update of what is absent creates it only where that is allowed", async 
   assert.equal((await lenient.update(ctx(), "b", () => configMap({ name: "b" }), {})).created, true);
 });
 
-test("delete removes at once what nothing holds", async (t) => {
+test("delete removes an object without finalizers and grace period at once", async (t) => {
   let after = 0;
   const store = await aStore(t, { afterDelete: () => void after++ });
   const { uid } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;

@@ -79,17 +79,17 @@ for (const { name, owned, wanted, missing } of [
 const many = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 for (const { name, owned, wanted, missing } of [
-  { name: "what no user has", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
-  { name: "what one rule gives, whatever it is", owned: [rule(["*"], ["*"], ["*"])], missing: 0, of: 1000 },
+  { name: "rules that the user lacks", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
+  { name: "rules that one wildcard rule covers", owned: [rule(["*"], ["*"], ["*"])], missing: 0, of: 1000 },
   {
-    name: "what two rules give together",
+    name: "rules that two rules cover together",
     owned: [rule(many(20, "v"), ["*"], ["*"]), rule(["*"], ["*"], ["*"], ["a"]), rule(["v20"], ["*"], ["*"])],
     missing: 0,
     of: 21,
   },
-  { name: "more than is looked at", owned: [rule(["*"], many(500, "g"), ["*"])], missing: 1, of: 1000 },
+  { name: "more combinations than are examined", owned: [rule(["*"], many(500, "g"), ["*"])], missing: 1, of: 1000 },
 ].map(({ of, ...one }) => ({ ...one, wanted: [rule(many(of, "v"), many(of, "g"), many(of, "r"))] }))) {
-  test(`rules whose lists multiply are soon decided: ${name}`, () => {
+  test(`rules whose lists multiply are decided soon: ${name}`, () => {
     const tookMs = cpuMsOf(() => assert.equal(uncoveredRules(owned, wanted).length, missing));
     assert.ok(tookMs < 500, `${tookMs} ms`);
   });
@@ -154,7 +154,7 @@ function asking(decision: "allow" | "deny", owned: readonly PolicyRule[], errors
 const as = (user: object | undefined) => ({ user }) as unknown as Parameters<typeof refuseEscalation>[1];
 const secrets = rule(["get"], [""], ["secrets"]);
 
-test("rights that one does not have are given by those alone who may escalate the role, by its name in the path", async () => {
+test("missing rights are granted only by users with the verb escalate on the role, by its name in the path", async () => {
   const { requested, config } = asking("deny", [rule(["get"], [""], ["pods"])], [new Error("no role x"), new Error("no role y")]);
   await assert.rejects(
     refuseEscalation(config, as(joe), target, [secrets, rule(["list"], [""], ["secrets"]), rule(["get"], [""], ["pods"])]),
@@ -173,7 +173,7 @@ test("rights that one does not have are given by those alone who may escalate th
   await assert.rejects(refuseEscalation(config, as({ name: "system:masters", groups: [] }), target, [secrets]));
 });
 
-test("what a role gathers is chosen by those alone who have everything, URLs too", async () => {
+test("an aggregationRule is refused to users who lack any permission, those for URLs included", async () => {
   const everything = rule(["*"], ["*"], ["*"]);
   const text =
     'clusterroles.rbac.authorization.k8s.io "r" is forbidden: must have cluster-admin privileges to use the aggregationRule';

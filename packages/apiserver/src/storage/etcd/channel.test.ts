@@ -264,7 +264,7 @@ test("a member that is paused is left for the next one before the deadline, and 
   await waitFor(() => next.heard.some(({ events }) => events.length > 0), { what: "the event at the next member" });
 });
 
-test("a way to the server that comes too late is closed", async (t) => {
+test("a connection that is established too late is closed", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let arrive = (_way: Duplex): void => {};
   const connect = () => new Promise<Connection>((resolve) => (arrive = (connection) => resolve(connection as Connection)));
@@ -278,7 +278,7 @@ test("a way to the server that comes too late is closed", async (t) => {
   await once(late, "close");
 });
 
-test("a way to the server over which TLS cannot begin is closed, and its calls fail", async (t) => {
+test("a connection whose TLS handshake fails is closed, and its calls fail", async (t) => {
   const connection = new PassThrough();
   const connect = async () => connection as Duplex as Connection;
   const made = newEtcdChannel("https://192.0.2.9:1", { connect, cert: Buffer.from("x"), key: Buffer.from("y") });

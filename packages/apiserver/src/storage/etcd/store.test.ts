@@ -78,7 +78,7 @@ test("a write that etcd did not take is told to who waits for its event", async 
   assert.deepEqual(told, [undefined, revision]);
 });
 
-test("what was refused for the present object is not asked for again", async (t) => {
+test("an update that was refused for the current object is not tried again", async (t) => {
   const { storage } = await openStore(t);
   const suggestion = await storage.create("web/a", aConfigMap("a"));
   let asked = 0;

@@ -174,7 +174,7 @@ test("parts of an answer that a lost stream began are forgotten with it", async 
   watch.stop();
 });
 
-test("what waited behind a busy reader when the stream was lost comes again and is reported once", async () => {
+test("events that waited behind a busy reader when the stream was lost are reported once, though etcd repeats them", async () => {
   const busy = Promise.withResolvers<void>();
   const { watch, reported, says, breaks, clock } = aWatch(busy.promise);
   says({ events: [11] });
@@ -206,7 +206,7 @@ test("parts of an answer that waited behind a busy reader when the stream was lo
   assert.deepEqual(reported.splice(0), ["11 to 11", "canceled", "12,12 to 12", "13 to 13"]);
 });
 
-test("what was known of one member's progress is not relied on when the next stream is opened", async () => {
+test("trust in progress replies is withdrawn when the next stream is opened", async () => {
   const { watch, breaks, clock, doubts } = aWatch();
   const before = doubts();
   breaks();
@@ -250,7 +250,7 @@ test("a watch that was stopped hears nothing more, opens nothing more, and takes
   assert.equal(lost.opened(), 1);
 });
 
-test("what waited behind a busy reader when the watch was stopped is not delivered", async () => {
+test("events that waited behind a busy reader when the watch was stopped are not delivered", async () => {
   const busy = Promise.withResolvers<void>();
   const { watch, reported, says } = aWatch(busy.promise);
   says({ events: [11] });

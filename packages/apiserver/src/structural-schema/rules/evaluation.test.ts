@@ -75,7 +75,7 @@ for (const { name, properties, spec, rules } of [
     rules: ["self.ratio + self.whole == 3.5", "self.count / 2 == 1", "self.big == 9223372036854775807"],
   },
   {
-    name: "what is an integer or a text is found out by its type",
+    name: "an int-or-string is told apart by its type",
     properties: { a: { "x-kubernetes-int-or-string": true }, b: { "x-kubernetes-int-or-string": true } },
     spec: { a: 5, b: "50%" },
     rules: [
@@ -155,7 +155,7 @@ for (const { name, properties, spec, rule, want } of [
     want: 'spec: Invalid value: map[string]interface {}{"a":1}: failed rule: self.a > 1',
   },
   {
-    name: "what is not there",
+    name: "a missing field",
     properties: { a: strings },
     spec: {},
     rule: "self.a == ''",

@@ -84,7 +84,7 @@ for (const { name, csr, granted, want, reviews } of [
     reviews: [],
   },
   {
-    name: "what is denied stays denied",
+    name: "a denied request stays denied",
     csr: { conditions: [{ type: "Denied" }] },
     granted: ["nodeclient"],
     want: [{ type: "Denied", status: "True" }],

@@ -32,7 +32,7 @@ for (const { name, csr, want } of [
   { name: "a pending one stays for a day", csr: aRequest(day), want: undefined },
   { name: "a pending one is deleted after a day", csr: aRequest(day + 1), want: /it was not handled/ },
   { name: "an expired one is deleted", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
-  { name: "what is no certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
+  { name: "a malformed certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
 ]) {
   test(name, () => {
     const why = reasonToDelete(csr, now);

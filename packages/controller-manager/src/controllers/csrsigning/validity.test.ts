@@ -8,7 +8,11 @@ const at = (seconds: number): string => new Date(now + seconds * 1000).toISOStri
 
 for (const { name, requested, longest = 365 * day, signer = 3650 * day, want } of [
   { name: "a year by default, five minutes of it in the past", requested: undefined, want: 365 * day - 300 },
-  { name: "what was requested", requested: 9 * hour, want: 9 * hour - 300 },
+  {
+    name: "a certificate is valid as long as requested, counted from its backdated start",
+    requested: 9 * hour,
+    want: 9 * hour - 300,
+  },
   { name: "a short life counts from now", requested: hour, want: hour },
   { name: "not less than ten minutes", requested: 60, want: 600 },
   { name: "not more than the longest", requested: 400 * day, want: 365 * day - 300 },

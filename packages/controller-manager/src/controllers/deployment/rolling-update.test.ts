@@ -38,7 +38,7 @@ for (const { replicas, surge, unavailable, want } of [
 for (const { name, replicas, surge, old, current, want } of [
   { name: "all at once when nothing is there", replicas: 5, surge: 1, old: 0, current: 0, want: 5 },
   { name: "the surge beside a full old set", replicas: 10, surge: 2, old: 10, current: 0, want: 2 },
-  { name: "what an old set made room for", replicas: 10, surge: 2, old: 7, current: 2, want: 5 },
+  { name: "the replicas for which an old set has made room", replicas: 10, surge: 2, old: 7, current: 2, want: 5 },
   { name: "no more than wanted", replicas: 3, surge: 10, old: 1, current: 0, want: 3 },
   { name: "as many as it has when there is no room", replicas: 10, surge: 0, old: 10, current: 0, want: 0 },
 ]) {

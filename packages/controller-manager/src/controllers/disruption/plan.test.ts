@@ -59,7 +59,7 @@ test("a status that says the same is not written; one of another generation, cou
   assert.equal(wantedStatus(budget(), { ...expected, expectedPods: 0 }, 9, {}, now)?.disruptionsAllowed, 0);
 });
 
-test("what cannot be counted allows nothing, keeps the counts and conditions of others, and its own time", () => {
+test("a failed computation allows no disruption, and keeps the counts, foreign conditions and the transition time", () => {
   const other = { type: "Other", status: "True", reason: "x", message: "", lastTransitionTime: before(99) };
   const known = { ...wantedStatus(budget(), { expectedPods: 3, desiredHealthy: 2, unmanaged: [] }, 3, {}, now) };
   const failed = failedStatus(budget({ ...known, conditions: [other, ...(known.conditions ?? [])] }), "no scale", now + 5_000);

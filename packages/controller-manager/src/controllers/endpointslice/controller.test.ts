@@ -140,7 +140,7 @@ test("says for which change slices were written, and counts them", async (t) => 
     );
 });
 
-test("what is not ready is ready by the service's field alone, not by the annotation from before it", () => {
+test("an unready pod is a ready endpoint with publishNotReadyAddresses, not with the older annotation", () => {
   const ready = (service: ReturnType<typeof aService>) =>
     endpointsOfPods(service, [webPod(1, { ready: false })], () => undefined)[0]?.endpoints[0]?.conditions?.ready;
   const annotations = { "service.alpha.kubernetes.io/tolerate-unready-endpoints": "true" };

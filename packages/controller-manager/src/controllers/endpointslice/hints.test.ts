@@ -49,7 +49,7 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
     create: [slice("s", "a a b b")],
     want: ["s: a>a a>a b>a b>b"],
   },
-  { name: "what is not ready has no hint and does not count", create: [slice("s", "a! b b")], want: ["s: a! b>a b>b"] },
+  { name: "an unready endpoint has no hint and does not count", create: [slice("s", "a! b b")], want: ["s: a! b>a b>b"] },
   {
     name: "fewer endpoints than zones: none has hints",
     update: [slice("s", "a>a")],

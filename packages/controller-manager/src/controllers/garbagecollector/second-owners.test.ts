@@ -61,7 +61,7 @@ test("--enable-garbage-collector=false disables the garbage collector", (t) => {
   assert.equal(newGarbageCollector({ ...ctx, config: { ...ctx.config, garbageCollector: false } }), undefined);
 });
 
-test("what is being deleted already is not deleted again", async (t) => {
+test("an object that is being deleted is not deleted again", async (t) => {
   const world = await started(t, ({ client }) => {
     const pod = aPod({ name: "a", ownerReferences: [gone("x")] });
     const metadata = { ...pod.metadata, deletionTimestamp: deleted, finalizers: ["example.com/x"] };

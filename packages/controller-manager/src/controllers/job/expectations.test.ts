@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFailureBackoff } from "./failure-backoff.ts";
 import { newFinalizerExpectations } from "./finalizer-expectations.ts";
 
-test("what was let go is expected until each is seen, once, and more is added to it", () => {
+test("a removed finalizer is expected until it is observed once, and later removals are added", () => {
   const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1", "2"]);
   expectations.expect("a", ["2", "3"]);
@@ -21,7 +21,7 @@ test("what was let go is expected until each is seen, once, and more is added to
   assert.equal(expectations.observed("b", "1"), false);
 });
 
-test("what was requested does not change with what is seen later", () => {
+test("a set that was returned does not change with later observations", () => {
   const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1"]);
   const requested = expectations.of("a");

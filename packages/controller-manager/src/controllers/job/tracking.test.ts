@@ -36,7 +36,7 @@ test("an indexed job counts valid indexes only", () => {
   assert.deepEqual(countFinishedPods(job, pods, none), { succeeded: 1, failed: 0 });
 });
 
-test("notes the uids of what ended and lets go of it, not of what runs", () => {
+test("records the uids of finished pods and releases them, not running ones", () => {
   const job = aJob();
   const pods = [
     aJobPod(job, "a", { phase: "Succeeded" }),
@@ -60,7 +60,7 @@ test("notes the uids of what ended and lets go of it, not of what runs", () => {
   assert.deepEqual(moveToCounters(settled, none), { succeeded: 1, failed: 2, uncountedTerminatedPods: {} });
 });
 
-test("what runs when its job ends has failed; what runs when its job is deleted is only let go of", () => {
+test("a running pod counts as failed when its job finishes, and loses only its finalizer when its job is deleted", () => {
   const [job, deleted] = [aJob(), aJob({ deletedAt })];
   const ending = recordFinishedPods(job, {}, [aJobPod(job, "a")], { expectedRemovals: none, completed: [], finishing: true });
   assert.deepEqual(ending.status.uncountedTerminatedPods, { failed: ["a-uid"] });

@@ -117,7 +117,7 @@ test("however long a pod takes to end, its namespace is deleted soon after it", 
   assert.equal(world.client.object(namespaces, "web"), undefined);
 });
 
-test("what a finalizer holds is waited for, whatever else is left", async (t) => {
+test("an object held by a finalizer is waited for, whatever else is left", async (t) => {
   const world = newTestContext(t);
   serveDiscovery(world);
   world.client.react("delete", "configmaps", () => ({}));

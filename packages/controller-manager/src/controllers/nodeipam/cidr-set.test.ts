@@ -21,7 +21,7 @@ for (const { cidr, maskSize, first } of [
   test(`${cidr} in parts of /${maskSize}`, () => assert.deepEqual(take(newSet(cidr, maskSize), 3), first));
 }
 
-test("gives everything away once, and then again what came back", () => {
+test("allocates each range once, and again after its release", () => {
   const set = newSet("10.0.0.0/22", 24);
   const all = take(set, 4);
   assert.equal(new Set(all).size, 4);
@@ -32,7 +32,7 @@ test("gives everything away once, and then again what came back", () => {
   assert.throws(() => set.allocateNext(), none);
 });
 
-test("what came back is not given at once", () => {
+test("a released range is not allocated again at once", () => {
   const set = newSet("10.0.0.0/22", 24);
   assert.equal(set.allocateNext(), "10.0.0.0/24");
   set.release("10.0.0.0/24");
@@ -54,7 +54,7 @@ for (const { name, cidr, occupied, left } of [
   });
 }
 
-test("knows what is not its own", () => {
+test("a range outside the cluster CIDR is refused", () => {
   const set = newSet("10.0.0.0/16", 24);
   const message = /^cidr .* is out the range of cluster cidr 10\.0\.0\.0\/16$/;
   assert.throws(() => set.occupy("10.1.0.0/24"), { message });

@@ -39,7 +39,7 @@ test("gives one range of each family", async (t) => {
   assert.deepEqual(rangesOf(world), { a: "10.0.0.0/24,fd00::/64", b: "10.0.1.0/24,fd00:0:0:1::/64" });
 });
 
-test("what services have is not given to nodes", async (t) => {
+test("the ranges of services are not assigned to nodes", async (t) => {
   const world = prepared(t, { serviceCidrs: ["10.0.0.0/23", "nonsense", "192.0.2.0/24"] });
   world.client.put(nodes, named("a"));
   await run(world);

@@ -74,7 +74,7 @@ test("a quota with scopes counts what they take in", async (t) => {
   assert.deepEqual(statusIn(world)?.used, { pods: "1" });
 });
 
-test("what is deleted or ends is given back at once", async (t) => {
+test("the usage of a pod that is deleted or finished is released at once", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(pods, asking("a", "1"), asking("b", "1"), asking("c", "1"));
     client.put(resourceQuotas, aQuota({ cpu: "3" }));
@@ -214,7 +214,7 @@ test("a quota of a resource that is no longer served is counted as far as it can
   assert.deepEqual(statusIn(world)?.used, { pods: "0" });
 });
 
-test("what cannot be created, deleted and watched in a namespace is neither watched nor counted", async (t) => {
+test("a resource that cannot be created, deleted and watched in a namespace is neither watched nor counted", async (t) => {
   const world = await started(t, ({ client }) => {
     const resource = (name: string, kind: string, more: object = {}) => ({ name, kind, namespaced: true, verbs, ...more });
     client.rawAnswers.set("/api/v1", {

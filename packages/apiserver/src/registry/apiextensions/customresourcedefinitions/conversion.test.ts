@@ -13,7 +13,7 @@ const served = { served: true, storage: true };
 
 for (const { name, old, now } of [
   {
-    name: "what all versions have alike stands once",
+    name: "fields that all versions share are stored once",
     old: {
       version: "v1",
       validation: schema,
@@ -37,7 +37,7 @@ for (const { name, old, now } of [
     },
   },
   {
-    name: "what differs stays with its version",
+    name: "fields that differ are stored with their version",
     old: {
       version: "v1",
       versions: [

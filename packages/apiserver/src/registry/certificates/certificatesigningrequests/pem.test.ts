@@ -27,7 +27,7 @@ for (const { name, text, want } of [
   test(`a request of ${name} is reported as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
 }
 
-test("what stands around blocks, and between them, is skipped", () => {
+test("text before, between and after blocks is skipped", () => {
   const text = `before\n${block("CERTIFICATE")}between\r\n${block("KEY")}after`;
   assert.equal(certificateFault(Buffer.from(text)), "x509: malformed certificate");
 });
@@ -37,7 +37,7 @@ for (const { name, line } of [
   { name: "different", line: (i: number) => `-----BEGIN A${i}-----\n` },
   { name: "unbroken", line: () => "-----BEGIN " },
 ]) {
-  test(`a text of many beginnings, ${name}, takes no time to speak of`, () => {
+  test(`a text of 60,000 BEGIN lines, ${name}, is parsed in linear time`, () => {
     const text = Array.from({ length: 60_000 }, (_, i) => line(i)).join("");
     const tookMs = cpuMsOf(() => {
       for (const end of ["", "\n-----END X-----\n"]) assert.equal(certificateRequestFault(Buffer.from(text + end)), typeFault);

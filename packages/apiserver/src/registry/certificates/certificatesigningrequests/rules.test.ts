@@ -75,7 +75,7 @@ testKindRules(
       ],
     },
     {
-      name: "what was requested wrongly already",
+      name: "an invalid request that is stored already",
       before: { "spec.request": "YQ==" },
       change: {},
       want: ["spec.request: Invalid value: []byte{0x61}: PEM block type must be CERTIFICATE REQUEST"],

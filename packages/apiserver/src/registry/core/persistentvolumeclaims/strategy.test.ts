@@ -54,22 +54,22 @@ const grown: PersistentVolumeClaim["status"] = {
   resizeStatus: "NodeExpansionPending",
 };
 for (const { name, on, before = {}, want } of [
-  { name: "everything", on: ["ExpandPersistentVolumes", "RecoverVolumeExpansionFailure"], want: grown },
-  { name: "no more than conditions", on: ["ExpandPersistentVolumes"], want: { conditions: grown.conditions } },
-  { name: "what it has said before, of each", on: [], before: grown, want: grown },
+  { name: "keeps all fields", on: ["ExpandPersistentVolumes", "RecoverVolumeExpansionFailure"], want: grown },
+  { name: "keeps only the conditions", on: ["ExpandPersistentVolumes"], want: { conditions: grown.conditions } },
+  { name: "keeps the stored fields, which use each gate", on: [], before: grown, want: grown },
   {
-    name: "what it has said before",
+    name: "keeps the conditions and the size, which the stored status has",
     on: ["ExpandPersistentVolumes"],
     before: { allocatedResources: { storage: "1Gi" } },
     want: { conditions: grown.conditions, allocatedResources: grown.allocatedResources },
   },
   {
-    name: "how far it has come, without conditions,",
+    name: "keeps size and resize status, but no conditions",
     on: ["RecoverVolumeExpansionFailure"],
     want: { allocatedResources: grown.allocatedResources, resizeStatus: grown.resizeStatus },
   },
 ] as { name: string; on: string[]; before?: object; want: object }[]) {
-  test(`with ${on.join(" and ") || "no gates"} a claim's status says ${name} of growing`, () => {
+  test(`with ${on.join(" and ") || "no gates"} an update of a claim's resize status ${name}`, () => {
     const ctx = { featureEnabled: (gate: string) => on.includes(gate) } as StrategyContext;
     const made = (status: object): PersistentVolumeClaim => ({ metadata: { name: "c" }, spec: {}, status: { ...status } });
     const next = made(grown);

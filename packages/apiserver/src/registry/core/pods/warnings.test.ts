@@ -63,7 +63,7 @@ for (const { name, annotations, spec, want } of [
     ],
   },
   {
-    name: "what stands twice",
+    name: "duplicate items",
     spec: {
       hostAliases: [{ ip: "1.1.1.1" }, { ip: "1.1.1.1" }],
       imagePullSecrets: [{ name: "a" }, { name: "a" }, {}],

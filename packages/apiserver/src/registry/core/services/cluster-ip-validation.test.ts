@@ -48,14 +48,14 @@ testRefusals<{ next: object; current: object }>(
         `spec.ipFamilies[0]: Invalid value: ${ipv4}: primary ipFamily can not be unset`,
       ],
     },
-    { name: "what has no address of the cluster", input: { current: one, next: { type: "ExternalName" } }, want: [] },
+    { name: "a change to ExternalName", input: { current: one, next: { type: "ExternalName" } }, want: [] },
     {
-      name: "what never had an address",
+      name: "a secondary address for a headless service",
       input: { current: { clusterIP: "None", clusterIPs: ["None"] }, next: { clusterIP: "None", clusterIPs: ["None", six] } },
       want: [],
     },
     {
-      name: "an address for what never had one",
+      name: "an address for a headless service",
       input: { current: { clusterIP: "None", clusterIPs: ["None"] }, next: { clusterIP: four, clusterIPs: [four] } },
       want: [`spec.clusterIPs[0]: Invalid value: []string{"${four}"}: may not change once set`],
     },

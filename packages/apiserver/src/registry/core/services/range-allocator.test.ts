@@ -11,7 +11,7 @@ function aRange() {
   return { etcd, make, range: make() };
 }
 
-test("each number is given out once, and again when it was given back", async () => {
+test("each number is allocated once, and again after its release", async () => {
   const { range, make } = aRange();
   await range.take(1, false);
   await assert.rejects(make().take(1, false), /is taken/, "whichever server asks");
@@ -22,7 +22,7 @@ test("each number is given out once, and again when it was given back", async ()
   assert.equal(await range.takeAny(false), 1);
 });
 
-test("a dry run takes nothing, and is refused what is taken", async () => {
+test("a dry run allocates nothing, and is refused a number that is allocated", async () => {
   const { range } = aRange();
   await range.take(1, true);
   await range.take(1, false);
@@ -43,7 +43,7 @@ test("numbers of another range are not allocated", async () => {
   await make("4-6").take(1, false);
 });
 
-test("what cannot be given back fails no request, and stays taken", async () => {
+test("a number that cannot be released fails no request and stays allocated", async () => {
   const { range, etcd } = aRange();
   await range.take(1, false);
   etcd.isAway = true;
@@ -53,7 +53,7 @@ test("what cannot be given back fails no request, and stays taken", async () => 
   await assert.rejects(range.take(1, false), /is taken/);
 });
 
-test("several numbers are given back at once, and what others wrote of the range stays", async () => {
+test("several numbers are released in one write, which keeps what others have written", async () => {
   const { range, etcd } = aRange();
   for (const number of [0, 1, 2]) await range.take(number, false);
   const metadata = { name: "numbers", annotations: { a: "b" }, resourceVersion: "7" };

@@ -59,7 +59,7 @@ test("allocates what services hold at once, and releases what no service holds a
   assert.deepEqual(faults, repaired, "each is reported in the run that repairs it");
 });
 
-test("what a repair that lost a race saw does not count as a look", async () => {
+test("a repair whose write lost a race does not count towards the release of a number", async () => {
   const ranges = new Map<string, KubeObject>();
   const rangeWith = (...offsets: number[]) => {
     const bitmap = decodeBitmap("", 254);

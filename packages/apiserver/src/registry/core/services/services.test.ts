@@ -104,7 +104,7 @@ describe("services", () => {
     );
   });
 
-  test("that are names elsewhere have no address", async () => {
+  test("of type ExternalName have no address", async () => {
     const { body } = await create("external", { type: "ExternalName", externalName: "example.com" });
     assert.deepEqual(body.spec, { type: "ExternalName", externalName: "example.com", sessionAffinity: "None" });
   });

@@ -27,7 +27,7 @@ testKindRules(
       ],
     },
     {
-      name: "what only older recorders say, of a series that is none",
+      name: "fields of legacy recorders, and a series of one event",
       change: {
         eventTime: undefined,
         firstTimestamp: "2020-01-01T00:00:00Z",

@@ -101,7 +101,7 @@ testKindRules(
       ],
     },
     {
-      name: "what was found out in attaching",
+      name: "the status of a successful attach",
       status: true,
       before: {},
       change: { status: { attached: true, attachmentMetadata: { device: "/dev/sda" } } },

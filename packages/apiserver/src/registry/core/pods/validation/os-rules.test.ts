@@ -16,7 +16,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     want: ['spec.os: Unsupported value: "plan9": supported values: "linux", "windows"'],
   },
   {
-    name: "what Linux has not",
+    name: "fields that Linux does not have",
     gates: { IdentifyPodOS: true },
     change: {
       "spec.os": { name: "linux" },
@@ -29,7 +29,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     ],
   },
   {
-    name: "what Windows has not, of the pod",
+    name: "pod fields that Windows does not have",
     gates: { IdentifyPodOS: true },
     change: {
       "spec.os": { name: "windows" },
@@ -63,7 +63,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     ],
   },
   {
-    name: "what Windows has not, of a container",
+    name: "container fields that Windows does not have",
     gates: { IdentifyPodOS: true },
     change: {
       "spec.os": { name: "windows" },
