@@ -78,6 +78,7 @@ export function breaches(figures: Figures, limit: Limits = limits): string[] {
   return found;
 }
 
+/** A value of the series: nearest rank, without interpolation; 0 of an empty one. @param part 0 to 1 */
 export function quantile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;

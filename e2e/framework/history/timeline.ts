@@ -25,6 +25,7 @@ export interface ExpectedEvent {
   readonly text: string;
 }
 
+/** @param versions all changes in revision order; `object` undefined: a deletion */
 export function newTimeline(versions: readonly Version[]): Timeline {
   const byKey = new Map<string, Version[]>();
   const byTag = new Map<string, Version[]>();

@@ -46,6 +46,10 @@ const mostAtOnce = 20;
 const sampleMs = 30_000;
 const table = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
 
+/**
+ * Creates `pods` pods, then replaces the oldest ones at an even rate for `minutes`, while leases are renewed and pods are
+ * listed. Failed writes are counted, not thrown.
+ */
 export async function churn({ apis, pods: count, writesPerSecond, minutes }: ChurnOptions): Promise<Churned> {
   const [server] = apis.servers;
   if (server === undefined) throw new Error("no API server");

@@ -27,6 +27,7 @@ interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
 
+/** Starts etcd and API servers of their own, with two namespaces, and records etcd's history. All of it ends with the test. */
 export async function newStage(t: TestContext, { members, apiServers, flags, etcdProgram }: StageOptions): Promise<Stage> {
   const etcd = await startEtcdCluster(t, members, etcdProgram);
   const apis = await startApiServers(t, apiServers, etcd.endpoints, flags);

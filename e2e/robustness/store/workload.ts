@@ -57,6 +57,10 @@ const patchTypes: readonly PatchType[] = ["json", "merge", "strategic-merge", "a
 const groups = ["a", "b", "c"];
 const catchUpMs = 60_000;
 
+/**
+ * Starts writers, readers and watchers over the servers, each with a connection of its own, which moves to the next server after
+ * a failure, and now and then without one.
+ */
 export function startWorkload(options: WorkloadOptions): Workload {
   const { apis, history, namespaces } = options;
   const { names = 12, paceMs = 10, timeoutMs = 15_000 } = options;

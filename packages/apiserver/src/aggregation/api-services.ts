@@ -45,6 +45,7 @@ export function availableCondition({ status }: ApiService): APIServiceCondition 
   return status?.conditions?.find(({ type }) => type === "Available");
 }
 
+/** Whether the condition Available is True; false without the condition, as for an APIService that was not probed yet. */
 export function isAvailable(service: ApiService): boolean {
   return availableCondition(service)?.status === "True";
 }

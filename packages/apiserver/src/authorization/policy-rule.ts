@@ -5,6 +5,9 @@
 import { withoutStars } from "@coxswain/apimachinery/objects/meta/without-stars";
 import type { Attributes, PolicyRule } from "./authorizer.ts";
 
+/**
+ * Whether the rule allows the request. `*` stands for every verb, group or resource; without resourceNames every name matches.
+ */
 export function ruleAllows(rule: PolicyRule, attributes: Attributes): boolean {
   if (!has(rule.verbs, attributes.verb)) return false;
   if (!attributes.isResourceRequest) return nonResourceUrlMatches(rule.nonResourceURLs, attributes.path);

@@ -54,6 +54,7 @@ function note(decision: Decision, reasons: string[], errors: Error[]): Decision 
 
 // Source: k8s.io/apiserver pkg/authorization/authorizerfactory/builtin.go
 export const alwaysAllow: Authorizer = () => ({ decision: "allow" });
+/** Allows nothing. It has no opinion instead of denying, so that a later authorizer may still allow the request. */
 export const alwaysDeny: Authorizer = () => ({ decision: "no-opinion", reason: "Everything is forbidden." });
 
 /** Allows system:masters everything, independent of the stored policy, which may not be loaded yet. */

@@ -45,6 +45,7 @@ export const unknown: Type = { kind: "unknown" };
 export const listOf = (item: Type): Type => ({ kind: "list", item, weight: weighed(item) });
 export const mapOf = (key: Type, value: Type): Type => ({ kind: "map", key, value, weight: weighed(key, value) });
 export const typeType = (of?: Type): Type => ({ kind: "type", ...(of && { of }), weight: weighed(...(of ? [of] : [])) });
+/** A type parameter in the signature of a function: `A` in `list(A)`. */
 export const parameter = (name: string): Type => ({ kind: "parameter", name });
 
 /** @param field returns the type of a field, undefined for an unknown one; called only for fields that are used */
@@ -102,6 +103,7 @@ export function formatProto(type: Type): string {
   }
 }
 
+/** Structural equality; object types and type parameters are compared by their names alone. */
 export function isSameType(a: Type, b: Type): boolean {
   if (a === b) return true;
   if (a.kind !== b.kind) return false;

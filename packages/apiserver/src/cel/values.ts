@@ -35,6 +35,7 @@ export class Failure {
 export const noOverload = (name?: string): Failure =>
   new Failure(name === undefined ? "no such overload" : `no such overload: ${name}`);
 
+/** A uint, apart from int, which is a bigint. `value` is at least 0 and below 2^64. */
 export class Uint {
   readonly value: bigint;
   constructor(value: bigint) {
@@ -42,6 +43,7 @@ export class Uint {
   }
 }
 
+/** A duration, which may be negative; `nanos` fits into 64 bits when it was made by `durationOf`. */
 export class Duration {
   readonly nanos: bigint;
   constructor(nanos: bigint) {
@@ -49,6 +51,7 @@ export class Duration {
   }
 }
 
+/** A point in time with the UTC offset that it was written with; `timestampOf` checks the range. */
 export class Timestamp {
   /** Since the epoch. */
   readonly seconds: bigint;

@@ -37,6 +37,7 @@ export function conditionOf(
   return definition.status?.conditions?.find((condition) => condition.type === type);
 }
 
+/** Whether the condition has the status True; false without the condition. */
 export function isTrue(definition: CustomResourceDefinition, type: ConditionState["type"]): boolean {
   return conditionOf(definition, type)?.status === "True";
 }

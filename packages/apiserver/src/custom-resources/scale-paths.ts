@@ -15,6 +15,10 @@ interface Found<T> {
   readonly fault?: string;
 }
 
+/**
+ * How `/scale` maps to an object of the definition. Its `checkRead` throws when a field has another type, or when the field with
+ * the desired replicas is missing. An absent selector is `""`.
+ */
 export function scalePathsOf(scale: CustomResourceSubresourceScale): ScalePaths {
   const { specReplicasPath, statusReplicasPath, labelSelectorPath } = scale;
   return {

@@ -25,6 +25,10 @@ interface StrategyInput {
   readonly checkRules: RuleCheck | undefined;
 }
 
+/**
+ * Strategy of the resource itself. With `/status` the status in requests is ignored; the generation counts changes outside of
+ * the metadata.
+ */
 export function customResourceStrategy(input: StrategyInput): Strategy<Unstructured> {
   const { namespaced, schema, hasStatus, checkRules = noRules } = input;
   return {

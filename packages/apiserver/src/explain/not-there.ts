@@ -19,6 +19,10 @@ interface NodeFacts {
 
 type NodeRule = (facts: NodeFacts) => Omit<Problem, "by"> | undefined;
 
+/**
+ * Reads the unfinished pods of the node, and the volumes of the pod's claims. Claims and volumes that the user may not read are
+ * left out.
+ */
 export async function gatherNodeFacts(pod: Pod, node: Node, reader: Reader): Promise<NodeFacts> {
   const pods = await reader.list<Pod>("pods", "", "");
   const volumes: PersistentVolume[] = [];

@@ -23,6 +23,7 @@ interface Version {
   readonly hub: string;
 }
 
+/** Conversions between all current and former versions of these resources, also across groups that share a hub. */
 export function conversionsOf(resources: readonly ResourceDefinition[]): Conversions {
   const versions = new Map<string, Version>();
   for (const resource of resources) {

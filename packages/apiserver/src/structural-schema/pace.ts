@@ -6,6 +6,7 @@ export interface Pace {
 /** Schemas that are checked between two yields. */
 const checkedPerStep = 512;
 
+/** The pace of one walk; it is passed down to all parts of the walk. */
 export const newPace = (): Pace => ({ checked: 0 });
 
 /** Call for each schema. @returns true when the caller should yield to the event loop */

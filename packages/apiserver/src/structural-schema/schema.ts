@@ -84,6 +84,7 @@ export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level
   return is(schema) || (level <= mostLevels && partsOf(schema).some((part) => anySchema(part, is, level + 1)));
 }
 
+/** A default of null counts as none. */
 export function hasDefault(schema: Schema): boolean {
   return schema.default !== undefined && schema.default !== null;
 }

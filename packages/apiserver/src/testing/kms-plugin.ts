@@ -17,6 +17,7 @@ interface KmsPluginOptions {
   readonly version?: string;
 }
 
+/** Listens on the unix socket `path`. @param options.version what it reports as its version */
 export async function startKmsPlugin({ path, key, version = "v1beta1" }: KmsPluginOptions): Promise<KmsPlugin> {
   const secret = key ?? randomBytes(32);
   const answers: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {

@@ -24,6 +24,10 @@ export function addressRecord(ip: string): ResourceRecord {
   return { type: types[type], ttl: clusterTtl, data: dataOf({ name: owner, type, data: ip }) };
 }
 
+/**
+ * @param target without a final dot; it has to be encodable
+ * @param weight share among the records of the same name, with priority 0 for all
+ */
 export function srvRecord(target: string, port: number, weight: number): ResourceRecord {
   const data = dataOf({ name: owner, type: "SRV", data: { priority: 0, weight, port, target } });
   return { type: types.SRV, ttl: clusterTtl, data };
@@ -38,6 +42,7 @@ export function txtRecord(text: string): ResourceRecord {
   return { type: types.TXT, ttl: clusterTtl, data: dataOf({ name: owner, type: "TXT", data: text }) };
 }
 
+/** The answer to a query of type ANY (RFC 8482), which gets one record only. */
 export function hinfoRecord(cpu: string): ResourceRecord {
   return { type: types.HINFO, ttl: 3600, data: dataOf({ name: owner, type: "HINFO", data: { cpu, os: "" } }) };
 }

@@ -62,6 +62,7 @@ export function clusterIpsOf({ spec = {} }: Service): string[] {
   return all.filter(isAddress);
 }
 
+/** Ready endpoints only, also those that do not say whether they are; several addresses of one endpoint are separate records. */
 export function recordsOfSlice(slice: EndpointSlice): SliceRecords {
   let records = sliceCache.get(slice);
   if (records === undefined) {

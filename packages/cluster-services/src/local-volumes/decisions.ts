@@ -83,6 +83,7 @@ export function newVolume(
   };
 }
 
+/** Value of the label kubernetes.io/hostname, by which volumes select their node; the name of a node without the label. */
 export const hostnameOf = ({ metadata }: Node): string => metadata.labels?.[hostnameLabel] ?? metadata.name ?? "";
 
 type VolumePlan =

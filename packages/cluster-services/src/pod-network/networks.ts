@@ -41,6 +41,7 @@ export const overlaps = (one: Network, other: Network): boolean =>
 export const contains = (outer: Network, inner: Network): boolean =>
   outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;
 
+/** The network's own address, `10.244.1.0` of `10.244.1.0/24`; the gateway has the next one. */
 export const firstAddress = ({ first, family }: Network): string => bigIntToIp(first, family);
 
 /** The address that the bridge gets, and pods use as their gateway. */

@@ -30,5 +30,6 @@ export function plainNetwork(text: string, family: Family): string | undefined {
   return cidr?.family === (family === "IPv4" ? 4 : 6) ? `${cidr.ip}/${cidr.bits}` : undefined;
 }
 
+/** Whether it is a port that iptables takes: 1 to 65535. */
 export const isPort = (port: number | null | undefined): port is number =>
   typeof port === "number" && Number.isInteger(port) && port >= 1 && port <= 65_535;

@@ -167,6 +167,7 @@ export function addressBucket(ip: string): number {
 }
 
 const portsInBucket = 64;
+/** The bucket of 64 consecutive ports that a node port is in; `portsOfBucket` gives its range. */
 export const nodePortBucket = (port: number): number => Math.floor(port / portsInBucket);
 /** Range of ports as iptables takes it: `30016:30079`. */
 export const portsOfBucket = (bucket: number): string => `${bucket * portsInBucket}:${(bucket + 1) * portsInBucket - 1}`;

@@ -7,6 +7,7 @@ import type { CertificateRequest } from "@coxswain/apimachinery/serving/certific
  */
 type KubeletRule = (request: CertificateRequest, usages: readonly string[]) => string | undefined;
 
+/** A client certificate: for `system:node:<name>` in the organization system:nodes, without subjectAltNames. */
 export const kubeletClientFault: KubeletRule = (request, usages) => {
   if (!onlySystemNodes(request)) return notSystemNodes;
   if (request.dnsNames.length > 0) return "DNS subjectAltNames are not allowed";
@@ -17,6 +18,7 @@ export const kubeletClientFault: KubeletRule = (request, usages) => {
   return usagesFault(usages, ["client auth", "digital signature", "key encipherment"]);
 };
 
+/** A serving certificate: as that of a client, but with DNS names or IP addresses. */
 export const kubeletServingFault: KubeletRule = (request, usages) => {
   if (!onlySystemNodes(request)) return notSystemNodes;
   if (request.dnsNames.length === 0 && request.ips.length === 0) return "DNS or IP subjectAltName is required";

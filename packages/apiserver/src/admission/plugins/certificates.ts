@@ -18,6 +18,7 @@ interface SigningRequest extends KubeObject {
 /** The resource of all three plugins. */
 const signingRequests = ["certificatesigningrequests.certificates.k8s.io"];
 
+/** CertificateApproval: an update of `/approval` requires the verb `approve` on the signer of the stored request. */
 export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "CertificateApproval",
@@ -33,6 +34,9 @@ export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
+/**
+ * CertificateSigning: a `/status` update that changes the certificate or the conditions requires the verb `sign` on the signer.
+ */
 export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
   return {
     name: "CertificateSigning",
@@ -51,6 +55,10 @@ export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
+/**
+ * CertificateSubjectRestriction: refuses new requests for the signer kubernetes.io/kube-apiserver-client with the organization
+ * system:masters.
+ */
 export const certificateSubjectRestriction = (): AdmissionPlugin => ({
   name: "CertificateSubjectRestriction",
   handles: (operation) => operation === "CREATE",

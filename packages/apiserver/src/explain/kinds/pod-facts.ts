@@ -25,6 +25,10 @@ export interface PodFacts {
   readonly missing: readonly string[];
 }
 
+/**
+ * Reads what the rules for pods need: the pod's claims, its owners, missing config maps and secrets, and either its node or, for
+ * an unscheduled pod, all nodes.
+ */
 export async function gatherPod(pod: Pod, reader: Reader): Promise<PodFacts> {
   const { namespace = "" } = pod.metadata;
   const claims: ClaimOfPod[] = [];

@@ -14,6 +14,7 @@ export function defaultMutatingWebhooks(object: KubeObject): void {
   }
 }
 
+/** As `defaultMutatingWebhooks`; validating webhooks have no reinvocationPolicy. */
 export function defaultValidatingWebhooks(object: KubeObject): void {
   for (const webhook of (object as ValidatingWebhookConfiguration).webhooks ?? []) defaultWebhook(webhook);
 }

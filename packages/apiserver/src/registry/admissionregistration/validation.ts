@@ -30,6 +30,7 @@ export function validateMutatingWebhookConfiguration(
   );
 }
 
+/** As `validateMutatingWebhookConfiguration`; validating webhooks have no reinvocationPolicy. */
 export function validateValidatingWebhookConfiguration(
   { webhooks }: ValidatingWebhookConfiguration,
   current?: ValidatingWebhookConfiguration,

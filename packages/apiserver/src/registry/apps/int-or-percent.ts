@@ -5,13 +5,14 @@ import type { IntOrString } from "@coxswain/apimachinery/objects/meta/int-or-str
 import { parsePercent } from "@coxswain/apimachinery/objects/meta/int-or-string";
 import { nonNegative, percentProblems } from "../field-checks.ts";
 
-/** Source: pkg/apis/apps/validation ValidatePositiveIntOrPercent */
+/** A percentage, or a number that, despite the name, may be 0. Source: pkg/apis/apps/validation ValidatePositiveIntOrPercent */
 export function positiveIntOrPercent(value: IntOrString | undefined, path: string): FieldError[] {
   if (typeof value === "string")
     return percentProblems(value).map((message) => invalidValue(path, goIntOrString(value), message));
   return nonNegative(value, path);
 }
 
+/** No errors for numbers and for malformed percentages, which `positiveIntOrPercent` reports. */
 export function notAbove100Percent(value: IntOrString | undefined, path: string): FieldError[] {
   const percent = typeof value === "string" ? parsePercent(value) : undefined;
   return percent !== undefined && percent > 100

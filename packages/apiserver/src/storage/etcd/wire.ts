@@ -131,6 +131,7 @@ function readRange(reader: Reader, end: number): RangeResponse {
   return response;
 }
 
+/** etcdserverpb.TxnRequest: `success` is executed when all comparisons hold, otherwise `failure`. */
 export function encodeTxn(request: TxnRequest): Buffer {
   const writer = protobuf.Writer.create();
   for (const compare of request.compare) {

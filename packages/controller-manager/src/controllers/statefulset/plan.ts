@@ -119,6 +119,7 @@ function rollingUpdate(
   return "continue";
 }
 
+/** Unlike `isRunningAndAvailable`, without regard to minReadySeconds. */
 export function isRunningAndReady(pod: Pod): boolean {
   return pod.status?.phase === "Running" && isReady(pod);
 }

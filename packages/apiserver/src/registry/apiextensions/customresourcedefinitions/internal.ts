@@ -21,6 +21,7 @@ export interface InternalSpec {
   readonly additionalPrinterColumns: readonly CustomResourceColumnDefinition[];
 }
 
+/** Moves what all versions share to the spec. The argument is not modified. */
 export function internalSpecOf(spec: CustomResourceDefinitionSpec): InternalSpec {
   const versions = (spec.versions ?? []).map((version) => ({ ...version }));
   const shared = <Field extends "schema" | "subresources" | "additionalPrinterColumns">(

@@ -19,7 +19,10 @@ export function needNames(names: CustomResourceDefinitionNames, path: string): F
   return (["plural", "singular", "kind", "listKind"] as const).flatMap((field) => need(names[field], child(path, field)));
 }
 
-/** Source: ValidateCustomResourceDefinitionNames */
+/**
+ * Validates the names that are set; `needNames` reports missing ones. Kind and listKind may have mixed case.
+ * Source: ValidateCustomResourceDefinitionNames
+ */
 export function validateNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
   const label = (value: string | undefined, at: string, prefix = ""): FieldError[] => {
     const faults = dns1035LabelProblems((prefix === "" ? value : value?.toLowerCase()) ?? "");

@@ -52,7 +52,7 @@ export function* validateCustomResourceDefinitionUpdate(
   return yield* validateDefinition(next, current, options);
 }
 
-/** Source: ValidateUpdateCustomResourceDefinitionStatus */
+/** Validates the accepted names only, none of which is required. Source: ValidateUpdateCustomResourceDefinitionStatus */
 export function validateCustomResourceDefinitionStatus({ status }: CustomResourceDefinition): FieldError[] {
   return validateNames(status?.acceptedNames ?? ({} as CustomResourceDefinitionNames), "status.acceptedNames");
 }

@@ -8,7 +8,7 @@ import { need, saying } from "../../rules.ts";
 
 const longestWarning = 256;
 
-/** Source: validateDeprecationWarning */
+/** An own warning requires `deprecated: true` and has 1 to 256 bytes of printable text. Source: validateDeprecationWarning */
 export function validateDeprecation(version: CustomResourceDefinitionVersion, path: string): FieldError[] {
   const { deprecated = false, deprecationWarning: warning } = version;
   if (warning === undefined || warning === null) return [];
@@ -39,7 +39,10 @@ function pathBelow(value: string, parts: readonly string[], text: string, path: 
   return [invalidValue(path, value, `should be a json path under ${text}`)];
 }
 
-/** Source: ValidateCustomResourceDefinitionSubresources */
+/**
+ * Paths of the scale: the desired replicas below `.spec`, the present ones below `.status`, the selector below either.
+ * Source: ValidateCustomResourceDefinitionSubresources
+ */
 export function validateSubresources(subresources: CustomResourceSubresources | undefined, path: string): FieldError[] {
   const scale = subresources?.scale;
   if (!scale) return [];
@@ -56,7 +59,10 @@ export function validateSubresources(subresources: CustomResourceSubresources | 
 const columnTypes = ["boolean", "date", "integer", "number", "string"];
 const columnFormats = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/** Source: ValidateCustomResourceColumnDefinition */
+/**
+ * One of additionalPrinterColumns. Errors about `jsonPath` name the field `JSONPath`, as in upstream's internal type.
+ * Source: ValidateCustomResourceColumnDefinition
+ */
 export function validateColumn(column: CustomResourceColumnDefinition, path: string): FieldError[] {
   const { name, type, format, jsonPath: shown } = column;
   const typeText = `must be one of ${columnTypes.join(",")}`;

@@ -54,7 +54,10 @@ interface Counts {
   observedGeneration?: number;
 }
 
-/** Source: pkg/apis/apps/validation ValidateReplicaSetStatus */
+/**
+ * Counts of a status, shared with ReplicationControllers: none is negative or above `replicas`, and available ones are ready.
+ * Source: pkg/apis/apps/validation ValidateReplicaSetStatus
+ */
 export function validateReplicaCounts(next: Counts | undefined): FieldError[] {
   const status = next ?? {};
   const errors: FieldError[] = [];

@@ -89,7 +89,10 @@ const mutable = ["replicas", "template", "updateStrategy", "minReadySeconds", "p
 const immutableText =
   "updates to statefulset spec for fields other than 'replicas', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
-/** Source: pkg/apis/apps/validation ValidateStatefulSetUpdate */
+/**
+ * Reports changes of immutable fields, all in one error; the strategy validates the new spec itself.
+ * Source: pkg/apis/apps/validation ValidateStatefulSetUpdate
+ */
 export function validateStatefulSetUpdate(next: StatefulSet, current: StatefulSet): FieldError[] {
   const copy = deepClone(next.spec ?? {}) as unknown as Record<string, unknown>;
   const old = (current.spec ?? {}) as unknown as Record<string, unknown>;

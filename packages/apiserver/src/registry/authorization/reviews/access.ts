@@ -24,6 +24,10 @@ export async function reviewSubjectAccess(call: SubresourceCall): Promise<KubeOb
   return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) } as KubeObject;
 }
 
+/**
+ * As `reviewSubjectAccess` in the namespace of the path, which resource attributes must name; others are refused.
+ * @throws Invalid
+ */
 export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
   const review = call.body as LocalSubjectAccessReview | undefined;
   if (!review) throw badRequest("not a LocaLocalSubjectAccessReview");
@@ -43,6 +47,7 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
   return { ...review, status: await decide(call, spec, reviewedUser(spec)) } as KubeObject;
 }
 
+/** As `reviewSubjectAccess`, for the user of the request. @throws Invalid */
 export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
   const review = call.body as SelfSubjectAccessReview | undefined;
   if (!review) throw badRequest("not a SelfSubjectAccessReview");

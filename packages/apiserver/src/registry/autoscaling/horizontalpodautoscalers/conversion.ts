@@ -36,6 +36,7 @@ export function autoscalerWithoutAnnotations(object: KubeObject): KubeObject {
   return withAnnotations(object, withoutOurs(object.metadata?.annotations));
 }
 
+/** From v2, as a new object: the first cpu utilization target is a field, everything else that v1 lacks is in annotations. */
 export function autoscalerToV1(object: KubeObject): KubeObject {
   const hub = object as HorizontalPodAutoscaler;
   const { metrics = [], behavior, ...spec } = hub.spec;
@@ -58,6 +59,7 @@ export function autoscalerToV1(object: KubeObject): KubeObject {
   return withAnnotations(v1, annotations);
 }
 
+/** To v2, as a new object. Without metrics in field and annotations the target is 80 % of the requested cpu. */
 export function autoscalerV1ToV2(object: KubeObject): KubeObject {
   const v1 = object as HpaV1;
   const annotations = v1.metadata.annotations ?? {};
@@ -79,6 +81,7 @@ export function autoscalerV1ToV2(object: KubeObject): KubeObject {
   return autoscalerWithoutAnnotations(hub);
 }
 
+/** From v2, as a new object: metrics in the flat form, the behavior in an annotation. */
 export function autoscalerToV2beta1(object: KubeObject): KubeObject {
   const hub = object as HorizontalPodAutoscaler;
   const { behavior, ...spec } = hub.spec;
@@ -89,6 +92,7 @@ export function autoscalerToV2beta1(object: KubeObject): KubeObject {
   return withAnnotations(old, annotations);
 }
 
+/** To v2, as a new object. An invalid annotation counts as no behavior. */
 export function autoscalerFromV2beta1(object: KubeObject): KubeObject {
   const old = object as HpaV2beta1;
   const behavior = behaviorOf(old.metadata.annotations?.[annotation.behavior]);

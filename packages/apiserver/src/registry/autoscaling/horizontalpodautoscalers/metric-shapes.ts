@@ -86,6 +86,7 @@ export const flatStatus = (status: MetricStatus): object => flattened(status as 
 /** From the flat form to v2. @param flat in canonical form */
 export const statusOfFlat = (flat: object): MetricStatus => unflattened(flat as Fields, statusShape) as unknown as MetricStatus;
 
+/** From the flat form to v2, with the target type that follows from the fields. @param flat in canonical form */
 export function specOfFlat(flat: object): MetricSpec {
   const metric = unflattened(flat as Fields, specShape);
   for (const [source, typeOf] of Object.entries(targetTypes)) {

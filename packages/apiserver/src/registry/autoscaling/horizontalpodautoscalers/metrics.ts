@@ -114,6 +114,10 @@ export function validateMetric(metric: MetricSpec, path: string, containers: boo
   ];
 }
 
+/**
+ * Kind and name are required and must be valid path segments; the apiVersion is not validated.
+ * Source: pkg/apis/autoscaling/validation ValidateCrossVersionObjectReference
+ */
 export function validateReference(reference: CrossVersionObjectReference | undefined, path: string): FieldError[] {
   return (["kind", "name"] as const).flatMap((field) => segment(reference?.[field], child(path, field), ""));
 }

@@ -67,7 +67,10 @@ function validateSelectedJobSpec(spec: JobSpec, path: string, options: PodValida
 
 const counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] as const;
 
-/** Source: pkg/apis/batch/validation validateJobSpec */
+/**
+ * The spec of a job template, whose selector is not validated; see `validateSelectedJobSpec`.
+ * Source: pkg/apis/batch/validation validateJobSpec
+ */
 export function validateJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
   const errors = counts.flatMap((field) => nonNegative(spec[field], child(path, field)));
   errors.push(...optionalOneOf(spec.completionMode, ["NonIndexed", "Indexed"], child(path, "completionMode")));

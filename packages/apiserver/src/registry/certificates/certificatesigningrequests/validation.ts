@@ -32,7 +32,9 @@ interface Options {
 export const validateCertificateSigningRequest = (csr: Csr): FieldError[] => validateCsr(csr, undefined);
 export const validateCertificateSigningRequestUpdate = (next: Csr, current: Csr): FieldError[] =>
   validateUpdate(next, current, {});
+/** An update of `/status`: may set the certificate, and change other conditions than Approved and Denied. */
 export const validateStatusUpdate = (next: Csr, current: Csr): FieldError[] => validateUpdate(next, current, { mayIssue: true });
+/** An update of `/approval`: may change the conditions Approved and Denied, not the certificate. */
 export const validateApprovalUpdate = (next: Csr, current: Csr): FieldError[] =>
   validateUpdate(next, current, { mayApprove: true });
 

@@ -22,6 +22,10 @@ export function validateConfigSource(source: NodeConfigSource, path: string): Fi
   ]);
 }
 
+/**
+ * References in a status must have uid and resourceVersion, unlike that in the spec.
+ * Source: pkg/apis/core/validation validateNodeConfigStatus
+ */
 export function validateConfigStatus(status: NodeConfigStatus, path: string): FieldError[] {
   return (["assigned", "active", "lastKnownGood"] as const).flatMap((field) => {
     const source = status[field];

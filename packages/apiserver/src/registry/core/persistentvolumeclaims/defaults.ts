@@ -10,6 +10,7 @@ export function defaultPersistentVolumeClaim(object: KubeObject): void {
   defaultClaimSpec(claim.spec);
 }
 
+/** Also used for the claim templates of ephemeral volumes; sets the default in place. */
 export function defaultClaimSpec(spec: PersistentVolumeClaimSpec): void {
   spec.volumeMode ??= "Filesystem";
 }

@@ -39,6 +39,11 @@ export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, once
   return validateClaimSpec(claim.spec ?? {}, "spec", oncePod);
 }
 
+/**
+ * Also used for the claim templates of ephemeral volumes.
+ * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimSpec
+ * @param oncePod as in `checkAccessModes`
+ */
 export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string, oncePod: boolean): FieldError[] {
   const modes = child(path, "accessModes");
   const [size, sizePath] = [spec.resources?.requests?.storage, mapKey(child(path, "resources"), "storage")];

@@ -43,6 +43,7 @@ function mirrorPodIps(status: NonNullable<Pod["status"]>): void {
   else if (first) status.podIP = first;
 }
 
+/** Sets defaults of a template in place, unless it is missing. Unlike in pods, requests do not default to limits. */
 export function defaultPodTemplate(template: PodTemplateSpec | undefined | null): void {
   if (!template) return;
   template.spec ??= {} as PodSpec;

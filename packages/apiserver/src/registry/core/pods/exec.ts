@@ -25,6 +25,7 @@ export function connectExec(config: CatalogueConfig): Connect {
   };
 }
 
+/** `/attach`: the process that the container runs; the container is chosen as for exec. */
 export function connectAttach(config: CatalogueConfig): Connect {
   return async (call) => {
     const query = call.ctx.query;
@@ -37,6 +38,7 @@ export function connectAttach(config: CatalogueConfig): Connect {
   };
 }
 
+/** `/portforward`: `?ports=` may repeat and list several. @throws BadRequest for a malformed port */
 export function connectPortForward(config: CatalogueConfig): Connect {
   return async (call) => {
     const ports = call.ctx.query.getAll("ports").flatMap((value) => value.split(",").map(parsePort));

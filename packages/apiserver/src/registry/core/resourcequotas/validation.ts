@@ -29,6 +29,10 @@ export function* validateQuota(quota: ResourceQuota): Steps<FieldError[]> {
   return errors;
 }
 
+/**
+ * Scopes are immutable; their order and duplicates do not matter.
+ * Source: pkg/apis/core/validation ValidateResourceQuotaUpdate
+ */
 export function* validateQuotaUpdate(next: ResourceQuota, current: ResourceQuota): Steps<FieldError[]> {
   const sorted = (scopes: readonly string[] | undefined) => [...new Set(scopes ?? [])].sort();
   const same = semanticEqual(sorted(next.spec?.scopes), sorted(current.spec?.scopes));

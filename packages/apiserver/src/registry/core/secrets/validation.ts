@@ -79,7 +79,10 @@ function objectFault(text: string): string | undefined {
 
 const immutableText = "field is immutable when `immutable` is set";
 
-/** Source: pkg/apis/core/validation ValidateSecretUpdate */
+/**
+ * The type is immutable. `immutable` cannot be unset, and makes the data immutable.
+ * Source: pkg/apis/core/validation ValidateSecretUpdate
+ */
 export function* validateSecretUpdate(next: Secret, current: Secret): Steps<FieldError[]> {
   const errors = immutableField(next.type, current.type, "type");
   if (current.immutable) {

@@ -6,14 +6,17 @@ export const needsClusterIp = (service: Service): boolean => service.spec.type !
 export const isHeadless = (service: Service): boolean =>
   service.spec.clusterIP === "None" || service.spec.clusterIPs?.[0] === "None";
 
+/** Whether ports without a node port get one: type NodePort, and LoadBalancer unless allocateLoadBalancerNodePorts is false. */
 export function needsNodePort(service: Service): boolean {
   const { type, allocateLoadBalancerNodePorts } = service.spec;
   return type === "NodePort" || (type === "LoadBalancer" && allocateLoadBalancerNodePorts !== false);
 }
 
+/** Whether node ports that the user names are accepted and allocated. */
 export const mayHaveNodePort = (service: Service): boolean =>
   service.spec.type === "NodePort" || service.spec.type === "LoadBalancer";
 
+/** Whether the service has a healthCheckNodePort: a load balancer with external policy Local. */
 export function needsHealthCheckPort(service: Service): boolean {
   return service.spec.type === "LoadBalancer" && service.spec.externalTrafficPolicy === "Local";
 }

@@ -21,6 +21,7 @@ export function endpointSliceToV1(object: KubeObject): KubeObject {
   });
 }
 
+/** The reverse of `endpointSliceToV1`: node and zone are added to `topology`. */
 export function endpointSliceFromV1(object: KubeObject): KubeObject {
   return eachEndpoint(object, ({ deprecatedTopology = {}, zone, ...endpoint }: Endpoint): EndpointV1beta1 => {
     const topology = { ...deprecatedTopology };

@@ -13,6 +13,7 @@ const renamed: readonly (readonly [keyof NewEvent, keyof CoreEvent])[] = [
   ["deprecatedCount", "count"],
 ];
 
+/** From any version of events.k8s.io to core v1, the hub; the argument is not modified. */
 export function eventToCore(object: KubeObject): KubeObject {
   const event = { ...object } as Record<string, unknown>;
   for (const [from, to] of renamed) move(event, from, to);

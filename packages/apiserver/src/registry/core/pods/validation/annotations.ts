@@ -81,6 +81,7 @@ function serializedTolerations(text: string, path: string): FieldError[] {
   }
 }
 
+/** Whether an annotation may have this value: `runtime/default`, `unconfined`, `localhost/<profile>` or nothing. */
 export function isAppArmorProfile(profile: string): boolean {
   return profile === "" || profile === "runtime/default" || profile === "unconfined" || profile.startsWith("localhost/");
 }
@@ -99,6 +100,10 @@ function validateSeccompAnnotations(annotations: Readonly<Record<string, string>
   return errors;
 }
 
+/**
+ * A profile in an annotation: `runtime/default`, `docker/default`, `unconfined` or `localhost/<path below the kubelet's
+ * folder>`.
+ */
 export function checkSeccompName(profile: string, path: string): FieldError[] {
   if (profile === "runtime/default" || profile === "docker/default" || profile === "unconfined") return [];
   if (profile.startsWith("localhost/")) return localDescendingPath(profile.slice("localhost/".length), path);

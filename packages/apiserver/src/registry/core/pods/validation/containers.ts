@@ -28,7 +28,11 @@ import { validateSecurityContext } from "./security-context.ts";
 
 type Volumes = ReadonlyMap<string, Volume>;
 
-/** Source: pkg/apis/core/validation validateContainers */
+/**
+ * At least one container is required.
+ * Source: pkg/apis/core/validation validateContainers
+ * @param oneByOne init containers, each of which may use the host ports of the others
+ */
 export function validateContainers(
   containers: readonly Container[],
   volumes: Volumes,
@@ -51,7 +55,10 @@ export function validateContainers(
 
 const neverForInit = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] as const;
 
-/** Source: pkg/apis/core/validation validateInitContainers */
+/**
+ * None is required. Their names must differ from those of the containers, and they have neither probes nor lifecycle.
+ * Source: pkg/apis/core/validation validateInitContainers
+ */
 export function validateInitContainers(
   spec: PodSpec,
   volumes: Volumes,

@@ -78,7 +78,10 @@ export function checkContainerResourceName(name: string, path: string): FieldErr
   return errors;
 }
 
-/** Source: pkg/apis/core/validation ValidateResourceQuantityValue */
+/**
+ * An amount of the resource `name`: not negative; an integer for object counts and extended resources.
+ * Source: pkg/apis/core/validation ValidateResourceQuantityValue
+ */
 export function checkQuantity(name: string, value: unknown, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const quantity = quantityOf(value as string);
@@ -88,12 +91,16 @@ export function checkQuantity(name: string, value: unknown, path: string): Field
   return errors;
 }
 
+/** A missing or malformed amount counts as 0, which is an error. */
 export function checkPositive(value: unknown, path: string): FieldError[] {
   const quantity = quantityOf(value as string);
   return quantity.sign > 0 ? [] : [invalidValue(path, quantity.toString(), "must be greater than zero")];
 }
 
-/** Source: pkg/apis/core/validation validateBasicResource */
+/**
+ * Without a rule for integers, and with another text than `checkQuantity`.
+ * Source: pkg/apis/core/validation validateBasicResource
+ */
 export function checkNotNegative(value: unknown, path: string): FieldError[] {
   const quantity = quantityOf(value as string);
   return quantity.sign < 0 ? [invalidValue(path, quantity.value(), "must be a valid resource quantity")] : [];

@@ -107,6 +107,7 @@ const sysctlForm = `^(${sysctlSegment}[\\./])*${sysctlSegment}$`;
 const sysctlPart = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/;
 const longestSysctl = 253;
 
+/** `net.ipv4.ip_forward` or `net/ipv4/ip_forward`, at most 253 characters. */
 export function isSysctlName(name: string): boolean {
   return name.length <= longestSysctl && name.split(/[./]/).every((part) => sysctlPart.test(part));
 }

@@ -81,6 +81,7 @@ export function checkIscsi(
   return errors;
 }
 
+/** The name of an iSCSI initiator in the format iqn, eui or naa. @param unknownText error for another format */
 export function initiator(name: string, path: string, unknownText: string): FieldError[] {
   const known = initiatorForms.find(([prefix]) => name.startsWith(prefix));
   if (!known) return [invalidValue(path, name, unknownText)];
@@ -194,7 +195,10 @@ export function checkStorageOs(
   ];
 }
 
-/** Source: pkg/apis/core/validation ValidateCSIDriverName */
+/**
+ * The name of a CSI driver: a DNS subdomain in any case, of at most 63 characters.
+ * Source: pkg/apis/core/validation ValidateCSIDriverName
+ */
 export function checkDriverName(name: string, path: string): FieldError[] {
   const errors = need(name, path);
   if (name.length > 63)

@@ -141,6 +141,7 @@ export function validateForWindows(spec: PodSpec, path: string): FieldError[] {
   return errors;
 }
 
+/** Rejects windowsOptions in a Linux pod. Source: pkg/apis/core/validation validateLinux */
 export function validateForLinux(spec: PodSpec, path: string): FieldError[] {
   const contexts = [
     { options: spec.securityContext?.windowsOptions, at: path },
