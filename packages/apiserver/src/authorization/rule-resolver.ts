@@ -42,6 +42,9 @@ export interface RbacRuleResolver {
   readonly resolve: RuleResolver;
 }
 
+/** Longer keys are not cached: an access review may name a hundred thousand groups, and no cached key may hold a megabyte. */
+const longestCachedKey = 4096;
+
 /** Caches the rules per user and namespace until the policy's version changes. */
 export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
   // Few users send most requests, and policies change rarely.
@@ -56,7 +59,7 @@ export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
     let applied = cache.get(key);
     if (applied === undefined) {
       applied = collect(policy, user, namespace);
-      cache.set(key, applied);
+      if (key.length <= longestCachedKey) cache.set(key, applied);
     }
     return applied;
   };
@@ -83,9 +86,10 @@ function keyOf({ name, groups }: UserInfo, namespace: string): string {
 function collect(policy: RbacPolicy, user: UserInfo, namespace: string): AppliedRules {
   const rules: { rule: PolicyRule; source: () => string }[] = [];
   const errors = new Set<string>();
+  const groups = new Set(user.groups);
   const add = (binding: RbacBinding): void => {
     const bindingNamespace = binding.metadata.namespace ?? "";
-    const subject = binding.subjects?.find((candidate) => appliesTo(candidate, user, bindingNamespace));
+    const subject = binding.subjects?.find((candidate) => appliesTo(candidate, user, groups, bindingNamespace));
     if (subject === undefined) return;
     const found = rulesOf(policy, binding.roleRef, bindingNamespace);
     if (typeof found === "string") {
@@ -115,12 +119,12 @@ function notFound(kind: string, name: string): string {
   return `${kind}.rbac.authorization.k8s.io ${JSON.stringify(name)} not found`;
 }
 
-function appliesTo(subject: RbacSubject, user: UserInfo, bindingNamespace: string): boolean {
+function appliesTo(subject: RbacSubject, user: UserInfo, groups: ReadonlySet<string>, bindingNamespace: string): boolean {
   switch (subject.kind) {
     case "User":
       return user.name === subject.name;
     case "Group":
-      return user.groups.includes(subject.name);
+      return groups.has(subject.name);
     case "ServiceAccount": {
       const namespace = subject.namespace || bindingNamespace;
       return namespace !== "" && user.name === serviceAccountUsername(namespace, subject.name);

@@ -56,14 +56,15 @@ function mapRules(schema: Schema, keys: readonly string[], path: string): FieldE
     const text = "must be object if parent array's x-kubernetes-list-type is map";
     return [...errors, invalidValue(child(path, "items", "type"), items.type ?? "", text)];
   }
-  for (const [i, key] of keys.entries()) {
+  const seen = new Set<string>();
+  for (const key of keys) {
     const property = propertyOf(items, key);
     if (!property) errors.push(invalidValue(at, keys, "entries must all be names of item properties"));
     else if (property.type === "array" || property.type === "object") {
       const text = "must be a scalar type if parent array's x-kubernetes-list-type is map";
       errors.push(invalidValue(child(mapKey(child(path, "items", "properties"), key), "type"), items.type, text));
     }
-    if (keys.indexOf(key) < i) errors.push(invalidValue(at, keys, "must not contain duplicate entries"));
+    if (seen.size === seen.add(key).size) errors.push(invalidValue(at, keys, "must not contain duplicate entries"));
   }
   return errors;
 }
@@ -79,12 +80,13 @@ export function listMapKeyRules(schema: Schema, path: string): FieldError[] {
       forbiddenField(child(path, "items", "nullable"), `cannot be nullable when x-kubernetes-list-type is ${listType}`),
     );
   if (listType === "set") return errors;
+  const needed = new Set(items.required);
   for (const key of schema["x-kubernetes-list-map-keys"] ?? []) {
     const property = propertyOf(items, key);
     if (!property) continue;
     const at = mapKey(child(path, "items", "properties"), key);
     const because = "this property is in x-kubernetes-list-map-keys, so it";
-    if (!(items.required ?? []).includes(key) && !hasDefault(property))
+    if (!needed.has(key) && !hasDefault(property))
       errors.push(required(child(at, "default"), `${because} must have a default or be a required property`));
     if (property.nullable) errors.push(forbiddenField(child(at, "nullable"), `${because} cannot be nullable`));
   }

@@ -18,13 +18,17 @@ export const extendedResourceToleration = (): AdmissionPlugin => ({
     const requested = new Set(
       containers.flatMap(({ resources }) => Object.keys(resources?.requests ?? {})).filter(isExtendedResource),
     );
-    for (const key of [...requested].sort()) {
-      const tolerations = pod.spec.tolerations ?? [];
-      const isSame = (had: Toleration): boolean =>
-        had.key === key && had.operator === "Exists" && had.effect === "NoSchedule" && !had.value;
-      const wanted: Toleration = { key, operator: "Exists", effect: "NoSchedule" };
-      const at = tolerations.findIndex(isSame);
-      pod.spec.tolerations = at < 0 ? [...tolerations, wanted] : tolerations.with(at, wanted);
+    if (requested.size === 0) return;
+    const tolerations = [...(pod.spec.tolerations ?? [])];
+    for (const [at, had] of tolerations.entries()) {
+      const { key = "" } = had;
+      if (had.operator !== "Exists" || had.effect !== "NoSchedule" || had.value || !requested.delete(key)) continue;
+      tolerations[at] = tolerationOf(key);
     }
+    pod.spec.tolerations = [...tolerations, ...[...requested].sort().map(tolerationOf)];
   },
 });
+
+function tolerationOf(key: string): Toleration {
+  return { key, operator: "Exists", effect: "NoSchedule" };
+}

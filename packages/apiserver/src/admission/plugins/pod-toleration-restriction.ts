@@ -34,7 +34,9 @@ export function podTolerationRestriction(ctx: PluginContext): AdmissionPlugin {
     const own = tolerationsIn(namespace, whitelistAnnotation);
     const whitelist = own ?? config.whitelist ?? [];
     if (whitelist.length === 0) return;
-    if ((pod.spec.tolerations ?? []).every((toleration) => whitelist.some((allowed) => covers(allowed, toleration)))) return;
+    const widest = new WidestTolerations();
+    for (const allowed of whitelist) widest.add(allowed);
+    if ((pod.spec.tolerations ?? []).every((toleration) => widest.has(toleration) || widest.someCovers(toleration))) return;
     const scope = own === undefined ? "cluster" : "namespace";
     throw plainError(`pod tolerations (possibly merged with namespace default tolerations) conflict with its ${scope} whitelist`);
   };
@@ -144,11 +146,11 @@ const groupOf = (key = "", operator = "", value = "", effect = ""): string =>
   JSON.stringify([key, operator, operator === "Exists" ? "" : value, effect]);
 
 const textOf = ({ key, operator, value, effect, tolerationSeconds }: Toleration): string =>
-  JSON.stringify([key, operator, value, effect, tolerationSeconds]);
+  JSON.stringify([key, operator, value, effect, `${tolerationSeconds ?? ""}`]); // a bigint beyond 2^53
 
 /** Compared only within a group; without NoExecute, the seconds have no meaning. */
 const secondsOf = ({ effect, tolerationSeconds }: Toleration): number =>
-  effect === "NoExecute" ? (tolerationSeconds ?? Number.MAX_VALUE) : 0;
+  effect === "NoExecute" ? Number(tolerationSeconds ?? Number.MAX_VALUE) : 0;
 
 /** True when `wide` tolerates every taint that `narrow` tolerates. */
 export function covers(wide: Toleration, narrow: Toleration): boolean {

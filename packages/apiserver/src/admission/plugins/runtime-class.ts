@@ -84,9 +84,16 @@ function setScheduling(
     }
   }
   if (Object.keys(selector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...selector };
-  for (const toleration of scheduling.tolerations ?? []) {
-    if (!spec.tolerations?.some((had) => semanticEqual(had, toleration))) {
-      spec.tolerations = [...(spec.tolerations ?? []), { ...toleration }];
-    }
+  if (scheduling.tolerations === undefined || scheduling.tolerations.length === 0) return;
+  const tolerations = [...(spec.tolerations ?? [])];
+  const had = new Set(tolerations.map(contentOf));
+  for (const toleration of scheduling.tolerations) {
+    if (had.size < had.add(contentOf(toleration)).size) tolerations.push({ ...toleration });
   }
+  spec.tolerations = tolerations;
+}
+
+/** The same text for tolerations that are semantically equal. */
+function contentOf({ key, operator, value, effect, tolerationSeconds }: Toleration): string {
+  return JSON.stringify([key, operator, value, effect, `${tolerationSeconds ?? ""}`]); // a bigint beyond 2^53
 }

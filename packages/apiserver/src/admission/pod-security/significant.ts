@@ -18,16 +18,11 @@ export function isSignificant(pod: PodLike, before: PodLike): boolean {
     had === undefined || now.image !== had.image || changed(seccompContainer + now.name);
   const listDiffers = (now: readonly AnyContainer[] = [], had: readonly AnyContainer[] = []): boolean =>
     now.length !== had.length || now.some((container, i) => differs(container, had[i]));
-  const ephemeral = before.spec.ephemeralContainers ?? [];
+  const ephemeral = new Map((before.spec.ephemeralContainers ?? []).toReversed().map((had) => [had.name, had])); // the first of a name counts
   return (
     changed(seccompPod) ||
     listDiffers(pod.spec.containers, before.spec.containers) ||
     listDiffers(pod.spec.initContainers, before.spec.initContainers) ||
-    (pod.spec.ephemeralContainers ?? []).some((now) =>
-      differs(
-        now,
-        ephemeral.find(({ name }) => name === now.name),
-      ),
-    )
+    (pod.spec.ephemeralContainers ?? []).some((now) => differs(now, ephemeral.get(now.name)))
   );
 }

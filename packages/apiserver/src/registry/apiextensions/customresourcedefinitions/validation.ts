@@ -184,13 +184,15 @@ function validateConversion(spec: CustomResourceDefinitionSpec, path: string, op
 /** Versions that may still be in etcd must not be removed. Source: ValidateCustomResourceDefinitionStoredVersions */
 function validateStoredVersions({ versions }: InternalSpec, stored: readonly string[], path: string): FieldError[] {
   if (stored.length === 0) return [invalidValue(path, goStrings("string", undefined), "must have at least one stored version")];
-  const unstored = versions.filter((version) => version.storage && !stored.includes(version.name));
-  const last = stored.filter((name, i) => stored.lastIndexOf(name) === i);
+  const lastAt = new Map(stored.map((name, i) => [name, i]));
+  const names = new Set(versions.map(({ name }) => name));
+  const unstored = versions.filter((version) => version.storage && !lastAt.has(version.name));
   return [
     ...unstored.map((version) => invalidValue(path, goVersion(version), `must have the storage version ${version.name}`)),
-    ...last
-      .filter((name) => versions.every((version) => version.name !== name))
-      .map((name) => invalidValue(index(path, stored.lastIndexOf(name)), name, "must appear in spec.versions")),
+    ...stored
+      .map((name, i) => ({ name, i }))
+      .filter(({ name, i }) => lastAt.get(name) === i && !names.has(name))
+      .map(({ name, i }) => invalidValue(index(path, i), name, "must appear in spec.versions")),
   ];
 }
 

@@ -46,8 +46,9 @@ export function validateClusterIps(service: Service): FieldError[] {
   if (ips.length > 1 && new Set(ips.map(isIpv4Text)).size < 2)
     errors.push(invalidValue(ipsPath, ips, "may specify no more than one IP for each IP family"));
   if (!isHeadless(service) && families.length > 0) {
+    const firstAt = new Map(ips.map((ip, i) => [ip, i] as const).toReversed());
     const fits = each(ips, ipsPath, (ip, at) => {
-      const i = ips.indexOf(ip);
+      const i = firstAt.get(ip) as number;
       const family = families[i];
       if (family === undefined || family === (isIpv4Text(ip) ? "IPv4" : "IPv6")) return [];
       return [invalidValue(at, ip, `expected an ${family} value as indicated by \`ipFamilies[${i}]\``)];

@@ -83,11 +83,10 @@ export async function allocateNodePorts(
     const ports: ServicePort[] = needs.ports ? (service.spec.ports ?? []) : [];
     // Requested ports first, so that none of them is assigned to another port.
     for (const [i, port] of ports.entries()) if (port.nodePort) await take(port.nodePort, `spec.ports[${i}].nodePort`);
+    const byNumber = Map.groupBy(ports, ({ port }) => port);
     for (const port of ports) {
       if (port.nodePort) continue;
-      const twin = ports.find(
-        (other) => other !== port && other.port === port.port && other.protocol !== port.protocol && other.nodePort,
-      );
+      const twin = byNumber.get(port.port)?.find((other) => other.protocol !== port.protocol && other.nodePort);
       port.nodePort = twin?.nodePort ?? (await takeAny("nodePort"));
     }
     if (needs.healthCheck) {

@@ -85,12 +85,14 @@ function validateCommon(versions: readonly ServerStorageVersion[], common: strin
 
 /** Error paths lack the field name of the list, like upstream's. */
 function validateConditions(conditions: readonly StorageVersionCondition[], path: string): FieldError[] {
-  return each(conditions, path, ({ type = "", status, reason, message }, at) => {
-    const own = conditions.findIndex((_, j) => index(path, j) === at);
-    const i = conditions.slice(0, own).findLastIndex((other) => (other.type ?? "") === type);
+  const before = new Map<string, number>();
+  return conditions.flatMap(({ type = "", status, reason, message }, own) => {
+    const at = index(path, own);
+    const i = before.get(type);
+    before.set(type, own);
     const text = `the type of the condition is not unique, it also appears in conditions[${i}]`;
     return [
-      ...(i < 0 ? [] : [invalidValue(child(at, "type"), type, text)]),
+      ...(i === undefined ? [] : [invalidValue(child(at, "type"), type, text)]),
       ...qualifiedName(type, child(at, "type")),
       // Upstream reports the type as the bad value of the status, too.
       ...saying(qualifiedNameProblems(status ?? ""), type, child(at, "status")),

@@ -143,10 +143,14 @@ function validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, 
   if (!options) return [];
   const at = child(path, "allowedRuntimeClassNames");
   const names = options.allowedRuntimeClassNames ?? [];
-  const errors = names.flatMap((name, i) => [
-    ...(name === "*" ? [] : dns1123Subdomain(name, index(at, i))),
-    ...(names.indexOf(name) < i ? [duplicate(index(at, i), name)] : []),
-  ]);
+  const seen = new Set<string>();
+  const errors = names.flatMap((name, i) => {
+    const isRepeated = seen.size === seen.add(name).size;
+    return [
+      ...(name === "*" ? [] : dns1123Subdomain(name, index(at, i))),
+      ...(isRepeated ? [duplicate(index(at, i), name)] : []),
+    ];
+  });
   const normal = options.defaultRuntimeClassName;
   if (normal !== undefined) {
     errors.push(...dns1123Subdomain(normal, child(path, "defaultRuntimeClassName")));

@@ -19,7 +19,7 @@ type Volumes = ReadonlyMap<string, Volume>;
  */
 export function validateMounts(container: Container, volumes: Volumes, path: string): FieldError[] {
   const points = new Set<string>();
-  const devices = container.volumeDevices ?? [];
+  const devices = setsOf(container.volumeDevices, ({ devicePath }) => devicePath);
   return each(container.volumeMounts, path, (mount, at) => {
     const { name = "", mountPath = "" } = mount;
     const errors = need(name, child(at, "name"));
@@ -27,12 +27,16 @@ export function validateMounts(container: Container, volumes: Volumes, path: str
     errors.push(...need(mountPath, child(at, "mountPath")));
     if (points.has(mountPath)) errors.push(invalidValue(child(at, "mountPath"), mountPath, "must be unique"));
     points.add(mountPath);
-    if (devices.some((device) => device.name === name))
-      errors.push(invalidValue(child(at, "name"), name, "must not already exist in volumeDevices"));
-    if (devices.some((device) => device.devicePath === mountPath))
+    if (devices.names.has(name)) errors.push(invalidValue(child(at, "name"), name, "must not already exist in volumeDevices"));
+    if (devices.paths.has(mountPath))
       errors.push(invalidValue(child(at, "mountPath"), mountPath, "must not already exist as a path in volumeDevices"));
     return [...errors, ...subPaths(mount, at, path), ...propagation(mount, container, path)];
   });
+}
+
+/** The names and paths of mounts or devices, for lookups: a container may have thousands of both. */
+function setsOf<T extends { readonly name?: string }>(list: readonly T[] | undefined, pathOf: (one: T) => string | undefined) {
+  return { names: new Set(list?.map(({ name }) => name)), paths: new Set(list?.map(pathOf)) };
 }
 
 function subPaths({ subPath, subPathExpr }: VolumeMount, at: string, path: string): FieldError[] {
@@ -60,7 +64,7 @@ const blockText = "can only use volume source type of PersistentVolumeClaim or E
 export function validateDevices(container: Container, volumes: Volumes, path: string): FieldError[] {
   const names = new Set<string>();
   const paths = new Set<string>();
-  const mounts = container.volumeMounts ?? [];
+  const mounts = setsOf(container.volumeMounts, ({ mountPath }) => mountPath);
   return each(container.volumeDevices, path, (device, at) => {
     const { name = "", devicePath = "" } = device;
     const volume = volumes.get(name);
@@ -74,9 +78,8 @@ export function validateDevices(container: Container, volumes: Volumes, path: st
     if (devicePath.split("/").includes(".."))
       errors.push(invalidValue(child(at, "devicePath"), devicePath, "can not contain backsteps ('..')"));
     else paths.add(devicePath);
-    if (mounts.some((mount) => mount.name === name))
-      errors.push(invalidValue(child(at, "name"), name, "must not already exist in volumeMounts"));
-    if (mounts.some((mount) => mount.mountPath === devicePath))
+    if (mounts.names.has(name)) errors.push(invalidValue(child(at, "name"), name, "must not already exist in volumeMounts"));
+    if (mounts.paths.has(devicePath))
       errors.push(invalidValue(child(at, "devicePath"), devicePath, "must not already exist as a path in volumeMounts"));
     if (name) names.add(name);
     return errors;

@@ -172,8 +172,9 @@ export function validateEphemeralContainersUpdate(next: Pod, current: Pod, optio
     ...validatePodCommon(next, options),
     ...validatePodAnnotationsUpdate(next, current, "metadata.annotations", options),
   ];
+  const byName = new Map(next.spec.ephemeralContainers?.map((container) => [container.name, container])); // the last of a name counts
   for (const old of current.spec.ephemeralContainers ?? []) {
-    const kept = next.spec.ephemeralContainers?.findLast((container) => container.name === old.name);
+    const kept = byName.get(old.name);
     const name = goQuote(old.name ?? "");
     if (!kept) errors.push(forbiddenField(path, `existing ephemeral containers ${name} may not be removed\n`));
     else if (!semanticEqual(kept, old)) {
