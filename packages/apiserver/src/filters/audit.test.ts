@@ -150,6 +150,17 @@ test("a read at Metadata leaves two events, without objects, with who, what and 
   assert.ok(readFileSync(logFile, "utf8").includes('"userAgent":"t\\u003c1\\u003e"'));
 });
 
+for (const { forwarded, want } of [
+  { forwarded: "127.0.0.1, 192.0.2.7", want: ["127.0.0.1", "192.0.2.7", "127.0.0.1"] },
+  { forwarded: "192.0.2.7, 127.0.0.1", want: ["192.0.2.7", "127.0.0.1"] },
+]) {
+  test(`the peer's address is the last one of a client that says it was forwarded for ${forwarded}`, async () => {
+    const sent = { "x-forwarded-for": forwarded };
+    const { headers } = await server.request("GET", "/api/v1/namespaces/default/secrets/none", undefined, sent);
+    assert.deepEqual(logged(headers["audit-id"]).at(-1).sourceIPs, want);
+  });
+}
+
 test("a write at RequestResponse shows both objects, without managed fields where the policy says so", async () => {
   const sent = { metadata: { name: "both" }, data: { a: "<b>" } };
   const { headers, body } = await server.request("POST", configMaps, sent);

@@ -96,7 +96,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
 interface Complaints {
   /** Duplicate keys, each once: `line 3: key "a" already set in map`. */
   readonly repeated: string[];
-  /** Warns the client, at most once. @throws BadRequest instead with strict validation */
+  /** Warns the client. @throws BadRequest instead with strict validation */
   report(): void;
 }
 
@@ -104,7 +104,6 @@ interface Complaints {
 function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complaints | undefined {
   if (validation === "Ignore" || !env.gates.validatesFields) return undefined;
   const repeated: string[] = [];
-  let warned = false;
   return {
     repeated,
     report() {
@@ -112,8 +111,8 @@ function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complain
         const all = `yaml: unmarshal errors:\n  ${repeated.join("\n  ")}`;
         throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${all}`);
       }
-      if (!warned) for (const complaint of repeated) ctx.warn(complaint);
-      warned = true; // a retry after a conflict applies the configuration again
+      // Again for each retry after a conflict: the response has each text once.
+      for (const complaint of repeated) ctx.warn(complaint);
     },
   };
 }

@@ -132,7 +132,7 @@ function isValidated(call: Call, descriptor: TypeDescriptor | undefined): boolea
 }
 
 /**
- * Handles duplicate fields of a patch and unknown fields of its result by `?fieldValidation=`: warns once, or returns them.
+ * Handles duplicate fields of a patch and unknown fields of its result by `?fieldValidation=`: warns, or returns them.
  * @param repeated undefined when field validation is off
  * @returns the errors to reject the request with
  */
@@ -143,12 +143,11 @@ function complaintsOf(
 ): (value: unknown) => readonly string[] {
   if (repeated === undefined || descriptor === undefined) return () => [];
   const isStrict = call.ctx.query.get("fieldValidation") === "Strict";
-  let warned = false;
   return (value) => {
     const complaints = [...repeated, ...strictComplaints(value, descriptor)];
     if (isStrict) return complaints;
-    if (!warned) for (const complaint of complaints) call.ctx.warn(complaint);
-    warned = true; // a retry after a conflict applies the patch again
+    // Again for each retry after a conflict: the response has each text once.
+    for (const complaint of complaints) call.ctx.warn(complaint);
     return [];
   };
 }

@@ -1,0 +1,96 @@
+/** Both stages of admission see the requests whose objects are not written by the generic create and update. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AdmissionAttributes } from "../admission/plugin.ts";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import type { SubresourceHandler } from "../registry/generic/resource.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { connect } from "./connect.ts";
+import { remove } from "./delete.ts";
+import { deleteCollection } from "./delete-collection.ts";
+import type { Call } from "./env.ts";
+import { handlerGates } from "./env.ts";
+
+const old = { metadata: { name: "a", namespace: "web" } };
+const admitted = new Error("the object was admitted");
+
+/** A call whose store asks for admission of one object and then fails. */
+function aCall(method: string, path: string, body = "") {
+  const stages: string[] = [];
+  const seen: AdmissionAttributes[] = [];
+  const stage = (name: string) => async (attributes: AdmissionAttributes) => {
+    stages.push(name);
+    seen.push(attributes);
+  };
+  const exchange = new LoopbackExchange({ method, path, headers: { "content-type": "application/json" }, body });
+  const info = parseRequestInfo(method, path);
+  const admits = async (admit: (object: object) => Promise<void>): Promise<never> => {
+    await admit(old);
+    throw admitted;
+  };
+  const call = {
+    env: {
+      admission: { mutate: stage("mutate"), validate: stage("validate") },
+      services: { now: () => 0, featureEnabled: () => true },
+      gates: handlerGates(() => true),
+      nodeProxy: {},
+    },
+    ctx: new ServerRequest(exchange, info, 0, false),
+    served: {
+      store: {
+        storage: {},
+        delete: (_ctx: unknown, _name: string, _options: unknown, admit: (object: object) => Promise<void>) => admits(admit),
+        deleteCollection: (_ctx: unknown, _options: unknown, _list: unknown, admit: (object: object) => Promise<void>) =>
+          admits(admit),
+      },
+      definition: { group: "", resource: "configmaps" },
+      version: { version: "v1" },
+      kind: { group: "", version: "v1", kind: "ConfigMap" },
+    },
+    ...{ namespace: info.namespace, name: info.name, subresource: info.subresource },
+  } as unknown as Call;
+  return { call, stages, seen, exchange };
+}
+
+const collection = "/api/v1/namespaces/web/configmaps";
+
+for (const { what, handle, path } of [
+  { what: "one object", handle: remove, path: `${collection}/a` },
+  { what: "a collection", handle: deleteCollection, path: collection },
+]) {
+  for (const { how, query, body, dryRun } of [
+    { how: "a deletion", query: "", body: "", dryRun: false },
+    { how: "a dry run by the query", query: "?dryRun=All", body: "", dryRun: true },
+    { how: "a dry run by the body", query: "", body: '{"dryRun":["All"]}', dryRun: true },
+  ]) {
+    test(`both stages of admission see ${how} of ${what} with the stored object`, async () => {
+      const { call, stages, seen } = aCall("DELETE", path + query, body);
+      await assert.rejects(handle(call), admitted);
+      assert.deepEqual(stages, ["mutate", "validate"]);
+      for (const attributes of seen) assert.partialDeepStrictEqual(attributes, { operation: "DELETE", oldObject: old, dryRun });
+    });
+  }
+}
+
+for (const { subresource, want } of [
+  { subresource: "exec", want: ["mutate", "validate"] },
+  { subresource: "log", want: [] },
+]) {
+  test(`${want.length > 0 ? "both stages" : "no stage"} of admission sees ${subresource}, before its target is determined`, async () => {
+    const { call, stages, seen, exchange } = aCall("GET", `/api/v1/namespaces/web/pods/a/${subresource}?command=ls&command=-l`);
+    const handler = {
+      type: "connect",
+      async connect() {
+        assert.deepEqual(stages, want);
+        return undefined;
+      },
+    } as unknown as Extract<SubresourceHandler, { type: "connect" }>;
+    await connect(call, handler, { group: "", version: "v1", kind: "PodExecOptions" }, "");
+    assert.equal(exchange.status, 204);
+    for (const { operation, object } of seen) {
+      assert.equal(operation, "CONNECT");
+      assert.partialDeepStrictEqual(object, { kind: "PodExecOptions", apiVersion: "v1", command: ["ls", "-l"] });
+    }
+  });
+}
