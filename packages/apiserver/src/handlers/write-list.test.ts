@@ -8,6 +8,7 @@ import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry } from "../storage/storage.ts";
 import { type Call, handlerGates } from "./env.ts";
 import { ListBodies } from "./list-body.ts";
@@ -87,12 +88,14 @@ for (const { name, drained } of [
   },
   { name: "whose connection breaks", drained: () => Promise.reject(new Error("reset")) },
 ]) {
-  test(`a compressed list ${name} is given up`, { timeout: 300_000 }, async () => {
+  test(`a compressed list ${name} is given up`, async () => {
     const { seen, done } = listTo(jsonMediaType, true, drained);
-    const outcome = await done.then(
-      () => "ended",
-      () => "failed",
+    let ended = "";
+    done.then(
+      () => (ended = "ended"),
+      () => (ended = "failed"),
     );
+    const outcome = await waitFor(() => ended, { what: "the list to be given up" });
     assert.ok(outcome === "failed" || seen.destroyed, outcome);
     assert.ok(!seen.ended);
   });
