@@ -20,7 +20,7 @@ async function peerWith(t: TestContext, answer: (attempt: number) => PeerAnswer,
   const clock = newFakeClock();
   const review = newReviewWebhook({ config: loadWebhookConfig(peer.kubeconfig("/check")), clock, signal: stop.signal });
   const authenticate = webhookToken({ review, version, implicitAudiences: ["api"] });
-  return { peer, clock, authenticate };
+  return { peer, clock, authenticate, stop };
 }
 
 const says = (status: object, version = "v1"): PeerAnswer => ({
@@ -113,6 +113,14 @@ for (const { name, broken } of [
     assert.equal(peer.requests.length, 3);
   });
 }
+
+test("a server that stops closes its connection to the webhook", async (t) => {
+  const { peer, authenticate, stop } = await peerWith(t, () => says({ authenticated: true, user: jane }));
+  await authenticate("t", undefined);
+  assert.equal(await peer.connections(), 1);
+  stop.abort();
+  await waitFor(async () => (await peer.connections()) === 0, { what: "the connection to be closed" });
+});
 
 test("after five attempts the webhook's failure is the answer", async (t) => {
   const { peer, clock, authenticate } = await peerWith(t, () => ({ status: 500, body: "oops" }));

@@ -22,7 +22,14 @@ function aChain(handle: Handler) {
     authorize: () => ({ decision: "allow" }),
     limitLoad: (request, next) => next(request),
     isServed: () => true,
-    ...{ apiAudiences: [], corsAllowedOrigins: [], hstsDirectives: [], auditor: undefined, goawayChance: 0, requestTimeoutMs: 1000 },
+    ...{
+      apiAudiences: [],
+      corsAllowedOrigins: [],
+      hstsDirectives: [],
+      auditor: undefined,
+      goawayChance: 0,
+      requestTimeoutMs: 1000,
+    },
   });
   const gauges = () => [metrics.longRunning, metrics.longRunningDeprecated].map((gauge) => gauge.labels(...watched).value);
   const [verb, ...rest] = watched as [string, ...string[]];

@@ -29,7 +29,8 @@ for (const type of ["merge", "strategic", "json"] as const) {
     const ctx = new ServerRequest(exchange, parseRequestInfo("PATCH", path), 0, false);
     const call = { env: { gates: { validatesFields: true } }, ctx } as unknown as Call;
     const patched = await readPatch(call, type, kind);
-    const live = (): KubeObject => ({ apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [] } }) as never;
+    const live = (): KubeObject =>
+      ({ apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [] } }) as never;
     const first = atOnce(patched(live())) as KubeObject & { spec: { nodeSelector: object; tolerations: object[] } };
     const want = structuredClone(first);
     // As defaults and mutating admission do before the write.

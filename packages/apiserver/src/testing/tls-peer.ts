@@ -27,6 +27,8 @@ interface TlsPeer {
   readonly ca: string;
   readonly caFile: string;
   readonly requests: PeerRequest[];
+  /** Number of open connections; the server closes none by itself. */
+  connections(): Promise<number>;
   /** Writes a kubeconfig for this server, as used by webhook flags; returns its path. */
   kubeconfig(path?: string): string;
   /** Writes a file to the same directory; returns its path. */
@@ -64,6 +66,7 @@ export async function startTlsPeer(
       outgoing.end(typeof body === "string" ? body : JSON.stringify(body));
     }),
   );
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const close = (): void => {
@@ -84,6 +87,8 @@ export async function startTlsPeer(
     ca,
     caFile: file("ca.crt", ca),
     requests,
+    connections: () =>
+      new Promise((resolve, reject) => server.getConnections((err, count) => (err === null ? resolve(count) : reject(err)))),
     kubeconfig: (path = "") => file("webhook.kubeconfig", kubeconfigText(`${url}${path}`)),
     file,
     close,
