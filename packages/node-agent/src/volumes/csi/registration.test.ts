@@ -72,7 +72,10 @@ test("a driver gives way to one of a higher version alone, and one that cannot b
         did.push(`install ${driver}`);
         if (problem !== undefined) throw problem;
       },
-      uninstall: async (driver) => void did.push(`uninstall ${driver}`),
+      async uninstall(driver) {
+        did.push(`uninstall ${driver}`);
+        if (problem !== undefined) throw new Error("this failure follows from the first one");
+      },
     },
   });
   t.after(async () => drivers.close());

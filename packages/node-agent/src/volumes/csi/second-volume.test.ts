@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
-import { chown, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chown, mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { aNodePod } from "../../testing/builders.ts";
-import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
+import { aVolume, type CsiBench, csiBench, globalMount, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
+import { systemMounter } from "../mount.ts";
 
 const rootOnly = { skip: !isRoot && "needs root" };
 const second = () => ({ ...aVolume({ volumeHandle: "handle-2" }), metadata: { name: "pv2" } });
@@ -155,3 +157,43 @@ test("a volume that is published again keeps what its containers did to the grou
   assert.deepEqual(methods(b).filter((method) => method === "NodePublishVolume").length, 2);
   assert.equal((await stat(join(path, "own"))).gid, 77);
 });
+
+test("a stage that failed after it had mounted something is undone by the driver", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const staged = join(b.dir, globalMount);
+  await mkdir(staged, { recursive: true });
+  await systemMounter.mount("tmpfs", staged, { type: "tmpfs" });
+  b.driver.failures.set("NodeStageVolume", [{ code: 13, details: "half done" }]);
+  await assert.rejects(up(b), /half done/);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  assert.deepEqual(await b.mounts(), []);
+});
+
+test("a restarted agent keeps a block volume without pods in use until it is unstaged", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const volume = aVolume();
+  volume.spec.volumeMode = "Block";
+  await up(b, aNodePod(), volume);
+  b.driver.failures.set("NodeUnstageVolume", [{ code: 13, details: "busy" }]);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  const again = await b.restart();
+  b.describe({});
+  assert.deepEqual(again.inUse(), [volumeId]);
+  b.describe({ attachRequired: false });
+  await again.collect();
+  assert.deepEqual([await b.mounts(), again.inUse()], [[], []]);
+});
+
+for (const folder of ["pv/pv9", "volumeDevices/pv9/data"]) {
+  test(`the folder ${folder} of a stage that was interrupted before it wrote its data is removed`, async (t) => {
+    const b = await csiBench(t);
+    const path = join(b.dir, "plugins/kubernetes.io/csi", folder);
+    await mkdir(path, { recursive: true });
+    await b.csi.collect();
+    assert.ok(!existsSync(path));
+  });
+}

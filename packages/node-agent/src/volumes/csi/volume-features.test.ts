@@ -187,7 +187,7 @@ test("a claim shows its new size when the driver has grown what is on its volume
 }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
-  const conditions = [{ type: "FileSystemResizePending", status: "True" }];
+  const conditions = ["Resizing", "FileSystemResizePending", "Other"].map((type) => ({ type, status: "True" }));
   const claim = { ...aClaim("1Gi"), status: { ...aClaim("1Gi").status, conditions } } as PersistentVolumeClaim;
   b.client.put(persistentVolumeClaims, claim);
   const look = (): Promise<unknown> => b.csi.persistent(aNodePod(), aVolume(), claim, false);
@@ -199,7 +199,7 @@ test("a claim shows its new size when the driver has grown what is on its volume
     capacityRange: { requiredBytes: 2 * 1024 ** 3 },
   });
   const { status } = b.client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data") as PersistentVolumeClaim;
-  assert.deepEqual([status?.capacity, status?.conditions ?? []], [{ storage: "2Gi" }, []]);
+  assert.deepEqual([status?.capacity, status?.conditions], [{ storage: "2Gi" }, [{ type: "Other", status: "True" }]]);
   assert.deepEqual(b.events, [
     'FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv1" n1',
     "PersistentVolumeClaim FileSystemResizeSuccessful",

@@ -366,3 +366,29 @@ test("a disk that is mounted is in use though its driver came after the agent", 
   await next.inline(pod, volume());
   assert.deepEqual(next.inUse(), [id]);
 });
+
+test("a disk that cannot be detached is in use until a later attempt", async (t) => {
+  const bench = await setUp(t, { ...all, detach: `echo '{"status":"Failure"}'` }, { byController: false });
+  await bench.flex.inline(pod, volume());
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), [id]);
+  await bench.install(all);
+  await bench.clock.advance(500);
+  await bench.flex.collect();
+  assert.deepEqual([bench.flex.inUse(), (await bench.commands()).slice(-3)], [[], ["detach", "data", "n1"]]);
+});
+
+test("a disk that a pod needs while it is being unmounted is in use again afterwards", async (t) => {
+  const bench = await setUp(t, { ...all, unmountdevice: `while [ -e "$2" ]; do sleep 0.05; done; ${success}` });
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume());
+  bench.mounted.push(bench.mountPath);
+  await bench.flex.tearDown("uid1");
+  const releasing = bench.flex.collect();
+  await waitFor(async () => (await bench.commands()).includes("unmountdevice"));
+  const mounting = bench.flex.inline(aNodePod({}, { name: "q", namespace: "ns", uid: "uid2" }), volume());
+  await rm(bench.mountPath, { recursive: true });
+  await Promise.all([releasing, mounting]);
+  assert.deepEqual(bench.flex.inUse(), [id]);
+});
