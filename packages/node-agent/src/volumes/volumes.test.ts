@@ -119,6 +119,20 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
 });
 
+test("what is bound is compared by its file system, too: roots of file systems have the same number", {
+  skip: process.getuid?.() !== 0 && "needs root",
+}, async (t) => {
+  const dir = await tempDir(t);
+  const [volume, target] = [join(dir, "volume"), join(dir, "bound")];
+  for (const path of [volume, target]) {
+    await mkdir(path);
+    await systemMounter.mount("tmpfs", path, { type: "tmpfs" });
+  }
+  assert.equal((await stat(volume)).ino, (await stat(target)).ino);
+  await bindSubPath(volume, "", target, systemMounter);
+  assert.equal((await stat(target)).dev, (await stat(volume)).dev);
+});
+
 test("a link out of the volume is not followed", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
   const dir = await tempDir(t);
   const volume = join(dir, "volume");

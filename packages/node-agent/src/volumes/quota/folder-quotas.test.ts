@@ -104,6 +104,8 @@ test("a folder gets a separate project; its usage is what the file system report
   assert.equal(fake.limits.get(firstProject), 0n);
   assert.deepEqual(await files(), [`${firstProject + 1}:${b}\n`, `volume${firstProject + 1}:${firstProject + 1}\n`]);
   assert.equal(await quotas.usage(a), undefined);
+  await quotas.assign(a, true);
+  assert.deepEqual(await quotas.usage(a), { bytes: 0, inodes: 0 }, "a folder that is created again is counted again");
 });
 
 test("a restarted agent uses the projects that exist, and removes those of deleted pods", async (t) => {
