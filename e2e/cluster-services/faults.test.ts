@@ -1,6 +1,6 @@
 /**
- * The real process coxswain-services and the kernel's rules under many changes and while the API server fails. What is right is said by a model that
- * reads `iptables-save` and knows nothing of the code that writes rules.
+ * The real process coxswain-services and the kernel's rules under many changes and while the API server fails. A model
+ * checks them that reads `iptables-save` and shares no code with the writer of rules.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What the rules in a kernel do with connections to Services, read without the code that writes them. */
+/** The effect of a kernel's rules on connections to Services, computed without the code that writes the rules. */
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";

@@ -1,7 +1,7 @@
 /**
- * The real process coxswain-services in a network namespace, killed by SIGKILL while it writes rules, makes a volume, takes an address or
- * renews its lease. What is in the kernel, on the disk and in answers afterwards must be what the objects say; rules are compared with
- * those of a process in a separate namespace that was never killed.
+ * The real process coxswain-services in a network namespace, killed by SIGKILL while it writes rules, creates a volume, takes
+ * an address or renews its lease. Kernel, disk and answers must then agree with the objects; rules are compared with those of a
+ * process in a separate namespace that was never killed.
  */
 import assert from "node:assert/strict";
 import { utimesSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * The real process coxswain-services with all parts under a modest load and a steady change of the cluster: what it holds does not grow. COX_TEST_MINUTES
- * says for how long; the first quarter is the start.
+ * The real process coxswain-services with all parts, under a modest load and constant changes of the cluster: its memory, files and
+ * sockets do not grow. COX_TEST_MINUTES is the duration, the first quarter of which is not measured.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";

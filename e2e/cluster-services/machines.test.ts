@@ -1,6 +1,7 @@
 /**
- * The real process coxswain-services on machines that are network namespaces: two on one segment, where the other is the gateway to its pods, and
- * a third behind a router, where packets to its pods are in VXLAN. Pods are made by the CNI plugins with the configuration that the processes write.
+ * The real process coxswain-services on machines that are network namespaces: two on one segment, which route
+ * to each other's pods, and a third behind a router, whose pods are reached by VXLAN. CNI plugins create the pods with the
+ * configuration that the processes write.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

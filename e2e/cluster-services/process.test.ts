@@ -1,6 +1,6 @@
 /**
- * The process coxswain-services of a whole cluster: what it costs when idle, where it listens, and that it uses every right it has. It is
- * restarted once, and killed in the long form.
+ * The process coxswain-services in a complete cluster: its CPU and memory when idle, its listening sockets, and that each of its
+ * permissions is used. It is restarted once, and killed in the long form.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";

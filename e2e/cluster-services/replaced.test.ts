@@ -1,6 +1,6 @@
 /**
- * Each part of the real process coxswain-services is left out, and the others work: what the part keeps in the kernel, on the disk and among
- * the cluster's objects is not made again. In the place of the part `services`, upstream's kube-proxy. In network namespaces.
+ * Each part of the real process coxswain-services is disabled in turn, and the others work: the part's rules, files and objects are
+ * not created again. The part `services` is replaced by upstream's kube-proxy. In network namespaces.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -43,7 +43,10 @@ const podAddress = "10.77.0.11";
 const poolAddress = "192.168.77.50";
 const nodePort = 30080;
 
-/** A node with one pod, which serves the name `pod` on port 8080, and the Service `web` in front of it. @param chosen parts that have their rights */
+/**
+ * A node with one pod, which answers `pod` on port 8080, and the Service `web` in front of it.
+ * @param chosen parts that get their permissions
+ */
 async function startNode(t: TestContext, chosen = parts, apiServerFlags: readonly string[] = []) {
   const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", chosen, { apiServerFlags });
   const { client } = cluster;

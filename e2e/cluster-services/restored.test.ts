@@ -1,6 +1,6 @@
 /**
- * The real process coxswain-services with all parts, after etcd was restored to an earlier state below its rules, and with its clock set forward and
- * back. What is right is said by a model of rules, names, load balancers' addresses and volumes.
+ * The real process coxswain-services with all parts, after etcd was restored to an earlier state, and with its clock
+ * set forward and back. A model checks rules, DNS answers, load balancers' addresses and volumes.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

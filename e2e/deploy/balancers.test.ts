@@ -46,7 +46,7 @@ class Fronted {
     return this.#run("systemctl", "stop", "asking");
   }
 
-  /** Does something to an API server until it is undone. @returns what the client has seen: failed requests, and the longest time between two good ones */
+  /** Applies a fault to an API server and reverts it. @returns failed requests, and the longest time between two successful ones */
   async fault(victim: string, begin: string, end: string): Promise<{ failed: number; longestMs: number }> {
     const first = this.#answers().length;
     await this.cluster.machine(victim).shell(begin);

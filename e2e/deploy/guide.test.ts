@@ -57,7 +57,7 @@ describe("the guide from one machine to five", { skip }, () => {
       "--selector=app=web",
       "--output=jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].containerID}{'\\n'}{end}",
     );
-  /** Waits: a control plane whose daemons were restarted one after the other elects its leaders. */
+  /** Waits until a control plane whose daemons were restarted has elected its leaders and runs pods. */
   const whenWell = async (by: string, nodes: readonly string[]): Promise<void> => {
     await cluster.whenReady(by, ...nodes);
     const name = `probe-${Date.now()}`;
@@ -70,7 +70,10 @@ describe("the guide from one machine to five", { skip }, () => {
     });
     await cluster.kubectl(by, "delete", "deployment", name);
   };
-  /** All certificates of a machine of the control plane anew, for a year from `now`. Its files are not written by their paths: these are links to outside. */
+  /**
+   * Issues all certificates of a control-plane machine again, for a year from `now`: in a copy, since links among the files lead
+   * outside of the machine's root.
+   */
   const reissue = async (name: string, now: number): Promise<void> => {
     const real = cluster.machine(name).path("/etc/kubernetes");
     const folder = mkdtempSync(join(tmpdir(), "cox-reissue-"));

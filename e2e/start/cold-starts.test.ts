@@ -7,7 +7,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { newOwnCluster, type OwnCluster, removeOwnCluster } from "../framework/own-cluster.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-/** Repeats `./cox up` without any state: each time the node becomes Ready and a pod runs. All take the same path: more of them find rare races only. */
+/** Repeats `./cox up` without any state: each time the node becomes Ready and a pod runs. More starts find only rarer races. */
 const isLong = Boolean(process.env["COX_TEST_LONG"]);
 const quietStarts = isLong ? 16 : 4;
 const busyStarts = isLong ? 4 : 2;

@@ -18,7 +18,7 @@ export interface Moved {
   readonly readyAt: number;
 }
 
-/** Finds out when the pod of a Deployment of one replica is evicted, and another one is ready: what takes both leaders and a kubelet. */
+/** Finds out when the pod of a Deployment of one replica is evicted, and another one is ready, which takes both leaders and a kubelet. */
 export class Moves {
   readonly #options: { servers: readonly string[]; ca: string; token: string; timeoutMs: number };
   readonly #agent: Agent;
@@ -31,8 +31,8 @@ export class Moves {
   }
 
   /**
-   * To whichever API server answers, until one does. Is repeated without knowing whether it was done. A server whose clock is an hour ahead
-   * refuses the client's token.
+   * Sends the request to one server after the other until one answers, so it may be executed several times. 401 is no answer: a
+   * server whose clock is an hour ahead refuses the client's token.
    */
   async request(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
     for (;;) {

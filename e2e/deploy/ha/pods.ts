@@ -49,7 +49,7 @@ const workload = (kind: "Deployment" | "StatefulSet", app: string, replicas: num
   },
 });
 
-/** A Deployment `moving` of one pod, and a StatefulSet `single` of two, whose names may run once in the cluster. All note that they run. */
+/** A Deployment `moving` of one pod, and a StatefulSet `single` of two, each of whose names may run only once. All pods record that they run. */
 export async function createPods(cluster: MachineCluster, by: string): Promise<void> {
   const items = [workload("Deployment", "moving", 1), workload("StatefulSet", "single", 2)];
   await cluster.machine(by).write("/root/pods.json", JSON.stringify({ apiVersion: "v1", kind: "List", items }));

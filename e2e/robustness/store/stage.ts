@@ -3,14 +3,14 @@ import { type EtcdHistory, followEtcd } from "../../framework/history/etcd-histo
 import { type ApiServer, type ApiServers, startApiServers } from "./apiservers.ts";
 import { type EtcdCluster, startEtcdCluster } from "./etcd-cluster.ts";
 
-/** What the tests of the store stand on: members of etcd, API servers over them, and the judge that reads along. */
+/** The cluster of a store test: etcd members, API servers, and a recorder of etcd's history, against which reads are checked. */
 export interface Stage {
   readonly etcd: EtcdCluster;
   readonly apis: ApiServers;
   readonly history: EtcdHistory;
-  /** Two that are there. */
+  /** Names of two existing namespaces. */
   readonly namespaces: readonly [string, string];
-  /** Forgets all history but what the judge has not read. */
+  /** Compacts etcd up to the last revision that `history` has recorded. */
   compact(): Promise<void>;
 }
 

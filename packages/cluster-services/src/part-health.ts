@@ -12,8 +12,8 @@ export interface PartHealth {
   /** The part is stopped on purpose: the process ends, or another process holds the lease. */
   ended(name: string): void;
   /**
-   * @throws Error while the part starts, after it failed while running until it has run for `steadyMs` again, and when its own check
-   * throws
+   * @throws Error while the part starts, when its own check throws, and after a failure of the running part until it has run for
+   * `steadyMs` again
    */
   check(name: string): Promise<void>;
 }

@@ -18,7 +18,7 @@ export interface PartContext {
   readonly client: Client;
   /** Shared by all parts, already started; the part's handlers are removed when it ends. */
   readonly informers: InformerFactory;
-  /** When to try again to reach an API server that is away. */
+  /** When to retry while the API server cannot be reached. */
   readonly reconnection: Reconnection;
   /** For events under the part's name. */
   readonly recorder: EventRecorder;

@@ -22,10 +22,10 @@ import { withoutUnread } from "./without-unread.ts";
 export const program = "coxswain-services";
 
 /**
- * Rules and answers have to be right within 2 s, also after the API server was away for long, so that backoff must not grow with the absence. What
- * protects the server instead: the processes of a cluster are spread over the period, which grows with their number, so that at most 1,000 of them
- * come in a second (one connection each, and watches that resume where they ended); to a server that answers that it is busy, they come back as
- * late as other clients do.
+ * Period in which each process retries once while the API server cannot be reached. It does not grow with the duration of the
+ * outage, since rules and DNS answers have to be correct within 2 s of the server's return. It grows with the number of nodes
+ * instead, over which the processes are spread, so that at most 1,000 of them connect in a second, each with one connection and
+ * watches that resume. When the server answers that it is overloaded, the backoff of other clients applies.
  */
 export const reconnectPeriodMs = (nodeCount: number): number => Math.max(500, 2 * nodeCount);
 

@@ -7,7 +7,7 @@ export const isServerAway = (err: unknown): boolean => isConnectionRefused(err) 
 
 type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>;
 
-/** A reconcile that is repeated as soon as the API server is back, where a queue's backoff would grow with its absence. */
+/** Repeats a reconcile as soon as the API server can be reached again; a queue's backoff would grow with the outage. */
 export const soonAgain =
   (reconnection: Reconnection, reconcile: Reconcile): Reconcile =>
   async (key, signal) => {

@@ -2,7 +2,10 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointConditions, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 
-/** An object as informers keep it, without what no part reads: every node keeps all EndpointSlices and Nodes. None of these is written back. */
+/**
+ * An object without the fields that no part reads, for the informers' caches: every node keeps all EndpointSlices and Nodes. Such
+ * an object must not be written back.
+ */
 export function withoutUnread(object: KubeObject): KubeObject {
   if (isSlice(object)) return { ...object, endpoints: (object.endpoints ?? []).map(endpointOf) } as EndpointSlice;
   if (isNode(object) && object.status !== undefined) {

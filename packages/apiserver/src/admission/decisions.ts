@@ -54,7 +54,7 @@ export class AdmissionDecisions {
     });
   }
 
-  /** All plugins have admitted the object. */
+  /** All plugins have admitted the object: forgets an earlier refusal, and records which webhooks have changed the object. */
   admitted(attributes: AdmissionAttributes): void {
     const { changes, dryRun, operation } = attributes;
     if (changes === undefined && (!this.#hasRefused || this.#log.entries === 0)) return;

@@ -2,9 +2,9 @@ import policy from "./rbac-policy.json" with { type: "json" };
 
 /**
  * The default RBAC policy of 1.23, in `rbac-policy.json`; `rbac-policy.ts` applies it. Cluster roles named
- * `system:controller:<x>` are bound to the service account `<x>` in kube-system without a separate row. Besides upstream's there are two of our own: `system:explain`
- * admits every authenticated user, since an explanation shows only objects that its reader may read, and
- * `system:coxswain-diagnostics` admits the daemons that answer its questions, each only those put to itself.
+ * `system:controller:<x>` are bound to the service account `<x>` in kube-system without a separate row. Two cluster roles
+ * are Coxswain's own: `system:explain`, for all authenticated users, since an explanation shows only objects that its reader
+ * may read, and `system:coxswain-diagnostics`, with which daemons receive and answer questions about their decisions.
  * Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/{policy,controller_policy,namespace_policy}.go
  */
 export interface RuleRow {

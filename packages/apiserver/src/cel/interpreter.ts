@@ -57,7 +57,7 @@ export class Interpreter {
       case "fold":
         return this.#fold(expression, scope);
       case "message":
-        throw new Error("messages are not let through");
+        throw new Error("a message construction reached the interpreter; the checker rejects them");
     }
   }
 

@@ -97,7 +97,8 @@ async function deleteInstances(
     const message = `${what}: ${(err as Error).message}`;
     return { state: terminating("True", reason, message), failure: new Error(message, { cause: err }) };
   };
-  if (store === undefined) return failed("InstanceDeletionFailed", "could not get client", new Error("it is not served"));
+  if (store === undefined)
+    return failed("InstanceDeletionFailed", "could not get client", new Error(`${crd.metadata.name} is not served`));
   const namespaces = async (): Promise<Set<string>> => {
     const { entries } = await store.list("", { signal });
     return new Set(entries.map((entry) => entry.object().metadata.namespace ?? ""));

@@ -73,7 +73,7 @@ interface Review {
 
 /** Objects in the response of a webhook. @throws Error when the review is invalid or reports a failure */
 function convertedIn(review: unknown, wanted: Review, uid: string): readonly unknown[] {
-  if (!isJsonObject(review)) throw new Error("the answer is not an object");
+  if (!isJsonObject(review)) throw new Error("the response is not a JSON object");
   const got = review as unknown as KubeObject;
   // v1beta1 requires neither a matching kind nor a matching uid.
   const isStrict = wanted.apiVersion.endsWith("/v1");

@@ -137,7 +137,7 @@ function readPast(
     let watch: EtcdWatch | undefined;
     const timer = clock.after(pastTimeoutMs, () => {
       watch?.stop();
-      reject(new Error("loading the recent history from etcd timed out"));
+      reject(new Error(`etcd did not send the changes of ${prefix} up to revision ${upTo} within ${pastTimeoutMs / 1000} s`));
     });
     const done = (from: number): void => {
       watch?.stop();

@@ -107,7 +107,7 @@ export class OwnWrite {
     try {
       this.#decoded = await turns.run(this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore()));
     } catch {
-      // See `#prepare`.
+      // As in `#prepare`: `entry` decodes again and reports the error.
     }
     return turns;
   }

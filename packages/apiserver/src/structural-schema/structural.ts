@@ -57,7 +57,7 @@ function hasStructure(schema: Schema): boolean {
 
 /**
  * Checks that a schema is structural: types and structure are specified outside of logical operators, as pruning and
- * defaulting require. Schemas nested too deeply are not followed; `validateSchema` rejects them.
+ * defaulting require. Schemas nested too deeply are not followed; `validatingSchema` rejects them.
  * @returns errors sorted by their text
  * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural, complete.go
  */

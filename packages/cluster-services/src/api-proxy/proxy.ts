@@ -89,7 +89,7 @@ export class ApiProxy {
     for (const probe of this.#probes.values()) probe.tick();
   }
 
-  /** A server that left the list, as it does when it terminates, finishes its requests: it is probed as long as it has connections. */
+  /** A server that has left the list, as on its shutdown, completes its requests: it is probed as long as it has connections. */
   #adjustProbes(): void {
     const wanted = new Set([...this.#servers, ...[...this.#connections.keys()]]);
     for (const [address, probe] of this.#probes) {

@@ -1,6 +1,6 @@
 /**
- * What the DNS server answers while Services come and go and a thousand endpoints change, through informers whose watches break. The model
- * computes the same answers from all objects, without indexes and caches.
+ * Answers of the DNS server while Services are created and deleted and a thousand endpoints change, through informers whose
+ * watches break. They are compared with a model that computes them from all objects, without indexes and caches.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -18,7 +18,7 @@ const serviceOfSlice = ({ metadata }: EndpointSlice): string[] => {
 };
 const addressesOfService = (service: Service): string[] => clusterIpsOf(service).map(addressKey);
 
-/** The cluster as the informers know it, which stays as it was while the API server is away. */
+/** The cluster as the informers know it: the last known state while the API server cannot be reached. */
 export function newClusterView(informers: InformerFactory): ClusterView & { readonly isSynced: boolean } {
   const serviceInformer = informers.for<Service>(services);
   const sliceInformer = informers.for<EndpointSlice>(endpointSlices);

@@ -17,8 +17,8 @@ interface ExchangeOptions {
 }
 
 /**
- * Asks over UDP, from a socket with a random port and connected to the server so that the kernel drops what others send; over TCP
- * when the answer was truncated.
+ * Queries over UDP, and over TCP when the answer was truncated. The UDP socket has a random port and is connected, so that the
+ * kernel drops datagrams of other senders.
  * @throws Error when there is no answer in time
  */
 export async function queryUpstream(options: ExchangeOptions): Promise<Buffer> {

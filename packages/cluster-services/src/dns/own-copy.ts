@@ -1,6 +1,4 @@
-/**
- * A copy to be kept: in memory of its own. `Buffer.from` takes small ones from a block of 64 KiB, which stays as a whole as long as one of them does.
- */
+/** A copy in separate memory, for caches. `Buffer.from` may use a part of a shared block, all of which a kept copy would retain. */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 
 /**
- * The name of this process in its leases. It is the same after a restart, so that a process that was killed continues at once and not when its
- * leases have expired; there is one process on each node.
+ * The holder identity of this process in its leases. It is the same after a restart, so that a process that was killed takes up
+ * its leases at once instead of after their expiry. A node runs one process only.
  */
 export const identityOf = (nodeName: string): string => `${hostname()}_${nodeName}`;

@@ -2,7 +2,10 @@ import { BlockList, isIP } from "node:net";
 
 type Network = readonly [address: string, prefix: number];
 
-/** Pure: whether an address is in one of the networks. A list for each family: one would mix mapped addresses. Not for other text. */
+/**
+ * Pure: returns whether an address, which must be valid, is in one of the networks. Each family has its own BlockList, because
+ * one list would match IPv4-mapped IPv6 addresses against IPv4 networks.
+ */
 export function inNetworks(networks: readonly Network[]): (address: string) => boolean {
   const lists = { 4: new BlockList(), 6: new BlockList() };
   for (const [network, prefix] of networks) {

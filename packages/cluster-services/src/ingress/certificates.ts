@@ -48,17 +48,18 @@ export class Certificates {
   /** Reads all Secrets that are wanted. Connections that are open keep their certificates. @throws Error when some cannot be read */
   async load(signal: AbortSignal): Promise<void> {
     const keys = [...new Set(this.#wanted.map(({ secret }) => secret))];
-    let failure: unknown;
+    let failure: { key: ObjectKey; cause: unknown } | undefined;
     for (const key of keys) {
       try {
         this.#loaded.set(key, await this.#read(key, this.#loaded.get(key), signal));
       } catch (err) {
-        failure ??= err;
+        failure ??= { key, cause: err };
         if (signal.aborted) break;
       }
     }
     this.#choose();
-    if (failure !== undefined) throw new Error("cannot read a Secret with a certificate", { cause: failure });
+    if (failure !== undefined)
+      throw new Error(`cannot read the Secret ${failure.key} for its certificate`, { cause: failure.cause });
   }
 
   /** @param name of the client's hello; "" without. @returns undefined: none of the Secrets is for it */

@@ -2,7 +2,7 @@ import { networkInterfaces } from "node:os";
 import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** Interfaces come with containers and networks; nothing reports them. A look takes some 0.1 ms, and there is none without requests. */
+/** Nothing reports new interfaces, such as those of containers. Listing them takes some 0.1 ms, and is done on requests only. */
 const lookMs = 250;
 
 interface Sources {

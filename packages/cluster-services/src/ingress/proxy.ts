@@ -72,7 +72,7 @@ export class ReverseProxy {
       const fields = { method: request.method, host: hostOf(request), path: request.url, ingress };
       log.v(4)?.info("request", { ...fields, code: response.statusCode, by, client: clientOf(request), seconds });
     });
-    // Its reader ends with an error too, and says so.
+    // The pipe that writes to it fails too, and its error is handled.
     response.on("error", () => {});
     if ("code" in destination) return refuse(request, response, destination.code, destination.text);
     try {

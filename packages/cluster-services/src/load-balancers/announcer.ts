@@ -30,8 +30,8 @@ interface AnnouncerOptions {
 }
 
 /**
- * A node that is cut off gives its addresses up 4 s to 6 s after its last renewal; another one takes them 6 s to 8 s after it. The kernel of
- * one whose process was killed takes them away after 5 s at most.
+ * A node that is cut off releases its addresses 4 s to 6 s after its last renewal; another one takes them 6 s to 8 s after it. When
+ * the process is killed, the kernel removes its addresses after 5 s at most (`lifetimeSeconds`).
  */
 const lease = { leaseDurationMs: 6_000, renewDeadlineMs: 4_000, retryPeriodMs: 1_500 };
 const lifetimeSeconds = 5;

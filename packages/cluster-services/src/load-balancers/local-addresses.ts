@@ -32,8 +32,8 @@ export const thisMachine: AddressHost = {
 const discardPort = 9;
 
 /**
- * Where the kernel answers for an address: the interface in whose network it is, else that of the node's address.
- * @returns undefined when neither is there
+ * The interface on which the kernel answers for an address: the one in whose network it is, otherwise that of the node's address.
+ * @returns undefined when there is neither
  */
 export function linkFor(ip: string, links: readonly Link[], nodeAddresses: readonly string[]): Link | undefined {
   const value = ipToBigInt(ip);

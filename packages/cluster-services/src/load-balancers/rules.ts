@@ -15,12 +15,13 @@ export const isOfAddresses =
 export const hasRules = (chainPrefix: string, family: Family, run: RunProgram): Promise<boolean> =>
   hasChains(family, isOfAddresses(chainPrefix), run);
 
-/** Answers of Services to programs of the machine itself, whose connections begin at the address, come to it as well. */
+/** Only new connections: replies to programs of the machine itself, which may use the address as their source, have to pass. */
 const isNew = "-m conntrack --ctstate NEW";
 
 /**
  * Pure: rules that reject packets to one of the addresses that belong to no Service, so that programs that listen on all addresses
- * of the machine cannot be reached at an address that users choose. Connections to Services have another destination by then.
+ * of the machine cannot be reached at an address that users choose. Connections to
+ * Services already have the destination of an endpoint where these rules apply.
  */
 export function addressRules(
   addresses: readonly string[],

@@ -1,4 +1,4 @@
-/** What provisioner, deleter and class keeper do with the API server and the disk, when a step fails and when it was done before. */
+/** Effects of provisioner, deleter and class keeper on API server and disk, also when a step fails or was done before. */
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";

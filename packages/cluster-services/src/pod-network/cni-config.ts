@@ -75,7 +75,10 @@ export async function otherNetwork({ configFolder, configPath }: Pick<PodNetwork
   return other === undefined ? undefined : join(configFolder, other);
 }
 
-/** Writes the configuration unless it is there. A reader, and the next process after a kill, finds the old or the new one. */
+/**
+ * Writes the configuration atomically: readers see the old or the new one, also after a crash.
+ * @returns false when the file has this text already
+ */
 export async function writeConfig(path: string, text: string): Promise<boolean> {
   if (readText(path) === text) return false;
   await makeFolder(join(path, ".."), 0o755);

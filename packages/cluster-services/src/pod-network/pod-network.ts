@@ -110,7 +110,7 @@ export class PodNetwork {
     );
     for (const family of new Set(plan.own.map((network) => network.family))) await this.#writeRules(plan, family);
     const missing = missingPlugins(settings.pluginFolders);
-    // Last: when it is there, the node is ready for pods.
+    // Last, because the file makes the runtime report that its network is ready, and pods are started.
     if (missing === undefined) await this.#writeConfig(plan);
     metrics.active.set(1);
     const inVxlan = plan.routes.filter(({ link }) => link === vxlanLink(settings.bridge)).length;
@@ -143,7 +143,7 @@ export class PodNetwork {
     this.#rules.set(family, text);
   }
 
-  /** Another network's configuration is there. */
+  /** Leaves the node to another network, whose configuration was found. */
   async #leaveTo(other: string): Promise<void> {
     const { settings, host, metrics, notify, log } = this.#options;
     if (this.#leftTo !== other) {

@@ -36,22 +36,29 @@ const smallestMtu = 1280; // of IPv6
 /** @throws ConfigError for an invalid flag */
 export function podNetworkSettings(flags: ServicesFlags): PodNetworkSettings {
   const mode = modes.find((one) => one === flags["pod-network-mode"]);
-  if (mode === undefined) throw new ConfigError(`--pod-network-mode must be one of ${modes.join(", ")}`);
+  if (mode === undefined)
+    throw new ConfigError(
+      `--pod-network-mode must be one of ${modes.join(", ")}, not ${JSON.stringify(flags["pod-network-mode"])}`,
+    );
   const bridge = flags["pod-network-bridge"];
   if (!/^[A-Za-z0-9][\w.-]*$/.test(bridge) || bridge.length > longestBridge)
-    throw new ConfigError(`--pod-network-bridge must be the name of an interface with at most ${longestBridge} characters`);
+    throw new ConfigError(
+      `--pod-network-bridge must be the name of an interface with at most ${longestBridge} characters, not ${JSON.stringify(bridge)}`,
+    );
   const name = flags["pod-network-name"];
   if (!/^[A-Za-z0-9][\w.-]*$/.test(name))
     throw new ConfigError(
-      "--pod-network-name must begin with a letter or digit and have no other characters than these, - _ and .",
+      `--pod-network-name must begin with a letter or digit and have no other characters than these, - _ and ., not ${JSON.stringify(name)}`,
     );
   const mtu = flags["pod-network-mtu"];
   if (mtu !== 0 && (mtu < smallestMtu || mtu > 65_535))
-    throw new ConfigError(`--pod-network-mtu must be 0 or within the range [${smallestMtu}, 65535]`);
+    throw new ConfigError(`--pod-network-mtu must be 0 or within the range [${smallestMtu}, 65535], not ${mtu}`);
   const vxlanId = flags["pod-network-vxlan-id"];
-  if (vxlanId < 1 || vxlanId > 0xffffff) throw new ConfigError("--pod-network-vxlan-id must be within the range [1, 16777215]");
+  if (vxlanId < 1 || vxlanId > 0xffffff)
+    throw new ConfigError(`--pod-network-vxlan-id must be within the range [1, 16777215], not ${vxlanId}`);
   const vxlanPort = flags["pod-network-vxlan-port"];
-  if (vxlanPort < 1 || vxlanPort > 65_535) throw new ConfigError("--pod-network-vxlan-port must be within the range [1, 65535]");
+  if (vxlanPort < 1 || vxlanPort > 65_535)
+    throw new ConfigError(`--pod-network-vxlan-port must be within the range [1, 65535], not ${vxlanPort}`);
   const clusterCidrs = flags["cluster-cidr"];
   const wrong = clusterCidrs.find((cidr) => parseCidr(cidr) === undefined);
   if (wrong !== undefined) throw new ConfigError(`--cluster-cidr must contain CIDR blocks, not ${JSON.stringify(wrong)}`);

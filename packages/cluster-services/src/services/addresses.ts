@@ -8,7 +8,7 @@ import { isSpecial } from "../host/special-addresses.ts";
  */
 export type Family = "IPv4" | "IPv6";
 
-/** Pure. @returns undefined for what is no address of the family */
+/** Pure: the canonical form of an address. @returns undefined for text that is no address of the family */
 export function plainAddress(text: string, family: Family): string | undefined {
   const parsed = isIPv4(text) ? text : parseIp(text);
   const plain = parsed === undefined ? undefined : canonicalIp(parsed);

@@ -1,6 +1,6 @@
 /**
- * Many changes at once: Services that come and go, and one whose thousand endpoints change all the time. What the kernel has then must be
- * what a process writes that starts with the last state, which is the model.
+ * Many concurrent changes: Services are created and deleted, and the thousand endpoints of one keep changing. The kernel's rules
+ * must then equal those that a process writes that starts with the final state.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

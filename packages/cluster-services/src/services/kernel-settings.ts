@@ -10,9 +10,9 @@ const bridgeCalls = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const conntrackFolder = "/proc/sys/net/netfilter";
 
 /**
- * Sets what the rules need of the kernel.
- * @returns whether packets between ports of a bridge pass the rules (module br_netfilter). If not, answers of a pod to another one of
- * its node do not come back through the rules that changed their destination, unless they are masqueraded
+ * Sets the kernel parameters that the rules require.
+ * @returns whether packets between ports of a bridge pass the rules (module br_netfilter). If not, replies between pods of a node
+ * bypass the rules that have to restore the Service's address, unless the connection is masqueraded
  */
 export async function prepareKernel({
   localhostNodePorts,
@@ -36,9 +36,10 @@ interface ConntrackTimeouts {
 }
 
 /**
- * How long the kernel's connection table keeps TCP connections that are silent, or that only one side has closed: with the kernel's 60 s for the
- * latter, a half-closed connection through a Service would get lost. Source: cmd/kube-proxy/app/server_others.go
- * @param timeouts 0: left as it is
+ * Sets how long the kernel's connection table keeps TCP connections that are idle (established), or that one side has closed
+ * (close wait): after the kernel's default of 60 s for the latter, a half-closed connection through a Service would be lost.
+ * Source: cmd/kube-proxy/app/server_others.go
+ * @param timeouts 0 leaves the kernel's value
  */
 export async function setConntrackTimeouts(
   { establishedMs, closeWaitMs }: ConntrackTimeouts,

@@ -169,11 +169,11 @@ export function settingsOf(flags: ServicesFlags): RuleSettings {
   const prefix = flags["iptables-chain-prefix"];
   if (!/^[A-Za-z][\w-]*$/.test(prefix) || prefix.length > longestPrefix)
     throw new ConfigError(
-      `--iptables-chain-prefix must begin with a letter and have at most ${longestPrefix} letters, digits, - and _`,
+      `--iptables-chain-prefix must begin with a letter and have at most ${longestPrefix} letters, digits, - and _, not ${JSON.stringify(prefix)}`,
     );
   const masqueradeBit = flags["iptables-masquerade-bit"];
   if (masqueradeBit < 0 || masqueradeBit > 31)
-    throw new ConfigError("--iptables-masquerade-bit must be within the range [0, 31]");
+    throw new ConfigError(`--iptables-masquerade-bit must be within the range [0, 31], not ${masqueradeBit}`);
   for (const flag of ["cluster-cidr", "nodeport-addresses"] as const) {
     const wrong = flags[flag].find((cidr) => parseCidr(cidr) === undefined);
     if (wrong !== undefined) throw new ConfigError(`--${flag} must contain CIDR blocks, not ${JSON.stringify(wrong)}`);

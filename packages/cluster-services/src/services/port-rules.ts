@@ -121,13 +121,13 @@ const externalDestinations = ({ nodePort, externalIps, loadBalancerIps }: Servic
   nodePort !== undefined || externalIps.length > 0 || loadBalancerIps.length > 0;
 
 /**
- * TCP over IPv6 is reset: a client on Linux (seen with 6.18) ignores the ICMPv6 error for its first SYN, and is refused a second later, when it has
- * repeated it.
+ * TCP over IPv6 is reset: a client on Linux (seen with 6.18) ignores the ICMPv6 error for its first SYN, and would see the
+ * rejection a second later, when it repeats the SYN.
  */
 const rejectionOf = ({ protocol }: ServicePort, { family }: RuleSettings): string =>
   family === "IPv6" && protocol === "tcp" ? "-j REJECT --reject-with tcp-reset" : "-j REJECT";
 
-/** From outside: policy Cluster masquerades, so that the answer comes back this way; policy Local keeps the client's address. */
+/** Rules for connections from outside: policy Cluster masquerades, so that replies pass this node; Local keeps the client's address. */
 function externalRules(port: ServicePort, settings: RuleSettings, all: string, local: string | undefined): string[] {
   const mark = `-j ${settings.prefix}${chainNames.mark}`;
   if (port.externalPolicy === "Cluster") return [mark, `-j ${all}`];

@@ -1,8 +1,8 @@
 import { ProgramError } from "../host/run-program.ts";
 
 /**
- * Pure: whether iptables has refused what it was given. Another program that holds its lock, a time limit and a program that is missing say nothing
- * about the rules.
+ * Pure: returns whether iptables has refused its input. A missing program, a timeout, and a lock that another program holds say
+ * nothing about the rules.
  */
 export const isRefusal = (err: unknown): err is ProgramError =>
   err instanceof ProgramError && err.exitCode !== undefined && !/xtables lock/i.test(err.message);

@@ -9,7 +9,9 @@ export interface Jump {
   readonly from: string;
   /** In the format of `iptables -S`, without the chain. */
   readonly rule: string;
-  /** It comes after the jumps to chains of these names, or those that begin so when they end with a hyphen. Without: before all rules. */
+  /**
+   * The rule is placed behind the jumps to these chains; a name that ends with a hyphen is a prefix. Undefined: before all rules.
+   */
   readonly behind?: readonly string[];
 }
 

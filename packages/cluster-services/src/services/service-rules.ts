@@ -75,7 +75,7 @@ export class ServiceRules {
     this.#hairpin = newHairpin(this.#rules, options.masqueradedNetworks);
   }
 
-  /** @returns what is to be written of Services; `doubtful` are those whose earlier rules were refused, which are not in the rules yet */
+  /** @returns the changes to write; `doubtful` are those of Services whose earlier rules were refused, and which have no rules yet */
   async #plan(everything: boolean): Promise<{ changes: Change[]; doubtful: Change[] }> {
     const keys = everything ? new Set([...this.#written.keys(), ...this.#options.keys()]) : this.#waiting;
     if (everything) for (const key of this.#refused.keys()) keys.add(key);
@@ -110,7 +110,7 @@ export class ServiceRules {
     );
   }
 
-  /** @returns false when nothing is there to be written, and nothing to be removed */
+  /** @returns false when there is nothing to write or remove */
   async #learn(): Promise<boolean> {
     const existing = await this.#iptables.chains(this.#options.settings.prefix);
     this.#rules.forget(existing);
@@ -149,10 +149,10 @@ export class ServiceRules {
   }
 
   /**
-   * After a refusal: writes all changes but those that are refused. While these are looked for, Services keep the rules that they had, if the kernel
-   * accepts them.
-   * @param anew whether the refused text was that of all chains, so that it does not depend on what the kernel had
-   * @throws the refusal when it does not depend on the changes
+   * After a refusal: finds the changes that are refused and writes all others. Until then Services keep their earlier rules, if the
+   * kernel accepts those.
+   * @param anew whether the refused text contained all chains, and so did not depend on the chains in the kernel
+   * @throws the refusal when the changes are not its cause
    */
   async #commitAccepted(changes: readonly Change[], refusal: Error, anew: boolean): Promise<void> {
     let earlier = ({ before }: Change): readonly ServicePort[] => before;

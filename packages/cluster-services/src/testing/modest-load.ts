@@ -1,6 +1,7 @@
 /**
- * A modest load on coxswain-services, from inside of network namespaces: `pod <port>` serves HTTP and echoes datagrams; `node <address> <token>` asks
- * for names, opens connections to what standard input names last, and answers as the node's kubelet and name server would.
+ * A modest load on coxswain-services from within network namespaces. `pod <port>` serves HTTP and echoes datagrams.
+ * `node <address> <token>` queries names, connects to the targets of the last line of standard input (LoadTargets), and answers
+ * as the node's kubelet and name server.
  */
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
@@ -12,7 +13,7 @@ import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { decode, encode } from "dns-packet";
 
-/** What is there to be asked now, as a line of JSON. */
+/** The present targets, as a line of JSON. */
 export interface LoadTargets {
   readonly tcp: readonly string[];
   readonly udp: readonly string[];

@@ -163,7 +163,7 @@ const restarts: ContainerRule = (of) => {
       remedy: `Correct command and args of the container in ${template(facts)}.`,
     };
   }
-  if (exitCode === 0 && !endsToEarly(of)) return undefined;
+  if (exitCode === 0 && !endsTooEarly(of)) return undefined;
   const log = `kubectl logs ${facts.object.metadata.name} -n ${facts.object.metadata.namespace} -c ${status.name}`;
   return {
     ...common,
@@ -174,7 +174,7 @@ const restarts: ContainerRule = (of) => {
 };
 
 /** A container that should run for ever and exits with 0 is restarted with a growing delay. */
-const endsToEarly = ({ status, facts }: OfContainer): boolean =>
+const endsTooEarly = ({ status, facts }: OfContainer): boolean =>
   facts.object.spec.restartPolicy !== "Never" && status.state?.waiting?.reason === "CrashLoopBackOff";
 
 const containerRules: readonly ContainerRule[] = [pulls, config, restarts];

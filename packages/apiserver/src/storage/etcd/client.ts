@@ -91,7 +91,7 @@ const roundMs = 100;
 
 /** Creates a client; connections are made on the first call. @throws Error when `servers` is empty */
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
-  if (options.servers.length === 0) throw new Error("no etcd server given");
+  if (options.servers.length === 0) throw new Error("the list of etcd servers is empty");
   const members = options.servers.map((server) => newEtcdChannel(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
@@ -139,7 +139,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
     },
     async status(server) {
       const member = members[server];
-      if (member === undefined) throw new Error(`no etcd server ${server}`);
+      if (member === undefined) throw new Error(`no etcd server with index ${server}: there are ${members.length}`);
       return statusOf(member, deadlineMs);
     },
     async members() {

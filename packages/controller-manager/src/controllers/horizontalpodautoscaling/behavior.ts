@@ -32,7 +32,7 @@ interface ConditionState {
   readonly message: string;
 }
 
-/** Result of `smooth`. */
+/** Result of `normalizeReplicas`. */
 interface NormalizedReplicas {
   readonly replicas: number;
   readonly ableToScale: ConditionState;
@@ -41,7 +41,7 @@ interface NormalizedReplicas {
   readonly recommendations: History["recommendations"];
 }
 
-/** Input of `smooth`; times are in ms. */
+/** Input of `normalizeReplicas`; times are in ms. */
 export interface NormalizationOptions {
   readonly behavior: HorizontalPodAutoscalerBehavior | undefined;
   readonly history: History;

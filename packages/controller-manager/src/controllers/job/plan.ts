@@ -32,7 +32,7 @@ export interface JobState {
   readonly now: number;
 }
 
-/** Result of `judgeJob`. */
+/** Result of `planJob`. */
 export interface JobPlan {
   readonly succeeded: number;
   readonly failed: number;

@@ -54,7 +54,7 @@ function hasFailed({ metadata, status }: Pod, tracked: boolean): boolean {
   return tracked && Boolean(metadata.deletionTimestamp) && status?.phase !== "Succeeded";
 }
 
-/** Result of `noteEnded`. */
+/** Result of `recordFinishedPods`. */
 interface RecordedPods {
   /** Status with the uids and indexes of newly finished Pods; the argument itself when there are none. */
   readonly status: JobStatus;

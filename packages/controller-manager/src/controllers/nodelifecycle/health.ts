@@ -16,7 +16,7 @@ export interface NodeHealth {
   readonly leaseRenewal: string | undefined;
 }
 
-/** Result of `judgeHealth`. */
+/** Result of `checkHealth`. */
 interface HealthCheck {
   readonly health: NodeHealth;
   /** Status of Ready as reported by the node. */

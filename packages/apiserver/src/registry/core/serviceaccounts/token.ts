@@ -80,7 +80,8 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
       `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
     );
   }
-  if (object.metadata.uid === undefined) throw internalError(new Error("bound object has no uid"));
+  if (object.metadata.uid === undefined)
+    throw internalError(new Error(`${kind} ${call.namespace}/${name} of boundObjectRef has no uid`));
   return { kind: kind === "Pod" ? "pod" : "secret", name, uid: object.metadata.uid };
 }
 

@@ -26,7 +26,7 @@ export interface ClusterIpAllocator {
 /** @param storage of the RangeAllocations @param secondary the range has its own key in etcd @throws Error for an invalid CIDR */
 export function newClusterIpAllocator(cidr: string, storage: () => Storage, secondary = false): ClusterIpAllocator {
   const parsed = parseCidr(cidr);
-  if (parsed === undefined) throw new Error(`invalid service cluster IP range ${cidr}`);
+  if (parsed === undefined) throw new Error(`--service-cluster-ip-range: ${JSON.stringify(cidr)} is not a CIDR block`);
   const hostBits = BigInt((parsed.family === 4 ? 32 : 128) - parsed.bits);
   const network = (ipToBigInt(parsed.ip) >> hostBits) << hostBits;
   const all = hostBits > 62n ? BigInt(Number.MAX_SAFE_INTEGER) : 1n << hostBits;

@@ -112,7 +112,7 @@ export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | 
     const allocator = newClusterIpAllocator(cidr, storage, i > 0);
     allocators.set(allocator.family, allocator);
   }
-  if (allocators.size === 0) throw new Error("no service cluster IP range");
+  if (allocators.size === 0) throw new Error("no range of cluster IPs: --service-cluster-ip-range is empty");
   return { allocators, nodePorts: newNodePortAllocator(config.nodePortRange, storage) };
 }
 
