@@ -22,7 +22,7 @@ test("a periodic task runs at once, again after each interval though it fails, a
   assert.equal(runs, 3);
 });
 
-test("a stop waits for what runs, whatever becomes of it", async () => {
+test("stop waits until running tasks have ended, also for one that fails", async () => {
   const background = newBackground({ clock: newFakeClock(), log: newLogger({ write: () => undefined }) });
   const { promise, reject } = Promise.withResolvers<void>();
   background.add(promise);

@@ -132,14 +132,14 @@ for (const { argv, want } of [
   test(`refuses ${argv.join(" ")}`, () => assert.throws(() => configure(...argv), { message: want }));
 }
 
-test("cgroups are systemd's where the file or a flag says so, as kubeadm has it", async (t) => {
+test("the systemd cgroup driver is used when the file or a flag selects it, as kubeadm does", async (t) => {
   assert.equal(configure().cgroupDriver, "cgroupfs");
   const path = await file(t, { cgroupDriver: "systemd" });
   assert.equal(configure(`--config=${path}`).cgroupDriver, "systemd");
   assert.equal(configure(`--config=${path}`, "--cgroup-driver=cgroupfs").cgroupDriver, "cgroupfs");
 });
 
-test("containers are slowed down from four fifths of their limit on, or from where the file says", async (t) => {
+test("containers are throttled from 80 % of their memory limit, or from the share in the file", async (t) => {
   assert.equal(configure().memoryThrottlingFactor, 0.8);
   assert.equal(configure(`--config=${await file(t, { memoryThrottlingFactor: 1 })}`).memoryThrottlingFactor, 1);
   for (const factor of [0, 1.1]) {
@@ -149,7 +149,7 @@ test("containers are slowed down from four fifths of their limit on, or from whe
   }
 });
 
-test("paths in the file are meant from its folder", async (t) => {
+test("relative paths in the file are resolved against the file's folder", async (t) => {
   const path = await file(t, {
     staticPodPath: "manifests",
     authentication: { x509: { clientCAFile: "pki/ca.crt" } },
@@ -204,13 +204,13 @@ for (const { fields, want } of [
   });
 }
 
-test("fields that do not exist are reported, wherever they are, and the rest of the file holds", async (t) => {
+test("unknown fields are reported at any depth, and the rest of the file takes effect", async (t) => {
   const path = await file(t, { maxPodz: 1, maxPods: 20, authentication: { x509: { caFile: "a" } } });
   const { maxPods, written } = configure(`--config=${path}`);
   assert.deepEqual([maxPods, unknownFields(kubeletConfiguration, written)], [20, ["maxPodz", "authentication.x509.caFile"]]);
 });
 
-test("fields that do nothing are reported", async (t) => {
+test("fields without an effect are reported", async (t) => {
   const path = await file(t, { enableContentionProfiling: true, readOnlyPort: 0 });
   assert.deepEqual(ineffectiveFields(agentSettings, configure(`--config=${path}`).written), ["enableContentionProfiling"]);
 });
@@ -261,7 +261,7 @@ for (const { gate, behavior, want } of [
   });
 }
 
-test("headers for the URL of static pods are by name, from the flag as from the file", async (t) => {
+test("headers for the URL of static pods are given by name, by the flag or in the file", async (t) => {
   assert.deepEqual(configure().staticPodUrlHeader, {});
   const flag = "--manifest-url-header=X-Team:a,X-Other:c,X-Team:b";
   assert.deepEqual(configure(flag).staticPodUrlHeader, { "X-Team": ["a", "b"], "X-Other": ["c"] });
@@ -270,6 +270,6 @@ test("headers for the URL of static pods are by name, from the flag as from the 
   assert.deepEqual(configure(`--config=${path}`, "--manifest-url-header=X-Team:a").staticPodUrlHeader, { "X-Team": ["a"] });
 });
 
-test("metrics may be turned off by name", () => {
+test("metrics can be disabled by name", () => {
   assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").metrics.disabled, ["kubelet_node_name", "other"]);
 });

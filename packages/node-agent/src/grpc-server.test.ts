@@ -62,7 +62,7 @@ test("the gRPC library is loaded with the first connection, whatever it sends; l
   assert.equal(await call(t, socket, "Echo", "a"), "echo a");
 });
 
-test("clients that connect at the same time are all served, one that has gone again harms none", async (t) => {
+test("clients that connect at the same time are all served, also when one of them disconnects", async (t) => {
   const { socket } = await serve(t);
   const gone = connect(socket);
   gone.on("connect", () => gone.destroy());
@@ -88,7 +88,7 @@ test("close ends open connections and removes the socket", async (t) => {
   assert.equal(existsSync(socket), false);
 });
 
-test("a path that is taken is an error", async (t) => {
+test("listening on a path in use is an error", async (t) => {
   const { socket } = await serve(t);
   await assert.rejects(serveGrpc({ socket, methods: {}, log: discardLogger }), { code: "EADDRINUSE" });
 });

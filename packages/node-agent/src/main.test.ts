@@ -13,7 +13,7 @@ function kubelet(...flags: string[]): Promise<{ code: number; text: string }> {
   });
 }
 
-test("the kubelet's own defaults of gates are those it shows", async () => {
+test("--help shows the kubelet's own defaults of feature gates", async () => {
   const { code, text } = await kubelet("--help");
   assert.equal(code, 0);
   for (const line of [
@@ -25,7 +25,7 @@ test("the kubelet's own defaults of gates are those it shows", async () => {
   assert.ok(!text.includes("ServerSideFieldValidation"));
 });
 
-test("the kubelet does not start with a gate that it does not have", async () => {
+test("the kubelet does not start with an unknown feature gate", async () => {
   const { code, text } = await kubelet("--feature-gates=ServerSideFieldValidation=true");
   assert.notEqual(code, 0);
   assert.match(text, /unrecognized feature gate: ServerSideFieldValidation/);

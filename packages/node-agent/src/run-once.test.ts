@@ -22,7 +22,7 @@ test("--runonce ends when every pod runs", async () => {
   await waiting;
 });
 
-test("--runonce gives up after ten looks, and names the pods that do not run", async () => {
+test("--runonce fails after ten checks and names the pods that do not run", async () => {
   const clock = newFakeClock();
   const failure = waitUntilRunning(() => ["a_default", "b_default"], clock, never).catch((err: Error) => err.message);
   await clock.advance(1_023_000);

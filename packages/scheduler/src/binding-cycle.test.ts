@@ -37,7 +37,7 @@ for (const { fails, want } of [
   { fails: { "reserve second": "refuse" }, want: ["reserve first", "reserve second", ...givenBack] },
   { fails: { "reserve second": "throw" }, want: ["reserve first", "reserve second", ...givenBack] },
 ] as const) {
-  test(`${Object.entries(fails)[0]?.join(" → ")}: all that was reserved is given back, last first`, () => {
+  test(`${Object.entries(fails)[0]?.join(" → ")}: plugins unreserve in reverse order`, () => {
     const { calls, profile } = twoPlugins(fails);
     assert.throws(() => reserve(profile, new Map(), pod, "a"));
     assert.deepEqual(calls, want);
@@ -53,7 +53,7 @@ const before: Record<Exclude<Point, "reserve" | "postBind">, readonly string[]> 
 for (const point of ["permit", "preBind", "bind"] as const) {
   for (const how of ["refuse", "throw"] as const) {
     for (const which of ["first", "second"] as const) {
-      test(`${point} of the ${which} plugin: ${how} ends the binding, and gives everything back once`, async () => {
+      test(`${point} of the ${which} plugin: ${how} ends the binding, and each plugin unreserves once`, async () => {
         const skipped: Record<string, "skip"> = point === "bind" && which === "second" ? { "bind first": "skip" } : {};
         const { calls, profile } = twoPlugins({ ...skipped, [`${point} ${which}`]: how });
         await assert.rejects(
@@ -67,19 +67,19 @@ for (const point of ["permit", "preBind", "bind"] as const) {
   }
 }
 
-test("the first plugin that binds is the only one; then both hear of it, and nothing is given back", async () => {
+test("only the first plugin that does not skip binds; then PostBind runs for both, and nothing is unreserved", async () => {
   const { calls, profile } = twoPlugins();
   assert.deepEqual(await bindPod(profile, new Map(), pod, "a"), []);
   assert.deepEqual(calls, [...before.bind, "bind first", "postBind first", "postBind second"]);
 });
 
-test("when all who could bind pass, it is a failure", async () => {
+test("a binding fails when every bind plugin skips", async () => {
   const { calls, profile } = twoPlugins({ "bind first": "skip", "bind second": "skip" });
   await assert.rejects(bindPod(profile, new Map(), pod, "a"), /bind status: Skip/);
   assert.deepEqual(calls.slice(-2), givenBack);
 });
 
-test("a plugin that cannot give back keeps no other from it, and the reason stays the first one", async () => {
+test("a plugin whose Unreserve fails does not prevent that of others, and the first error stays the message", async () => {
   const fails = { "preBind first": "refuse", "unreserve second": "throw" } as const;
   const { calls, profile } = twoPlugins(fails);
   await assert.rejects(bindPod(profile, new Map(), pod, "a"), (err: AggregateError) => {
@@ -93,7 +93,7 @@ test("a plugin that cannot give back keeps no other from it, and the reason stay
   assert.deepEqual(reserving.calls.slice(-2), givenBack);
 });
 
-test("a plugin that fails after the binding does not undo it", async () => {
+test("a failure in PostBind does not undo the binding", async () => {
   const { calls, profile } = twoPlugins({ "postBind first": "throw" });
   const failures = await bindPod(profile, new Map(), pod, "a");
   assert.deepEqual(failures.map(String), ["Error: postBind of first"]);
@@ -103,7 +103,7 @@ test("a plugin that fails after the binding does not undo it", async () => {
 const extenderOf = (binds: boolean, interested: boolean, bind: () => Promise<void>): Extender =>
   ({ name: "x", binds, isInterested: () => interested, bind }) as unknown as Extender;
 
-test("an extender binds instead of plugins only if it binds and is interested; its failure gives back", async () => {
+test("an extender binds instead of plugins if it is a binder and interested; its failure unreserves", async () => {
   let bound = 0;
   const binding = async (): Promise<void> => void bound++;
   const { calls, profile } = twoPlugins();
@@ -119,7 +119,7 @@ test("an extender binds instead of plugins only if it binds and is interested; i
   assert.deepEqual(third.calls.slice(-2), givenBack);
 });
 
-test("what is waited for is the plugin, or the binding alone", async () => {
+test("the progress of a binding names the point and its plugin, and no plugin for Bind", async () => {
   const { profile } = twoPlugins();
   const seen: string[] = [];
   const progress: BindingProgress = { point: "", plugin: "" };

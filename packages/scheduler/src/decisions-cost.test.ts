@@ -33,7 +33,7 @@ function hasRefusal(status: unknown): boolean {
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-test("keeping the reasons takes at most 2 % of the CPU time of scheduling", async (t) => {
+test("recording decisions takes at most 2 % of the CPU time of scheduling", async (t) => {
   await cpuMs(true);
   const times: Record<"without" | "with", number[]> = { without: [], with: [] };
   for (let round = 0; round < rounds; round++) {

@@ -47,7 +47,7 @@ const hostileNodes: Readonly<Record<string, Node>> = {
 };
 
 for (const [name, node] of Object.entries(hostileNodes)) {
-  test(`a node with ${name} keeps no pod from the others`, async () => {
+  test(`a node with ${name} does not prevent pods from using other nodes`, async () => {
     const cluster = newTestCluster({ nodes: [node, aTestNode("good")], pods: [aTestPod("there", { on: "odd" })] });
     for (let i = 0; i < 3; i++) assert.match(await cluster.place(aTestPod(`web${i}`)), /^(good|odd)$/);
     assert.equal(
@@ -94,7 +94,7 @@ const hostilePods: Readonly<Record<string, Pod>> = {
 };
 
 for (const [name, pod] of Object.entries(hostilePods)) {
-  test(`a pod with ${name} keeps none from its node, nor is it in the way of preemption`, async () => {
+  test(`a pod with ${name} prevents neither other pods nor preemption on its node`, async () => {
     const cluster = newTestCluster({ nodes: [aTestNode("good", { cpu: "4" })], pods: [pod] });
     assert.equal(await cluster.place(aTestPod("web", { labels: { app: "web" } })), "good");
     assert.match(await cluster.place(aTestPod("huge", { cpu: "400", priority: 2_000_000_000 })), /Insufficient cpu/);

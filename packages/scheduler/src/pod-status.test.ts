@@ -77,7 +77,7 @@ for (const { name, status, state = {}, want } of [
   });
 }
 
-test("a nomination is cleared where there is one", async () => {
+test("a nomination is cleared only if there is one", async () => {
   const client = newFakeClient();
   const nominated = aTestPod("web", { status: { nominatedNodeName: "a" } });
   client.put(pods, nominated);

@@ -49,7 +49,7 @@ test("multiPoint stands for every point in which a plugin takes part", () => {
   assert.equal(profile.weights.get("Both"), 3);
 });
 
-test("a point's own list comes first and its weight wins", () => {
+test("an extension point's own list precedes multiPoint, and its weight wins", () => {
   const profile = make({
     multiPoint: { enabled: [...base, "Quiet"] },
     score: { enabled: ["Both:7"] },

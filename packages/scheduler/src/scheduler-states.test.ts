@@ -119,7 +119,7 @@ for (const { name, node, pod, before = () => {}, event } of [
   before?: (bench: Bench) => void;
   event: (bench: Bench) => void;
 }[]) {
-  test(`a pod that waits is woken by ${name}`, async (t) => {
+  test(`a waiting pod is woken by ${name}`, async (t) => {
     const bench = await startScheduler(t);
     const { client, step, names } = bench;
     names.node("a", { ...inA, ...node });
@@ -139,7 +139,7 @@ for (const { name, node, change, want } of [
   { name: "the first", node: "a", change: {}, want: "a" },
   { name: "the second", node: "b", change: { cpu: "4" }, want: "b" },
 ])
-  test(`a pod that nodes refuse for different reasons is woken by a change of ${name} of them`, async (t) => {
+  test(`a pod rejected by nodes for different reasons is woken by a change of ${name} of them`, async (t) => {
     const { step, names } = await startScheduler(t);
     names.node("a", tainted);
     names.node("b", { cpu: "500m" });
@@ -176,7 +176,7 @@ for (const { name, first, later, want } of [
   });
 }
 
-test("a pod is woken by what may help against its last refusal alone", async (t) => {
+test("a pod is woken only by events that may help against its last rejection", async (t) => {
   let away = false;
   const filter: Extender["filter"] = async (_, feasible) => {
     if (away) throw new Error("extender is away");
@@ -227,7 +227,7 @@ for (const { name, change } of [
   });
 }
 
-test("a pod that is deleted while the extenders are asked about its victims evicts none", async (t) => {
+test("a pod deleted during an extender's preemption call evicts no pod", async (t) => {
   const answer = Promise.withResolvers<void>();
   const preempt: Extender["preempt"] = async (_, candidates) => answer.promise.then(() => candidates);
   const { client, step, names } = await startScheduler(t, { extenders: [anExtender({ preempts: true, preempt })] });
@@ -243,7 +243,7 @@ test("a pod that is deleted while the extenders are asked about its victims evic
   assert.equal(names.where("old"), "a");
 });
 
-test("a nomination whose node is gone is cleared, and holds nothing when a smaller node comes under its name", async (t) => {
+test("a nomination to a deleted node is cleared, and reserves nothing on a smaller node of the same name", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -285,7 +285,7 @@ test("a cleared nomination reserves nothing, also when the status cannot be writ
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a place that another scheduler or an earlier one kept for a pod is kept", async (t) => {
+test("a nomination written by another scheduler or an earlier process is kept", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("old", { on: "a", cpu: "4" });
@@ -391,7 +391,7 @@ test("a change of a pod that is being bound does not bring back the nomination i
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a bound pod that the API never shows gives its place back after a quarter of an hour", async (t) => {
+test("a bound pod that the API never shows stops counting after 15 minutes", async (t) => {
   const { client, step, names } = await startScheduler(t);
   client.react("create", "pods", ({ subresource, name }) => (subresource === "binding" && name === "lost" ? {} : undefined));
   names.node("a");
@@ -404,7 +404,7 @@ test("a bound pod that the API never shows gives its place back after a quarter 
   assert.equal(names.where("web"), "a");
 });
 
-test("a volume that changes while an extender is called fails the cycle, and the node is free for others", async (t) => {
+test("a volume that changes during an extender call fails the cycle, and the node's resources are free", async (t) => {
   const answer = Promise.withResolvers<ReadonlyMap<string, number>>();
   const prioritize: Extender["prioritize"] = (pod) => (pod.metadata.name === "web" ? answer.promise : Promise.resolve(new Map()));
   const bench = await startScheduler(t, { extenders: [anExtender({ prioritize })] });
@@ -471,7 +471,7 @@ test("a binding that fails is no longer counted as running", async (t) => {
   assert.match(await registry.render(), /^scheduler_scheduler_goroutines\{work="binding"\} 0$/m);
 });
 
-test("a preemption that fails is logged, and the pod is refused for what its nodes lack", async (t) => {
+test("a failed preemption is logged, and the pod's condition has the reasons of the nodes", async (t) => {
   const { client, events, errors, step, names } = await startScheduler(t);
   client.react("delete", "pods", () => {
     throw new Error("away");
@@ -487,7 +487,7 @@ test("a preemption that fails is logged, and the pod is refused for what its nod
   assert.equal(names.status("urgent")?.conditions?.[0]?.message, message);
 });
 
-test("a message is cut to what an event may hold", async (t) => {
+test("a message is truncated to the maximum length of an event", async (t) => {
   const { client, events, step, names } = await startScheduler(t);
   const before = 'binding rejected: running Bind plugin "DefaultBinder": '.length;
   client.react("create", "pods", ({ subresource, name }) => {
@@ -501,7 +501,7 @@ test("a message is cut to what an event may hold", async (t) => {
   assert.deepEqual([fits.length, fits.at(-1), long.length, long.slice(-5)], [1024, "x", 1024, "x ..."]);
 });
 
-test("a scheduler that ends leaves no timer", async (t) => {
+test("a stopped scheduler leaves no timer", async (t) => {
   const { clock, step, end, names } = await startScheduler(t);
   names.node("a");
   names.pod("web");
@@ -511,7 +511,7 @@ test("a scheduler that ends leaves no timer", async (t) => {
   assert.equal(clock.waiting, 0);
 });
 
-test("a node that becomes schedulable and larger at once wakes the pods that wait for the former", async (t) => {
+test("a node that becomes schedulable and larger in one update wakes pods that wait for a schedulable node", async (t) => {
   const { client, step, names } = await startScheduler(t);
   client.put(nodes, aTestNode("a", { cpu: "4", spec: { unschedulable: true } }));
   client.put(pods, aTestPod("web"));

@@ -35,7 +35,7 @@ test("a pod that fits nowhere is marked by event and condition, and gets its nod
   assert.equal(names.where("web"), "large");
 });
 
-test("without nodes it waits for the first", async (t) => {
+test("without nodes a pod waits for the first one", async (t) => {
   const { events, step, names } = await startScheduler(t);
   names.pod("web");
   await step();
@@ -71,7 +71,7 @@ test("a node that changes wakes no pod that it would not fit", async (t) => {
   assert.equal(names.where("web"), "c");
 });
 
-test("an important pod preempts a lesser one, keeps its nomination while that one ends, and is then placed", async (t) => {
+test("a pod preempts one of lower priority, keeps its nomination while the victim terminates, and is then bound", async (t) => {
   const { client, events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -98,7 +98,7 @@ test("an important pod preempts a lesser one, keeps its nomination while that on
   assert.equal(names.where("lesser"), undefined);
 });
 
-test("a pod that is going is not placed any more", async (t) => {
+test("a terminating pod is not scheduled", async (t) => {
   const { events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("web", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
@@ -107,7 +107,7 @@ test("a pod that is going is not placed any more", async (t) => {
   assert.deepEqual(events, ["web Warning FailedScheduling Scheduling: skip schedule deleting pod: default/web"]);
 });
 
-test("a binding that fails frees the node, and is tried again", async (t) => {
+test("a failed binding frees the node's resources and is retried", async (t) => {
   const { client, events, step, names } = await startScheduler(t);
   let failures = 1;
   client.react("create", "pods", ({ subresource }) => {
@@ -126,7 +126,7 @@ test("a binding that fails frees the node, and is tried again", async (t) => {
   assert.equal(names.where("web"), "a");
 });
 
-test("a pod that changes while victims are sent away for it is looked at again as it is now", async (t) => {
+test("a pod that changes during its preemption is scheduled in its new state", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.node("b", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
@@ -150,7 +150,7 @@ test("a pod that changes while victims are sent away for it is looked at again a
   assert.equal(names.where("urgent"), "b");
 });
 
-test("a pod on a node wakes the one that has to be near it", async (t) => {
+test("a bound pod wakes one that requires affinity to it", async (t) => {
   const { step, names } = await startScheduler(t);
   names.node("a");
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "db" } } };
@@ -206,7 +206,7 @@ test("counts attempts, queues, points and victims under upstream's names", async
   );
 });
 
-test("a pod that cannot be read waits with backoff and gets an event; others are placed, before and after", async (t) => {
+test("a malformed pod waits with back-off and gets an event; others are scheduled", async (t) => {
   const { client, events, registry, step, names } = await startScheduler(t);
   names.node("a");
   const broken = aTestPod("broken", { priority: 100 });
@@ -229,7 +229,7 @@ test("a pod that cannot be read waits with backoff and gets an event; others are
   assert.ok(names.where("broken"), "mended, it gets its node");
 });
 
-test("a waiting pod that cannot be read keeps no other from being woken", async (t) => {
+test("a malformed waiting pod does not prevent waking others", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   const broken = aTestPod("broken", { priority: 100 });
@@ -241,7 +241,7 @@ test("a waiting pod that cannot be read keeps no other from being woken", async 
   assert.equal(names.where("web"), "large");
 });
 
-test("a pod deleted while it is being bound gives its place back at once", async (t) => {
+test("a pod deleted during its binding frees its resources at once", async (t) => {
   const { client, step, names } = await startScheduler(t);
   const { promise, reject } = Promise.withResolvers<never>();
   client.react("create", "pods", ({ subresource, name }) => (subresource === "binding" && name === "web" ? promise : undefined));
@@ -259,7 +259,7 @@ test("a pod deleted while it is being bound gives its place back at once", async
   assert.equal(names.where("next"), "a", "the late failure takes nothing from who came after");
 });
 
-test("a pod made anew under its name while the old one is being bound is scheduled for itself", async (t) => {
+test("a pod recreated during the binding of its predecessor is scheduled on its own", async (t) => {
   const { client, step, names } = await startScheduler(t);
   const { promise, resolve } = Promise.withResolvers<object>();
   let held = true;
@@ -314,7 +314,7 @@ test("a pod that is deleted or bound by another scheduler leaves the queue", asy
   assert.equal(await waiting(), "1");
 });
 
-test("a nomination ends with its pod: the place is free for others", async (t) => {
+test("a deleted pod's nomination no longer reserves resources", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -331,7 +331,7 @@ test("a nomination ends with its pod: the place is free for others", async (t) =
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a pod that found another node than the nominated one keeps no pod from that while it is being bound", async (t) => {
+test("a pod bound to another than its nominated node reserves nothing there during the binding", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -354,7 +354,7 @@ test("a pod that found another node than the nominated one keeps no pod from tha
 });
 
 for (const how of ["deleted", "deleted and made anew"]) {
-  test(`a pod ${how} while an extender is called about its victims preempts no pod and is not nominated`, async (t) => {
+  test(`a pod ${how} during an extender's preemption call preempts no pod and is not nominated`, async (t) => {
     const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
     const answer = Promise.withResolvers<void>();
     const extender: Extender = {
@@ -392,7 +392,7 @@ for (const how of ["deleted", "deleted and made anew"]) {
   });
 }
 
-test("a pod whose binding a restore of etcd took back is bound again, and its place is free meanwhile", async (t) => {
+test("a pod whose binding was reverted by a restore of etcd is bound again, and its resources are free meanwhile", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "2" });
   names.pod("web", { cpu: "2", priority: 1 });

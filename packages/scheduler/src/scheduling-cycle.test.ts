@@ -112,7 +112,7 @@ for (const { name, wanted, nodes, present, want } of [
   test(name, async () => assert.equal(await newTestCluster({ nodes, pods: present ?? [] }).place(wanted), want));
 }
 
-test("without any node it says so", async () => {
+test("without nodes the error says that no nodes are available", async () => {
   const failure = await newTestCluster()
     .decide(pod())
     .catch((err: unknown) => err);
@@ -161,7 +161,7 @@ for (const [all, percentage, want] of [
   test(`of ${all} nodes at ${percentage} % it looks for ${want}`, () => assert.equal(nodesToFind(all, percentage), want));
 }
 
-test("takes one of the best by chance", () => {
+test("selects one of the best nodes at random", () => {
   assert.equal(
     selectBest([1, 5, 3], () => 0),
     1,
@@ -176,12 +176,12 @@ test("takes one of the best by chance", () => {
   );
 });
 
-test("each of the best has the same chance, however many worse ones were equal before", () => {
+test("each of the best nodes has the same probability, however many worse ones tied before", () => {
   const chosen = (scores: readonly number[]): number => selectBest(scores, () => 0.4);
   assert.deepEqual([chosen([5, 5, 5]), chosen([1, 1, 5, 5])], [1, 3]);
 });
 
-test("a decision names the first three of equal nodes in their order, and the next cycle begins at the first node again", async () => {
+test("a decision names the first three of equal nodes in order, and the next cycle starts at the first node again", async () => {
   const nodes = ["a", "b", "c", "d"].map((name) => node(name));
   const { best, nextStartIndex } = await newTestCluster({ nodes }).decide(pod());
   assert.deepEqual([best.map((scored) => scored.node), nextStartIndex], [["a", "b", "c"], 0]);

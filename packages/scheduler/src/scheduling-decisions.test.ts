@@ -42,7 +42,7 @@ test("reports the smallest shortage, taints and other rejections, each with the 
   assert.match(lastAttempt, /^0\/6 nodes are available: /);
 });
 
-test("reports that one pod less would suffice, names it apart from the summary, and fits when it is deleted", async (t) => {
+test("reports that the eviction of one pod would suffice, names it apart from the summary, and fits when it is deleted", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   names.node("a", { cpu: "4" });
@@ -72,7 +72,7 @@ test("reports that one pod less would suffice, names it apart from the summary, 
   assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "done", reason: "Scheduled" });
 });
 
-test("two pods that each keep it away are not reported as one pod less", async (t) => {
+test("two pods that each exclude the pod are not reported as one pod less", async (t) => {
   const running = await startScheduler(t);
   const { names, step } = running;
   const labels = { app: "rival" };
@@ -87,7 +87,7 @@ test("two pods that each keep it away are not reported as one pod less", async (
   assert.doesNotMatch(reported(running, "web")?.summary ?? "", /would fit/);
 });
 
-test("reports preemption that the policy forbids, and victims that are still terminating", async (t) => {
+test("reports that the preemption policy forbids preemption, and that victims are still terminating", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   names.node("a");

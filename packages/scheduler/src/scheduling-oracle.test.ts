@@ -130,7 +130,7 @@ function violations(wish: Wish, on: number, places: readonly Place[], placed: re
   return found;
 }
 
-test("no decision breaks a rule, and none is refused that could be met", async () => {
+test("no bound pod violates a rule, and no pod that fits a node is rejected", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(places, { minLength: 1, maxLength: 5 }),

@@ -14,7 +14,7 @@ const original = (): Promise<Cluster> => {
 };
 after(async () => (await prepared)?.stop());
 
-test("a failed eventually reports who wrote what, the events, and why", async () => {
+test("a failed eventually reports the writes with their writers, the events and the causes", async () => {
   await using cluster = await (await original()).fork();
   const operator = cluster.clientFor({ userAgent: "my-operator/1.0" });
   const tooLarge = { containers: [{ name: "c", image: "i", resources: { requests: { cpu: "100" } } }] };
@@ -38,7 +38,7 @@ test("a failed eventually reports who wrote what, the events, and why", async ()
   }
 });
 
-test("the story of what never was, and of what is gone", async () => {
+test("story covers an object that never existed and a deleted one", async () => {
   await using cluster = await (await original()).fork();
   await assert.rejects(
     cluster.eventually(pods, web, () => true, { within: "1s" }),
@@ -63,7 +63,7 @@ test("waitFor shows the last value and passes errors on", async () => {
   );
 });
 
-test("a call that fails is retried by who made it, and only by them", async () => {
+test("an injected failure affects only the named client, which retries", async () => {
   await using cluster = await (await original()).fork();
   const fault = cluster.faults.inject({
     method: "POST",
@@ -96,7 +96,7 @@ test("a conflict, a lost answer and a lost request look as they do on the wire",
   assert.throws(() => faults.inject({ path: "x" }), /a fault needs a status/);
 });
 
-test("broken watches, of clients and of the server's caches, lose nothing", async () => {
+test("interrupted watches of clients and of the server's caches lose no event", async () => {
   await using cluster = await (await original()).fork();
   await cluster.client.create(deployments, aDeployment("web", 1));
   await cluster.eventually<Deployment>(deployments, web, isReady(1));
@@ -106,7 +106,7 @@ test("broken watches, of clients and of the server's caches, lose nothing", asyn
   await cluster.eventually<Deployment>(deployments, web, isReady(3));
 });
 
-test("a watch that lags shows the past, and reads wait for what was written", async () => {
+test("a lagging watch shows an earlier state, and consistent reads wait for the last write", async () => {
   await using cluster = await (await original()).fork();
   const { client } = cluster;
   cluster.faults.lagWatches("2s");
@@ -121,7 +121,7 @@ test("a watch that lags shows the past, and reads wait for what was written", as
   assert.ok(cluster.now() - before >= 2_000);
 });
 
-test("a request that needs time moves it, and only as far as it has to", async () => {
+test("a request that waits advances virtual time only as far as needed", async () => {
   await using cluster = await (await original()).fork({ controllers: false, scheduler: false, nodes: 0 });
   cluster.faults.inject({ path: "/configmaps", delay: "10m" });
   const before = cluster.now();

@@ -101,7 +101,7 @@ test("only the controllers that are named run", async () => {
   assert.equal((await cluster.client.get<Deployment>(deployments, inDefault("web"))).status?.observedGeneration, undefined);
 });
 
-test("nothing is reached after stop, stop may be called again, and others go on", async () => {
+test("after stop requests fail, stop may be called again, and other clusters continue", async () => {
   const one = await (await original()).fork();
   await using other = await (await original()).fork();
   await one.stop();
@@ -110,7 +110,7 @@ test("nothing is reached after stop, stop may be called again, and others go on"
   await other.client.get(nodes, { name: "node-1" });
 });
 
-test("a cluster's metrics name its version and measure nothing of the process, which would stay after the cluster", async () => {
+test("a cluster's metrics have its version and no process metrics, which would outlive the cluster", async () => {
   const { body } = await (await original()).client.raw("GET", "/metrics");
   const page = body.toString("utf8");
   assert.match(page, /^apiserver_request_total\{/m);
@@ -118,7 +118,7 @@ test("a cluster's metrics name its version and measure nothing of the process, w
   assert.doesNotMatch(page, /^(process|nodejs)_/m);
 });
 
-test("options that cannot be are refused before anything starts", async () => {
+test("invalid options are refused before anything starts", async () => {
   for (const [options, want] of [
     [{ nodes: -1 }, /-1 must be a whole number from 0 to 5000/],
     [{ clock: { startsAt: "yesterday" } }, /"yesterday" is no time/],
@@ -130,13 +130,13 @@ test("options that cannot be are refused before anything starts", async () => {
   }
 });
 
-test("clients of other users have their rights only", async () => {
+test("clients of other users have only their own permissions", async () => {
   await using cluster = await (await original()).fork();
   const jane = cluster.clientFor({ user: "jane", groups: ["developers"] });
   await assert.rejects(jane.list(pods, { namespace: "default" }), /User "jane" cannot list resource "pods"/);
 });
 
-test("a node that is silent is given up, and taken back when it speaks again", async () => {
+test("a node without heartbeats becomes Unknown, and Ready when they resume", async () => {
   await using cluster = await createCluster({ nodes: 2, clock: "virtual", scheduler: false });
   const ready = async (name: string) => {
     const node = await cluster.client.get<{ status: { conditions: { type: string; status: string }[] } }>(nodes, { name });
@@ -152,7 +152,7 @@ test("a node that is silent is given up, and taken back when it speaks again", a
   assert.ok(cluster.now() - Date.parse(before.spec.renewTime) <= 10_000, "the others renew their leases");
 });
 
-test("pods of a copy get addresses that those before it do not have", async () => {
+test("pods of a copy get addresses that no earlier pod has", async () => {
   await using cluster = await createCluster({ nodes: 2 });
   await cluster.client.create(deployments, aDeployment("web", 3));
   await cluster.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(3));

@@ -11,7 +11,7 @@ import type { WebListener } from "./tls/in-process-tls.ts";
 
 const aConfigMap = (name: string) => ({ metadata: { name, namespace: "default" }, data: {} }) as never;
 
-test("an admission webhook in the process refuses what it should, and one that is silent is given up", async () => {
+test("an admission webhook in the process rejects objects, and one that does not answer times out", async () => {
   await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
   let isSilent = false;
   const review: WebListener = async (request, response) => {
@@ -53,7 +53,7 @@ test("an admission webhook in the process refuses what it should, and one that i
   );
 });
 
-test("a cluster over a real etcd works, and says what it cannot do", async () => {
+test("a cluster over a real etcd works, and refuses features that need the in-memory store", async () => {
   const etcd = await startEtcd();
   const options = { etcd: [etcd.endpoint], etcdPrefix: `/in-process-${process.pid}` };
   await using cluster = await createCluster(options);
@@ -68,7 +68,7 @@ test("a cluster over a real etcd works, and says what it cannot do", async () =>
   await next.client.get(deployments, { namespace: "default", name: "web" });
 });
 
-test("programs whose clocks are wrong get along: the scheduler behind, the controllers ahead", async () => {
+test("a scheduler with a slow clock and controllers with a fast one work together", async () => {
   await using cluster = await createCluster({ clock: "virtual", nodes: 2 });
   cluster.faults.skew("kube-scheduler", -3_600_000);
   cluster.faults.skew("kube-controller-manager", 30_000);

@@ -47,7 +47,7 @@ test("nodes renew their leases within each ten seconds, none at the moment of an
   }
 });
 
-test("time stands still between calls", async () => {
+test("virtual time does not advance between calls", async () => {
   const cluster = await original();
   const before = cluster.now();
   await cluster.client.list(pods);
@@ -55,7 +55,7 @@ test("time stands still between calls", async () => {
   assert.equal(cluster.now(), before);
 });
 
-test("a program under test sleeps in the cluster's time, until it is told to stop", async () => {
+test("a program under test sleeps in virtual time until it is stopped", async () => {
   await using cluster = await (await original()).fork({ nodes: 0, controllers: false, scheduler: false });
   const stopping = new AbortController();
   const begun = cluster.now();
@@ -75,7 +75,7 @@ test("a program under test sleeps in the cluster's time, until it is told to sto
   await assert.rejects(cluster.sleep("soon"), /"soon" is not a duration/);
 });
 
-test("events go after an hour", async () => {
+test("events are deleted after an hour", async () => {
   await using cluster = await (await original()).fork({ controllers: ["serviceaccount", "deployment", "replicaset"] });
   await cluster.client.create(deployments, aDeployment("web", 1));
   await cluster.eventually(deployments, { namespace: "default", name: "web" }, isReady(1) as never);
@@ -151,7 +151,7 @@ test("settle ends when nothing more is written", async () => {
   await cluster.eventually(deployments, { namespace: "default", name: "web" }, isReady(3) as never, { within: 0 });
 });
 
-test("settle says what keeps the cluster busy", async () => {
+test("the error of settle names the writes that keep the cluster busy", async () => {
   await using cluster = await (await original()).fork({ pods: [{ ends: { after: "1s" } }] });
   await cluster.client.create(deployments, aDeployment("web", 1));
   await assert.rejects(
@@ -160,7 +160,7 @@ test("settle says what keeps the cluster busy", async () => {
   );
 });
 
-test("real time cannot be moved", async () => {
+test("advancing the real clock is an error", async () => {
   await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
   await assert.rejects(cluster.advance("1s"), /real time cannot be moved: createCluster\(\{ clock: "virtual" \}\)/);
 });

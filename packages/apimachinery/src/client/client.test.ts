@@ -162,7 +162,7 @@ for (const { name, call, want } of [
   });
 }
 
-test("shows its certificate, its token and its name", async (t) => {
+test("sends its certificate, its token and its user agent", async (t) => {
   const running = await startServer(t, {});
   const client = clientOf(t, running, {
     cert: user.cert,
@@ -182,7 +182,7 @@ test("shows its certificate, its token and its name", async (t) => {
   });
 });
 
-test("requests only metadata where that is enough", async (t) => {
+test("requests only metadata for metadata-only calls", async (t) => {
   const running = await startServer(t, { body: { metadata: {}, items: [] } });
   await clientOf(t, running).list(pods, {}, { metadataOnly: true });
   assert.equal(
@@ -191,7 +191,7 @@ test("requests only metadata where that is enough", async (t) => {
   );
 });
 
-test("leaves out managed fields where they are not wanted: of an object, of the items of a list, not of others", async (t) => {
+test("omits managed fields on request: of an object and of the items of a list, not of nested objects", async (t) => {
   const metadata = { name: "a", managedFields: [{ manager: "m" }] };
   const object = { kind: "Pod", metadata };
   const running = await startServer(t, { body: object }, { body: { items: [object, { metadata: null }] } }, { body: object });
@@ -201,7 +201,7 @@ test("leaves out managed fields where they are not wanted: of an object, of the 
   assert.deepEqual((await plain.get(pods, { namespace: "web", name: "a" })).metadata, metadata);
 });
 
-test("a list of nothing is an empty one, also where the server says null", async (t) => {
+test("an empty list has no items, also when the server sends null", async (t) => {
   const started = await startServer(t, { body: { metadata: { resourceVersion: "5" }, items: null } });
   const { items, metadata } = await clientOf(t, started).list(pods, { namespace: "default" }, { metadataOnly: true });
   assert.deepEqual([items, metadata.resourceVersion], [[], "5"]);
@@ -243,7 +243,7 @@ test("uses one connection for everything", async (t) => {
   assert.equal(running.sessions.length, 1);
 });
 
-test("connects anew after the connection broke, and sends a read again that was cut off", async (t) => {
+test("reconnects after the connection was lost, and repeats an interrupted read", async (t) => {
   const running = await startServer(t, {}, (stream) => stream.session?.destroy(), { body: { ok: 1 } });
   const client = clientOf(t, running);
   await client.get(pods, { name: "a" });
@@ -278,19 +278,19 @@ test("over HTTP/1.1 a read is sent again when the server gave up the kept connec
   assert.equal(gaveUp, 3);
 });
 
-test("does not send a write again that may have been executed", async (t) => {
+test("does not repeat a write that may have been executed", async (t) => {
   const running = await startServer(t, (stream) => stream.session?.destroy(), {});
   await assert.rejects(clientOf(t, running).create(pods, aPodNamed("a")));
   assert.equal(running.seen.length, 1);
 });
 
-test("sends a write again that the server refused to look at", async (t) => {
+test("repeats a write that the server refused without processing", async (t) => {
   const refuse = (stream: http2.ServerHttp2Stream): void => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
   const running = await startServer(t, refuse, { body: { ok: 1 } });
   assert.deepEqual(await clientOf(t, running).create(pods, aPodNamed("a")), { ok: 1 });
 });
 
-test("takes a new connection after GOAWAY while the old one finishes", async (t) => {
+test("uses a new connection after GOAWAY while the old one finishes", async (t) => {
   const running = await startServer(t, {});
   const client = clientOf(t, running);
   await client.get(pods, { name: "a" });
@@ -301,7 +301,7 @@ test("takes a new connection after GOAWAY while the old one finishes", async (t)
   });
 });
 
-test("gives up a connection that does not answer pings", async (t) => {
+test("closes a connection that does not answer pings", async (t) => {
   const running = await startServer(t, (stream) => {
     stream.respond({ ":status": 200 });
     stream.write('{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}\n');
@@ -372,7 +372,7 @@ for (const { name, answer, check } of [
   });
 }
 
-test("makes an error of an answer that is no Status", async (t) => {
+test("a response without a Status is an error", async (t) => {
   const running = await startServer(t, (stream) => {
     stream.respond({ ":status": 502, "content-type": "text/html" });
     stream.end("<html>bad gateway</html>");
@@ -380,7 +380,7 @@ test("makes an error of an answer that is no Status", async (t) => {
   await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), (err: { code?: number }) => err.code === 502);
 });
 
-test("waits as long as the server says, then tries again, writes too", async (t) => {
+test("waits for Retry-After, then repeats the request, also a write", async (t) => {
   const later = { ...status(429, "TooManyRequests"), headers: { "retry-after": "7" } };
   const running = await startServer(t, later, { body: { ok: 1 } });
   const clock = newFakeClock();
@@ -390,13 +390,13 @@ test("waits as long as the server says, then tries again, writes too", async (t)
   assert.deepEqual(await answer, { ok: 1 });
 });
 
-test("gives the error to the caller when the server says no more than that", async (t) => {
+test("an error without Retry-After is returned to the caller", async (t) => {
   const running = await startServer(t, status(503, "ServiceUnavailable"));
   await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), (err: { code?: number }) => err.code === 503);
   assert.equal(running.seen.length, 1);
 });
 
-test("keeps to its rate", async (t) => {
+test("sends no more requests than its rate limit allows", async (t) => {
   const running = await startServer(t, {});
   const clock = newFakeClock();
   const client = clientOf(t, running, { qps: 10, burst: 2 }, clock);
@@ -418,7 +418,7 @@ test("ends a request when its signal is aborted", async (t) => {
   await rejected;
 });
 
-test("watches: events as they come, whatever the chunks", async (t) => {
+test("watches: events are delivered as they arrive, wherever chunks are divided", async (t) => {
   const lines = [1, 2, 3].map((n) =>
     JSON.stringify({ type: "ADDED", object: { metadata: { name: `p${n}`, resourceVersion: String(n), labels: { x: "ä" } } } }),
   );
@@ -460,7 +460,7 @@ test("watches: an end in the middle of an event is an error", async (t) => {
   await assert.rejects(Array.fromAsync(watch), /middle of an event/);
 });
 
-test("watches: a slow reader makes the server wait, other requests go on", async (t) => {
+test("watches: a slow reader applies backpressure to the server, other requests continue", async (t) => {
   let written = 0;
   const line = `${JSON.stringify({ type: "ADDED", object: { metadata: { name: "x".repeat(100_000) } } })}\n`;
   const running = await startServer(
@@ -497,7 +497,7 @@ test("watches: abort ends them", async (t) => {
   await rejected;
 });
 
-test("carries int64 and __proto__ unharmed", async (t) => {
+test("preserves int64 values and the key __proto__", async (t) => {
   const text = '{"metadata":{"name":"a"},"big":9223372036854775807,"data":{"__proto__":"x"}}';
   const running = await startServer(t, (stream) => {
     stream.respond({ ":status": 200 });
@@ -510,7 +510,7 @@ test("carries int64 and __proto__ unharmed", async (t) => {
   assert.equal(running.seen[1]?.body, `{${text.slice(1, -1)},"apiVersion":"v1","kind":"Pod"}`);
 });
 
-test("speaks HTTP/1.1 to plain servers, below a path", async (t) => {
+test("uses HTTP/1.1 for http:// servers, below a base path", async (t) => {
   const urls: string[] = [];
   const plain = http.createServer((request, response) => {
     urls.push(`${request.method} ${request.url}`);
@@ -545,7 +545,7 @@ test("over HTTP/1.1 a request whose signal is aborted leaves no connection, befo
   }
 });
 
-test("a refused connection is recognisable as such", async (t) => {
+test("a refused connection has the code ECONNREFUSED", async (t) => {
   const client = clientOf(t, { url: "https://127.0.0.1:1" });
   await assert.rejects(client.get(pods, { name: "a" }), isConnectionRefused);
 });

@@ -41,7 +41,7 @@ test("a request without a body is one frame, one with a body says its length", a
   assert.match((await pipe.turn()).join(), /^headers 3 \d+,data 3 3 end$/);
 });
 
-test("a response has its head, its fields and its body; trailers are not its fields", async (t) => {
+test("a response has status, headers and body; trailers are not headers", async (t) => {
   const { pipe, response, seen } = await begun(t);
   await pipe.says(head(1, "content-type", "text/plain", "retry-after", "1"), data(1, "one "));
   const { status, headers } = await response;
@@ -92,7 +92,7 @@ for (const { name, says, want } of [
       assert.equal(seen.released, 1);
     });
 
-    test(`a body of which ${name} before it is read ${form} fails then`, async (t) => {
+    test(`a body of which ${name} before it is read ${form} fails when it is read`, async (t) => {
       const { pipe, response, seen } = await begun(t);
       await pipe.says(head(1, "content-length", "8"), data(1, "1234"), says);
       await assert.rejects(read(await response), want);
@@ -102,7 +102,7 @@ for (const { name, says, want } of [
 }
 
 for (const [form, read] of readers) {
-  test(`a body of several frames, some of which arrive before it is read ${form}, is whole`, async (t) => {
+  test(`a body of several frames, some of which arrive before it is read ${form}, is complete`, async (t) => {
     const { pipe, response, seen } = await begun(t);
     await pipe.says(head(1), data(1, "one "), data(1, "two "));
     const reading = read(await response);
@@ -159,7 +159,7 @@ for (const { name, before, read } of [
   { name: "before its head", before: [], read: readBody },
   ...readers.map(([form, read]) => ({ name: `while its body is read ${form}`, before: [head(1), data(1, "1")], read })),
 ]) {
-  test(`a request that is given up ${name} is reset, with the caller's reason`, async (t) => {
+  test(`a request that is aborted ${name} is reset and fails with the caller's reason`, async (t) => {
     const stop = new AbortController();
     const { pipe, response, seen } = await begun(t, { signal: stop.signal });
     await pipe.says(...before);
@@ -172,7 +172,7 @@ for (const { name, before, read } of [
   });
 }
 
-test("a request that is given up before it is sent sends nothing", async (t) => {
+test("a request that is aborted before it is sent sends nothing", async (t) => {
   const pipe = aPipe(t);
   await pipe.begin();
   const { response, seen } = send(pipe, { signal: AbortSignal.abort(new Error("never mind")) });
@@ -192,7 +192,7 @@ test("a body that is destroyed resets its stream; one that was read does not", a
   assert.deepEqual([await pipe.turn(), second.seen.released], [[], 1]);
 });
 
-test("a reader of parts returns what it has read to the server's window, and resets the stream when it reads no more", async (t) => {
+test("a reader of chunks returns read bytes to the server's window, and resets the stream when it stops", async (t) => {
   const pipe = pipeOver(t, { streamWindowBytes: 20_000, connectionWindowBytes: 1 << 30 });
   await pipe.begin();
   const { response, seen } = send(pipe);
@@ -212,7 +212,7 @@ test("a reader of parts returns what it has read to the server's window, and res
   assert.deepEqual([(await pipe.turn()).at(-1), seen.released], [`resetStream 1 ${errorCodes.cancel}`, 1]);
 });
 
-test("a field cannot end where its value says so", async (t) => {
+test("a header value cannot contain the end of its line", async (t) => {
   const pipe = aPipe(t);
   await pipe.begin();
   const wrong: TransportRequest["headers"][] = [
@@ -247,7 +247,7 @@ test("a slow reader applies backpressure only to its own stream of the connectio
   await waitFor(() => got === 36 * 16_000, { what: "the body" });
 });
 
-test("a server that answers before it has read the body stops it", async (t) => {
+test("a response before the end of the request body stops the upload", async (t) => {
   const pipe = aPipe(t, [settings.initialWindowSize, 10]);
   await pipe.begin();
   const { response } = send(pipe, { method: "POST", body: "x".repeat(100) });

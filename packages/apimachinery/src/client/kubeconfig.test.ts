@@ -81,7 +81,7 @@ for (const { name, text, want } of [
   test(`reads ${name}`, () => assert.deepEqual(parseKubeconfig(text, { directory: "/etc/kubernetes" }), want));
 }
 
-test("a given master beats the file's", () => {
+test("--master overrides the server of the kubeconfig", () => {
   const text = kubeconfig(`{server: "https://h"}`, `{token: t}`);
   assert.deepEqual(parseKubeconfig(text, { master: "https://other:1" }), { host: "https://other:1", token: "t" });
 });
@@ -229,7 +229,7 @@ test("certificates are those of the current kubeconfig; its other changes and tr
   assert.equal(await withCurrentPem(config), config);
 });
 
-test("certificates are read again from the context of before, with their key, and only where they stood in the file", async (t) => {
+test("a certificate embedded in the kubeconfig is read again from the same context, together with its key", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "kubeconfig-"));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, "config");
@@ -260,7 +260,7 @@ test("names the file that it cannot read", async () => {
   await assert.rejects(loadKubeconfig("/nowhere/admin.conf"), /cannot load kubeconfig \/nowhere\/admin\.conf/);
 });
 
-test("reads a token file again each minute, and uses the last one when it is gone", async (t) => {
+test("reads a token file again every minute, and keeps the last token when the file is missing", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-token-"));
   t.after(() => rm(directory, { recursive: true }));
   const tokenFile = join(directory, "token");
@@ -280,7 +280,7 @@ test("reads a token file again each minute, and uses the last one when it is gon
   assert.equal(await shown(), "Bearer three", "the file that was gone is not waited for another minute");
 });
 
-test("runs a credential plugin until what it gave runs out, and again after a 401", async (t) => {
+test("a credential plugin runs again after its credential expires or after a 401", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-exec-"));
   t.after(() => rm(directory, { recursive: true }));
   const clock = newFakeClock();
@@ -304,7 +304,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   assert.equal(await shown(), "Bearer t-3");
 });
 
-test("a plugin's new certificate is reported once, also when the server refused the one before; until then that one is used", async (t) => {
+test("a plugin's new certificate is reported once, also after a 401; until then the previous one is used", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-exec-"));
   t.after(() => rm(directory, { recursive: true }));
   const [command, answer] = [join(directory, "plugin"), join(directory, "answer")];
@@ -348,7 +348,7 @@ test("a plugin's new certificate is reported once, also when the server refused 
   assert.deepEqual([credentials.certificate(), notifications], [undefined, 2]);
 });
 
-test("flags name the server, a file, or both; without either it is the Pod's", async (t) => {
+test("flags name the server, a kubeconfig, or both; without either the Pod's credentials are used", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-flags-"));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, "kubeconfig");

@@ -32,7 +32,7 @@ test("never saves up more than the burst", async () => {
   assert.deepEqual([bucket.tryAccept(), bucket.tryAccept(), bucket.tryAccept()], [true, true, false]);
 });
 
-test("gives back the token of one who gave up", async () => {
+test("an aborted wait returns its token", async () => {
   const clock = newFakeClock();
   const bucket = newTokenBucket({ qps: 1, burst: 1, clock });
   await bucket.accept();
@@ -44,7 +44,7 @@ test("gives back the token of one who gave up", async () => {
   assert.equal(bucket.tryAccept(), true);
 });
 
-test("reserves on credit", () => {
+test("a reservation may exceed the available tokens, which delays later ones", () => {
   const bucket = newTokenBucket({ qps: 10, burst: 1, clock: newFakeClock() });
   assert.deepEqual([bucket.reserve(), bucket.reserve(), bucket.reserve()], [0, 100, 200]);
 });

@@ -36,7 +36,7 @@ for (const { name, err, attempts } of [
   });
 }
 
-test("an answer ends it", async () => {
+test("retries end with a response", async () => {
   const clock = newFakeClock();
   let requests = 0;
   const attempt = async () => {

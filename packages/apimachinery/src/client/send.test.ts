@@ -74,7 +74,7 @@ for (const { name, answer, method = "GET", attempts } of [
   });
 }
 
-test("what is refused each time is tried eleven times, after the second one with a pause; then the caller gets the error", async () => {
+test("a request refused unprocessed is sent eleven times, with a pause from the third on; then it fails", async () => {
   const { call, seen, clock } = aClient([new NotProcessed("refused")]);
   const pending = call();
   await settle();
@@ -85,7 +85,7 @@ test("what is refused each time is tried eleven times, after the second one with
   assert.deepEqual([await pending, seen.length, clock.waiting], ["refused", 11, 0]);
 });
 
-test("a read is sent again as often as the client says, what was not processed as often as before", async () => {
+test("a lost read is repeated as often as the client sets, an unprocessed request as often as by default", async () => {
   for (const [answer, sent] of [
     [new ConnectionLost("lost"), 2],
     [new NotProcessed("refused"), 11],
@@ -97,7 +97,7 @@ test("a read is sent again as often as the client says, what was not processed a
   }
 });
 
-test("a server that always answers 429 gets eleven requests, and its answer is the caller's", async () => {
+test("a server that always answers 429 gets eleven requests, and the last response is returned", async () => {
   const { call, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
   const pending = call();
   await clock.advance(1_999);
@@ -112,7 +112,7 @@ test("a server that always answers 429 gets eleven requests, and its answer is t
   );
 });
 
-test("a caller that gives up while the client waits gets its reason, and nothing more is sent", async () => {
+test("an abort during a wait fails with its reason, and nothing more is sent", async () => {
   for (const answer of [{ status: 503, retryAfter: "60" }, new NotProcessed("refused")]) {
     const { call, seen, clock } = aClient([answer]);
     const stop = new AbortController();
@@ -126,7 +126,7 @@ test("a caller that gives up while the client waits gets its reason, and nothing
   }
 });
 
-test("what was not processed is not sent again for a caller that has given up", async () => {
+test("an unprocessed request is not repeated after the caller's abort", async () => {
   const { call, seen } = aClient([new NotProcessed("refused")]);
   assert.deepEqual([await call("POST", AbortSignal.abort(new Error("never mind"))), seen.length], ["refused", 1]);
 });
@@ -151,7 +151,7 @@ test("after 401 the token file is read again and the request is retried once; a 
   assert.deepEqual([await call(), seen.length], [401, 5]);
 });
 
-test("a source of tokens learns which one was refused, and the request is retried once; another request's token is not given up", async () => {
+test("a token source is told which token was refused, and the request is repeated once; another request's token is kept", async () => {
   const asked: (string | undefined)[] = [];
   const tokens = ["one", "two", "three"];
   const tokenSource = async (refused: string | undefined): Promise<string> => {
@@ -167,12 +167,12 @@ test("a source of tokens learns which one was refused, and the request is retrie
   assert.deepEqual([await call(), sent().slice(4)], [401, ["Bearer two", "Bearer three"]]);
 });
 
-test("after 401 nothing is sent again where the credentials cannot change", async () => {
+test("after 401 a request with fixed credentials is not repeated", async () => {
   const { call, seen } = aClient([{ status: 401 }, ok], { token: "fixed" });
   assert.deepEqual([await call(), seen.length], [401, 1]);
 });
 
-test("each attempt takes its turn at the client's rate", async () => {
+test("each attempt counts towards the client's rate limit", async () => {
   const { call, seen, clock, reported } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
   const pending = call();
   await settle();

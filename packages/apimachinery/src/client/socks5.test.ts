@@ -24,7 +24,7 @@ for (const { name, address } of [
   { name: "IPv6", address: [4, ...Array(16).fill(0)] },
   { name: "a name", address: [3, 5, ...Buffer.from("proxy")] },
 ]) {
-  test(`a SOCKS proxy that answers with ${name} is passed through; what the target says at once is not lost`, async () => {
+  test(`a SOCKS proxy that answers with ${name} is passed; early bytes of the target are not lost`, async () => {
     const { connection, proxy, said } = aConnection();
     const pending = connectThroughSocks5(connection, target, undefined, never);
     await settle();
@@ -80,7 +80,7 @@ for (const { name, answers } of [
   { name: "within an answer", answers: [[5, 0, 5, 0]] },
   { name: "within an address", answers: [[5, 0, 5, 0, 0, 1, 10]] },
 ]) {
-  test(`a SOCKS proxy that hangs up ${name}, or says no more until the deadline, is an error`, async () => {
+  test(`a SOCKS proxy that closes the connection ${name}, or stops answering until the deadline, is an error`, async () => {
     const gone = aConnection();
     const pending = connectThroughSocks5(gone.connection, target, undefined, never);
     for (const answer of answers) gone.proxy.write(Buffer.from(answer));
@@ -100,7 +100,7 @@ for (const { name, answers } of [
   });
 }
 
-test("a password is sent to a SOCKS proxy that wants it, and a name that is too long to none", async () => {
+test("a password is sent to a SOCKS proxy that requests it; a user name that is too long is an error", async () => {
   const { connection, proxy, said } = aConnection();
   const pending = connectThroughSocks5(connection, target, { username: "u", password: "pw" }, never);
   await settle();
@@ -116,7 +116,7 @@ test("a password is sent to a SOCKS proxy that wants it, and a name that is too 
   await assert.rejects(refused, /too long/);
 });
 
-test("a tunnel's answer is returned, and early bytes of the target are not lost", async () => {
+test("a CONNECT response is returned, and early bytes of the target are not lost", async () => {
   for (const { answer, code, rest } of [
     { answer: "HTTP/1.1 200 OK\r\n\r\nhello", code: 200, rest: "hello" },
     { answer: "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", code: 407, rest: "null" },
@@ -131,7 +131,7 @@ test("a tunnel's answer is returned, and early bytes of the target are not lost"
   }
 });
 
-test("a tunnel that is given up, or whose proxy hangs up, leaves no connection", async () => {
+test("an aborted tunnel, or one whose proxy closes, leaves no connection", async () => {
   const stop = new AbortController();
   const given = aConnection();
   const pending = requestTunnel(given.connection, "api:6443", {}, stop.signal);

@@ -161,7 +161,7 @@ test("a request waits for a stream until its signal aborts, or a minute; the nex
   await assert.rejects(world.pool.acquire(abort.signal), /too late/);
 });
 
-test("a server that takes no streams is not dialled again and again", async () => {
+test("a server that allows no streams is not dialled repeatedly", async () => {
   const world = newWorld(0);
   const lease = world.pool.acquire();
   await settle();
@@ -200,7 +200,7 @@ test("a dial that fails fails those who wait for it, and the next request dials 
   assert.equal(world.dialled.length, 1);
 });
 
-test("a connection that ends while it is dialled was not used: the request may be sent again", async () => {
+test("a connection lost while dialling counts as unprocessed: the request may be repeated", async () => {
   const world = newWorld(1);
   const pool = newStreamPool<Fake>({
     clock: world.clock,
@@ -212,7 +212,7 @@ test("a connection that ends while it is dialled was not used: the request may b
   await assert.rejects(pool.acquire(), NotProcessed);
 });
 
-test("renewed while it dials: what comes of it is closed unused, and those who wait get the next", async () => {
+test("renewed while it dials: that connection is closed unused, and waiting requests get the next", async () => {
   const world = newWorld(1);
   world.held = [];
   const lease = world.pool.acquire();
@@ -236,7 +236,7 @@ test("renewed: open streams stay on the old connection, new ones go to a new one
   assert.equal((await world.pool.acquire()).connection, next.connection);
 });
 
-test("renewed: who waits for a stream of a full pool gets one of the new connection", async () => {
+test("renewed: a request that waits for a stream of a full pool gets one of the new connection", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   const old = await world.pool.acquire();
   const waiting = world.pool.acquire();
@@ -274,7 +274,7 @@ for (const end of ["close", "renew"] as const) {
   });
 }
 
-test("closed: everything ends, who waits and who comes is refused", async () => {
+test("closed: all streams end, waiting and new requests are refused", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   await world.pool.acquire();
   const waiting = assert.rejects(world.pool.acquire(), /the client is closed/);
@@ -285,7 +285,7 @@ test("closed: everything ends, who waits and who comes is refused", async () => 
   assert.equal(world.counts.connections, 0);
 });
 
-test("closed while it dials: what comes of it is destroyed", async () => {
+test("closed while it dials: that connection is destroyed", async () => {
   const world = newWorld(1);
   world.held = [];
   const refused = assert.rejects(world.pool.acquire(), /the client is closed/);
@@ -311,7 +311,7 @@ test("renewed while it dials: a failure of that dial fails no caller, waiting ca
   assert.equal(world.counts.waiting, 0);
 });
 
-test("a connection that accepts no more makes room for another one, for who waits already", async () => {
+test("a draining connection is replaced by another one for waiting requests", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   await world.pool.acquire();
   const waiting = world.pool.acquire();
@@ -334,7 +334,7 @@ test("a new request does not overtake waiting ones after the stream limit was ra
   assert.deepEqual(served, [2]);
 });
 
-test("a connection that drains while it is idle leaves no timer, a request that was served nothing at its signal", async () => {
+test("a connection that drains while idle leaves no timer, a served request no listener on its signal", async () => {
   const world = newWorld(1, { maxConnections: 2 });
   const leases = await take(world, 2);
   const { signal } = new AbortController();

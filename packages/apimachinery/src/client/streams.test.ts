@@ -91,7 +91,7 @@ for (const { streams, resources } of [
   });
 }
 
-test("a member that is apart never shares a connection", async (t) => {
+test("a client with its own connection never shares it", async (t) => {
   const running = await startServer(t, 100);
   const family = newClientFamily({ host: running.url, ca: server.ca });
   t.after(() => family.close());
@@ -130,7 +130,7 @@ test("connections that are idle are closed, all but one", async (t) => {
   assert.equal(running.sessions.size, 1);
 });
 
-test("GOAWAY on one of several connections: watches on the others go on, requests find another", async (t) => {
+test("GOAWAY on one of several connections: watches on the others continue, requests use another", async (t) => {
   const running = await startServer(t, 10);
   const client = newClient({ host: running.url, ca: server.ca, qps: -1 });
   t.after(() => client.close());
@@ -154,7 +154,7 @@ test("GOAWAY on one of several connections: watches on the others go on, request
   assert.equal(total(running), 15);
 });
 
-test("a request that waits for a stream has its deadline", async (t) => {
+test("a request that waits for a stream fails at its deadline", async (t) => {
   const running = await startServer(t, 0);
   const client = newClient({ host: running.url, ca: server.ca, qps: -1 });
   t.after(() => client.close());
@@ -166,7 +166,7 @@ test("a request that waits for a stream has its deadline", async (t) => {
   assert.equal(running.sessions.size, 1);
 });
 
-test("an election over a server that takes no streams loses its tries in time", async (t) => {
+test("leader election fails in time when the server allows no streams", async (t) => {
   const running = await startServer(t, 0);
   const clock = newFakeClock();
   const family = newClientFamily({ host: running.url, ca: server.ca }, { clock });

@@ -72,7 +72,7 @@ for (const scheme of ["http", "https"] as const) {
   });
 }
 
-test("an answered request over HTTP/1.1 leaves nothing at its signal", async (t) => {
+test("an answered request over HTTP/1.1 leaves no listener on its signal", async (t) => {
   const { transport } = await aServer(t, "http");
   const { signal } = new AbortController();
   const read = async () => readBody(await transport.request({ method: "GET", path: "/", headers: {}, signal }));
@@ -80,7 +80,7 @@ test("an answered request over HTTP/1.1 leaves nothing at its signal", async (t)
   await waitFor(() => getEventListeners(signal, "abort").length === 0, { what: "the end of the listeners" });
 });
 
-test("a connection lasts longer than the time that it may take to come about", async (t) => {
+test("the connect timeout does not limit an established connection", async (t) => {
   const listener = https.createServer(pair, (_, response) => response.end("ok"));
   await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
   t.after(() => {
@@ -95,7 +95,7 @@ test("a connection lasts longer than the time that it may take to come about", a
   assert.equal(socket.destroyed, false);
 });
 
-test("a host that does not accept a connection is given up sooner than one that accepted it and is slow", async (t) => {
+test("the timeout for a host that does not accept is shorter than for one that accepted and is slow", async (t) => {
   const silent = createServer();
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");
@@ -115,7 +115,7 @@ test("a host that does not accept a connection is given up sooner than one that 
   await assert.rejects(late, { code: "ETIMEDOUT" });
 });
 
-test("a certificate that was renewed in a kubeconfig is used within a minute, without a restart", async (t) => {
+test("a certificate renewed in a kubeconfig is used within a minute without a restart", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "transport-"));
   t.after(() => rm(folder, { recursive: true }));
   const listener = https.createServer({ ...pair, requestCert: true, rejectUnauthorized: false }, (request, response) =>

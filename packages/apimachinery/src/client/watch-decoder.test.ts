@@ -22,7 +22,7 @@ test("an ERROR event is thrown as the Status that it has", async () => {
   });
 });
 
-test("an event whose line does not end counts", async () => {
+test("a last event without a line end is delivered", async () => {
   assert.equal((await events('{"type":"ADDED","object":{}}')).length, 1);
 });
 
@@ -51,7 +51,7 @@ for (const { form, decode, frame } of [
       assert.equal(await follow(Readable.from([bytes.subarray(0, at), bytes.subarray(at)])), "a,b,c");
   });
 
-  test(`${form}: an event has its object's managed fields, unless they are to be left out`, async () => {
+  test(`${form}: an event has its object's managed fields, unless they are omitted on request`, async () => {
     const managedFields = [{ manager: "m", operation: "Update", apiVersion: "v1" }];
     const keys = async (options: { omitsManagedFields?: boolean }) => {
       const body = Readable.from([frame("ADDED", "a", { managedFields })]);

@@ -10,7 +10,7 @@ function work(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
 
-test("a controller with much to do and no requests yields to the event loop", async () => {
+test("a controller with many keys and no requests yields to the event loop", async () => {
   const stop = new AbortController();
   let looked = 0;
   let turns = 0;

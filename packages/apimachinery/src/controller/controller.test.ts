@@ -48,7 +48,7 @@ test("reconciles each object that exists, and each that changes", async (t) => {
   assert.deepEqual(seen, ["default/a", "shop/b", "default/a"]);
 });
 
-test("wakes the controlling owner of the right kind, and what a function says", async (t) => {
+test("enqueues the controlling owner of the given kind, and the keys that a function returns", async (t) => {
   const { client, informers, run } = setUp(t);
   const seen: string[] = [];
   client.put(replicaSets, aReplicaSet({ name: "web" }));
@@ -71,7 +71,7 @@ test("wakes the controlling owner of the right kind, and what a function says", 
   assert.deepEqual(seen, ["default/web", "n1"]);
 });
 
-test("tries a failure again with backoff, and forgets it after a success", async (t) => {
+test("a failed key is retried with backoff, which a success resets", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   let failures = 2;
@@ -88,7 +88,7 @@ test("tries a failure again with backoff, and forgets it after a success", async
   assert.deepEqual(at, [0, 5, 15]);
 });
 
-test("drops a key after so many failures, until it changes", async (t) => {
+test("drops a key after the maximum number of failures, until it changes", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   let calls = 0;
@@ -143,7 +143,7 @@ test("never works on one key twice at once, but on several keys", async (t) => {
   assert.equal(most, 3);
 });
 
-test("works on one key after the other unless it is given more workers", async (t) => {
+test("reconciles one key at a time unless it has more workers", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
   const seen: string[] = [];
@@ -204,7 +204,7 @@ test("events that come together are handled together when batching is configured
   assert.equal(calls, 1);
 });
 
-test("what fails after the end is no failure, and is not tried again", async (t) => {
+test("a failure after the abort is neither logged nor retried", async (t) => {
   const { client, informers, stop, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   const errors: string[] = [];
@@ -220,7 +220,7 @@ test("what fails after the end is no failure, and is not tried again", async (t)
   assert.deepEqual([errors, controller.pending], [[], 0]);
 });
 
-test("a lost race is not kept as the reason why an object waits, another failure is, until there is a success", async (t) => {
+test("a conflict is not recorded as a decision, another failure is, until a success", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   const decisions = new DecisionLog({ component: "test", clock });
@@ -241,7 +241,7 @@ test("a lost race is not kept as the reason why an object waits, another failure
   assert.equal(decisions.entries, 0);
 });
 
-test("expectations hold until everything was seen", () => {
+test("expectations are unfulfilled until all expected events were observed", () => {
   const expectations = newExpectations(newFakeClock());
   assert.equal(expectations.satisfied("a"), true);
   expectations.expectCreations("a", 2);
@@ -252,7 +252,7 @@ test("expectations hold until everything was seen", () => {
   assert.equal(expectations.satisfied("a"), true);
 });
 
-test("a deletion counts once, however often it is seen", () => {
+test("a deletion counts once, however often it is observed", () => {
   const expectations = newExpectations(newFakeClock());
   expectations.expectDeletions("a", ["1", "2"]);
   for (const uid of ["1", "1", "3"]) expectations.deletionObserved("a", uid);
@@ -261,7 +261,7 @@ test("a deletion counts once, however often it is seen", () => {
   assert.equal(expectations.satisfied("a"), true);
 });
 
-test("expectations do not hold for ever", async () => {
+test("expectations expire", async () => {
   const clock = newFakeClock();
   const expectations = newExpectations(clock);
   expectations.expectCreations("a", 1);
@@ -271,7 +271,7 @@ test("expectations do not hold for ever", async () => {
   assert.equal(expectations.satisfied("a"), true);
 });
 
-test("a reconcile that asks to be called again after no number of ms fails with backoff, not at once forever", async (t) => {
+test("a requeueAfterMs that is not a number counts as a failure with backoff", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
   const calls: string[] = [];
@@ -309,7 +309,7 @@ test("a thrown value that is not an Error, and one thrown before the first await
   assert.deepEqual(done.toSorted(), ["default/a", "default/b", "default/c"]);
 });
 
-test("dropped after its last try, a key starts anew with the next event, and the next success clears its count", async (t) => {
+test("a key dropped after its last attempt starts again with the next event, and a success clears its count", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   let calls = 0;
@@ -339,7 +339,7 @@ test("dropped after its last try, a key starts anew with the next event, and the
   assert.equal(calls, 11, "the failure before the success does not count");
 });
 
-test("a handler of a source that throws for one object wakes the keys of the others", async (t) => {
+test("a source's handler that throws for one object still enqueues the keys of the others", async (t) => {
   const { client, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
   const seen: string[] = [];
@@ -360,7 +360,7 @@ test("a handler of a source that throws for one object wakes the keys of the oth
   assert.deepEqual(seen, ["b", "c"]);
 });
 
-test("a pod that changes its owner wakes both owners, and one that is not controlled wakes none", async (t) => {
+test("a pod that changes its owner enqueues both owners, and one without a controller enqueues none", async (t) => {
   const { client, informers, run } = setUp(t);
   const [one, two] = [aReplicaSet({ name: "one" }), aReplicaSet({ name: "two" })];
   client.put(pods, aPod({ name: "a", owner: one }));
@@ -379,7 +379,7 @@ test("a pod that changes its owner wakes both owners, and one that is not contro
   assert.deepEqual(seen, ["default/one", "default/two"]);
 });
 
-test("expectations that were renewed hold for their own time, and forgotten ones not at all", async () => {
+test("renewed expectations expire after their own time, and deleted ones are fulfilled", async () => {
   const clock = newFakeClock();
   const expectations = newExpectations(clock);
   expectations.expectCreations("a", 1);
@@ -400,7 +400,7 @@ test("expectations that were renewed hold for their own time, and forgotten ones
   assert.equal(expectations.satisfied("a"), false, "what was seen while nothing was expected counts for nothing");
 });
 
-test("more creations seen than expected do not pay for later ones", () => {
+test("surplus observed creations do not count towards later expectations", () => {
   const expectations = newExpectations(newFakeClock());
   expectations.expectCreations("a", 1);
   expectations.creationObserved("a");

@@ -20,7 +20,7 @@ function setUp() {
 
 const pod = aPod({ name: "web-0", namespace: "shop" });
 
-test("writes what happened to whom, and who says so", async () => {
+test("an Event has type, reason, message, object and source", async () => {
   const { recorder, stored } = setUp();
   recorder.event(pod, "Normal", "Started", "Started container main");
   await recorder.flush();
@@ -69,7 +69,7 @@ test("events of cluster-scoped objects go to the default namespace; a reference 
   );
 });
 
-test("the same again counts up one event", async () => {
+test("a repeated event increments the count of its Event", async () => {
   const { client, clock, recorder, stored } = setUp();
   for (let i = 0; i < 3; i++) {
     recorder.event(pod, "Warning", "BackOff", "Back-off restarting");
@@ -97,7 +97,7 @@ test("a repeated Event whose object was deleted is created again with its count"
   assert.equal(stored()[0]?.count, 2);
 });
 
-test("many that differ only in their words become one", async () => {
+test("many events that differ only in their messages are combined into one", async () => {
   const { recorder, stored } = setUp();
   for (let i = 0; i < 15; i++) recorder.event(pod, "Normal", "Created", `Created pod: web-${i}`);
   await recorder.flush();
@@ -109,7 +109,7 @@ test("many that differ only in their words become one", async () => {
   );
 });
 
-test("after a burst about one object only one in five minutes is let through", async () => {
+test("after a burst about one object only one event in five minutes is written", async () => {
   const { client, clock, recorder } = setUp();
   for (let i = 0; i < 40; i++) recorder.event(pod, "Normal", `Reason${i}`, "x");
   recorder.event(aPod({ name: "other" }), "Normal", "Reason", "x");
@@ -122,7 +122,7 @@ test("after a burst about one object only one in five minutes is let through", a
   assert.equal(client.writes.length, 27);
 });
 
-test("an event that cannot be counted up is not written a second time", async () => {
+test("an event whose count cannot be incremented is not created a second time", async () => {
   const { client, recorder, stored } = setUp();
   recorder.event(pod, "Normal", "A", "a");
   await recorder.flush();
@@ -134,7 +134,7 @@ test("an event that cannot be counted up is not written a second time", async ()
   assert.deepEqual([stored().length, client.writes.map(({ verb }) => verb)], [1, ["create", "patch"]]);
 });
 
-test("a server that is away is tried again; a server that says no is not", async () => {
+test("an event is retried while the server is unreachable, but not after a refusal", async () => {
   const { client, clock, recorder, stored } = setUp();
   let failures = 2;
   client.react("create", "events", () => {
@@ -155,7 +155,7 @@ test("a server that is away is tried again; a server that says no is not", async
   assert.equal(client.writes.length, 1);
 });
 
-test("a server that stays away is tried twelve times, then the next event has its turn", async () => {
+test("an event is attempted twelve times at an unreachable server, then the next one is written", async () => {
   const { client, clock, recorder } = setUp();
   const tried: (string | undefined)[] = [];
   client.react("create", "events", ({ sent }) => {
@@ -186,7 +186,7 @@ test("recorders of one process that write about the same object in the same mill
   );
 });
 
-test("after many were combined, one of them that happens again is counted as itself", async () => {
+test("after many events were combined, a repeated one of them is counted separately", async () => {
   const { recorder, stored } = setUp();
   for (const i of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 5]) recorder.event(pod, "Normal", "Pulled", `image ${i}`);
   await recorder.flush();
@@ -195,7 +195,7 @@ test("after many were combined, one of them that happens again is counted as its
   assert.equal(stored().find(({ message }) => message === "image 5")?.count, 2);
 });
 
-test("many that come for longer than ten minutes are combined while no pause of them is as long", async () => {
+test("events are combined for longer than ten minutes while no gap between them is that long", async () => {
   const { clock, recorder, stored } = setUp();
   let image = 0;
   for (const [count, waitMs] of [
@@ -216,7 +216,7 @@ test("many that come for longer than ten minutes are combined while no pause of 
   );
 });
 
-test("each who waits for the events is told, also when they cannot be written, and at once when none is left", async () => {
+test("each flush resolves, also when events cannot be written, and at once when none is pending", async () => {
   const { client, recorder, stored } = setUp();
   client.react("create", "events", () => {
     throw forbidden(events, "e", "no");
@@ -227,7 +227,7 @@ test("each who waits for the events is told, also when they cannot be written, a
   assert.equal(stored().length, 0);
 });
 
-test("an event that has expired is created with the time of its first occurrence, and without a version", async () => {
+test("an expired event is created again with its first timestamp, without a resourceVersion", async () => {
   const { client, clock, recorder, stored } = setUp();
   recorder.event(pod, "Warning", "BackOff", "again");
   await recorder.flush();
@@ -240,7 +240,7 @@ test("an event that has expired is created with the time of its first occurrence
   assert.equal(created?.metadata.resourceVersion, undefined);
 });
 
-test("what another has counted up meanwhile is counted on, also for combined ones", () => {
+test("a count that another writer increased is continued, also for combined events", () => {
   const correlator = newEventCorrelator(newFakeClock());
   const eventOf = (message: string) =>
     makeEvent({

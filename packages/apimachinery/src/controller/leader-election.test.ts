@@ -51,7 +51,7 @@ function candidate(
 const leaseOf = (client: FakeClient) =>
   client.object<KubeObject & { spec: Record<string, unknown> }>(leases, "kube-system/test")?.spec ?? {};
 
-test("takes a lease that does not exist, and renews it", async () => {
+test("creates a missing lease and renews it", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -74,7 +74,7 @@ test("takes a lease that does not exist, and renews it", async () => {
   assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
 });
 
-test("waits while another renews, and takes over a lease duration after the last renewal it saw", async () => {
+test("waits while another holder renews, and takes over one lease duration after the last observed renewal", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -92,7 +92,7 @@ test("waits while another renews, and takes over a lease duration after the last
   b.stop.abort();
 });
 
-test("does not trust times that another wrote", async () => {
+test("ignores the timestamps that another holder wrote", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const spec = {
@@ -110,7 +110,7 @@ test("does not trust times that another wrote", async () => {
   a.stop.abort();
 });
 
-test("is no longer the leader when it cannot renew until the deadline", async () => {
+test("loses leadership when it cannot renew before the deadline", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -125,7 +125,7 @@ test("is no longer the leader when it cannot renew until the deadline", async ()
   await a.finished;
 });
 
-test("a short outage is no reason to give up", async () => {
+test("a short outage does not end leadership", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -142,7 +142,7 @@ test("a short outage is no reason to give up", async () => {
   a.stop.abort();
 });
 
-test("is no longer the leader when another took the lease", async () => {
+test("loses leadership when another process took the lease", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -188,7 +188,7 @@ test("of two candidates that acquire the lease at once, one becomes leader", asy
   b.stop.abort();
 });
 
-test("gives the lease back at the end on request", async () => {
+test("releases the lease at the end when configured", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
@@ -197,7 +197,7 @@ test("gives the lease back at the end on request", async () => {
   assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "", leaseDurationSeconds: 1 });
 });
 
-test("its work is signalled to stop before the lease is given back", async () => {
+test("its work is aborted before the lease is released", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
@@ -211,7 +211,7 @@ test("its work is signalled to stop before the lease is given back", async () =>
   assert.deepEqual([reported, leaseOf(client)["holderIdentity"]], [true, ""]);
 });
 
-test("a lease that cannot be given back is left to expire, and its leader has stopped all the same", async () => {
+test("a lease that cannot be released expires, and the leader has stopped", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
@@ -223,7 +223,7 @@ test("a lease that cannot be given back is left to expire, and its leader has st
   assert.deepEqual([a.events.slice(2), leaseOf(client)["holderIdentity"]], [["stopping", "stopped"], "a"]);
 });
 
-test("also leads by an annotation, or by both", async () => {
+test("holds an annotation lock, or a pair of locks", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a", {}, "configmapsleases");
@@ -261,7 +261,7 @@ for (const [kind, want] of [
   ["endpoints", /^endpoints not initialized, call get or create first$/],
   ["configmaps", /^configmap not initialized, call get or create first$/],
 ] as const) {
-  test(`a lock of ${kind} that was not read is not written`, async () => {
+  test(`a lock of kind ${kind} whose read failed is not written`, async () => {
     const record = { holderIdentity: "a", leaseDurationSeconds: 1, acquireTime: "", renewTime: "", leaderTransitions: 0 };
     const { signal } = new AbortController();
     const update = newResourceLock(kind, "a", "b").update(newFakeClient(), record, signal);
@@ -269,7 +269,7 @@ for (const [kind, want] of [
   });
 }
 
-test("refuses a lock it does not know", () =>
+test("refuses an unknown kind of lock", () =>
   assert.throws(() => newResourceLock("secrets", "a", "b"), /Invalid lock-type secrets/));
 
 for (const { durations, want } of [
@@ -278,7 +278,7 @@ for (const { durations, want } of [
   { durations: [15, 2, 2], want: "renewDeadline must be greater than retryPeriod*JitterFactor" },
   { durations: [15, 10, 0], want: "retryPeriod must be greater than zero" },
 ]) {
-  test(`durations ${durations} are ${want ?? "good"}`, () => {
+  test(`durations ${durations} are ${want ?? "valid"}`, () => {
     const [leaseDurationMs = 0, renewDeadlineMs = 0, retryPeriodMs = 0] = durations.map((seconds) => seconds * 1000);
     assert.equal(checkDurations({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }), want);
   });
@@ -331,7 +331,7 @@ test("events about the lock, or both of a pair, report who became leader and who
   }
 });
 
-test("a leader annotation with any content is waited for or taken over, without a failure", async () => {
+test("a malformed leader annotation is waited for or taken over, without a failure", async () => {
   for (const garbage of [
     "",
     "null",
@@ -385,7 +385,7 @@ test("an error thrown by `onNewLeader` cannot make it lose the lease", async () 
   a.stop.abort();
 });
 
-test("a renewal begins the deadline anew: two outages shorter than it are no reason to give up", async () => {
+test("a renewal restarts the deadline: two shorter outages do not end leadership", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -405,7 +405,7 @@ test("a renewal begins the deadline anew: two outages shorter than it are no rea
   a.stop.abort();
 });
 
-test("a lease that is deleted while it leads is made again, and stays its own", async () => {
+test("a lease deleted while it leads is created again, and leadership continues", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -431,7 +431,7 @@ test("a process that lost its lease does not release it at its end", async () =>
   assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "thief", leaseDurationSeconds: 15 });
 });
 
-test("a lease that was given back is taken at the next look, and counts one more transition", async () => {
+test("a released lease is acquired at the next attempt and counts one more transition", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a", { releaseOnCancel: true });
@@ -446,7 +446,7 @@ test("a lease that was given back is taken at the next look, and counts one more
   b.stop.abort();
 });
 
-test("each renewal that a waiting candidate sees begins its wait anew", async () => {
+test("each observed renewal restarts a candidate's wait", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const renewed = (renewTime: string): void =>
@@ -465,7 +465,7 @@ test("each renewal that a waiting candidate sees begins its wait anew", async ()
   a.stop.abort();
 });
 
-test("an update that loses the race does not count as a renewal, and the winner is seen", async () => {
+test("a conflicting update does not count as a renewal, and the winner is read", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const a = candidate(client, clock, "a");
@@ -479,7 +479,7 @@ test("an update that loses the race does not count as a renewal, and the winner 
   assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
 });
 
-test("fields of the lease that are not the record stay, and two locks that name different holders have to expire", async () => {
+test("other fields of the lease are kept, and two locks with different holders must expire", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const metadata = { namespace: "kube-system", name: "test" };
@@ -517,7 +517,7 @@ test("two resource locks act as one: acquired together, with an unknown holder w
   assert.equal((await both.get(client, signal)).holderIdentity, "c");
 });
 
-test("a lease is taken over exactly a lease duration after the last change that was seen", async () => {
+test("a lease is taken over exactly one lease duration after the last observed change", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const spec = { holderIdentity: "x", leaseDurationSeconds: 15 };
@@ -530,7 +530,7 @@ test("a lease is taken over exactly a lease duration after the last change that 
   a.stop.abort();
 });
 
-test("a request that ends with its process is not logged as an error of the lock, any other is", async () => {
+test("a request aborted at the stop is not logged as an error of the lock, any other is", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const errors: string[] = [];
@@ -590,7 +590,7 @@ test("a leader renews with one request, and reads the lease only after a conflic
   a.stop.abort();
 });
 
-test("a candidate that finds its own lease of before a restart writes its own duration, also when the first attempt fails", async () => {
+test("a candidate that finds its lease from before a restart writes its own duration, also after a failed attempt", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const spec = { holderIdentity: "a", leaseDurationSeconds: 60, acquireTime: "2021-12-31T00:00:00.000000Z", leaseTransitions: 4 };
@@ -610,7 +610,7 @@ test("a candidate that finds its own lease of before a restart writes its own du
   a.stop.abort();
 });
 
-test("its own lease of before a restart is not acquired anew: time and transitions stay", async () => {
+test("a lease from before a restart keeps its acquire time and transitions", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const spec = { holderIdentity: "a", acquireTime: "2021-12-31T00:00:00.000000Z", leaseTransitions: 4 };
@@ -622,7 +622,7 @@ test("its own lease of before a restart is not acquired anew: time and transitio
   a.stop.abort();
 });
 
-test("work that fails at once is told to stop", async () => {
+test("work that fails immediately is aborted", async () => {
   let working: AbortSignal | undefined;
   const a = candidate(newFakeClient(), newFakeClock(), "a", {
     onStarted: (signal) => {
@@ -634,7 +634,7 @@ test("work that fails at once is told to stop", async () => {
   assert.deepEqual([working?.aborted, a.events], [true, ["leader a", "stopped"]]);
 });
 
-test("an expired lease that cannot be written is not its own yet", async () => {
+test("an expired lease whose write failed is not acquired", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const spec = { holderIdentity: "x", leaseDurationSeconds: 15 };
@@ -648,7 +648,7 @@ test("an expired lease that cannot be written is not its own yet", async () => {
   a.stop.abort();
 });
 
-test("of two resource locks the second is written as it is now", async () => {
+test("the second of two resource locks is written with its current version", async () => {
   const client = newFakeClient();
   const { signal } = new AbortController();
   const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
@@ -663,7 +663,7 @@ test("of two resource locks the second is written as it is now", async () => {
   assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user");
 });
 
-test("with a reconnection a candidate takes the lease as soon as the server is back, and reports once that it was away", async () => {
+test("with a reconnection a candidate acquires the lease as soon as the server is back, and logs the outage once", async () => {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   let answer: Error | undefined = new Error("connect ECONNREFUSED");

@@ -22,7 +22,7 @@ function trying(failures: number) {
   return { clock, stop, said, at, finished, isOver: () => over };
 }
 
-test("tries once a second until it succeeds, and says why not", async () => {
+test("retries every second until success, and logs each failure", async () => {
   const { clock, at, said, isOver } = trying(2);
   await clock.advance(10_000);
   assert.deepEqual(at, [0, 1000, 2000]);
@@ -30,7 +30,7 @@ test("tries once a second until it succeeds, and says why not", async () => {
   assert.equal(isOver(), true);
 });
 
-test("gives up when its signal is aborted", async () => {
+test("ends when its signal is aborted", async () => {
   const { clock, stop, at, finished } = trying(Number.POSITIVE_INFINITY);
   await clock.advance(1500);
   stop.abort();
@@ -70,7 +70,7 @@ test("a run that fails is logged, and the next comes a period later", async () =
   await finished;
 });
 
-test("a long run is not overtaken by the next; being stopping in it ends after it, without a word", async () => {
+test("a long run delays the next one; an abort during it ends the loop after it, without a log line", async () => {
   const held = Promise.withResolvers<void>();
   const { clock, stop, at, said, finished } = looping(() => held.promise);
   await clock.advance(60_000);
@@ -81,7 +81,7 @@ test("a long run is not overtaken by the next; being stopping in it ends after i
   assert.deepEqual(said, []);
 });
 
-test("it waits for its caches, and ends without work when they never come", async () => {
+test("it waits for its caches, and ends without a run when they never sync", async () => {
   const { clock, stop, at, finished } = looping(async () => {}, [
     { waitForSync: (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) },
   ]);
@@ -91,7 +91,7 @@ test("it waits for its caches, and ends without work when they never come", asyn
   assert.deepEqual(at, []);
 });
 
-test("a guarded callback logs what it throws, and may be called again", () => {
+test("a guarded callback's error is logged, and it may be called again", () => {
   const said: unknown[] = [];
   let calls = 0;
   const call = guarded({ error: (message, err) => void said.push([message, String(err)]) }, "cannot look", () => {

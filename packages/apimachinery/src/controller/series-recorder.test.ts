@@ -26,7 +26,7 @@ function setUp(t: { after(fn: () => void): void }) {
 const pod = aPod({ name: "web-0", namespace: "shop" });
 const minute = 60_000;
 
-test("an event says what was done to whom, by whom, and about whom else", async (t) => {
+test("an event has action, object, reporting controller and related object", async (t) => {
   const { recorder, stored } = setUp(t);
   recorder.event(pod, "Normal", "Scheduled", "Successfully assigned", { action: "Binding", related: aNode({ name: "a" }) });
   await recorder.flush();
@@ -48,7 +48,7 @@ test("an event says what was done to whom, by whom, and about whom else", async 
   assert.equal(event?.series, undefined);
 });
 
-test("the same again is a series, written at its second time, each half hour and at its end", async (t) => {
+test("a repeated event becomes a series, written at its second occurrence, every 30 minutes and at its end", async (t) => {
   const { recorder, stored, verbs, clock } = setUp(t);
   const again = async (ms: number): Promise<void> => {
     await clock.advance(ms);
@@ -72,7 +72,7 @@ test("the same again is a series, written at its second time, each half hour and
   assert.equal(stored().length, 2, "after its end it begins anew");
 });
 
-test("of two series the one that continues is kept, the other ends, whichever began first", async (t) => {
+test("of two series the one that continues is kept and the other ends, whichever started first", async (t) => {
   for (const quiet of ["A", "B"]) {
     const { recorder, stored, clock } = setUp(t);
     const report = async (...reasons: string[]): Promise<void> => {
@@ -92,7 +92,7 @@ test("of two series the one that continues is kept, the other ends, whichever be
   }
 });
 
-test("another action, reason or version of the object is another event; other words are not", async (t) => {
+test("another action, reason or object version is another event; another note is not", async (t) => {
   const { recorder, stored } = setUp(t);
   const changed = { ...pod, metadata: { ...pod.metadata, resourceVersion: "77" } };
   recorder.event(pod, "Warning", "A", "one", { action: "X" });
@@ -104,7 +104,7 @@ test("another action, reason or version of the object is another event; other wo
   assert.equal(stored().length, 4);
 });
 
-test("a series whose event is gone is written anew, with its count", async (t) => {
+test("a series whose event was deleted is created again with its count", async (t) => {
   const { client, recorder, stored } = setUp(t);
   recorder.event(pod, "Warning", "A", "a");
   await recorder.flush();
@@ -114,7 +114,7 @@ test("a series whose event is gone is written anew, with its count", async (t) =
   assert.equal(stored()[0]?.series?.count, 1);
 });
 
-test("a server that is away is tried twelve times, others meanwhile too; a server that says no once", async (t) => {
+test("an unreachable server gets twelve attempts, with others in between; a refusal ends them", async (t) => {
   const { client, clock, recorder, stored } = setUp(t);
   let tries = 0;
   client.react("create", "events", ({ sent }) => {
@@ -138,7 +138,7 @@ test("a server that is away is tried twelve times, others meanwhile too; a serve
   assert.equal(tries, 13);
 });
 
-test("a series whose end could not be written goes on", async (t) => {
+test("a series whose end could not be written continues", async (t) => {
   const { client, clock, recorder, stored } = setUp(t);
   const again = async (): Promise<void> => {
     recorder.event(pod, "Warning", "A", "a");
@@ -160,7 +160,7 @@ test("a series whose end could not be written goes on", async (t) => {
   );
 });
 
-test("what happens while the end of a series is written is counted in it", async (t) => {
+test("an event during the write of a series' end counts in that series", async (t) => {
   const { client, clock, recorder, stored } = setUp(t);
   for (let i = 0; i < 2; i++) {
     recorder.event(pod, "Warning", "A", "a");
@@ -181,7 +181,7 @@ test("what happens while the end of a series is written is counted in it", async
   );
 });
 
-test("at its end nothing is left that ticks, and who waits for what could not be written is told", async (t) => {
+test("after the stop no timer is left, and pending flushes resolve", async (t) => {
   const { client, clock, recorder, stop } = setUp(t);
   client.react("create", "events", () => {
     throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });

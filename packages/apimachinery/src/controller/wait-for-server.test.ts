@@ -46,13 +46,13 @@ function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
   });
 }
 
-test("a server that is ready is not waited for, and nothing is logged", async () => {
+test("a ready server causes neither a wait nor a log line", async () => {
   const { done, lines, requestedMs, clock } = waiting(() => 200);
   await done;
   assert.deepEqual([requestedMs.length, lines, clock.waiting], [1, [], 0]);
 });
 
-test("a server that is not there is waited for without end, with pauses that grow to 2 s", async () => {
+test("an unreachable server is retried without a limit, with delays that grow to 2 s", async () => {
   const wait = waiting((nowMs) => (nowMs < 600_000 ? "away" : 200));
   await settle();
   await wait.advance(599_000);

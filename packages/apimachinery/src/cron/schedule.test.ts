@@ -56,7 +56,7 @@ for (const { schedule, after, want } of [
   test(`${schedule} after ${after}: ${want}`, () => assert.equal(next(schedule, after), want));
 }
 
-test("is due at times that match, later than requested, and at none between", () => {
+test("the next time matches the schedule, is after the given time, and no match lies between", () => {
   const field = (min: number, max: number) =>
     fc.oneof(
       fc.constant("*"),

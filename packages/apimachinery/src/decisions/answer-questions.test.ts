@@ -29,7 +29,7 @@ function aDaemon(t: { after(fn: () => Promise<void>): void }) {
   return { clock, client, decisions, run };
 }
 
-test("watches the questions to itself, and answers each from the log", async (t) => {
+test("watches the questions addressed to it, and answers each from the log", async (t) => {
   const { client, decisions, run } = aDaemon(t);
   decisions.record(ref, "scheduler", { verdict: "waiting", reason: "R", description: "notified" });
   const answered: unknown[] = [];
@@ -53,7 +53,7 @@ test("watches the questions to itself, and answers each from the log", async (t)
   ]);
 });
 
-test("retries rarely at a server without the questions API, and with backoff at an unreachable one", async (t) => {
+test("retries every few minutes at a server without the questions API, and with backoff at an unreachable one", async (t) => {
   for (const { error, firstMs, withinAnHour } of [
     { error: forbidden(questionsRef, "", "no"), firstMs: 100_000, withinAnHour: [8, 25] },
     { error: new Error("connect ECONNREFUSED"), firstMs: 400, withinAnHour: [40, 130] },

@@ -68,7 +68,7 @@ test("calls the description function only on request, and survives their failure
   assert.match(log.of(aPod("a"))[0]?.summary ?? "", /is not available: no words/);
 });
 
-test("forgets a source that is well, an object that is gone, and the object whose name another took", () => {
+test("forgets a resolved source, a deleted object, and an object whose name was reused", () => {
   const { log } = aLog();
   for (const source of ["one", "two"]) log.record(aPod("a"), source, waiting);
   log.forget(aPod("a"), "one");
@@ -117,7 +117,7 @@ test("stays within its memory limit by evicting the oldest decisions, and counts
   assert.match(page, new RegExp(`^coxswain_decision_evictions_total ${101 - log.entries}$`, "m"));
 });
 
-test("what is settled does not crowd out what is not", () => {
+test("settled decisions do not evict open ones", () => {
   const { log } = aLog(100_000);
   log.record(aPod("stuck"), "scheduler", waiting);
   for (let i = 0; i < 1000; i++) log.record(aPod(`p${i}`), "scheduler", { ...waiting, verdict: "done" });
@@ -129,7 +129,7 @@ test("what is settled does not crowd out what is not", () => {
   assert.equal(log.of(aPod("p999")).length, 2, "one open decision keeps the others of the object");
 });
 
-test("bounds the sources of one object and the length of a summary", () => {
+test("limits the sources of one object and the length of a summary", () => {
   const { log } = aLog();
   for (let i = 0; i < 100; i++) log.record(aPod("a"), `source-${i}`, { ...waiting, description: "x".repeat(5000) });
   const decisions = log.of(aPod("a"));
@@ -138,7 +138,7 @@ test("bounds the sources of one object and the length of a summary", () => {
   assert.equal(decisions[0]?.summary.length, 2001);
 });
 
-test("one decision above the limit is not kept", () => {
+test("a decision larger than the limit is not kept", () => {
   const { log } = aLog(10_000);
   log.record(aPod("a"), "one", { ...waiting, description: { summary: "s", details: { long: "x".repeat(20_000) } } });
   assert.deepEqual([log.of(aPod("a")), log.bytes], [[], 0]);

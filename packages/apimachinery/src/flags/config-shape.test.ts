@@ -14,7 +14,7 @@ const shape: ObjectShape = {
   },
 };
 
-test("a file is read by its shape: durations in milliseconds, null as if absent, unknown fields reported", () => {
+test("a file is decoded by its shape: durations in milliseconds, null as absent, unknown fields reported", () => {
   const unknown: string[] = [];
   const written = {
     text: "a",

@@ -100,7 +100,7 @@ test("a flag is declared once", () => {
   );
 });
 
-test("feature gates: groups set what is not named, locked and unknown ones refuse", () => {
+test("feature gates: groups set gates that are not named; locked and unknown gates are refused", () => {
   const gates = newFeatureGates("kube-apiserver", { AllAlpha: true, ProcMountType: false });
   assert.equal(gates.enabled("GRPCContainerProbe"), true);
   assert.equal(gates.enabled("ProcMountType"), false);

@@ -43,7 +43,7 @@ for (const [text, kind, why] of [
   test(`${JSON.stringify(text)} is refused: ${why}`, () =>
     assert.throws(() => parseGoInteger(text, kind), new Error(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`)));
 
-test("what has no sign takes none", () => {
+test("an unsigned integer refuses a sign", () => {
   for (const text of ["-1", "+1"])
     assert.throws(() => parseGoInteger(text, uint), new Error(`strconv.ParseUint: parsing "${text}": invalid syntax`));
 });

@@ -26,7 +26,7 @@ async function run(t: TestContext, files: Readonly<Record<string, string>>): Pro
   return (await promisify(execFile)(process.execPath, [join(root, "packages/a/dist/main.js")])).stdout;
 }
 
-test("an import of ours is the file that it names, one module however often it is named", async (t) => {
+test("an import of the project resolves to the named file, and to one module each time", async (t) => {
   const printed = await run(t, {
     "packages/a/dist/late.js": 'import "./sub/x.js"; import { seen } from "../../b/dist/seen b.js"; console.log(seen.join());',
     "packages/a/dist/sub/x.js": 'import "../y.js"; import { seen } from "../../../b/dist/seen b.js"; seen.push("x");',
@@ -36,12 +36,12 @@ test("an import of ours is the file that it names, one module however often it i
   assert.equal(printed, "y,x\n");
 });
 
-test("Node does not look where it leads", async (t) => {
+test("Node's resolver does not run for imports of the project", async (t) => {
   const late = 'import("./none.js").catch((err) => console.log(err.code));';
   assert.equal(await run(t, { "packages/a/dist/late.js": late }), "ENOENT\n");
 });
 
-test("a package of ours is looked for once", async (t) => {
+test("a package of the project is resolved once", async (t) => {
   const move =
     'import { renameSync } from "node:fs"; const b = new URL("../../../node_modules/@coxswain/b", import.meta.url).pathname; renameSync(b, b + "-gone");';
   const printed = await run(t, {
@@ -53,7 +53,7 @@ test("a package of ours is looked for once", async (t) => {
   assert.equal(printed, "found\n");
 });
 
-test("what others have written is found as ever", async (t) => {
+test("packages of others and JSON imports are resolved by Node", async (t) => {
   const printed = await run(t, {
     "packages/a/dist/late.js":
       'import { one } from "other"; import data from "./data.json" with { type: "json" }; console.log(one, data);',

@@ -64,7 +64,7 @@ for (const { name, flags = {}, file, want } of [
   test(`takes ${name}`, () => assert.partialDeepStrictEqual(read(flags, file), want));
 }
 
-test("values are fields again", () => {
+test("flag values are converted back to fields", () => {
   const values = { ...read({}), access: "x" };
   assert.deepEqual(fieldsOf(settings, values), {
     access: { open: true, policy: "none", path: "" },
@@ -106,7 +106,7 @@ test("fields have the type of the flag, also inside of objects, and others are u
   });
 });
 
-test("paths are meant from the file's folder, where there are any", () => {
+test("relative paths are resolved against the file's folder", () => {
   assert.deepEqual(absolutePaths(settings, { access: { path: "a", open: true } }, "/etc/x"), {
     access: { path: "/etc/x/a", open: true },
   });
@@ -114,7 +114,7 @@ test("paths are meant from the file's folder, where there are any", () => {
     assert.deepEqual(absolutePaths(settings, file, "/etc/x"), file);
 });
 
-test("a field that nothing reads is reported, unless it says what happens anyway", () => {
+test("a field without an effect is reported, unless its value is what happens anyway", () => {
   assert.deepEqual(ineffectiveFields(settings, { unread: "Watch", port: 1 }), ["unread"]);
   assert.deepEqual(ineffectiveFields(settings, { unread: "Get" }), []);
 });

@@ -49,7 +49,7 @@ async function started(
 const verbs = ({ actions }: FakeClient): string[] => actions.map(({ verb }) => verb);
 const names = (found: readonly Pod[]): (string | undefined)[] => found.map(({ metadata }) => metadata.name).toSorted();
 
-test("hears of what exists, then of every change, in order, after the lister shows it", async (t) => {
+test("handlers get existing objects, then every change in order, after the lister shows it", async (t) => {
   const { client, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a" })));
   assert.equal(informer.synced, true);
   client.put(pods, aPod({ name: "b", labels: { v: "1" } }));
@@ -94,7 +94,7 @@ test("waiting for the first list leaves no listener on the abort signal", async 
   assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
 });
 
-test("resumes the watch where the last one ended, without listing", async (t) => {
+test("a watch resumes where the last one ended, without a list", async (t) => {
   const { client, clock, seen } = await started(t);
   await clock.advance(2000);
   client.endWatches();
@@ -121,7 +121,7 @@ test("lists again when its version is too old, and reports only the differences"
   assert.ok(verbs(client).filter((verb) => verb === "list").length >= 2);
 });
 
-test("tries a failed list again, later and later", async (t) => {
+test("a failed list is retried with growing delays", async (t) => {
   let failures = 3;
   const { client, clock, informer } = await started(t, (c) =>
     c.react("list", "pods", () => {
@@ -155,7 +155,7 @@ test("a watch that cannot reach the server is tried again without a list", async
   assert.equal(verbs(client).filter((verb) => verb === "list").length, 1);
 });
 
-test("a late handler hears of everything first; a removed one of nothing", async (t) => {
+test("a handler added later gets all objects first; a removed one gets nothing", async (t) => {
   const { client, informer } = await started(t, (c) => c.put(pods, aPod({ name: "a" })));
   const late: string[] = [];
   const remove = informer.addHandler({ added: ({ metadata }) => late.push(metadata.name ?? "") });
@@ -193,7 +193,7 @@ test("stops when its signal is aborted", async (t) => {
   assert.deepEqual(seen, []);
 });
 
-test("an index can be added again, and not replaced by another function under its name", async (t) => {
+test("adding an index again is allowed, adding another function under its name is an error", async (t) => {
   const { client, informer } = await started(t, (c) => c.put(pods, aPod({ name: "a", nodeName: "n1" })));
   const byNode = ({ spec }: Pod): string[] => [spec.nodeName ?? ""];
   informer.addIndex("node", byNode);
@@ -277,7 +277,7 @@ test("a factory knows whether it has all objects of a resource", () => {
   assert.equal(narrowed.hasAll(pods), false);
 });
 
-test("backoff grows to its limit, and starts over after a quiet while or when it is reset", async () => {
+test("backoff grows to its limit, and restarts after the reset period or when it is reset", async () => {
   const clock = newFakeClock();
   const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0.5 });
   const waits = Array.from({ length: 8 }, () => backoff.next() / 1.5);
@@ -338,7 +338,7 @@ test("an object that an index or the transform cannot read hides no other, and i
   assert.deepEqual(verbs(client), ["list", "watch"], "one list and one watch: nothing was cut off");
 });
 
-test("a handler that throws for what is known, or at a resync, leaves the others theirs", async (t) => {
+test("a handler that throws for existing objects, or at a resync, does not affect the others", async (t) => {
   const { clock, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a" }), aPod({ name: "b" })), 30_000);
   const requests: string[] = [];
   const ill = (pod: Pod): void => {
@@ -354,7 +354,7 @@ test("a handler that throws for what is known, or at a resync, leaves the others
   assert.equal(seen.length, 6);
 });
 
-test("a relist drops what went while it was away, in index, lister and handlers, and keeps what came", async (t) => {
+test("a relist removes objects deleted during the outage from index and lister, notifies handlers, and adds new ones", async (t) => {
   const { client, clock, informer, seen } = await started(t, (c) =>
     c.put(
       pods,
@@ -413,7 +413,7 @@ test("a resync stops with the informer, and another handler's removal during a c
   assert.equal(seen.length, before);
 });
 
-test("backoff that grew is that long again after a failure within the quiet while", async () => {
+test("a grown backoff keeps its length after a failure within the reset period", async () => {
   const clock = newFakeClock();
   const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0 });
   backoff.next();
@@ -425,7 +425,7 @@ test("backoff that grew is that long again after a failure within the quiet whil
   assert.equal(backoff.next(), 1600);
 });
 
-test("after a refused version, an object that changed under its version is reported, one that did not is not", async (t) => {
+test("after a refused version, an object that differs under the same version is reported as changed", async (t) => {
   const { client, clock, informer, seen } = await started(t, (c) =>
     c.put(pods, aPod({ name: "same", labels: { v: "1" } }), aPod({ name: "other", labels: { v: "1" } })),
   );
@@ -481,7 +481,7 @@ test("no handler is called for the deletion of an object that was never in the c
   assert.deepEqual(seen, ["+b"]);
 });
 
-test("handlers hear of what was stored, made smaller, also when it has gone", async (t) => {
+test("handlers get the transformed object, also at its deletion", async (t) => {
   const client = newFakeClient();
   const transform = (pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, annotations: {} } });
   const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods, transform });

@@ -28,7 +28,7 @@ async function startWithPod(t: TestContext): Promise<{ client: FakeClient; newes
   return { client, newest };
 }
 
-test("prefers its own last write to what the cache still shows", async (t) => {
+test("prefers its own last write to an older cached object", async (t) => {
   const { client, newest } = await startWithPod(t);
   const version = (): number => Number(newest.get(key)?.metadata.resourceVersion);
   const shown = version();

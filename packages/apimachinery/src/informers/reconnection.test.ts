@@ -38,12 +38,12 @@ for (const { name, random, attemptMs, want } of [
   });
 }
 
-test("after five minutes the next attempt is as near as at first", async () => {
+test("after a five-minute outage the delay between attempts is as short as at first", async () => {
   const at = await attempts(1, 0, 305_000);
   assert.equal(at.length, 305);
 });
 
-test("another outage begins with a wait that spreads the processes", async () => {
+test("another outage begins with a random delay that spreads the processes", async () => {
   const clock = newFakeClock();
   const reconnection = new Reconnection({ periodMs: () => 1_000, clock, random: () => 0.5 });
   const { signal } = new AbortController();
@@ -62,7 +62,7 @@ test("another outage begins with a wait that spreads the processes", async () =>
   }
 });
 
-test("all who wait try at the same moment; one who gives up does not end the others' wait", async () => {
+test("all waiting clients retry at the same time; an aborted wait does not end the others", async () => {
   const clock = newFakeClock();
   const reconnection = new Reconnection({ periodMs: () => 1_000, clock, random: () => 0 });
   const [early, late, leaving] = [new AbortController(), new AbortController(), new AbortController()];

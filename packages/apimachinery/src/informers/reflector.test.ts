@@ -103,7 +103,7 @@ for (const [name, how] of Object.entries({
   "ends watches": "closed" as const,
   "breaks connections": Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
 })) {
-  test(`a server that is restarted every minute and ${name} is listed as soon after the tenth time as after the first`, async (t) => {
+  test(`a server that restarts every minute and ${name} is listed as soon after the tenth restart as after the first`, async (t) => {
     const watches = Array.from({ length: 10 }, () => restart(60_000, how)).flat();
     const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], watches);
     const lists = (): number => requested.filter((one) => one.startsWith("list")).length;
@@ -116,7 +116,7 @@ for (const [name, how] of Object.entries({
   });
 }
 
-test("a server that ends five seconds after each start is tried later and later", async (t) => {
+test("a server that exits five seconds after each start is retried with growing delays", async (t) => {
   const watches = Array.from({ length: 10 }, () => restart(5_000, "closed")).flat();
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], watches);
   for (let second = 0; second < 120; second++) await after(1_000);
@@ -124,7 +124,7 @@ test("a server that ends five seconds after each start is tried later and later"
   assert.equal(requested.filter((one) => one.startsWith("list")).length, 6);
 });
 
-test("a watch that a busy server refuses after a long wait does not make the next wait a short one", async (t) => {
+test("a watch refused by a busy server after a long delay does not shorten the next delay", async (t) => {
   const busy = (): Watch => ({ afterMs: 15_000, end: tooManyRequests("busy", 1) });
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [busy(), busy(), busy()]);
   await after(15_000);
@@ -172,7 +172,7 @@ test("a list whose second page fails with another error is restarted, and its fi
   assert.deepEqual(reported, ["=b"]);
 });
 
-test("of a list whose pages were compacted away everything is requested at once", async (t) => {
+test("a list whose continue token expired is repeated without pages", async (t) => {
   const pages = [
     { version: "5", names: ["a"], continue: "next" },
     resourceExpired("too old"),
@@ -222,7 +222,7 @@ test("a watch that breaks in the middle resumes at its last event", async (t) =>
   assert.deepEqual(requested, ["list 0 500", "watch 5", "watch 7"]);
 });
 
-test("a watch that the server calls too new lists whatever is there, which may be of another history, once", async (t) => {
+test("a watch refused for a version too new causes one list of any state, which may be of another history", async (t) => {
   const lists = [
     { version: "9", names: ["a", "b"] },
     { version: "4", names: ["a"] },
@@ -239,7 +239,7 @@ test("a watch that the server calls too new lists whatever is there, which may b
   assert.deepEqual(reported, ["=a,b", "=a anew", "=a"]);
 });
 
-test("a list that fails after a watch was too old does not make the next one one of the same history", async (t) => {
+test("a failed list after a watch that was too old does not remove the requirement of a most recent list", async (t) => {
   const pages = [{ version: "5", names: ["a"] }, new Error("broken"), { version: "5", names: ["a"] }];
   const { reported, after } = await reflecting(t, pages, [{ end: resourceExpired("old") }]);
   await after(800);
@@ -282,7 +282,7 @@ test("each request, also for a next page and for all at once, has the selectors 
   assert.deepEqual(selections, Array(5).fill(target));
 });
 
-test("a watch that a busy server refuses is tried again after a while, each time a longer one, and without a list", async (t) => {
+test("a watch refused by a busy server is retried with growing delays and without a list", async (t) => {
   const busy = (): Watch => ({ end: tooManyRequests("busy", 1) });
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [busy(), busy()]);
   const first = ["list 0 500", "watch 5"];
@@ -337,7 +337,7 @@ test("with a reconnection, the first list is tried as often, too", async (t) => 
   assert.equal(requested.length, 1 + 2 * 60);
 });
 
-test("a server that answers that it is busy is left alone for as long, with a reconnection too", async (t) => {
+test("a busy server is not asked before its Retry-After, with a reconnection too", async (t) => {
   const busy = Array.from({ length: 20 }, () => ({ end: tooManyRequests("later", 1) }));
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], busy, 1_000);
   for (let second = 0; second < 60; second++) await after(1_000);
@@ -345,7 +345,7 @@ test("a server that answers that it is busy is left alone for as long, with a re
   assert.deepEqual(requested, ["list 0 500", ...Array.from({ length: 7 }, () => "watch 5")]);
 });
 
-test("a list that the server refuses is repeated later and later, with a reconnection too", async (t) => {
+test("a refused list is repeated with growing delays, with a reconnection too", async (t) => {
   const { requested, after } = await reflecting(t, [tooManyRequests("later", 1)], [], 1_000);
   for (let second = 0; second < 60; second++) await after(1_000);
   assert.equal(requested.length, 7);

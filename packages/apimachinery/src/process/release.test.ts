@@ -24,7 +24,7 @@ test("the compose file and the documents name the archive and image of this buil
   }
 });
 
-test("the Kubernetes release is written once", () => {
+test("the Kubernetes release is written in one place", () => {
   const { major, minor, gitVersion } = kubernetesRelease;
   assert.ok(gitVersion.startsWith(`v${major}.${minor}.`));
   const sources = globSync("packages/*/src/**/*.ts", { cwd: root }).filter(

@@ -26,13 +26,13 @@ test("a pod uses the sum of its containers, or its greatest init container", () 
   });
 });
 
-test("a pod that has ended uses only its place in the store", () => {
+test("a finished pod counts only as an object", () => {
   assert.deepEqual(core("pods").usage(aPod({ containers: [container({ cpu: "1" })] }, { status: { phase: "Succeeded" } })), {
     "count/pods": "1",
   });
 });
 
-test("a container must say what a quota bounds", () => {
+test("a container must set the resources that a quota limits", () => {
   const pod = aPod({ containers: [container({ cpu: "1" }), container({})] });
   assert.equal(core("pods").missing(["requests.cpu", "limits.memory", "pods"], pod), "must specify limits.memory,requests.cpu");
   assert.equal(core("pods").missing(["pods"], pod), "");
@@ -61,7 +61,7 @@ for (const { name, scope, spec, want } of [
   });
 }
 
-test("scopes take in nothing but pods", () => {
+test("scopes match only pods", () => {
   assert.equal(core("services").inScope({ scopes: ["BestEffort"] }, aPod({})), false);
 });
 
@@ -74,7 +74,7 @@ test("a service uses node ports by its type", () => {
   assert.equal(service({ type: "LoadBalancer", ports })["services.loadbalancers"], "1");
 });
 
-test("a claim uses storage, also of its class", () => {
+test("a claim uses storage, also that of its class", () => {
   const claim = { metadata: {}, spec: { storageClassName: "gold", resources: { requests: { storage: "1Gi" } } } } as KubeObject;
   assert.deepEqual(core("persistentvolumeclaims").usage(claim), {
     "count/persistentvolumeclaims": "1",
@@ -113,7 +113,7 @@ for (const { gate, allocated, want } of [
   });
 }
 
-test("anything else is counted, some by their old name too", () => {
+test("other objects are counted, some also by an earlier name", () => {
   const deployments = quotaEvaluator({ group: "apps", resource: "deployments" }, clock, () => false);
   assert.deepEqual(deployments.usage(aPod({})), { "count/deployments.apps": "1" });
   assert.deepEqual(core("secrets").usage(aPod({})), { "count/secrets": "1", secrets: "1" });

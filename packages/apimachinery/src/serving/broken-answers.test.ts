@@ -54,7 +54,7 @@ const clients: Readonly<Record<string, (url: string) => { received: Received; st
 
 for (const [protocol, connected] of Object.entries(clients)) {
   for (const written of ["", "the beginning"]) {
-    test(`${protocol}: an answer that breaks off after ${JSON.stringify(written)} is not taken for the whole`, async (t) => {
+    test(`${protocol}: a response cut off after ${JSON.stringify(written)} is not complete for the client`, async (t) => {
       let exchange: Exchange | undefined;
       let stream: ResponseStream | undefined;
       const server = await startHttpServer({

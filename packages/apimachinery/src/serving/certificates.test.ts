@@ -17,7 +17,7 @@ before(async () => {
   ca = await newCa({ commonName: "kubernetes" });
 });
 
-test("signs a certificate that its authority vouches for, with names and groups", async () => {
+test("a signed certificate verifies with its authority and has its names and groups", async () => {
   const pair = await newCertificate({
     commonName: "system:node:n1",
     organizations: ["system:nodes", "b, O=x"],
@@ -37,7 +37,7 @@ test("signs a certificate that its authority vouches for, with names and groups"
   assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes", "b, O=x"] });
 });
 
-test("takes a request over: subject, names, key and wanted usages", async () => {
+test("a certificate from a request has its subject, names and key, and the given usages", async () => {
   const { csrPem, keyPem } = await newCertificateRequest({
     commonName: "system:node:n1",
     organizations: ["system:nodes"],
@@ -68,7 +68,7 @@ for (const { name, organization } of [
   { name: "a quoted form of another", organization: '"system:masters"' },
   { name: "a list of two", organization: "devs+O=system:masters" },
 ]) {
-  test(`signs an organization as requested, not what it would mean as ${name}`, async () => {
+  test(`an organization is signed literally, not interpreted as ${name}`, async () => {
     const { csrPem } = await newCertificateRequest({ commonName: "jane", organizations: [organization] });
     assert.deepEqual((await parseCertificateRequest(csrPem)).organizations, [organization]);
     const times = { notBefore: new Date("2022-01-01T00:00:00Z"), notAfter: new Date("2032-01-01T00:00:00Z") };
@@ -78,7 +78,7 @@ for (const { name, organization } of [
   });
 }
 
-test("refuses a request whose signature does not fit", async () => {
+test("refuses a request with an invalid signature", async () => {
   const { csrPem } = await newCertificateRequest({ commonName: "a" });
   const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\n/g, ""), "base64");
   der[der.length - 1] = (der[der.length - 1] as number) ^ 1;
@@ -93,7 +93,7 @@ test("makes RSA keys for tokens", () => {
   assert.match(pubPem, /^-----BEGIN PUBLIC KEY-----/);
 });
 
-test("refuses a request whose signature does not fit its key, also where the library throws for it", async () => {
+test("refuses a request whose signature does not match its key, also where the library throws", async () => {
   const { csrPem } = await newCertificateRequest({ commonName: "system:node:a" });
   const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\s/g, ""), "base64");
   const pem = (bytes: Buffer): string =>

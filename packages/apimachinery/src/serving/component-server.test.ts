@@ -85,7 +85,7 @@ test("an informative check answers by its name, and does not fail the page", asy
   assert.deepEqual(await get("/healthz/nodeipam"), { code: 200, body: "ok" });
 });
 
-test("a token's user is what the API server says, queried once per cache lifetime", async (t) => {
+test("a token's user comes from the API server, queried once per cache lifetime", async (t) => {
   const api = await startApi(t);
   const clock = newFakeClock();
   const get = await startComponent(t, { ...api.flags }, clock);
@@ -144,7 +144,7 @@ test("a request without credentials is anonymous: health pages are open, the API
   assert.equal((await get("/healthz%2f..%2fmetrics")).code, 403);
 });
 
-test("without kubeconfig files tokens are not looked at and everything but the open paths is forbidden", async (t) => {
+test("without kubeconfig files tokens are ignored and all but the open paths are forbidden", async (t) => {
   const get = await startComponent(t, {});
   const { code, body } = await get("/metrics", { token: "good" });
   assert.equal(code, 403);
@@ -182,7 +182,7 @@ test("--client-ca-file: a certificate is its CommonName, one of another authorit
   }
 });
 
-test("authorities that no file gives come from the cluster, and follow it", async (t) => {
+test("authorities without a file are read from the cluster's ConfigMap, and follow it", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   const jane = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: clusterCa });
@@ -194,7 +194,7 @@ test("authorities that no file gives come from the cluster, and follow it", asyn
   assert.equal((await get("/metrics", { pair: jane })).code, 401, "the old one is out");
 });
 
-test("an entry of the cluster that cannot be read keeps its value, and the others are read", async (t) => {
+test("an invalid entry of the ConfigMap keeps its last value, and the others are read", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   const jane = await aReader();
@@ -207,7 +207,7 @@ test("an entry of the cluster that cannot be read keeps its value, and the other
   assert.equal((await get("/metrics", { pair: jane })).code, 200);
 });
 
-test("a server that cannot start follows no files", async (t) => {
+test("a server that failed to start watches no files", async (t) => {
   const clock = newFakeClock();
   const files = {
     "client-ca-file": write(t, "ca.crt", clusterCa.certPem),
@@ -240,7 +240,7 @@ test("the front proxy of the cluster's configuration sends user names in headers
   assert.match((await get("/metrics", { headers })).body.message, /User "system:anonymous"/);
 });
 
-test("front proxies of files have the usual header names", async (t) => {
+test("a front proxy CA from a file uses the default header names", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, {
     ...api.flags,
@@ -264,7 +264,7 @@ const aReader = () => newCertificate({ commonName: "jane", organizations: ["read
 const upstreamsText = /^unable to load configmap based request-header-client-ca-file: .*configmaps/;
 
 for (const code of [401, 403]) {
-  test(`a look-up that a server which is ready answers with ${code} ends the daemon`, async (t) => {
+  test(`a lookup answered with ${code} by a ready server ends the daemon`, async (t) => {
     const api = await startApi(t);
     api.refuseWith = code;
     const { failed } = await startComponent(t, api.flags);
@@ -273,7 +273,7 @@ for (const code of [401, 403]) {
   });
 }
 
-test("with --authentication-tolerate-lookup-failure a refused look-up does not end the daemon, and is made up for", async (t) => {
+test("with --authentication-tolerate-lookup-failure a refused lookup does not end the daemon, and is repeated", async (t) => {
   const api = await startApi(t);
   api.refuseWith = 403;
   const get = await startComponent(t, { ...api.flags, "authentication-tolerate-lookup-failure": true });
@@ -298,7 +298,7 @@ for (const { name, readyz, refuseWith } of [
   { name: "does not know the default roles", readyz: 403, refuseWith: 403 },
   { name: "is ready and fails", readyz: 200, refuseWith: 500 },
 ]) {
-  test(`an API server that ${name} is waited for, and queried again`, async (t) => {
+  test(`the lookup is repeated while the API server ${name}`, async (t) => {
     const api = await startApi(t);
     Object.assign(api, { readyz, refuseWith });
     const get = await startComponent(t, api.flags);
@@ -310,7 +310,7 @@ for (const { name, readyz, refuseWith } of [
   });
 }
 
-test("an API server that cannot be reached is waited for: no client is trusted until then", async (t) => {
+test("the lookup waits for an unreachable API server: no client certificate is trusted until then", async (t) => {
   const port = await freePort();
   const absent = await startApi(t, port);
   await absent.stop();

@@ -60,7 +60,7 @@ for (const { url, status, body } of [
   });
 }
 
-test("takes a CPU profile that pprof reads, one at a time", async () => {
+test("records a CPU profile that pprof reads, one at a time", async () => {
   const pages = newDebugPages({ log: newLogger() });
   const first = exchangeOf("/debug/pprof/profile?seconds=0.2");
   const second = exchangeOf("/debug/pprof/profile?seconds=0.2");
@@ -97,7 +97,7 @@ test("takes a heap profile", async () => {
   assert.equal(profile.stringTable.strings[Number(profile.sampleType[1]?.type)], "inuse_space");
 });
 
-test("answers the other debug pages, and none that are not", async (t) => {
+test("serves the other debug pages, and 404 for unknown ones", async (t) => {
   const active = setInterval(() => {}, 1_000_000); // something for the goroutine page to list
   t.after(() => clearInterval(active));
   const pages = newDebugPages({ log: newLogger() });
@@ -132,7 +132,7 @@ test("changes the verbosity of the log", async () => {
   assert.equal(wrong.sent.status, 400);
 });
 
-test("makes a serving pair once and finds it again", async (t) => {
+test("creates a serving certificate once and reuses it", async (t) => {
   const certDir = mkdtempSync(join(tmpdir(), "cox-cert-"));
   t.after(() => rmSync(certDir, { recursive: true }));
   const options = { certDir: join(certDir, "deep"), pairName: "kube-x", host: "h", dnsNames: ["localhost"], ips: ["127.0.0.1"] };

@@ -68,7 +68,7 @@ test("an expired serving certificate is named by the client and in the server's 
   });
 });
 
-test("a 401 says that the client's own certificate has expired, and which file it is in", async (t) => {
+test("a 401 names the client's expired certificate and its file", async (t) => {
   const { host, folder } = await start(t, await servingNow());
   const pair = await newCertificate({ commonName: "system:kube-scheduler", usages: ["client"], ca, ...past });
   const base64 = (text: string) => Buffer.from(text).toString("base64");
@@ -98,7 +98,7 @@ test("a 401 says that the client's own certificate has expired, and which file i
   await assert.rejects(renewed.list(nodes), { code: 401, message: "Unauthorized" });
 });
 
-test("a certificate that ends while the server runs is named within the hour, and not more than once a minute", async () => {
+test("a certificate that expires while the server runs is logged within the hour, at most once a minute", async () => {
   const clock = newFakeClock();
   const { certPem } = await newCertificate({
     commonName: "x",

@@ -106,7 +106,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.deepEqual([written.status, written.body], [200, ""]);
   });
 
-  test(`${protocol}: answers 304 to who has the page already`, async (t) => {
+  test(`${protocol}: answers a matching If-None-Match with 304`, async (t) => {
     const app = newApp();
     app.get("/", (_request, response) => void response.send("abc"));
     const { to } = await serve(t, app);
@@ -117,7 +117,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.equal((await requestOver(protocol, { ...to, headers: { "if-none-match": '"other"' } })).status, 200);
   });
 
-  test(`${protocol}: says of an error no more than its status`, async (t) => {
+  test(`${protocol}: an error response has only its status`, async (t) => {
     const app = newApp();
     app.get("/throws", () => {
       throw new Error("secret detail");
@@ -156,7 +156,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.equal((await post("/json", '{"a":1}', { "x-read": "before" })).status, 400);
   });
 
-  test(`${protocol}: sends what comes in parts as a stream, no faster than the client reads`, async (t) => {
+  test(`${protocol}: streams chunks no faster than the client reads`, async (t) => {
     const total = 64 * 1024 * 1024;
     const part = Buffer.alloc(64 * 1024, "y");
     let made = 0;
@@ -211,7 +211,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.deepEqual(seen.toSorted(), ["ERR_STREAM_PREMATURE_CLOSE", "request aborted", "request close", "response close"]);
   });
 
-  test(`${protocol}: breaks off what fails after its beginning, and what the application gives up`, {
+  test(`${protocol}: cuts off responses that fail after their start, and those that the application destroys`, {
     timeout: 120_000,
   }, async (t) => {
     const app = newApp();
@@ -233,7 +233,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     }
   });
 
-  test(`${protocol}: lets an answer stand that was given before the application's`, async (t) => {
+  test(`${protocol}: keeps a response that was sent before the application's`, async (t) => {
     const app = newApp();
     app.get("/whole", (_request, response) => void response.send("late"));
     app.get("/parts", (_request, response) => void response.write("late"));
@@ -246,7 +246,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     }
   });
 
-  test(`${protocol}: serves files, parts of them, and not those that are unchanged`, async (t) => {
+  test(`${protocol}: serves files, ranges of them, and 304 for unchanged ones`, async (t) => {
     const directory = mkdtempSync(join(tmpdir(), "cox-serving-"));
     t.after(() => rmSync(directory, { recursive: true }));
     writeFileSync(join(directory, "page.txt"), "0123456789");
@@ -295,7 +295,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     },
     { name: "nothing", write: (response) => response.writeHead(201), want: ["old", undefined] },
   ] as { name: string; write: (response: Response) => Response; want?: unknown[] }[]) {
-    test(`${protocol}: takes headers that are written at once as ${name}`, async (t) => {
+    test(`${protocol}: accepts headers of writeHead as ${name}`, async (t) => {
       const app = newApp();
       app.get("/", (_request, response) => {
         response.setHeader("X-A", "old");
@@ -313,7 +313,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
   }
 }
 
-test("serves both protocols at a time", async (t) => {
+test("serves both protocols at the same time", async (t) => {
   const app = newApp();
   app.get("/:name", async ({ params }, response) => {
     await new Promise(setImmediate);
@@ -329,7 +329,7 @@ test("serves both protocols at a time", async (t) => {
   );
 });
 
-test("a request that an application gives up leaves the others of its connection alone", async (t) => {
+test("a destroyed request does not affect the others of its connection", async (t) => {
   const app = newApp();
   app.get("/gives-up", (request) => void request.socket.destroy());
   app.get("/fine", (_request, response) => void response.send("fine"));
@@ -342,7 +342,7 @@ test("a request that an application gives up leaves the others of its connection
   assert.equal(String(Buffer.concat(await fine.toArray())), "fine");
 });
 
-test("answers an upgrade requested of a page like a plain request", async (t) => {
+test("answers an upgrade request of a page like a plain request", async (t) => {
   const app = newApp();
   app.get("/", (_request, response) => void response.send("a page"));
   const { to } = await serve(t, app);

@@ -95,7 +95,7 @@ for (const { name, isPlain, first } of [
 }
 
 for (const isPlain of [false, true]) {
-  test(`what a client sends ahead${isPlain ? " without TLS" : ""} is not read before it is served`, async (t) => {
+  test(`pipelined requests${isPlain ? " without TLS" : ""} are not read before they are served`, async (t) => {
     const release = Promise.withResolvers<void>();
     let handled = 0;
     const server = await start(t, isPlain, async (exchange) => {
@@ -133,7 +133,7 @@ for (const isPlain of [false, true]) {
   });
 }
 
-test("an upgrade behind other requests waits for their answers, and gets what came with it", async (t) => {
+test("an upgrade behind other requests waits for their responses, and gets its early bytes", async (t) => {
   const release = Promise.withResolvers<void>();
   const server = await start(t, false, async (exchange) => {
     if (exchange.upgrade !== undefined) {
@@ -158,7 +158,7 @@ test("an upgrade behind other requests waits for their answers, and gets what ca
   await waitFor(() => text().endsWith("headmore"), { what: "what came after it" });
 });
 
-test("what cannot be read is refused after what came before it was answered", async (t) => {
+test("a malformed request is refused after the requests before it were answered", async (t) => {
   const release = Promise.withResolvers<void>();
   const server = await start(t, false, async (exchange) => {
     await release.promise;
@@ -183,7 +183,7 @@ test("a body that breaks off after an early answer gets no second one", async (t
   assert.equal(text().split("HTTP/1.1 ").length, 2, text());
 });
 
-test("an upgrade that is not known is ignored, and the client learns that nothing after it is served", async (t) => {
+test("an unknown upgrade is ignored, and the response closes the connection", async (t) => {
   const server = await start(t, false, async (exchange) => {
     exchange.respond(200, {}, `${exchange.url} ${exchange.upgrade === undefined}`);
   });

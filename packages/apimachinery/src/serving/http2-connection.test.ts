@@ -69,7 +69,7 @@ test("3.4 preface: SETTINGS of the server are the first that it sends, and allow
   assert.equal(client.serverSettings.get(settings.maxFrameSize) ?? 16_384, 16_384);
 });
 
-test("4.3 field blocks: header table entries of a request are known to later requests, whatever became of it", async (t) => {
+test("4.3 field blocks: header table entries of a request are available to later requests, whatever its outcome", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, String(exchange.headers["a"])));
   const client = await bench.connect();
   // Two malformed requests, and one that the client resets.
@@ -107,7 +107,7 @@ for (const { name, send, want } of [
   });
 }
 
-test("5.1.2 limits: more streams than allowed are refused, and the others live on", async (t) => {
+test("5.1.2 limits: streams beyond the limit are refused, and the others continue", async (t) => {
   let mostAtATime = 0;
   const bench = await startHttp2Bench(
     t,
@@ -153,7 +153,7 @@ test("6.4 RST_STREAM: the handler is aborted, and nothing more is sent to the cl
   assert.equal(bench.server.active, 0);
 });
 
-test("6.5.3 SETTINGS: each is acknowledged, before what comes after it is answered", async (t) => {
+test("6.5.3 SETTINGS: each is acknowledged before later frames are answered", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();
   client.send(

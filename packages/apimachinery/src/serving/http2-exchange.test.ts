@@ -49,7 +49,7 @@ for (const { name, leave } of [
   { name: "breaks a rule", leave: (client: RawClient) => client.send(dataFrame(0, "")) },
 ]) {
   for (const begun of [false, true]) {
-    test(`a handler hears that its client ${name}, ${begun ? "in the midst of" : "before"} the answer`, async (t) => {
+    test(`a handler's signal is aborted when its client ${name}, ${begun ? "during" : "before"} the response`, async (t) => {
       const { server, client, exchange } = await hold(t);
       const stream = begun ? exchange.stream(200, {}) : undefined;
       stream?.write("the beginning");
@@ -84,7 +84,7 @@ for (const { name, begin } of [
   { name: "behind its headers", begin: (exchange: Exchange) => void exchange.stream(200, {}) },
   { name: "in its midst", begin: (exchange: Exchange) => void exchange.stream(200, {}).write("the beginning") },
 ]) {
-  test(`an answer that is destroyed ${name} ends with RST_STREAM, and the connection lives on`, async (t) => {
+  test(`a response that is destroyed ${name} ends with RST_STREAM, and the connection continues`, async (t) => {
     const { client, exchange } = await hold(t);
     begin(exchange);
     await client.ping();
@@ -114,7 +114,7 @@ test("reading a body whose client has disconnected fails instead of returning an
   assert.match((err as Error).message, /the client disconnected/);
 });
 
-test("bodyStream ends with an error where the client breaks it off, and in order where it does not", async (t) => {
+test("bodyStream ends with an error when the client resets it, and normally when it ends", async (t) => {
   for (const isWhole of [true, false]) {
     const { client, exchange } = await hold(t, { post: true });
     const body = exchange.bodyStream();
@@ -133,7 +133,7 @@ test("bodyStream ends with an error where the client breaks it off, and in order
   }
 });
 
-test("an answer's fields are those that were given, without those of a connection, and with a date", async (t) => {
+test("a response has the given headers without connection headers, and a date", async (t) => {
   const { client, exchange } = await hold(t);
   exchange.setHeader("Audit-Id", "7");
   exchange.setHeader("cache-control", "private");
@@ -158,7 +158,7 @@ for (const { name, method, status } of [
   { name: "304", method: "GET", status: 304 },
 ]) {
   for (const kind of ["respond", "stream"] as const) {
-    test(`an answer to ${name} has no content, whatever the handler gives to ${kind}`, async (t) => {
+    test(`a response to ${name} has no content, whatever the handler passes to ${kind}`, async (t) => {
       const bench = await startHttp2Bench(t, (exchange) => {
         if (kind === "respond") return exchange.respond(status, {}, "a body");
         const stream = exchange.stream(status, {});
@@ -175,7 +175,7 @@ for (const { name, method, status } of [
   }
 }
 
-test("a stream's bytes come as they were written, in their order, and not after its end", async (t) => {
+test("a stream's bytes arrive in the order of their writes, and none after its end", async (t) => {
   const { client, exchange } = await hold(t);
   const stream = exchange.stream(200, { "content-type": "text/plain" });
   assert.deepEqual([exchange.headersSent, exchange.status], [true, 200]);
@@ -290,7 +290,7 @@ test("close: running requests finish, though their windows open only then", asyn
   await client.end();
 });
 
-test("close: what does not finish in time is broken off, and its handler's signal aborted", async (t) => {
+test("close: requests beyond the timeout are reset, and their handlers' signals aborted", async (t) => {
   const { server, client, exchange } = await hold(t);
   exchange.stream(200, {}).write("the beginning");
   await client.next("data", 1);
@@ -330,7 +330,7 @@ test("close: requests that arrived after the first GOAWAY are not reported as pr
   ]);
 });
 
-test("close: a connection that does not begin is cut off in time", async (t) => {
+test("close: a connection without a preface is closed in time", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(204, {}));
   const mute = connect({ host: "127.0.0.1", port: bench.server.port });
   await waitFor(() => bench.server.connections === 1, { what: "the connection" });

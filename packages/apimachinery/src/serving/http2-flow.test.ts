@@ -70,7 +70,7 @@ for (const kind of ["", "?stream"]) {
     assert.deepEqual((await client.answer(1)).body, pattern(100_000));
   });
 
-  test(`6.9.1: an answer${kind} comes byte by byte where the window opens so`, async (t) => {
+  test(`6.9.1: an answer${kind} arrives byte by byte when the window opens by single bytes`, async (t) => {
     const client = await (await startHttp2Bench(t, handler)).connect({ settings: initialWindow(0) });
     client.send(getFrame(1, `/40${kind}`));
     assert.equal(await received(client, 1, 0), 0);
@@ -131,7 +131,7 @@ test("6.9.1: a writer waits while the window is exhausted, and continues when it
   assert.deepEqual((await client.answer(1)).body, pattern(1_000_000));
 });
 
-test("a large answer does not hold up a small one", async (t) => {
+test("a large response does not delay a small one", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) =>
     exchange.respond(200, {}, exchange.url === "/large" ? Buffer.alloc(30_000_000) : "small"),
   );
@@ -144,7 +144,7 @@ test("a large answer does not hold up a small one", async (t) => {
   assert.equal((await client.answer(1)).body.length, 30_000_000);
 });
 
-test("6.9.2: a window that SETTINGS make smaller may be below nothing, and has to come up again", async (t) => {
+test("6.9.2: a window reduced by SETTINGS may be negative, and must become positive again", async (t) => {
   const client = await (await startHttp2Bench(t, handler)).connect({ settings: initialWindow(5000) });
   client.send(getFrame(1, "/20000"));
   assert.equal(await received(client, 1, 5000), 5000);
@@ -167,7 +167,7 @@ test("6.9.2: SETTINGS change the windows of streams, and not that of the connect
   assert.equal(await received(client, 1, defaultWindowBytes), defaultWindowBytes);
 });
 
-test("6.5.2: no frame is larger than the client takes", async (t) => {
+test("6.5.2: no frame is larger than the client's maximum", async (t) => {
   const client = await (await startHttp2Bench(t, handler)).connect({ settings: initialWindow(1_000_000), moreWindow: 1_000_000 });
   client.send(getFrame(1, "/200000"), getFrame(3, "/200000?stream"));
   for (const stream of [1, 3]) assert.deepEqual((await client.answer(stream)).body, pattern(200_000));
@@ -271,7 +271,7 @@ const fates: Readonly<Record<string, ExchangeHandler>> = {
   },
 };
 for (const [fate, then] of Object.entries(fates)) {
-  test(`6.9: a body that ${fate} costs the connection's window as much as is given back`, async (t) => {
+  test(`6.9: a body that ${fate} leaves the connection's window unchanged`, async (t) => {
     const bench = await startHttp2Bench(t, async (exchange) => {
       await new Promise(setImmediate); // the first part of the body has arrived and is queued
       await then(exchange);
@@ -311,7 +311,7 @@ test("6.9: the window of a body that is no longer read is returned before the re
   await client.answer(1);
 });
 
-test("6.9: a body that the client breaks off costs the connection nothing of its window", async (t) => {
+test("6.9: a body that the client resets leaves the connection's window unchanged", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url === "/read") exchange.bodyStream();
     await once(exchange.signal, "abort");

@@ -20,7 +20,7 @@ for (const { name, of, count } of [
   { name: "different names", of: (at: number) => `x-${at}`, count: 6500 },
   { name: "more fields than a request may have", of: () => "x", count: 120_000 },
 ]) {
-  test(`a request with very many fields of ${name} takes no long turn`, async (t) => {
+  test(`a request with very many fields of ${name} does not block the event loop`, async (t) => {
     const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, String(Object.keys(exchange.headers).length)));
     const block = Buffer.concat([literalBlock(requestFields("GET", "/")), inserted(of, count)]);
     const parts = Array.from({ length: Math.ceil(block.length / 16_000) }, (_, at) =>

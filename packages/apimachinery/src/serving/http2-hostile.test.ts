@@ -63,7 +63,7 @@ for (const { name, first = [], again, count, isHarmless = false } of Object.entr
   ...flood,
   count: flood.times ?? times,
 }))) {
-  test(`a flood of ${name} is ${isHarmless ? "suffered" : "stopped"}`, async (t) => {
+  test(`a flood of ${name} is ${isHarmless ? "tolerated" : "stopped"}`, async (t) => {
     const bench = await startHttp2Bench(t, handler);
     const client = await bench.connect();
     const gauge = newGauge();
@@ -80,7 +80,7 @@ for (const { name, first = [], again, count, isHarmless = false } of Object.entr
   });
 }
 
-test("PINGs of a client that does not read fill up no memory", async (t) => {
+test("PINGs of a client that does not read do not accumulate in memory", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();
   await client.ping();
@@ -101,7 +101,7 @@ test("PINGs of a client that does not read fill up no memory", async (t) => {
   await servesOthers(bench);
 });
 
-test("rapid reset: no more handlers run at a time than streams may, and the client is sent away", async (t) => {
+test("rapid reset: no more handlers run at a time than the stream limit, and the connection is closed", async (t) => {
   let [now, most] = [0, 0];
   const finish = Promise.withResolvers<void>();
   const bench = await startHttp2Bench(
@@ -128,7 +128,7 @@ test("rapid reset: no more handlers run at a time than streams may, and the clie
   await waitFor(() => bench.server.active === 0 && now === 0, { what: "the handlers to end" });
 });
 
-test("requests that are malformed without end are stopped too", async (t) => {
+test("an endless sequence of malformed requests is stopped", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();
   const bad = literalBlock([["connection", "x"]]);
@@ -160,7 +160,7 @@ test("resets that the server is made to send are counted like those of the clien
   await waitFor(() => bench.server.active === 0, { what: "the handlers to end" });
 });
 
-test("a large field that thousands of others refer to is not made large in memory", async (t) => {
+test("thousands of references to a large field do not multiply its memory", async (t) => {
   let handled = 0;
   const bench = await startHttp2Bench(t, (exchange) => {
     if (exchange.url === "/bomb") handled++;
@@ -180,7 +180,7 @@ test("a large field that thousands of others refer to is not made large in memor
   await servesOthers(bench);
 });
 
-test("a body that comes in frames of one byte is not made large in memory", async (t) => {
+test("a body in frames of one byte does not multiply its memory", async (t) => {
   let isRead = false;
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url !== "/body") return exchange.respond(200, {});
@@ -203,7 +203,7 @@ test("a body that comes in frames of one byte is not made large in memory", asyn
   await servesOthers(bench);
 });
 
-test("what a client continues to send on reset streams does no harm, however much it is", async (t) => {
+test("any amount of frames on reset streams is ignored without harm", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => (exchange.url === "/" ? exchange.respond(200, {}) : exchange.destroy()));
   const client = await bench.connect();
   const streams = Array.from({ length: 20 }, (_, i) => 1 + 2 * i);
@@ -225,7 +225,7 @@ for (const { name, window, stop } of [
   { name: "whose windows open by one byte", window: 1, stop: false },
   { name: "that does not read", window: 2 ** 31 - 1, stop: true },
 ]) {
-  test(`answers of a client ${name} are held no longer than answerTimeoutMs`, async (t) => {
+  test(`responses to a client ${name} are dropped after answerTimeoutMs`, async (t) => {
     const advance = holdTime(t);
     const bench = await startHttp2Bench(t, handler, { answerTimeoutMs: 80, headersCheckMs: 20 });
     const client = await bench.connect({ settings: [[settings.initialWindowSize, window]], moreWindow: 2 ** 30 });
@@ -290,7 +290,7 @@ test("connections without a request are closed in time, those with one are not",
   assert.ok(await busy.isAlive());
 });
 
-test("headers that are not finished hold the connection no longer than headersTimeoutMs", async (t) => {
+test("incomplete headers close the connection after headersTimeoutMs", async (t) => {
   const advance = holdTime(t);
   const bench = await startHttp2Bench(t, handler, { headersTimeoutMs: 200, headersCheckMs: 20 });
   const client = await bench.connect();
@@ -300,7 +300,7 @@ test("headers that are not finished hold the connection no longer than headersTi
   await servesOthers(bench);
 });
 
-test("of all unfinished headers those that have been so for longest go when they become too many", async (t) => {
+test("when incomplete header blocks are too many, the oldest are dropped", async (t) => {
   const bench = await startHttp2Bench(t, handler, { maxHeaderBytes: 8 * MB });
   // 4 MB in 256 frames; seventeen such blocks exceed the process-wide limit.
   const parts = Buffer.concat(Array(255).fill(continuationFrame(1, Buffer.alloc(16_384), 0)));
@@ -331,7 +331,7 @@ for (const { name, bytes } of [
   { name: "nothing", bytes: Buffer.alloc(0) },
 ]) {
   for (const how of ["end", "destroy"] as const) {
-    test(`a connection that the client ${how === "end" ? "closes" : "breaks off"} in the midst of ${name} leaves nothing behind`, async (t) => {
+    test(`a connection that the client ${how === "end" ? "closes" : "resets"} during ${name} leaves no state behind`, async (t) => {
       const bench = await startHttp2Bench(t, handler);
       const client = await bench.connect({ isSilent: true });
       client.socket.write(bytes);
@@ -357,7 +357,7 @@ for (const { name, pieces } of [
   { name: "byte by byte", pieces: Array.from(Buffer.concat(conversation), (octet) => Buffer.of(octet)) },
   { name: "in one piece", pieces: [Buffer.concat(conversation)] },
 ]) {
-  test(`a client that sends all ${name} is understood`, async (t) => {
+  test(`requests that a client sends ${name} are served`, async (t) => {
     const bench = await startHttp2Bench(t, async (exchange) => exchange.respond(200, {}, await exchange.body(10)));
     const client = await bench.connect({ isSilent: true });
     for (const piece of pieces) {

@@ -51,7 +51,7 @@ function sessionOf(t: TestContext, { server, ca }: Http2Bench, settings: Setting
   return session;
 }
 
-test("node: a thousand requests at once over one connection that lets in 250 at a time", async (t) => {
+test("node: a thousand requests at once over one connection with a limit of 250 streams", async (t) => {
   let most = 0;
   const bench = await startHttp2Bench(t, async (exchange) => {
     most = Math.max(most, bench.server.active);
@@ -93,7 +93,7 @@ test("node: an upload of 20 MB", async (t) => {
 });
 
 for (const headerTableSize of [0, 100, 65_536]) {
-  test(`node: a memory of ${headerTableSize} bytes for header fields, which becomes smaller in the midst`, async (t) => {
+  test(`node: a header table of ${headerTableSize} bytes that is reduced during the connection`, async (t) => {
     const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, { "x-url": exchange.url }, "ok"));
     const session = sessionOf(t, bench, { headerTableSize });
     await once(session, "connect");

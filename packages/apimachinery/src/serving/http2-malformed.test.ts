@@ -73,7 +73,7 @@ const malformed: Readonly<Record<string, readonly Field[]>> = {
   "a content-length of a request that ends at once": [...good, ["content-length", "1"]],
 };
 for (const [name, fields] of Object.entries(malformed)) {
-  test(`8.1.1 malformed: ${name} reaches no handler, and hurts no other request`, async (t) => {
+  test(`8.1.1 malformed: ${name} reaches no handler and affects no other request`, async (t) => {
     const bench = await startHttp2Bench(t, (exchange) =>
       exchange.url === "/good" ? exchange.respond(204, {}) : assert.fail("a handler was called"),
     );
@@ -179,7 +179,7 @@ const lengths: readonly { name: string; fields: readonly Field[]; data: readonly
   { name: "a length beyond all bounds", fields: [["content-length", "9".repeat(40)]], data: ["abcd"] },
 ];
 for (const { name, fields, data, trailers = false } of lengths) {
-  test(`8.1.1 content-length: ${name} never passes for a whole body`, async (t) => {
+  test(`8.1.1 content-length: ${name} is never accepted as a complete body`, async (t) => {
     const bodies: string[] = [];
     const bench = await startHttp2Bench(t, async (exchange) => {
       bodies.push(exchange.url === "/good" ? "good" : String(await exchange.body(1000)));

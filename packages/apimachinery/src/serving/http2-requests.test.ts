@@ -216,10 +216,10 @@ test("8.2 fields: more of them than allowed are answered 431, and their header t
 const tooMany = Array<Field>(100).fill(["x-more", "y".repeat(100)]);
 const page431 = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
 for (const { name, fields, want } of [
-  { name: "GET has a page", fields: requestFields("GET", "/", tooMany), want: page431 },
-  { name: "HEAD has none, but its length", fields: requestFields("HEAD", "/", tooMany), want: "" },
+  { name: "GET is answered with a page", fields: requestFields("GET", "/", tooMany), want: page431 },
+  { name: "HEAD is answered with the length of that page", fields: requestFields("HEAD", "/", tooMany), want: "" },
 ]) {
-  test(`8.2 fields: the answer to too many of them: that to ${name}`, async (t) => {
+  test(`8.2 fields: with too many of them ${name}`, async (t) => {
     const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"), { maxHeaderBytes: 10_000 });
     const client = await bench.connect();
     client.send(...cutBlock(1, literalBlock(fields)));
@@ -230,14 +230,14 @@ for (const { name, fields, want } of [
   });
 }
 
-test("8.2 fields: too many of them before the path make no request", async (t) => {
+test("8.2 fields: with too many of them before the path there is no request", async (t) => {
   const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"), { maxHeaderBytes: 10_000 });
   const client = await bench.connect();
   client.send(headersFrame(1, [...requestFields("GET", "/").slice(0, 3), [":path", `/${"x".repeat(10_000)}`]]));
   assert.equal(await client.outcome(1), "stream PROTOCOL_ERROR");
 });
 
-test("8.2 fields: rawHeaders has each as it came, with its own value", async (t) => {
+test("8.2 fields: rawHeaders has each as received, with its own value", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, JSON.stringify(exchange.rawHeaders)));
   const client = await bench.connect();
   const fields = requestFields("GET", "/", [
@@ -299,7 +299,7 @@ test("8.2 fields: the body of a request with too many of them is thrown away", a
   assert.equal((await client.answer(1001)).status, 204);
 });
 
-test("RFC 9110, 10.1.1: a client that expects it gets 100 Continue before the answer", async (t) => {
+test("RFC 9110, 10.1.1: a client that expects 100 Continue gets it before the response", async (t) => {
   const client = await (await startHttp2Bench(t, mirror)).connect();
   client.send(postFrame(1, "/", [["expect", "100-continue"]]));
   const reported = await client.next("headers", 1);

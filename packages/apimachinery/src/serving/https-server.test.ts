@@ -100,7 +100,7 @@ for (const { protocol, version } of [
     assert.ok(answer.headers["date"]);
   });
 
-  test(`${protocol}: shows a client certificate and whether its authority is known`, async (t) => {
+  test(`${protocol}: reports the client certificate and whether its authority is known`, async (t) => {
     const server = await start(t, echo);
     const known = JSON.parse((await fetchFrom(server, { pair: client })).body);
     assert.deepEqual([known.subject, known.authorized], [{ commonName: "alice", organizations: ["a", "b"] }, true]);
@@ -117,7 +117,7 @@ for (const { protocol, version } of [
     }
   });
 
-  test(`${protocol}: streams with back pressure and counts what it wrote`, async (t) => {
+  test(`${protocol}: streams with backpressure and counts written bytes`, async (t) => {
     const chunk = Buffer.alloc(64 * 1024, "y");
     let waited = 0;
     let exchange: Exchange | undefined;
@@ -147,7 +147,7 @@ for (const { protocol, version } of [
     assert.doesNotMatch(answer.body, /secret/);
   });
 
-  test(`${protocol}: shows no handler a path with a broken escape`, async (t) => {
+  test(`${protocol}: refuses a path with a malformed escape before the handler`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(200, {}, exchange.url));
     for (const path of ["/%zz", "/a/%2", "/a%?b=c"]) {
       const { status, headers, body } = await fetchFrom(server, { path });
@@ -156,7 +156,7 @@ for (const { protocol, version } of [
     assert.equal((await fetchFrom(server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
   });
 
-  test(`${protocol}: says of the server as a whole that it is there, and shows that to no handler`, async (t) => {
+  test(`${protocol}: answers OPTIONS * without calling the handler`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(403, {}, exchange.url));
     const { status, headers, body } = await fetchFrom(server, { method: "OPTIONS", path: "*" });
     assert.deepEqual([status, headers["content-length"], body], [200, "0", ""]);
@@ -236,7 +236,7 @@ for (const { name, sent, want } of [
   });
 }
 
-test("HTTP/1.1: a mistake in the body does not put a second answer behind the first", async (t) => {
+test("HTTP/1.1: a malformed body after a response does not cause a second response", async (t) => {
   const server = await start(
     t,
     async (exchange) => {
@@ -258,7 +258,7 @@ test("HTTP/1.1: a mistake in the body does not put a second answer behind the fi
   assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1);
 });
 
-test("HTTP/1.1: a body that comes octet by octet is not made large in memory", async (t) => {
+test("HTTP/1.1: a body in chunks of one byte does not multiply its memory", async (t) => {
   const body = Promise.withResolvers<Buffer>();
   const requested = Promise.withResolvers<void>();
   const server = await start(
@@ -283,7 +283,7 @@ test("HTTP/1.1: a body that comes octet by octet is not made large in memory", a
   assert.equal((await body.promise).length, 300_001);
 });
 
-test("HTTP/1.1: a body that was not read before its client went away is not waited for", async (t) => {
+test("HTTP/1.1: an unread body does not delay the end of a disconnected request", async (t) => {
   const said = Promise.withResolvers<string>();
   const begun = Promise.withResolvers<void>();
   const server = await start(t, async (exchange) => {
@@ -385,7 +385,7 @@ test("lets running requests finish when it closes, and cuts off those that do no
   assert.equal(err.code, "ECONNREFUSED");
 });
 
-test("closes connections that shake no hand or send no header", async (t) => {
+test("closes connections without a TLS handshake or headers in time", async (t) => {
   const deaf = await start(t, echo, { handshakeTimeoutMs: 50 });
   const silent = connectTcp(deaf.port, "127.0.0.1");
   silent.on("error", () => {});
@@ -416,7 +416,7 @@ test("keeps an HTTP/1.1 connection for the next request, and closes it when drai
   await closed;
 });
 
-test("serves plain HTTP too", async (t) => {
+test("serves plain HTTP as well", async (t) => {
   const server = await start(t, echo, { tls: undefined });
   const request = httpRequest({ host: "127.0.0.1", port: server.port, agent: false, path: "/x" });
   request.end();
@@ -426,7 +426,7 @@ test("serves plain HTTP too", async (t) => {
   assert.equal(JSON.parse(body).url, "/x");
 });
 
-test("shows the certificate for the requested name, and new ones after their files changed", async (t) => {
+test("presents the certificate for the requested name, and new ones after their files changed", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "cox-serving-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const file = (name: string): string => join(directory, name);

@@ -120,7 +120,7 @@ const paths = [
   ..."/a /b?c=%20 /stream /sized /empty-stream /big /none /same /none-stream /split /split-name /twice /dated /bad%zz".split(" "),
 ];
 
-test("every answer is as node's HTTP/1.1 would give it", async (t) => {
+test("every response equals that of Node's HTTP/1.1 server", async (t) => {
   const seen: Exchange[] = [];
   const ours = await start(t, answers(seen));
   const theirs = await start(t, answers(), { isPlain: true });
@@ -142,7 +142,7 @@ test("every answer is as node's HTTP/1.1 would give it", async (t) => {
   assert.ok(handled.every((exchange) => exchange instanceof SimpleExchange));
 });
 
-test("what is not simple is node's from then on, and what came before is answered first", async (t) => {
+test("from the first request that is not simple Node parses the connection, after earlier responses", async (t) => {
   const seen: Exchange[] = [];
   const server = await start(t, answers(seen));
   const { socket, text } = await connect(t, server);
@@ -187,7 +187,7 @@ const pieces = fc.constantFrom(
 );
 const ends = fc.constantFrom(get("/end", "Connection: close"), get("/bye"), lines("GET /old HTTP/1.0"));
 
-test("requests of all kinds, cut anywhere, are answered as node would", async (t) => {
+test("requests of all kinds, cut anywhere, get the responses of Node's server", async (t) => {
   const [ours, theirs] = [await start(t, answers()), await start(t, answers(), { isPlain: true })];
   const reported = async (isPlain: boolean, parts: readonly string[]): Promise<string> => {
     const { socket, text } = await connect(t, isPlain ? theirs : ours, isPlain);
@@ -221,7 +221,7 @@ const unreadable = [
   "nonsense\r\n\r\n",
 ];
 for (const request of unreadable) {
-  test(`${JSON.stringify(request.slice(0, 40))} after a simple request is refused as node would`, async (t) => {
+  test(`${JSON.stringify(request.slice(0, 40))} after a simple request is refused as by Node's server`, async (t) => {
     const reported = async (isPlain: boolean): Promise<string> => {
       const server = await start(t, answers(), { isPlain });
       const { socket, text } = await connect(t, server, isPlain);
@@ -262,7 +262,7 @@ test("a late response is not sent for the next request", async (t) => {
   assert.match(String(refused), /already sent/);
 });
 
-test("the handler hears that the client went away", async (t) => {
+test("the handler's signal is aborted when the client disconnects", async (t) => {
   const handled = Promise.withResolvers<Exchange>();
   const server = await start(t, async (exchange) => {
     const { signal } = exchange;
@@ -284,7 +284,7 @@ test("the handler hears that the client went away", async (t) => {
   await waitFor(() => server.connections === 0, { what: "the connection to end" });
 });
 
-test("an answer that is given is sent to who has only ended its side", async (t) => {
+test("a response is sent to a client that closed only its own side", async (t) => {
   const size = 8 << 20;
   const server = await start(t, (exchange) => exchange.respond(200, {}, Buffer.alloc(size, "x")));
   const { socket, text } = await connect(t, server);
@@ -311,7 +311,7 @@ test("a client that sends requests without reading is answered one request at a 
   assert.ok(handled <= 2, `${handled} answers wait`);
 });
 
-test("back pressure: a writer waits for who does not read", async (t) => {
+test("backpressure: a writer waits for a client that does not read", async (t) => {
   let written = 0;
   const server = await start(t, async (exchange) => {
     const response = exchange.stream(200, {});
@@ -352,7 +352,7 @@ for (const { name, first, times } of [
   });
 }
 
-test("a long answer is no idle connection", async (t) => {
+test("a connection with a running response is not idle", async (t) => {
   const go = Promise.withResolvers<void>();
   const server = await start(
     t,
@@ -369,7 +369,7 @@ test("a long answer is no idle connection", async (t) => {
   await waitFor(() => text().endsWith("late"), { what: "the answer" });
 });
 
-test("a server that ends lets what runs come to its end, and ends what is idle at once", async (t) => {
+test("a closing server completes running requests and closes idle connections at once", async (t) => {
   const go = Promise.withResolvers<void>();
   const server = await start(t, async (exchange) => {
     if (exchange.url === "/slow") await go.promise;
@@ -389,7 +389,7 @@ test("a server that ends lets what runs come to its end, and ends what is idle a
   await closed;
 });
 
-test("a writer that waits for its client is told when the client has gone, and one that comes later at once", async () => {
+test("a waiting write ends when the client disconnects, and a later one at once", async () => {
   const never = new Duplex({ read() {}, write() {} });
   const output = new SimpleOutput(never);
   output.push(Buffer.alloc(1 << 20));

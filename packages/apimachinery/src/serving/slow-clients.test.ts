@@ -127,7 +127,7 @@ async function statusOf(port: number, agent: Agent | false = false): Promise<num
   return response.statusCode;
 }
 
-test("each of them is let go after its timeout", async (t) => {
+test("each slow client is disconnected after its timeout", async (t) => {
   const outcomes = Object.entries(attacks).map(async ([name, attack]) => {
     const server = await start(t);
     const socket = attack(server.port);

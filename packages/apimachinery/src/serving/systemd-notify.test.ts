@@ -25,7 +25,7 @@ s.bind(sys.argv[1])
 print(s.recv(4096).decode(), flush=True)
 `;
 
-test("systemd hears that the service is ready", { skip: missing.length > 0 && `no ${missing}` }, async (t) => {
+test("systemd is notified that the service is ready", { skip: missing.length > 0 && `no ${missing}` }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-notify-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const socket = join(folder, "socket");

@@ -65,7 +65,7 @@ for (const [least, name] of tlsVersionNames.entries()) {
   });
 }
 
-test("without --tls-min-version TLS 1.2 is the least", async (t) => {
+test("without --tls-min-version TLS 1.2 is the minimum", async (t) => {
   const server = await start(t, { cert: serving.certPem, key: serving.keyPem });
   await assert.rejects(handshake(server, { maxVersion: "TLSv1.1", minVersion: "TLSv1.1", ...anySecurity }));
   assert.equal((await handshake(server, { maxVersion: "TLSv1.2" })).version, "TLSv1.2");
@@ -134,7 +134,7 @@ test("--tls-sni-cert-key: exact before wildcard, written before the certificate'
   assert.equal((await handshake(server)).commonName, "main", "without a name");
 });
 
-test("--tls-sni-cert-key: who asks for no name is shown the certificate of the address, also a renewed one", async (t) => {
+test("--tls-sni-cert-key: a client without a server name gets the certificate of the address, also a renewed one", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "cox-sni-address-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const first = await pairFiles(directory, "first", ["first.example.com"]);

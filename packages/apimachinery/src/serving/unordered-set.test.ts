@@ -4,7 +4,7 @@ import { UnorderedSet } from "./connections.ts";
 
 const member = (name: string) => ({ name, place: -1 });
 
-test("a set knows its members whatever the order they leave in", () => {
+test("a set has the right members after removals in any order", () => {
   const set = new UnorderedSet<ReturnType<typeof member>>();
   const [a, b, c] = [member("a"), member("b"), member("c")];
   for (const one of [a, b, c, b]) set.add(one);

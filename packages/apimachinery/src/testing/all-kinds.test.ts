@@ -22,7 +22,7 @@ const some = (gvk: GroupVersionKind, numRuns: number): Record<string, unknown>[]
     // Some kinds of `v1` are in the table of meta.
     .map((object) => ({ ...object, apiVersion: formatGroupVersion(gvk), kind: gvk.kind }));
 
-test("every kind comes out of protobuf as it went in", () => {
+test("every kind is the same after a round trip through protobuf", () => {
   assert.ok(kinds.length > 200, String(kinds.length));
   for (const gvk of kinds.filter(hasProtobufForm)) {
     for (const sent of some(gvk, 6)) {
@@ -35,7 +35,7 @@ test("every kind comes out of protobuf as it went in", () => {
   }
 });
 
-test("every kind is decoded the same with the state before at hand, which lends what is equal", () => {
+test("every kind decodes to the same object with an earlier state, whose equal parts it shares", () => {
   const random = randomOf(20211207);
   let lent = 0;
   for (const gvk of kinds.filter(hasProtobufForm)) {
@@ -57,7 +57,7 @@ test("every kind is decoded the same with the state before at hand, which lends 
   assert.ok(lent > 500, String(lent));
 });
 
-test("every kind comes out of JSON and of YAML as it went in", () => {
+test("every kind is the same after a round trip through JSON and YAML", () => {
   for (const gvk of kinds) {
     for (const sent of some(gvk, 2)) {
       const { object } = decodeJson(encodeAny(sent), gvk);

@@ -15,7 +15,7 @@ async function elsewhere(...names: string[]): Promise<string> {
   return (await run(process.execPath, ["-C", "cox-source", "-e", program])).stdout.trim();
 }
 
-test("what one process has reserved another gets only after it has ended", async () => {
+test("a reservation of one process is free for another after the first has ended", async () => {
   const [mine, other] = [`mine-${process.pid}`, `other-${process.pid}`];
   assert.equal(reserve(mine), true);
   assert.equal(reserve(mine), false);

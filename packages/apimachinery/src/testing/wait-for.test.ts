@@ -13,7 +13,7 @@ test("an unexpected error fails at once, with the error itself", async () => {
   assert.equal(requests, 2);
 });
 
-test("a listed error means not yet", async () => {
+test("an error accepted by retry is repeated", async () => {
   let requests = 0;
   const ask = (): number => {
     if (++requests < 3) throw new Error("not found");
@@ -22,7 +22,7 @@ test("a listed error means not yet", async () => {
   assert.equal(await waitFor(ask, { retry: (err) => err.message === "not found" }), 3);
 });
 
-test("what never comes is reported with the last state: the value, what was looked at, or the listed error", async () => {
+test("a timeout reports the last state: the value, the inspected object or the retried error", async () => {
   await assert.rejects(
     waitFor(() => 0, { timeoutMs: 1, what: "x" }),
     { message: "waited 1 ms for x; last: 0" },

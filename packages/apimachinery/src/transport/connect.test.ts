@@ -20,7 +20,7 @@ for (const { name, scheme, start, version, connections } of [
   { name: "HTTP/1.1 over TLS", scheme: "https", start: () => https.createServer(pair, answer), version: "1.1", connections: 2 },
   { name: "HTTP/1.1", scheme: "http", start: () => http.createServer(answer), version: "1.1", connections: 1 },
 ]) {
-  test(`a client asks by ${name} over the connections that it is given`, async (t) => {
+  test(`a client sends requests by ${name} over injected connections`, async (t) => {
     const server: Server = start();
     const reached = await listening(t, server);
     const requested: string[] = [];
@@ -42,7 +42,7 @@ for (const { name, scheme, start, version, connections } of [
   });
 }
 
-test("a client says why it was given no connection", async (t) => {
+test("a client's error has the cause of a failed injected connection", async (t) => {
   for (const scheme of ["http", "https"]) {
     const connect = () => Promise.reject(new Error("the tunnel is closed"));
     const client = newClient({ host: `${scheme}://127.0.0.1:1`, qps: -1 }, { connect });

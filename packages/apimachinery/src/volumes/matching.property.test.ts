@@ -60,7 +60,7 @@ function mayServe(volume: PersistentVolume, claim: PersistentVolumeClaim): "rese
   return isFree ? "free" : undefined;
 }
 
-test("the binder's choice may serve the claim, and nothing that may is better", () => {
+test("the binder chooses the best of the volumes that match the claim", () => {
   fc.assert(
     fc.property(aClaim, fc.array(aVolume, { maxLength: 8 }), fc.boolean(), (claim, volumes, waits) => {
       const good = volumes.filter((volume) => {
@@ -82,7 +82,7 @@ test("the binder's choice may serve the claim, and nothing that may is better", 
   );
 });
 
-test("the scheduler's choice is in the node's reach, and nothing in reach is better", () => {
+test("the scheduler chooses the best of the volumes that the node can access", () => {
   fc.assert(
     fc.property(aClaim, fc.array(aVolume, { maxLength: 8 }), zones, (claim, volumes, zone) => {
       const nodeLabels: Record<string, string> = zone === undefined ? {} : { zone };

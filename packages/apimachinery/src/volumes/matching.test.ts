@@ -80,14 +80,14 @@ for (const { name, claim = aClaim(), volumes, waits = false, want } of [
   });
 }
 
-test("finds on a node only what the node can reach", () => {
+test("on a node only volumes that it can access are found", () => {
   const volumes = [aVolume("a", onNode("east")), aVolume("b", { ...onNode("west"), size: "4Gi" })];
   const on = (zone: string, taken: string[] = []) =>
     findMatchingVolume(aClaim(), volumes, { nodeLabels: { zone }, waits: true, taken: new Set(taken) })?.metadata.name;
   assert.deepEqual([on("east"), on("west"), on("north"), on("west", ["b"])], ["a", "b", undefined, undefined]);
 });
 
-test("finds nothing on a node that cannot reach the reserved volume", () => {
+test("on a node that cannot access the reserved volume none is found", () => {
   const volumes = [aVolume("free"), aVolume("own", { ...onNode("west"), claimRef })].reverse();
   assert.equal(findMatchingVolume(aClaim(), volumes, { nodeLabels: { zone: "east" }, waits: true }), undefined);
 });
@@ -99,10 +99,11 @@ for (const [want, volume] of [
   ["incompatible volumeMode", aVolume("v", { volumeMode: "Block" })],
   ["incompatible accessMode", aVolume("v", { accessModes: ["ReadOnlyMany"] })],
 ] as const) {
-  test(`says of a requested volume: ${want ?? "it will do"}`, () => assert.equal(mismatchOf(volume, aClaim()), want));
+  test(`a requested volume is ${want === undefined ? "accepted" : `refused: ${want}`}`, () =>
+    assert.equal(mismatchOf(volume, aClaim()), want));
 }
 
-test("takes the class of the annotation before that of the field", () => {
+test("the class of the annotation takes precedence over that of the field", () => {
   const claim = aClaim({ storageClassName: "new" });
   claim.metadata.annotations = { [betaStorageClass]: "old" };
   assert.equal(mismatchOf(aVolume("v", { storageClassName: "old" }), claim), undefined);
@@ -118,7 +119,7 @@ test("binds a free volume, fills the uid of a reserved one, and leaves a bound o
   assert.equal(boundTo(bound, aClaim()), undefined);
 });
 
-test("waits for a consumer only where the class says so", () => {
+test("waits for a consumer only if the class has WaitForFirstConsumer", () => {
   const aClass = (volumeBindingMode?: string) => ({ metadata: { name: "fast" }, provisioner: "x", volumeBindingMode }) as never;
   assert.deepEqual(
     [waitsForConsumer(undefined), waitsForConsumer(aClass("Immediate")), waitsForConsumer(aClass("WaitForFirstConsumer"))],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newBoundedQueue } from "./bounded-queue.ts";
 
-test("gives values in order, then the end", async () => {
+test("delivers values in order, then the end", async () => {
   const queue = newBoundedQueue<number>(3);
   assert.equal(queue.push(1), true);
   assert.equal(queue.push(2), true);
@@ -10,7 +10,7 @@ test("gives values in order, then the end", async () => {
   assert.deepEqual(await Array.fromAsync(queue), [1, 2]);
 });
 
-test("says no when the reader is too slow, and keeps what it has", async () => {
+test("refuses values when the reader is too slow, and keeps those it has", async () => {
   const queue = newBoundedQueue<number>(2);
   queue.push(1);
   queue.push(2);
@@ -28,7 +28,7 @@ test("wakes a waiting reader", async () => {
   assert.deepEqual(await next, { value: "a", done: false });
 });
 
-test("hands out what is left before the error", async () => {
+test("delivers the remaining values before the error", async () => {
   const queue = newBoundedQueue<number>(2);
   queue.push(1);
   queue.close(new Error("cut off"));
@@ -39,7 +39,7 @@ test("hands out what is left before the error", async () => {
   assert.deepEqual(seen, [1]);
 });
 
-test("is closed for the writer once the reader left its loop", async () => {
+test("refuses writes once the reader has left its loop", async () => {
   const queue = newBoundedQueue<number>(2);
   queue.push(1);
   for await (const _ of queue) break;
@@ -62,7 +62,7 @@ test("keeps order over thousands of values", async () => {
   assert.equal(seen.length, 5000 + 2999);
 });
 
-test("the first end counts", async () => {
+test("only the first close or error counts", async () => {
   const queue = newBoundedQueue<number>(2);
   queue.push(1);
   queue.close();

@@ -5,7 +5,7 @@ import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { queueMetrics } from "./metrics.ts";
 import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
 
-test("shows how much waits, how long it waited and how long it takes", async () => {
+test("reports depth, queue duration and work duration", async () => {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
   const observer = queueMetrics(registry, clock)<string>("test");

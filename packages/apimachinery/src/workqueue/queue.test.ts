@@ -6,14 +6,14 @@ import { newWorkQueue } from "./queue.ts";
 import { exponentialBackoff, longestOf, overallBucket } from "./rate-limiters.ts";
 import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
 
-test("hands out keys in order, each once", async () => {
+test("returns keys in order, each once", async () => {
   const queue = newWorkQueue<string>();
   for (const key of ["a", "b", "a", "c", "b"]) queue.add(key);
   assert.equal(queue.length, 3);
   assert.deepEqual([await queue.get(), await queue.get(), await queue.get()], ["a", "b", "c"]);
 });
 
-test("never gives a key to two workers; a key added meanwhile comes again when it is done", async () => {
+test("never gives a key to two workers; a key added meanwhile is returned again after done", async () => {
   const queue = newWorkQueue<string>();
   queue.add("a");
   assert.equal(await queue.get(), "a");
@@ -34,7 +34,7 @@ test("wakes waiting workers, the longest waiting first", async () => {
   assert.deepEqual(await Promise.all([first, second]), ["a", "b"]);
 });
 
-test("takes nothing more once shut down, hands out what waits, then the end", async () => {
+test("after shutdown no key is added, waiting keys are returned, then the end", async () => {
   const queue = newWorkQueue<string>();
   queue.add("a");
   queue.shutDown();
@@ -43,7 +43,7 @@ test("takes nothing more once shut down, hands out what waits, then the end", as
   assert.equal(await queue.get(), undefined);
 });
 
-test("shutting down sends idle workers home", async () => {
+test("shutdown ends the waits of idle workers", async () => {
   const queue = newWorkQueue<string>();
   const waiting = queue.get();
   queue.shutDown();
@@ -60,7 +60,7 @@ test("keeps order through thousands of keys", async () => {
   assert.equal(queue.length, 0);
 });
 
-test("a delayed key comes when it is due", async () => {
+test("a delayed key is returned when it is due", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   queue.addAfter("later", 2000);
@@ -72,7 +72,7 @@ test("a delayed key comes when it is due", async () => {
   assert.equal(queue.length, 2);
 });
 
-test("a key delayed twice comes once, at the earlier time", async () => {
+test("a key delayed twice is returned once, at the earlier time", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   queue.addAfter("a", 5000);
@@ -96,7 +96,7 @@ test("a key may be delayed for longer than a timer lasts", async () => {
   assert.equal(queue.length, 1);
 });
 
-test("failures of a key wait twice as long each time, until it is forgotten", () => {
+test("each failure of a key doubles its delay until it is forgotten", () => {
   const limiter = exponentialBackoff<string>(5, 1000);
   const waits = Array.from({ length: 10 }, () => limiter.when("a"));
   assert.deepEqual(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
@@ -106,13 +106,13 @@ test("failures of a key wait twice as long each time, until it is forgotten", ()
   assert.deepEqual([limiter.numRequeues("a"), limiter.when("a")], [0, 5]);
 });
 
-test("a bucket for all keys, and the longest of several waits", () => {
+test("the token bucket is shared by all keys, and the longest of several delays applies", () => {
   const bucket = overallBucket<string>({ qps: 10, burst: 2, clock: newFakeClock() });
   const limiter = longestOf(exponentialBackoff<string>(5, 1000), bucket);
   assert.deepEqual([limiter.when("a"), limiter.when("b"), limiter.when("c")], [5, 5, 100]);
 });
 
-test("a failed key comes back with backoff, and at once after it was forgotten", async () => {
+test("a failed key is returned with backoff, and at once after it was forgotten", async () => {
   const clock = newFakeClock();
   const queue = newRateLimitingQueue<string>({ clock, limiter: exponentialBackoff(100, 1000) });
   for (const waitMs of [100, 200]) {
@@ -155,7 +155,7 @@ test("a key that was added immediately is also added when its delay has passed",
   assert.equal(queue.length, 1, "and may be delayed anew");
 });
 
-test("a delayed key that a worker has when it is due comes again when it is done", async () => {
+test("a delayed key that becomes due while a worker has it is returned again after done", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   queue.add("a");
@@ -167,7 +167,7 @@ test("a delayed key that a worker has when it is due comes again when it is done
   assert.equal(queue.length, 1);
 });
 
-test("shut down, delayed keys come no more, and none is taken", async () => {
+test("after shutdown delayed keys are dropped and none is added", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   queue.addAfter("a", 1000);
@@ -180,7 +180,7 @@ test("shut down, delayed keys come no more, and none is taken", async () => {
   assert.deepEqual([queue.length, queue.shuttingDown], [0, true]);
 });
 
-test("a key added while two workers wait and one of them has it is given to no other", async () => {
+test("a key is given to only one of two waiting workers", async () => {
   const queue = newWorkQueue<string>();
   const [first, second] = [queue.get(), queue.get()];
   queue.add("a");
@@ -196,7 +196,7 @@ test("a key added while two workers wait and one of them has it is given to no o
   assert.equal(queue.length, 0, "what was added twice meanwhile comes once");
 });
 
-test("done for a key that was not added since leaves nothing behind", async () => {
+test("done leaves no state of a key that was not added again", async () => {
   const seen: string[] = [];
   const queue = newWorkQueue<string>({
     added: (key, depth) => void seen.push(`+${key} ${depth}`),
@@ -228,7 +228,7 @@ test("each limiter forgets and counts, and a bucket fills up again", async () =>
   assert.equal(limiter.numRequeues("a"), 1);
 });
 
-test("a key that was added while a worker had it is handed out also when the queue was shut down meanwhile", async () => {
+test("a key added while a worker has it is returned also after a shutdown meanwhile", async () => {
   const queue = newWorkQueue<string>();
   queue.add("a");
   assert.equal(await queue.get(), "a");

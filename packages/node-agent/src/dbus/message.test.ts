@@ -18,7 +18,7 @@ test("a message reads as it was written, in pieces of any size", () => {
   assert.deepEqual(decodeMessage(Buffer.concat([bytes, Buffer.from("next")])), { message, size: bytes.length });
 });
 
-test("a message of the other byte order is read, too", () => {
+test("a big-endian message is decoded", () => {
   const bytes = Buffer.from("4204010100000004000000010000000c", "hex");
   const fields = Buffer.from("08016700016200000501750000000009".slice(0, 24), "hex");
   const message = decodeMessage(Buffer.concat([bytes, fields, Buffer.alloc(4), Buffer.from("00000001", "hex")]));
@@ -30,7 +30,7 @@ for (const { name, bytes } of [
   { name: "of another protocol", bytes: Buffer.from("HTTP/1.1 200 OK\r\n\r\n") },
   { name: "that is too long", bytes: Buffer.from("6c01000100000040010000000000000000", "hex") },
 ]) {
-  test(`what comes ${name} is no message`, () => assert.throws(() => decodeMessage(bytes)));
+  test(`decoding bytes ${name} throws`, () => assert.throws(() => decodeMessage(bytes)));
 }
 
 test("a signature is a list of types", () => {

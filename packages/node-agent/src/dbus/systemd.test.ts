@@ -16,7 +16,7 @@ async function talking(t: TestContext, clock = realClock): Promise<{ systemd: Sy
   return { systemd, played };
 }
 
-test("units are made with their properties, changed and stopped; each job is waited for", async (t) => {
+test("units are started with their properties, changed and stopped; each job is awaited", async (t) => {
   const { systemd, played } = await talking(t);
   for (const unit of ["a.slice", "b.slice"]) {
     await systemd.startTransientUnit(unit, [["Wants", { type: "as", value: ["-.slice"] }], shares(2n)]);
@@ -31,7 +31,7 @@ test("units are made with their properties, changed and stopped; each job is wai
   assert.equal(played.units.size, 0);
 });
 
-test("a unit that there is already stays; one that is gone need not be stopped", async (t) => {
+test("starting an existing unit keeps it; stopping a missing unit is no error", async (t) => {
   const { systemd, played } = await talking(t);
   await systemd.startTransientUnit("a.slice", [shares(2n)]);
   await systemd.startTransientUnit("a.slice", [shares(3n)]);
@@ -50,7 +50,7 @@ test("a unit that does not start is an error, and does not keep its name", async
   await assert.rejects(systemd.setUnitProperties("a.slice", [shares(2n)]), { message: "Unit a.slice not loaded." });
 });
 
-test("a job is waited for half a minute", async (t) => {
+test("a job that does not end within 30 seconds is an error", async (t) => {
   const clock = newFakeClock();
   const { systemd, played } = await talking(t, clock);
   for (const { work, message } of [
@@ -68,7 +68,7 @@ test("a job is waited for half a minute", async (t) => {
   }
 });
 
-test("a systemd that starts anew is queried again, whether it had received it or not", async (t) => {
+test("a request is repeated when systemd restarts, whether systemd had received it or not", async (t) => {
   const { systemd, played } = await talking(t);
   await systemd.startTransientUnit("a.slice", []);
   await played.stop();
@@ -80,7 +80,7 @@ test("a systemd that starts anew is queried again, whether it had received it or
   assert.deepEqual([...played.units.keys()], ["a.slice"]);
 });
 
-test("a systemd that stays away is an error after some tries; when it is back the agent continues", async (t) => {
+test("requests fail after several attempts while systemd is unreachable, and succeed once it is back", async (t) => {
   const clock = newFakeClock();
   const { systemd, played } = await talking(t, clock);
   await systemd.startTransientUnit("a.slice", []);

@@ -31,7 +31,7 @@ async function open(t: TestContext): Promise<{ dir: string; checkpoints: Checkpo
   return { dir, checkpoints: openCheckpoints(dir, clock) };
 }
 
-test("a new folder assigns nothing; what is written is read by who opens it next, and as upstream's kubelet writes it", async (t) => {
+test("a new folder has no assignment; a written one is read by the next process, in upstream's file format", async (t) => {
   const { dir, checkpoints } = await open(t);
   assert.deepEqual([checkpoints.read("assigned"), checkpoints.read("last-known-good")], [undefined, undefined]);
   checkpoints.write("assigned", source());
@@ -63,7 +63,7 @@ test("each version of a config map is kept as its files", async (t) => {
   });
 });
 
-test("forgetting says whether something was assigned; the time of an assignment is the clock's", async (t) => {
+test("forgetting reports whether there was an assignment; an assignment has the clock's time", async (t) => {
   const { checkpoints } = await open(t);
   assert.equal(checkpoints.reset(), false);
   for (const slot of ["assigned", "last-known-good"] as const) checkpoints.write(slot, source());
@@ -73,7 +73,7 @@ test("forgetting says whether something was assigned; the time of an assignment 
 });
 
 for (const name of ["", ".", "..", "../../etc/passwd", "a/b", "a\0b"]) {
-  test(`no name leads out of the folder: ${JSON.stringify(name)}`, async (t) => {
+  test(`the name ${JSON.stringify(name)} cannot lead out of the folder`, async (t) => {
     const { dir, checkpoints } = await open(t);
     const message = /only base names are allowed/;
     assert.throws(() => checkpoints.save(aMap({ [name]: "x" })), { message });

@@ -171,12 +171,12 @@ for (const { name, content, error } of [
   },
   { name: "is not valid", content: { kubeAPIQPS: -1 }, error: "failed to validate config, see Kubelet log for details" },
   {
-    name: "wants gates that there are not",
+    name: "sets unknown feature gates",
     content: { featureGates: { NoSuchGate: true } },
     error: "failed to validate config, see Kubelet log for details",
   },
 ] as const) {
-  test(`a configuration that ${name} leaves the node with its own`, async (t) => {
+  test(`a node keeps its local configuration when the assigned one ${name}`, async (t) => {
     const cluster = await aCluster(t);
     const source = await cluster.put(content);
     const agent = await startAssigned(cluster);
@@ -186,7 +186,7 @@ for (const { name, content, error } of [
   });
 }
 
-test("what was used for ten minutes is fallen back to, when the config map is spoilt in place", async (t) => {
+test("a configuration used for ten minutes is the fallback when its config map becomes invalid", async (t) => {
   const cluster = await aCluster(t);
   const good = await cluster.put({ maxPods: 7 });
   const second = await startAssigned(cluster);
@@ -223,7 +223,7 @@ test("what was used for ten minutes is fallen back to, when the config map is sp
   assert.deepEqual([fourth.maxPods, cluster.status()], [undefined, {}]);
 });
 
-test("an agent does not start that cannot read what it shall use, and has nothing to fall back to", async (t) => {
+test("the agent does not start when it cannot read the assigned configuration and has no fallback", async (t) => {
   const cluster = await aCluster(t);
   await cluster.put({ maxPods: 7 });
   const agent = await startAssigned(cluster);
@@ -240,7 +240,7 @@ test("an agent does not start that cannot read what it shall use, and has nothin
   await assert.rejects(cluster.start(), refusal(broken));
 });
 
-test("a config map that is gone is reported, and no more when it is there again", async (t) => {
+test("a missing config map is reported until it exists again", async (t) => {
   const cluster = await aCluster(t);
   const source = await cluster.put({ maxPods: 7 });
   const agent = await startAssigned(cluster);
@@ -260,7 +260,7 @@ test("a config map that is gone is reported, and no more when it is there again"
   assert.equal(agent.ended, true, "it is another version");
 });
 
-test("a source of a kind that is not known is reported", async (t) => {
+test("a configuration source of an unknown kind is reported", async (t) => {
   const cluster = await aCluster(t);
   const agent = await cluster.start();
   await cluster.client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body: { spec: { configSource: { other: {} } } } });
@@ -274,7 +274,7 @@ test("a source of a kind that is not known is reported", async (t) => {
   assert.deepEqual(cluster.status(), {});
 });
 
-test("a status that could not be written is written later", async (t) => {
+test("a status whose write failed is written later", async (t) => {
   const cluster = await aCluster(t);
   let away = true;
   cluster.client.react("patch", "nodes", () => {
@@ -287,7 +287,7 @@ test("a status that could not be written is written later", async (t) => {
   assert.deepEqual(cluster.status(), {});
 });
 
-test("a configuration that is taken away during its trial does not become the last known good one", async (t) => {
+test("a configuration that is unassigned during its trial does not become the last known good one", async (t) => {
   const cluster = await aCluster(t);
   await cluster.put({ maxPods: 7 });
   const agent = await startAssigned(cluster);
@@ -300,7 +300,7 @@ test("a configuration that is taken away during its trial does not become the la
   assert.equal(await readFile(join(cluster.dir, "store/meta/last-known-good"), "utf8"), "");
 });
 
-test("a source that could not be taken over is tried again though nothing changes", async (t) => {
+test("a source whose download failed is retried without a change of the Node", async (t) => {
   const cluster = await aCluster(t);
   await cluster.put({ maxPods: 7 });
   const agent = await cluster.start();
@@ -318,7 +318,7 @@ test("a source that could not be taken over is tried again though nothing change
   assert.equal(agent.ended, true);
 });
 
-test("the ten minutes of a trial begin anew with each start, whatever was used before it", async (t) => {
+test("the ten minutes of a trial restart with each start of the agent", async (t) => {
   const cluster = await aCluster(t);
   const source = await cluster.put({ maxPods: 7 });
   const first = await startAssigned(cluster);

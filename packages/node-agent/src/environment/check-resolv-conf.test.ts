@@ -40,11 +40,11 @@ for (const { name, search, domain = "cluster.local", want } of [
   });
 }
 
-test("search domains: a file that is not there", async () => {
+test("search domains: a missing file is reported", async () => {
   assert.equal(await checkResolvConf("/no/resolv.conf", ""), "open /no/resolv.conf: no such file or directory");
 });
 
-test("a resolver configuration that leaves no room is an event of the node; one that does, and none, are not", async (t) => {
+test("a resolver configuration without room for the cluster's search domains is an event of the node; one with room, or none, is not", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "cox-resolv-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const full = join(dir, "full");

@@ -76,7 +76,7 @@ for (const { resource, divisor, want } of [
 const service = (name: string, namespace: string, clusterIP: string, ports: unknown[]): Service =>
   ({ metadata: { name, namespace }, spec: { clusterIP, ports } }) as unknown as Service;
 
-test("services are given in variables, the API server always", () => {
+test("variables name the services of the namespace, and always the API server", () => {
   const services = [
     service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
     service("my-db", "web", "10.96.0.7", [{ port: 5432 }, { name: "metrics", port: 9100, protocol: "UDP" }]),
@@ -157,7 +157,7 @@ test("variables come from values, references and whole objects", async () => {
   assert.deepEqual(invalid, ["P_not a name"]);
 });
 
-test("what is required and missing is reported", async () => {
+test("missing references that are not optional are reported", async () => {
   await assert.rejects(
     environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "none", key: "k" } } }] }),
     /configmap "none" not found/,
@@ -203,14 +203,14 @@ for (const { name, spec, want } of [
   test(`resolver of a pod: ${name}`, () => assert.deepEqual(podDns(aNodePod(spec), settings), want));
 }
 
-test("ClusterFirstWithHostNet asks the cluster from the host's network", () => {
+test("with ClusterFirstWithHostNet a pod of the host's network uses the cluster's resolver", () => {
   assert.deepEqual(podDns(aNodePod({ hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" }), settings).servers, [
     "10.96.0.10",
   ]);
 });
 
 for (const dnsPolicy of [undefined, "ClusterFirstWithHostNet"]) {
-  test(`without a cluster's resolver a pod of policy ${dnsPolicy ?? "ClusterFirst"} has the node's, and that is reported`, () => {
+  test(`without a cluster resolver a pod with dnsPolicy ${dnsPolicy ?? "ClusterFirst"} gets the node's, and an event reports it`, () => {
     const reported: string[] = [];
     const pod = aNodePod(dnsPolicy === undefined ? {} : { dnsPolicy });
     assert.deepEqual(
@@ -222,7 +222,7 @@ for (const dnsPolicy of [undefined, "ClusterFirstWithHostNet"]) {
   });
 }
 
-test("too many servers and searches are cut, and that is reported", () => {
+test("name servers and search domains beyond the limit are dropped and reported", () => {
   const reported: string[] = [];
   const spec = {
     dnsPolicy: "None",
@@ -246,7 +246,7 @@ test("reads a resolv.conf", () => {
   );
 });
 
-test("host names: own, of a subdomain, long, and as a whole", () => {
+test("host names: from spec.hostname, with a subdomain, truncated, and as FQDN", () => {
   assert.deepEqual(hostnameAndDomain(aNodePod(), "cluster.local"), { hostname: "web", domain: "" });
   const pod = aNodePod({ hostname: "h", subdomain: "sub", setHostnameAsFQDN: true });
   const { hostname, domain } = hostnameAndDomain(pod, "cluster.local");

@@ -71,14 +71,14 @@ for (const { name, gate = true, enabled = "Y\n", profiles = "one (enforce)\nwith
   annotations: Record<string, string>;
   want: string | undefined;
 }[]) {
-  test(`a pod ${name} ${want === undefined ? "may run" : "may not run"}`, async (t) => {
+  test(`a pod ${name} is ${want === undefined ? "allowed" : "refused"}`, async (t) => {
     const appArmor = await readAppArmor(gate, files(t, enabled ?? undefined, profiles));
     assert.equal(await appArmor.refusal(aPod(annotations)), want);
     assert.equal(appArmor.enabled, gate && enabled === "Y\n");
   });
 }
 
-test("a profile that is loaded later lets the pod run, and a list that cannot be read does not", async (t) => {
+test("a pod is allowed once its profile is loaded, and refused while the list of profiles cannot be read", async (t) => {
   const paths = files(t, "Y\n", undefined);
   const appArmor = await readAppArmor(true, paths);
   const pod = aPod({ [`${prefix}a`]: "localhost/one" });

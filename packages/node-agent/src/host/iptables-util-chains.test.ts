@@ -45,7 +45,7 @@ function tables(missing: readonly string[] = []) {
 
 const options = { masqueradeBit: 14, dropBit: 15, log: discardLogger };
 
-test("jumps stand before what others wrote, our own rules in their order, for each family", async () => {
+test("jumps precede rules of other programs, and our rules have a fixed order, for each IP family", async () => {
   const { chains, run } = tables();
   const stop = new AbortController();
   const clock = newFakeClock();
@@ -85,7 +85,7 @@ test("flushed rules of one IP family are restored within a minute, the other fam
   }
 });
 
-test("a family whose program is missing is not called again; without any there is nothing to check", async () => {
+test("an IP family whose iptables is missing is skipped; without any, the check ends", async () => {
   const { calls, run } = tables(["iptables"]);
   const stop = new AbortController();
   const clock = newFakeClock();

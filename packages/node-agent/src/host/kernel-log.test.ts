@@ -41,7 +41,7 @@ for (const { name, records, want } of [
     ],
   },
 ] as { name: string; records: string[]; want: SystemOom[] }[]) {
-  test(`the victim of a report ${name}`, () => {
+  test(`the kernel log names the killed process of a report ${name}`, () => {
     const seen: SystemOom[] = [];
     const parse = newOomParser((oom) => seen.push(oom));
     for (const record of records) parse(`${record}\n SUBSYSTEM=x\n`);
@@ -49,7 +49,7 @@ for (const { name, records, want } of [
   });
 }
 
-test("what the kernel logs later is read with the next look", async (t) => {
+test("kernel log lines written later are read by the next poll", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const path = join(dir, "kmsg");
@@ -77,7 +77,7 @@ test("a kernel log that cannot be opened is no error", async () => {
   );
 });
 
-test("a read that fails is tried again with the next look", async (t) => {
+test("a failed read is repeated by the next poll", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-")); // can be opened, but not read
   t.after(() => rmSync(dir, { recursive: true }));
   const clock = newFakeClock();

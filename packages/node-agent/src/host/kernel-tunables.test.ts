@@ -31,7 +31,7 @@ test("kernel flags that differ are set", async (t) => {
   for (const [flag, value] of Object.entries(wanted)) assert.equal((await readFile(join(dir, flag), "utf8")).trim(), value, flag);
 });
 
-test("a kernel flag that cannot be read keeps no other from being set, and with --protect-kernel-defaults is an error", async (t) => {
+test("an unreadable kernel flag does not prevent setting the others, and is an error with --protect-kernel-defaults", async (t) => {
   const dir = await kernel(t, { ...wanted, "kernel/keys/root_maxbytes": "1", "kernel/panic": "0" });
   await rm(join(dir, "vm/overcommit_memory"));
   await setKernelTunables({ protect: false, log: discardLogger, dir });
@@ -44,7 +44,7 @@ test("a kernel flag that cannot be read keeps no other from being set, and with 
   );
 });
 
-test("with --protect-kernel-defaults kernel flags that differ are an error, and stay", async (t) => {
+test("with --protect-kernel-defaults kernel flags that differ are an error and are not changed", async (t) => {
   const dir = await kernel(t, { ...wanted, "vm/overcommit_memory": "0" });
   const problem = "invalid kernel flag: vm/overcommit_memory, expected value: 1, actual value: 0";
   const start = (): Promise<void> => setKernelTunables({ protect: true, log: discardLogger, dir });

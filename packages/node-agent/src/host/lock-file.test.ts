@@ -11,7 +11,7 @@ import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { acquireLockFile } from "./lock-file.ts";
 
-test("one agent at a time holds the lock file; the one that holds it hears of another that wants it", async (t) => {
+test("one agent at a time holds the lock file; the holder is notified when another opens it", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "kubelet.lock");
@@ -41,7 +41,7 @@ test("one agent at a time holds the lock file; the one that holds it hears of an
   await watching;
 });
 
-test("in a separate PID namespace it notices a process that waits outside", {
+test("the holder in a separate PID namespace notices a process that waits outside of it", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
@@ -75,7 +75,7 @@ test("in a separate PID namespace it notices a process that waits outside", {
   await waitFor(() => output === "acquired\ncontended\n", { what: "the agent to say why it ended" });
 });
 
-test("a lock that is lost ends the agent as one that is wanted does", async (t) => {
+test("losing the lock ends the agent, like contention does", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const clock = newFakeClock();

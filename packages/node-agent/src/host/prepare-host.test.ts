@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { moveToCgroup } from "./prepare-host.ts";
 
-test("the agent moves into the cgroup that --kubelet-cgroups names, in every controller", async (t) => {
+test("the agent moves into the cgroup of --kubelet-cgroups, in every controller", async (t) => {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-own-cgroup-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
   for (const controller of ["cpu", "memory"]) {

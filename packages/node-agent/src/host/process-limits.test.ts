@@ -10,7 +10,7 @@ function sleeper(t: TestContext): number {
   return child.pid ?? 0;
 }
 
-test("a process may hold as many files open as configured, and too many are an error", async (t) => {
+test("the limit of open files is set as configured, and a limit above the kernel's is an error", async (t) => {
   const pid = sleeper(t);
   await setMaxOpenFiles(pid, 64); // lower than the current limit: raising it may not be permitted, even as root in a container
   assert.match(await readFile(`/proc/${pid}/limits`, "utf8"), /^Max open files +64 +64 /m);

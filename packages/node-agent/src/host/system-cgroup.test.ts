@@ -27,13 +27,13 @@ async function machine(t: TestContext, pids: readonly number[], programs: readon
   return { tree: tree as unknown as CgroupTree, procDir, moved, inRoot };
 }
 
-test("processes of the root cgroup are moved to that of --system-cgroups, except the kernel's and the first", async (t) => {
+test("processes of the root cgroup are moved to --system-cgroups, except kernel threads and process 1", async (t) => {
   const { tree, procDir, moved } = await machine(t, [1, 2, 70, 80], [1, 70, 80]);
   await gatherSystemProcesses(tree, "/system", procDir);
   assert.deepEqual(moved, ["make /system", "70 to /system", "80 to /system"]);
 });
 
-test("a process that has ended meanwhile is passed over; one that stays is reported", async (t) => {
+test("a process that ended before it was moved is ignored; one that cannot be moved is reported", async (t) => {
   const { tree, procDir, inRoot } = await machine(t, [70], [70]);
   tree.addProcess = async (_, pid) => {
     inRoot.delete(pid);
@@ -48,7 +48,7 @@ test("a process that has ended meanwhile is passed over; one that stays is repor
   await assert.rejects(gatherSystemProcesses(tree, "/", procDir), { message: 'system container cannot be root ("/")' });
 });
 
-test("the processes of the machine are looked for in /proc", async () => {
+test("the processes of the machine are read from /proc", async () => {
   const moved: number[] = [];
   const tree = {
     make: async () => undefined,

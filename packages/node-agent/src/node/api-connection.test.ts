@@ -55,7 +55,7 @@ for (const { eventQps, eventBurst, atOnce, everyMs } of [
   });
 }
 
-test("--kube-api-qps and --kube-api-burst hold for requests, and not for heartbeats", async (t) => {
+test("--kube-api-qps and --kube-api-burst limit requests, but not heartbeats", async (t) => {
   const { api, clock, count } = await connect(t, { eventQps: 5, eventBurst: 10, kubeApiQps: 1, kubeApiBurst: 2 });
   const create = (client: ApiConnection["client"], name: string): Promise<unknown> =>
     client.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" } });

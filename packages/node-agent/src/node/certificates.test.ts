@@ -80,7 +80,7 @@ for (const { name, says, want } of [
   },
   { name: "gone", says: [notFound({ group: "x", resource: "csrs" }, "csr-1")], want: 'csrs.x "csr-1" not found' },
 ]) {
-  test(`a request that is ${name} ends the attempt, and nothing is left open or half written`, async (t) => {
+  test(`a certificate request that is ${name} ends the attempt, closes the client and writes no kubeconfig`, async (t) => {
     const { path, outcome, closed } = await joining(t, says);
     assert.equal(outcome, want);
     assert.equal(closed(), 1);
@@ -88,13 +88,13 @@ for (const { name, says, want } of [
   });
 }
 
-test("a signing request without a response is given up after a quarter of an hour", async (t) => {
+test("a certificate request without a response is abandoned after 15 minutes", async (t) => {
   const { outcome, tookMs } = await joining(t, [{ status: { conditions: [approved] } }]);
   assert.equal(outcome, "certificate signing request csr-1 was not signed in time");
   assert.ok(tookMs > 15 * 60_000 && tookMs < 17 * 60_000, String(tookMs));
 });
 
-test("an API server that is away for a moment, or has no time, is queried again about the same request", async (t) => {
+test("the same certificate request is read again after the API server was unreachable or overloaded", async (t) => {
   const says = [
     new Error("connect ECONNREFUSED"),
     serviceUnavailable("busy"),
@@ -109,7 +109,7 @@ test("an API server that is away for a moment, or has no time, is queried again 
   assert.match(await readFile(certFile ?? "", "utf8"), /^PEM\n-----BEGIN/);
 });
 
-test("the kubeconfig that is written leads to the same server, in the same way", async (t) => {
+test("the written kubeconfig has the server and CA of the bootstrap kubeconfig", async (t) => {
   const ca = await newCa({ commonName: "ca" });
   const dir = await tempDir(t);
   await writeFile(join(dir, "ca.crt"), ca.certPem);
@@ -127,7 +127,7 @@ test("the kubeconfig that is written leads to the same server, in the same way",
   assert.match(await written({ "insecure-skip-tls-verify": true }), /insecure-skip-tls-verify: true/);
 });
 
-test("a kubeconfig with an expired certificate is written again", async (t) => {
+test("a kubeconfig with an expired certificate is replaced", async (t) => {
   const dir = await tempDir(t);
   const day = 24 * 3_600_000;
   const ca = await newCa({ commonName: "ca" });
@@ -151,7 +151,7 @@ test("a kubeconfig with an expired certificate is written again", async (t) => {
   assert.equal(await usable(Date.now() - 2 * day), false);
 });
 
-test("a renewal that fails is tried again after half a minute, and the certificate that is there stays", async (t) => {
+test("a failed renewal is retried after 30 seconds, and the current certificate stays in use", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const own = await newCertificate({ commonName: "self", usages: ["server"], ca });
@@ -187,7 +187,7 @@ test("a renewal that fails is tried again after half a minute, and the certifica
   await running;
 });
 
-test("a certificate that is not due is looked at every hour, and renewed once when it is", async (t) => {
+test("a certificate is checked every hour, and renewed once when it is due", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const begun = Date.now();

@@ -36,7 +36,7 @@ function standingStill() {
 }
 
 for (const verb of ["get", "create", "update"]) {
-  test(`a server that stands still at a ${verb} keeps a lease from its renewal for ten seconds, and not for longer`, async () => {
+  test(`a server that does not answer a ${verb} delays the renewal of the lease by at most ten seconds`, async () => {
     const { clock, server, control, stop, step, heartbeat } = standingStill();
     const options = { client: heartbeat, clock, nodeName: "n1", durationSeconds: 40, node: () => undefined };
     const errors: unknown[] = [];
@@ -63,7 +63,7 @@ for (const verb of ["get", "create", "update"]) {
   });
 }
 
-test("a status that a server takes and does not acknowledge is sent again after ten seconds", async () => {
+test("a status update without an answer is repeated after ten seconds", async () => {
   const { clock, server, control, stop, step, heartbeat } = standingStill();
   const registration = new Registration({
     client: heartbeat,
@@ -110,7 +110,7 @@ test("a request without an abort signal has a timeout, too", async () => {
   await failed;
 });
 
-test("--node-status-update-frequency=0 is no limit", async () => {
+test("--node-status-update-frequency=0 sets no request timeout", async () => {
   const { clock, control, client } = standingStill();
   const unlimited = withTimeLimit(client, 0, clock);
   await assert.rejects(unlimited.get(nodes, { name: "n1" }), /not found/);

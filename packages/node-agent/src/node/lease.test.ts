@@ -40,7 +40,7 @@ const aLease = (more: object = {}): Lease => ({
   ...more,
 });
 
-test("a lease that cannot be renewed is tried after waits that double to seven seconds, and short ones the next time", async () => {
+test("renewal of a lease is retried with delays that double up to seven seconds, and restart short after a success", async () => {
   const { clock, client, control, stop, begin, step } = renewing();
   const at: number[] = [];
   let away = true;
@@ -73,7 +73,7 @@ test("a lease that cannot be renewed is tried after waits that double to seven s
   assert.equal(clock.waiting, 0);
 });
 
-test("a lease that others write to is given up after five tries, for a while", async () => {
+test("a lease with conflicting writers is renewed in up to five attempts, then again after a delay", async () => {
   const { client, control, stop, begin, verbs, step, lease } = renewing();
   client.put(leases, aLease());
   let conflicts = 4;
@@ -95,7 +95,7 @@ test("a lease that others write to is given up after five tries, for a while", a
   await running;
 });
 
-test("a lease that was deleted, or that another made first, is taken up", async () => {
+test("a lease that was deleted is created again, and one that another created first is used", async () => {
   const { client, control, stop, begin, step, lease } = renewing();
   let races = 1;
   client.react("create", "leases", () => {
@@ -118,7 +118,7 @@ test("a lease that was deleted, or that another made first, is taken up", async 
   await running;
 });
 
-test("a lease belongs to the node as soon as that is registered, and to whom it belonged before", async () => {
+test("a lease gets the node as its owner once the node is registered, and keeps an owner that it has", async () => {
   const { control, client, stop, begin, step, lease } = renewing();
   const { node } = control;
   control.node = undefined;
@@ -142,7 +142,7 @@ test("a lease belongs to the node as soon as that is registered, and to whom it 
   await running;
 });
 
-test("an owner that the lease has already stays its only one", async () => {
+test("a lease that has an owner keeps it as its only one", async () => {
   const { client, stop, begin, step, lease } = renewing();
   const ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "n1", uid: "older-uid" }];
   client.put(leases, aLease({ metadata: { name: "n1", namespace: "kube-node-lease", ownerReferences } }));

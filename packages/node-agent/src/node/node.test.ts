@@ -53,7 +53,7 @@ const ready = (status: NodeStatus): unknown => {
   return { status: found?.status, reason: found?.reason, message: found?.message };
 };
 
-test("huge pages are said by their size, and are no memory for others", () => {
+test("huge pages are reported by page size and subtracted from allocatable memory", () => {
   const machine = { ...input.machine, hugePages: { "1Gi": 0, "2Mi": 1024 ** 3 } };
   const { capacity, allocatable } = nodeStatus({ ...input, machine });
   assert.deepEqual([capacity?.["hugepages-2Mi"], capacity?.["hugepages-1Gi"], capacity?.memory], ["1Gi", "0", "8Gi"]);
@@ -93,7 +93,7 @@ for (const { name, before, after, want } of [
     ));
 }
 
-test("a node says what it has, and what of it is for pods", () => {
+test("a node reports its capacity and what is allocatable for pods", () => {
   const status = nodeStatus(input);
   assert.deepEqual(status.capacity, { cpu: "4", "ephemeral-storage": "100Gi", memory: "8Gi", pods: "110" });
   assert.partialDeepStrictEqual(status.allocatable, { cpu: "3500m", memory: "8092Mi", pods: "110" });
@@ -117,14 +117,14 @@ test("a node says what it has, and what of it is for pods", () => {
   );
 });
 
-test("a node that is not ready says all of why", () => {
+test("a node that is not ready reports all reasons", () => {
   const one = nodeStatus({ ...input, conditions: { ...input.conditions, problems: ["container runtime is down"] } });
   assert.deepEqual(ready(one), { status: "False", reason: "KubeletNotReady", message: "container runtime is down" });
   const two = nodeStatus({ ...input, conditions: { ...input.conditions, problems: ["a", "b"] } });
   assert.deepEqual(ready(two), { status: "False", reason: "KubeletNotReady", message: "[a, b]" });
 });
 
-test("what others wrote in the status stays, and a condition's time changes with its status", () => {
+test("status fields of other writers are kept, and a condition's transition time changes only with its status", () => {
   const old = nodeStatus({ ...input, now: Date.parse("2025-01-01T00:00:00Z") });
   const current: NodeStatus = {
     ...old,
@@ -141,7 +141,7 @@ test("what others wrote in the status stays, and a condition's time changes with
   assert.deepEqual([time("Ready"), time("DiskPressure")], ["2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"]);
 });
 
-test("the largest images are shown first, as many as wanted", () => {
+test("images are reported by descending size, up to the configured number", () => {
   const image = (name: string, size: number): NodeStatusInput["images"][number] => ({
     id: name,
     repoTags: [name],
@@ -163,7 +163,7 @@ test("the largest images are shown first, as many as wanted", () => {
   assert.deepEqual(shown?.names, ["d1", "d2", "t1", "t2", "t3"], "five of its names");
 });
 
-test("a node that is ready says whether it enforces AppArmor profiles", () => {
+test("the message of a ready node says whether it enforces AppArmor profiles", () => {
   const message = (appArmor: boolean): unknown =>
     nodeStatus({ ...input, conditions: { ...input.conditions, appArmor } }).conditions?.find(({ type }) => type === "Ready")
       ?.message;
@@ -173,7 +173,7 @@ test("a node that is ready says whether it enforces AppArmor profiles", () => {
   );
 });
 
-test("a new node has its labels, and taints when it takes no pods and when a cloud has to initialize it", () => {
+test("a new node has its labels, and taints when it is unschedulable or a cloud provider must initialize it", () => {
   const node = initialNode({
     name: "n1",
     hostname: "n1",
@@ -202,7 +202,7 @@ test("a new node has its labels, and taints when it takes no pods and when a clo
   });
 });
 
-test("the lease is made, renewed four times in its life, and taken up again after a conflict", async () => {
+test("the lease is created, renewed four times within its duration, and read again after a conflict", async () => {
   const clock = newFakeClock();
   const calls: string[] = [];
   let stored: Lease | undefined;
@@ -256,7 +256,7 @@ async function tempDir(t: TestContext): Promise<string> {
   return dir;
 }
 
-test("a node without a kubeconfig waits for the server, asks for a certificate and writes one", async (t) => {
+test("a node without a kubeconfig waits for the server, requests a certificate and writes a kubeconfig", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const bootstrap = join(dir, "bootstrap.conf");
@@ -329,7 +329,7 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
   assert.equal((await readdir(join(dir, "pki"))).length, 2);
 });
 
-test("without rotation a node waits a minute for the server, then the request that fails ends it", async (t) => {
+test("without certificate rotation a node waits a minute for the server, then a failed request ends the agent", async (t) => {
   const dir = await tempDir(t);
   const bootstrap = join(dir, "bootstrap.conf");
   const clusters = [{ name: "c", cluster: { server: "https://api.example:6443" } }];

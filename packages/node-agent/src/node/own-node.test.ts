@@ -52,7 +52,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
   return { node, identity, runtime, background: newBackground({ clock, log: discardLogger }) };
 }
 
-test("a node that is not registered is known as it will be", async () => {
+test("before registration the node is read as it will be registered", async () => {
   const { node, identity } = await ownNode({});
   assert.equal(node.registered(), undefined);
   assert.deepEqual([node.known().metadata.name, identity.hostname], ["node1", "Node1"]);
@@ -64,7 +64,7 @@ test("a node that is not registered is known as it will be", async () => {
   assert.equal(capacity?.pods, String(Math.min(110, identity.machine.cpuCount)));
 });
 
-test("a node is not ready for the runtime's reasons first, then for those of parts that are made later", async () => {
+test("the reasons of a node that is not ready name the runtime first, then parts added later", async () => {
   const late = ["CSINode is not yet initialized", undefined, "node is shutting down"];
   const { node, runtime, background } = await ownNode({ events: { problem: () => "pleg is not healthy" }, problems: () => late });
   const ready = async () => (await node.status(undefined)).conditions?.find(({ type }) => type === "Ready");
@@ -86,7 +86,7 @@ test("a node is not ready for the runtime's reasons first, then for those of par
   await background.stop();
 });
 
-test("the images are listed every 30 seconds, and a list that fails keeps the one before", async () => {
+test("images are listed every 30 seconds, and a failed list keeps the previous one", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const { node } = await ownNode({ clock, runtime, runtimeHealth: newRuntimeHealth({ runtime, clock }) });
@@ -114,7 +114,7 @@ test("the images are listed every 30 seconds, and a list that fails keeps the on
   await background.stop();
 });
 
-test("pressure shows in the conditions; devices and volumes are those of the moment", async () => {
+test("conditions show pressure; devices and volumes are current at each report", async () => {
   const amounts = { capacity: { "example.com/light": "2" }, allocatable: { "example.com/light": "1" } };
   const { node } = await ownNode({ devices: () => amounts, volumesInUse: () => ["v1"] });
   node.setPressure({ memory: false, disk: true, pid: false });
@@ -134,7 +134,7 @@ test("without an API server the runtime learns the range of --pod-cidr", async (
   assert.deepEqual(runtime.calls.filter((call) => call.includes("10.1.0.0/24")).length, 1);
 });
 
-test("a status is due at once when the runtime falls ill, and when it is well again", async () => {
+test("a status is due immediately when the runtime becomes unhealthy and when it recovers", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const { node } = await ownNode({ clock, runtime, runtimeHealth: newRuntimeHealth({ runtime, clock }) });

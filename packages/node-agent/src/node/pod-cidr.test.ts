@@ -6,7 +6,7 @@ import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { newPodCidr } from "./pod-cidr.ts";
 
-test("the runtime is informed of a range of pod addresses once, and again when it did not take it", async () => {
+test("the runtime gets the pod CIDR once, and again after a failed call", async () => {
   const runtime = newFakeRuntime(newFakeClock());
   const podCidr = newPodCidr({ runtime, log: discardLogger });
   await podCidr.update("");

@@ -32,7 +32,7 @@ function registering(parts: Partial<RegistrationOptions> = {}) {
   return { clock, client, stop, registration };
 }
 
-test("the node's status is looked at every --node-status-update-frequency, and sent when it changed or is due", async () => {
+test("the node's status is computed every --node-status-update-frequency, and sent when it changed or is due", async () => {
   let images = 1;
   let looks = 0;
   const status = async (): Promise<NodeStatus> => {
@@ -70,7 +70,7 @@ test("the node's status is looked at every --node-status-update-frequency, and s
   await running;
 });
 
-test("a node that is there already gets what is ours, and loses what is not any more", async () => {
+test("registration sets the agent's fields on an existing node and removes those it no longer has", async () => {
   const ours = {
     "volumes.kubernetes.io/controller-managed-attach-detach": "true",
     "volumes.kubernetes.io/keep-terminated-pod-volumes": "true",
@@ -100,7 +100,7 @@ test("a node that is there already gets what is ours, and loses what is not any 
   await running;
 });
 
-test("a node that is cordoned, and one that may be used again, is reported once", async () => {
+test("cordoning and uncordoning a node are each reported once", async () => {
   const reported: string[] = [];
   const { clock, client, stop, registration } = registering({ notify: ({ message }) => void reported.push(message) });
   const running = registration.run(stop.signal);
@@ -114,7 +114,7 @@ test("a node that is cordoned, and one that may be used again, is reported once"
   await running;
 });
 
-test("a registration that fails is tried after waits that double to seven seconds, and a conflict is one failure", async () => {
+test("a failed registration is retried with delays that double up to seven seconds; a conflict counts as one failure", async () => {
   let away = true;
   const labels = { "kubernetes.io/hostname": "host" };
   const initial = () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1", labels }, spec: {} });
@@ -152,7 +152,7 @@ test("a registration that fails is tried after waits that double to seven second
   assert.equal(clock.waiting, 0);
 });
 
-test("a status that cannot be sent is tried five times, then again at the next look, and the answer is reported", async () => {
+test("a status update is attempted five times, then again at the next interval, and the server's error is logged", async () => {
   const heard: unknown[] = [];
   const { clock, client, stop, registration } = registering({ onUpdate: ({ status }) => void heard.push(status?.phase) });
   let failures = 5;
@@ -172,7 +172,7 @@ test("a status that cannot be sent is tried five times, then again at the next l
   await running;
 });
 
-test("what is urgent during a report is reported right after it", async () => {
+test("an urgent change during a report causes another report immediately after it", async () => {
   const hold = Promise.withResolvers<void>();
   let looks = 0;
   const status = async (): Promise<NodeStatus> => {
@@ -193,7 +193,7 @@ test("what is urgent during a report is reported right after it", async () => {
   await running;
 });
 
-test("a status that was refused is computed anew from what the server has now, not from its cache", async () => {
+test("after a conflict the status is computed from etcd's current node, not from the watch cache", async () => {
   const addresses = [{ type: "InternalIP", address: "192.0.2.2" }];
   const { client, stop, registration } = registering({ status: async () => ({ addresses }) });
   const get = client.get.bind(client);

@@ -24,7 +24,7 @@ function watched() {
   return { clock, runtime, control, health };
 }
 
-test("before the first answer nothing is known, and the node is not ready", () => {
+test("before the runtime's first answer it is not ready and its network state unknown", () => {
   const { health } = watched();
   assert.deepEqual(
     [health.silence(), health.problem(), health.networkProblem(), health.version(), health.isReady()],
@@ -32,7 +32,7 @@ test("before the first answer nothing is known, and the node is not ready", () =
   );
 });
 
-test("a runtime that is away for less than half a minute keeps the node ready", async () => {
+test("a runtime is reported as down after 30 seconds without an answer", async () => {
   const { clock, control, health } = watched();
   await health.check();
   control.away = true;
@@ -47,7 +47,7 @@ test("a runtime that is away for less than half a minute keeps the node ready", 
   assert.deepEqual([health.silence(), health.version()?.version], [undefined, "fake"]);
 });
 
-test("a runtime without network says why", async () => {
+test("a runtime without network reports the network's reason, and is ready itself", async () => {
   const { runtime, health } = watched();
   runtime.networkReady = false;
   await health.check();
@@ -58,7 +58,7 @@ test("a runtime without network says why", async () => {
   assert.deepEqual([health.silence(), health.isReady()], [undefined, true]);
 });
 
-test("a runtime that is not ready, or does not say that it is, is a problem; of the second one its own is reported", async () => {
+test("a runtime whose RuntimeReady condition is false or missing is a problem, reported with its message", async () => {
   const { clock, control, health } = watched();
   await health.check();
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };

@@ -78,7 +78,7 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
 });
 
-test("plugins are counted: those whose sockets are there, and those that are registered, until they are gone", async (t) => {
+test("metrics count plugins with a socket, and registered ones, until they are removed", async (t) => {
   const { registry, plugin, registryDir, reported } = await bench(t);
   const plugins = registry();
   const metrics = newMetricsRegistry();
@@ -103,7 +103,7 @@ test("plugins are counted: those whose sockets are there, and those that are reg
   assert.deepEqual(await counted(), series("tape"));
 });
 
-test("a plugin that started anew in the meantime is let go and taken in again", async (t) => {
+test("a plugin that restarted is deregistered and registered again", async (t) => {
   const { registry, seen, plugin, reported } = await bench(t);
   const plugins = registry();
   const first = await plugin("disk.example.com");
@@ -135,7 +135,7 @@ for (const { name, handlers, want } of [
     want: /^RegisterPlugin error -- plugin registration failed with err: no id$/,
   },
 ]) {
-  test(`a plugin ${name} gets the reason, and is queried again after a while`, async (t) => {
+  test(`a plugin ${name} is notified of the reason, and queried again later`, async (t) => {
     const { registry, plugin, clock, reported } = await bench(t);
     const handler: PluginHandler = { validate: () => undefined, register: () => undefined, deregister: () => undefined };
     const plugins = registry(handlers(handler));
@@ -157,7 +157,7 @@ for (const { name, handlers, want } of [
   });
 }
 
-test("a plugin that dies while it is taken in is let go, and taken in anew when it is back", async (t) => {
+test("a plugin that exits during its registration is deregistered, and registered when it is back", async (t) => {
   const running: TestDriver[] = [];
   const seen: string[] = [];
   const { registry, plugin, reported } = await bench(t, {
@@ -178,7 +178,7 @@ test("a plugin that dies while it is taken in is let go, and taken in anew when 
   assert.deepEqual([...new Set(seen)], ["register disk.example.com"]);
 });
 
-test("a plugin that cannot be let go keeps no other from going, nor a new one from being taken in", async (t) => {
+test("a plugin whose deregistration fails does not prevent other plugins from being deregistered or registered", async (t) => {
   const gone: string[] = [];
   const { registry, plugin, reported } = await bench(t, {
     deregister(name) {
@@ -199,7 +199,7 @@ test("a plugin that cannot be let go keeps no other from going, nor a new one fr
   assert.deepEqual(gone.toSorted(), ["a.example.com", "b.example.com"]);
 });
 
-test("a plugin in the place of one that was refused does not wait for that one's next try", async (t) => {
+test("a plugin that replaces a refused one is queried without the refused one's delay", async (t) => {
   let isRefused = true;
   const validate = (): void => {
     if (isRefused) throw new Error("not you");

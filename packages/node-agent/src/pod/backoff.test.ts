@@ -23,7 +23,7 @@ test("the back-off doubles with each attempt up to its maximum, and ends after i
   }
 });
 
-test("after twice the most without a try it begins anew, and is forgotten", async () => {
+test("after twice the maximum without an attempt the back-off restarts and is forgotten", async () => {
   const { clock, backoff } = backingOff();
   for (const key of ["a", "a", "b"]) backoff.next(key);
   await clock.advance(6_001);
@@ -32,7 +32,7 @@ test("after twice the most without a try it begins anew, and is forgotten", asyn
   assert.deepEqual([backoff.current("a"), backoff.current("b")], [1_000, 0]);
 });
 
-test("a wait may have begun before the last try was made, or after it", async () => {
+test("a back-off may start before the last attempt or after it", async () => {
   const { clock, backoff } = backingOff();
   backoff.next("a");
   await clock.advance(5_000);
@@ -42,7 +42,7 @@ test("a wait may have begun before the last try was made, or after it", async ()
 });
 
 for (const setOnMs of [3_600_000, -3_600_000]) {
-  test(`a time of day that is set ${setOnMs < 0 ? "back" : "on"} makes no wait longer`, async () => {
+  test(`a wall clock that is set ${setOnMs < 0 ? "back" : "forward"} does not lengthen the back-off`, async () => {
     const { clock, backoff } = backingOff();
     backoff.next("a");
     const loops = newCrashLoops({ clock, event: () => undefined });

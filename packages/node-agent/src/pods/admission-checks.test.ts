@@ -36,28 +36,28 @@ const noExecute: Taint[] = [{ key: "k", value: "v", effect: "NoExecute" }];
 const cases: Case[] = [
   { name: "fits", spec: requests("1"), want: undefined },
   {
-    name: "wants more cpu than is left",
+    name: "requests more cpu than is free",
     spec: requests("1500m"),
     others: [aNodePod(requests("1"))],
     want: "OutOfcpu: Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
   },
   {
-    name: "wants no cpu, and more memory than there is",
+    name: "requests no cpu, and more memory than the node has",
     spec: { containers: [aContainer({ resources: { requests: { cpu: "0", "example.com/x": "0", memory: "1Ti" } } })] },
     want: "OutOfmemory: Node didn't have enough resource: memory, requested: 1099511627776, used: 0, capacity: 4294967296",
   },
   {
-    name: "is one pod too many",
+    name: "exceeds the maximum number of pods",
     others: [aNodePod(), aNodePod(), aNodePod()],
     want: "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
   },
   {
-    name: "wants the largest init container",
+    name: "has an init container with a larger request",
     spec: { ...requests("1"), initContainers: [aContainer({ name: "i", resources: { requests: { cpu: "3" } } })] },
     want: "OutOfcpu: Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000",
   },
   {
-    name: "wants what the node has never heard of",
+    name: "requests a resource that the node does not have",
     spec: { containers: [aContainer({ resources: { requests: { "example.com/x": "1" } } })] },
     want: undefined,
   },
@@ -65,17 +65,21 @@ const cases: Case[] = [
   { name: "selects this node", spec: { nodeSelector: { disk: "hdd" } }, want: undefined },
   { name: "has affinity to this node", spec: affinity("In", ["hdd", "ssd"]), want: undefined },
   { name: "has affinity to others", spec: affinity("NotIn", ["hdd"]), want: "NodeAffinity: Predicate NodeAffinity failed" },
-  { name: "wants a label that is there", spec: affinity("Exists"), want: undefined },
-  { name: "wants a label not to be there", spec: affinity("DoesNotExist"), want: "NodeAffinity: Predicate NodeAffinity failed" },
-  { name: "was given to another node", spec: { nodeName: "n2" }, want: "NodeName: Predicate NodeName failed" },
+  { name: "requires a label that the node has", spec: affinity("Exists"), want: undefined },
   {
-    name: "wants a port that is taken",
+    name: "requires the absence of a label that the node has",
+    spec: affinity("DoesNotExist"),
+    want: "NodeAffinity: Predicate NodeAffinity failed",
+  },
+  { name: "is bound to another node", spec: { nodeName: "n2" }, want: "NodeName: Predicate NodeName failed" },
+  {
+    name: "has a host port in use",
     spec: port(80),
     others: [aNodePod(port(80, "10.0.0.1"))],
     want: "NodePorts: Predicate NodePorts failed",
   },
   {
-    name: "wants the port of another address",
+    name: "has a host port in use only at another address",
     spec: port(80, "10.0.0.2"),
     others: [aNodePod(port(80, "10.0.0.1"))],
     want: undefined,
@@ -119,7 +123,7 @@ for (const { name, spec = {}, annotations = {}, others = [], taints = [], want }
 }
 
 for (const { name, pod, want } of [
-  { name: "says nothing of its system", pod: aNodePod(), want: undefined },
+  { name: "does not name an operating system", pod: aNodePod(), want: undefined },
   {
     name: "is for Linux",
     pod: aNodePod({ os: { name: "linux" } }, { labels: { "kubernetes.io/os": "linux" } }),
@@ -132,5 +136,6 @@ for (const { name, pod, want } of [
   },
   { name: "is for another system", pod: aNodePod({ os: { name: "windows" } }), want: "PodOSNotSupported" },
 ]) {
-  test(`a pod that ${name} is ${want === undefined ? "taken" : "refused"}`, () => assert.equal(foreignSystem(pod)?.reason, want));
+  test(`a pod that ${name} passes the node's checks: ${want === undefined}`, () =>
+    assert.equal(foreignSystem(pod)?.reason, want));
 }

@@ -74,7 +74,7 @@ for (const { name, parts, spec = {}, want } of [
   });
 }
 
-test("devices that were given away are there while their plugin is not", async () => {
+test("allocated devices still count while their plugin is not connected", async () => {
   const gone = () => ({ cpu: "1", memory: "1Gi", pods: "10", "example.com/light": "0" });
   assert.equal((await admission({ allocatable: gone })(pod("1"), []))?.reason, "OutOfexample.com/light");
   const devices = { inUse: () => ({ "example.com/light": "1" }) };

@@ -46,7 +46,7 @@ test("a subPath of variables that are not set, or empty, is reported with all th
   });
 });
 
-test("what is wrong with a subPath on the host is not reported", async (t) => {
+test("an error of a subPath on the host is reported without its host path", async (t) => {
   const volumes = new Map([["v", { path: "/no-such-folder/secret", readOnly: false }]]);
   await assert.rejects(mountsOf(t, { subPath: "x" }, { volumes }), {
     message: 'failed to create subPath directory for volumeMount "v" of container "main"',

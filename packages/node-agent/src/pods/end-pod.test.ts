@@ -20,7 +20,7 @@ function ending(ends: Promise<void>) {
   return { clock, reported, endPod };
 }
 
-test("a pod gets an event that says why it ends, and is waited for", async () => {
+test("ending a pod writes an event with the reason, and waits until the pod has ended", async () => {
   const { endPod, reported } = ending(Promise.resolve());
   await endPod(aNodePod(), verdict, 0);
   await endPod(aNodePod(), { ...verdict, annotations: { starved_resource: "memory" } }, 0);

@@ -37,7 +37,7 @@ function house(parts: { inRuntime?: string[]; folders?: string[]; cgroups?: stri
   return { did, options: options as unknown as HousekeepingOptions };
 }
 
-test("unwanted pods are ended first; what is left of pods without containers is cleaned up", async () => {
+test("orphaned pods are ended first; volumes and cgroups of pods without containers are removed", async () => {
   const { did, options } = house({
     inRuntime: ["wanted", "orphan"],
     folders: ["wanted", "orphan", "gone"],
@@ -67,7 +67,7 @@ test("no pod is removed before all sources have reported", async () => {
   assert.deepEqual(did, []);
 });
 
-test("what cannot be cleaned up of one pod keeps nothing else waiting", async () => {
+test("a failed clean-up of one pod does not prevent that of others", async () => {
   const { did, options } = house({ folders: ["stuck", "gone"], cgroups: ["stuck", "gone"], stuck: "stuck" });
   await keepHouse(options);
   const all = ["volumes stuck", "volumes gone", "cgroup stuck", "cgroup gone", "mirrors", "collect"];
@@ -81,7 +81,7 @@ test("what cannot be cleaned up of one pod keeps nothing else waiting", async ()
   assert.deepEqual(did, all);
 });
 
-test("a pod that the runtime no longer has when it is queried again is not ended, and its leftovers are removed", async () => {
+test("a pod that a second list of the runtime does not contain is not ended, and its volumes are removed", async () => {
   const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["orphan"] });
   let pods = new Map([["orphan", summary("orphan")]]);
   const relist = async (): Promise<void> => {
@@ -91,7 +91,7 @@ test("a pod that the runtime no longer has when it is queried again is not ended
   assert.deepEqual(did, ["volumes orphan", "mirrors", "collect"]);
 });
 
-test("a pod that is wanted by the time its leftovers are looked at keeps them", async () => {
+test("a pod that returns before the clean-up keeps its volumes and cgroup", async () => {
   const { did, options } = house({ inRuntime: ["orphan"], folders: ["back", "gone"], cgroups: ["back"] });
   let isBack = false;
   const intake = { ...options.intake, isKnown: (uid: string) => uid === "back" && isBack };

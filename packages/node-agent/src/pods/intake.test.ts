@@ -7,7 +7,7 @@ import { aNodePod } from "../testing/builders.ts";
 import { newPodIntake, type PodIntake } from "./intake.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
-test("a pod that fits reaches its worker, a changed one when the change concerns it, and a deleted one is ended", () => {
+test("an admitted pod is passed to its worker, relevant changes too, and a deleted pod is ended", () => {
   const { intake, did } = anIntake();
   const pod = aNodePod({}, { uid: "a" });
   intake.sources.upsert("api", pod);
@@ -17,7 +17,7 @@ test("a pod that fits reaches its worker, a changed one when the change concerns
   assert.deepEqual(did, ["update a", "update a", "remove a"]);
 });
 
-test("a pod that does not fit has no worker, gets one event, and is not counted", () => {
+test("a rejected pod has no worker, gets one event, and does not count as active", () => {
   const { intake, did } = anIntake({ refuse: (uid) => uid === "big" });
   const big = aNodePod({}, { uid: "big" });
   intake.sources.upsert("api", big);
@@ -30,7 +30,7 @@ test("a pod that does not fit has no worker, gets one event, and is not counted"
   assert.equal(intake.isKnown("big"), true, "the worker ends it");
 });
 
-test("the others that a new pod is judged beside are those that hold resources", () => {
+test("a new pod is admitted beside the pods that hold resources", () => {
   const { intake, did, ended } = anIntake({ refuse: (uid) => uid === "late" });
   for (const uid of ["runs", "over"]) intake.sources.upsert("api", aNodePod({}, { uid, name: uid }));
   intake.sources.upsert("api", aNodePod({}, { uid: "failed", name: "failed" }, { phase: "Failed" }));
@@ -39,7 +39,7 @@ test("the others that a new pod is judged beside are those that hold resources",
   assert.equal(did.at(-1), "rejected late beside runs");
 });
 
-test("what becomes of a mirror wakes its static pod, and a name means the static pod", () => {
+test("a change of a mirror pod wakes its static pod, and its name resolves to the static pod", () => {
   const { intake, did } = anIntake();
   const own = aNodePod({}, { uid: "own", annotations: { [configSourceAnnotation]: "file" } });
   const mirror = aNodePod({}, { uid: "mirror", annotations: { [configMirrorAnnotation]: "own" } });
@@ -52,7 +52,7 @@ test("what becomes of a mirror wakes its static pod, and a name means the static
   assert.deepEqual(did, ["update own", "resync own", "wake own"]);
 });
 
-test("while an answer is awaited, what comes after waits, in its order", async () => {
+test("while an admission is pending, later pods wait in their order", async () => {
   const { intake, did, answer } = anIntake({ refuse: (uid) => uid === "b", slow: (uid) => uid !== "c" });
   const pod = (uid: string) => aNodePod({}, { uid, name: uid });
   for (const uid of ["a", "b", "c"]) intake.sources.upsert("api", pod(uid));
@@ -67,7 +67,7 @@ test("while an answer is awaited, what comes after waits, in its order", async (
   assert.equal(did.at(-1), "update c", "and nothing waits any more");
 });
 
-test("of two pods of one name that a source says at once the first is wanted", () => {
+test("of two pods of one name in a source's list the first is used", () => {
   const { intake, did } = anIntake();
   intake.sources.set("file", [
     aNodePod({}, { uid: "a" }),
@@ -77,7 +77,7 @@ test("of two pods of one name that a source says at once the first is wanted", (
   assert.deepEqual(did, ["duplicate b of file", "update a", "update c"]);
 });
 
-test("a name means a pod of that namespace and of that name", () => {
+test("a pod is found by namespace and name together", () => {
   const { intake } = anIntake();
   for (const [uid, name, namespace] of [
     ["a", "other", "default"],
@@ -90,7 +90,7 @@ test("a name means a pod of that namespace and of that name", () => {
   assert.equal(intake.named("default", "none"), undefined);
 });
 
-test("a pod that was refused, went and came back is judged again", () => {
+test("a rejected pod that was removed and added again is admitted anew", () => {
   let isFull = true;
   const { intake, did } = anIntake({ refuse: () => isFull });
   intake.sources.upsert("api", aNodePod({}, { uid: "a" }));
@@ -101,14 +101,14 @@ test("a pod that was refused, went and came back is judged again", () => {
   assert.equal(intake.isActive(aNodePod({}, { uid: "a" })), true);
 });
 
-test("what runs, ends or has ended is not judged again when its source says it once more", () => {
+test("a pod that is terminating or finished is not admitted when its source lists it", () => {
   const { intake, did } = anIntake({ refuse: () => true });
   intake.sources.upsert("api", aNodePod({}, { uid: "ending", name: "ending", deletionTimestamp: "2022-01-01T00:00:00Z" }));
   intake.sources.upsert("api", aNodePod({}, { uid: "over", name: "over" }, { phase: "Succeeded" }));
   assert.deepEqual(did, ["update ending", "update over"]);
 });
 
-test("only what concerns a worker reaches it: its grace period, a readiness gate's condition, its annotations", () => {
+test("a worker gets only relevant updates: grace period, conditions of readiness gates, annotations", () => {
   const { intake, did } = anIntake();
   const pod = aNodePod({}, { uid: "a" });
   const gated = aNodePod({ readinessGates: [{ conditionType: "x" }] }, { uid: "b", name: "gated" });

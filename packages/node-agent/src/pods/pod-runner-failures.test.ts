@@ -22,7 +22,7 @@ async function bench(t: TestContext, options: Partial<PodRunnerOptions> & { dir?
   return { clock, runtime, ...(await newTestRunner(t, runtime, clock, options)) };
 }
 
-test("one sync is enough to say that containers run which it has started", async (t) => {
+test("the sync that starts containers reports them as running", async (t) => {
   const { runner, statusOf } = await bench(t);
   await runner.sync(two(), never);
   assert.deepEqual(
@@ -35,7 +35,7 @@ test("one sync is enough to say that containers run which it has started", async
   assert.equal(statusOf(two())?.phase, "Running");
 });
 
-test("a container that cannot be made keeps the second one waiting for nothing, and is tried again", async (t) => {
+test("a container whose creation fails does not delay the second one, and is retried", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   runtime.failNext("CreateContainer", broken);
   const outcome = await runner.sync(two(), never);
@@ -62,7 +62,7 @@ test("a container that was created but could not be started is created again", a
   assert.deepEqual(runtime.find("main")?.config.metadata?.attempt, 1);
 });
 
-test("a sandbox that cannot be made is reported, starts nothing, and is made by the next sync", async (t) => {
+test("a failed sandbox is reported and starts no container, and the next sync creates one", async (t) => {
   const { runner, runtime, events } = await bench(t);
   runtime.failNext("RunPodSandbox", broken);
   assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
@@ -72,7 +72,7 @@ test("a sandbox that cannot be made is reported, starts nothing, and is made by 
   assert.equal([...runtime.sandboxes.values()].filter(({ state }) => state === sandboxState.ready).length, 1);
 });
 
-test("a sandbox that ended takes its containers along, and the next one has the next attempt", async (t) => {
+test("containers of an exited sandbox are stopped, and the next sandbox has the next attempt number", async (t) => {
   const { runner, runtime, events } = await bench(t);
   await runner.sync(two(), never);
   await runtime.stopPodSandbox([...runtime.sandboxes.keys()][0] ?? "");
@@ -88,7 +88,7 @@ test("a sandbox that ended takes its containers along, and the next one has the 
   assert.deepEqual([runtime.find("a")?.config.metadata?.attempt, runtime.find("b")?.config.metadata?.attempt], [1, 1]);
 });
 
-test("every address of the sandbox is known to the containers that start in it, and to the status", async (t) => {
+test("containers and status get every address of the sandbox", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   const { podSandboxStatus } = runtime;
   runtime.podSandboxStatus = async (id) => {
@@ -103,7 +103,7 @@ test("every address of the sandbox is known to the containers that start in it, 
   assert.deepEqual(statusOf(pod)?.podIPs, [{ ip: "10.0.0.1" }, { ip: "fd00::1" }]);
 });
 
-test("a pod whose end was requested while its sandbox was made gets no container", async (t) => {
+test("a pod whose termination is requested during sandbox creation starts no container", async (t) => {
   const { runner, runtime } = await bench(t);
   const stop = new AbortController();
   const { runPodSandbox } = runtime;
@@ -115,7 +115,7 @@ test("a pod whose end was requested while its sandbox was made gets no container
   assert.deepEqual(runtime.calls, ["RunPodSandbox web"]);
 });
 
-test("a container that cannot be stopped keeps no other from being stopped, and the end is requested again", async (t) => {
+test("a container that cannot be stopped does not prevent stopping the others, and termination is retried", async (t) => {
   const { runner, runtime, events } = await bench(t);
   await runner.sync(two(), never);
   runtime.failNext("StopContainer", broken);
@@ -131,7 +131,7 @@ test("a container that cannot be stopped keeps no other from being stopped, and 
   assert.equal(failures().length, 1);
 });
 
-test("a sandbox that was made and cannot be looked at is reported, and used with the next sync", async (t) => {
+test("a created sandbox whose status cannot be read is reported, and used by the next sync", async (t) => {
   const { runner, runtime, events, statusOf } = await bench(t);
   const { podSandboxStatus, runPodSandbox } = runtime;
   runtime.runPodSandbox = (...args) => {
@@ -150,7 +150,7 @@ test("a sandbox that was made and cannot be looked at is reported, and used with
   assert.equal(statusOf(two())?.phase, "Running");
 });
 
-test("a pod whose AppArmor profile cannot be enforced waits, blocked, until it can; a running one is left alone", async (t) => {
+test("a pod waits as Blocked while its AppArmor profile cannot be enforced; a running pod is not affected", async (t) => {
   let refusal: string | undefined = 'profile "p" is not loaded';
   const { runner, runtime, statusOf } = await bench(t, { appArmor: { refusal: async () => refusal } });
   const outcome = await runner.sync(two(), never);
@@ -199,7 +199,7 @@ test("a pod has not ended while the runtime shows a container of it running, wha
   assert.ok(statusOf(two())?.containerStatuses?.every(({ state }) => state?.terminated !== undefined));
 });
 
-test("a pod that starts again under the same uid has no backoff from before", async (t) => {
+test("a pod that starts again under the same uid does not keep its earlier back-off", async (t) => {
   const { runner, runtime, statusOf, status } = await bench(t);
   runtime.failNext("CreateContainer", broken);
   await runner.sync(aNodePod(), never);
@@ -211,7 +211,7 @@ test("a pod that starts again under the same uid has no backoff from before", as
   assert.deepEqual(statusOf(aNodePod())?.containerStatuses?.[0]?.state, { waiting: { reason: "ContainerCreating" } });
 });
 
-test("a cgroup that cannot be removed is an error of the clean-up, and the folder stays so that it is tried again", async (t) => {
+test("a cgroup that cannot be removed fails the clean-up and keeps the pod's folder for a retry", async (t) => {
   for (const deleted of [true, false]) {
     let stuck = true;
     const cgroups = { ...noCgroups, remove: async () => !stuck };
@@ -229,7 +229,7 @@ test("a cgroup that cannot be removed is an error of the clean-up, and the folde
   }
 });
 
-test("volumes that cannot be unmounted are an error of the clean-up, before the pod's folder and cgroup go", async (t) => {
+test("volumes that cannot be unmounted fail the clean-up before the pod's folder and cgroup are removed", async (t) => {
   const made = await bench(t);
   const removed: string[] = [];
   const cgroups = { ...noCgroups, remove: async (uid: string) => removed.push(uid) > 0 };
@@ -282,7 +282,7 @@ test("the probes of an ended pod stop, and their results are forgotten", async (
   assert.equal(runtime.find("main")?.exitCode, 137);
 });
 
-test("a pull secret that is not there, or cannot be read, keeps no other from being used", async (t) => {
+test("a missing or unreadable pull secret does not prevent the use of the others", async (t) => {
   const config = JSON.stringify({ auths: { "registry.test": { username: "second", password: "p" } } });
   const requests: string[] = [];
   const objects: PodRunnerOptions["objects"] = {
@@ -314,7 +314,7 @@ test("a pull secret that is not there, or cannot be read, keeps no other from be
   assert.partialDeepStrictEqual(warned, [{ secret: "unreadable" }]);
 });
 
-test("an init container that failed runs again, with the traces of its newest life alone", async (t) => {
+test("a failed init container runs again, and only its newest instance is kept", async (t) => {
   const { runner, runtime, clock } = await bench(t);
   const pod = aNodePod({ initContainers: [aContainer({ name: "init" })] });
   for (let life = 0; life < 3; life++) {
@@ -332,7 +332,7 @@ test("an init container that failed runs again, with the traces of its newest li
   assert.equal(runtime.find("main"), undefined);
 });
 
-test("a pod's deadline is due for the time that is left of it", async (t) => {
+test("a sync reports the time until the pod's deadline", async (t) => {
   const { runner, clock } = await bench(t);
   const pod = aNodePod({ activeDeadlineSeconds: 60 });
   await runner.sync(pod, never);
@@ -359,7 +359,7 @@ test("the containers of a deleted pod are removed one by one; failing to remove 
   assert.equal(await volumes.exists("uid-1"), false);
 });
 
-test("an address is reported though no container was started in the sandbox that has it", async (t) => {
+test("the sandbox's address is reported before a container has started in it", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   const stop = new AbortController();
   const { podSandboxStatus } = runtime;
@@ -372,7 +372,7 @@ test("an address is reported though no container was started in the sandbox that
   assert.deepEqual([statusOf(aNodePod())?.podIP, runtime.containers.size], [sandbox?.ip, 0]);
 });
 
-test("a sandbox that got no address is stopped, though nothing runs in it, before the next one is made", async (t) => {
+test("a sandbox without an address is stopped before the next one is created", async (t) => {
   const { runner, runtime } = await bench(t);
   const { podSandboxStatus } = runtime;
   const first = (): string | undefined => [...runtime.sandboxes.keys()][0];
@@ -399,7 +399,7 @@ test("a container that outlived its sandbox is stopped before the next sandbox i
   assert.ok(runtime.calls.indexOf("RunPodSandbox web") > 1, runtime.calls.join());
 });
 
-test("what is prepared for a pod is there before anything of it begins, and its failure is the sync's", async (t) => {
+test("a pod's first runtime call waits for its preparation, and a failed preparation fails the sync", async (t) => {
   const prepared = Promise.withResolvers<void>();
   const { runner, runtime } = await bench(t, { prepare: () => prepared.promise });
   const synced = runner.sync(aNodePod(), never);
@@ -428,7 +428,7 @@ test("running containers keep their probes when a restarted kubelet cannot mount
   assert.equal(restarted.statusOf(pod)?.containerStatuses?.[0]?.ready, false);
 });
 
-test("a container that started after a failure and ended later is not said to have failed to start", async (t) => {
+test("a container that started after a failure and exited later is not reported as failed to start", async (t) => {
   const { runner, runtime, statusOf, clock } = await bench(t);
   runtime.failNext("CreateContainer", broken);
   await runner.sync(aNodePod(), never);
@@ -457,7 +457,7 @@ test("a deleted pod's second sandbox is removed though the first is gone already
   assert.equal(runtime.calls.filter((call) => call === "RemovePodSandbox web").length, 2);
 });
 
-test("why the node ended a pod is reported while its containers stop, and after", async (t) => {
+test("the reason for which the node ended a pod is reported while its containers stop and afterwards", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   await runner.sync(aNodePod(), never);
   const reported: unknown[] = [];
@@ -472,7 +472,7 @@ test("why the node ended a pod is reported while its containers stop, and after"
   assert.partialDeepStrictEqual(reported, [verdict, { ...verdict, containerStatuses: [{ state: { terminated: {} } }] }]);
 });
 
-test("a pod whose end was requested while its ended sandbox was taken down gets no other", async (t) => {
+test("a pod whose termination is requested while its exited sandbox is stopped gets no new sandbox", async (t) => {
   const { runner, runtime } = await bench(t);
   await runner.sync(aNodePod(), never);
   for (const sandbox of runtime.sandboxes.values()) sandbox.state = sandboxState.notReady;
@@ -487,7 +487,7 @@ test("a pod whose end was requested while its ended sandbox was taken down gets 
   assert.deepEqual(runtime.calls, ["StopContainer main"]);
 });
 
-test("a sandbox that cannot be stopped keeps no other of its pod from being stopped", async (t) => {
+test("a sandbox that cannot be stopped does not prevent stopping the pod's other sandboxes", async (t) => {
   const { runner, runtime } = await bench(t);
   await runner.sync(aNodePod(), never);
   const [first] = runtime.sandboxes.values();

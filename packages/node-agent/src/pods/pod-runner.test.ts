@@ -38,7 +38,7 @@ async function settlePod(runner: PodRunner, runtime: FakeRuntime, pod: NodePod):
   }
 }
 
-test("a pod comes up in order: sandbox, init container, containers", async (t) => {
+test("a pod starts in order: sandbox, init container, containers", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
   const pod = twoContainers();
@@ -64,7 +64,7 @@ test("a pod comes up in order: sandbox, init container, containers", async (t) =
   );
 });
 
-test("kernel settings of a container's own cgroup are made through the runtime", async (t) => {
+test("kernel settings of a container's cgroup are passed to the runtime", async (t) => {
   const { runtime, clock } = aRuntime();
   const unified = { "memory.min": "1024" };
   const { runner } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, unifiedOf: () => unified } });
@@ -103,7 +103,7 @@ test("a container that ends at once is restarted after 0, 10 and 20 seconds", as
   assert.equal(statusOf(pod)?.containerStatuses?.[0]?.restartCount, 3);
 });
 
-test("an image that cannot be pulled is tried again after a while, and the pod says so", async (t) => {
+test("a failed image pull is retried with back-off, and the pod's status shows it", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
   const pod = aNodePod({ containers: [aContainer({ image: "registry.test/new" })] });
@@ -121,7 +121,7 @@ test("an image that cannot be pulled is tried again after a while, and the pod s
   assert.ok(events.some(({ message }) => message.startsWith('Successfully pulled image "registry.test/new" in ')));
 });
 
-test("keys that are no names of variables are left out, and that is reported", async (t) => {
+test("keys that are not names of variables are skipped and reported", async (t) => {
   const { runtime, clock } = aRuntime();
   const objects = { ...noObjects, configMap: async () => ({ metadata: {}, data: { KEY: "v", "not a name": "x" } }) };
   const { runner, events } = await newTestRunner(t, runtime, clock, { objects });
@@ -214,7 +214,7 @@ test("a pod past its deadline fails and ends", async (t) => {
   assert.equal(runtime.find("main")?.state, containerState.exited);
 });
 
-test("a finished pod is not run again after the kubelet restarts", async (t) => {
+test("a finished pod does not run again after the kubelet restarts", async (t) => {
   const { runtime, clock } = aRuntime();
   const first = await newTestRunner(t, runtime, clock);
   const pod = aNodePod({ restartPolicy: "Never" });
@@ -235,7 +235,7 @@ test("a finished pod is not run again after the kubelet restarts", async (t) => 
   assert.deepEqual(runtime.calls.slice(calls), ["RemoveContainer main"]);
 });
 
-test("a deleted pod leaves nothing behind", async (t) => {
+test("deleting a pod removes its containers, sandboxes, volumes and folder", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, dir } = await newTestRunner(t, runtime, clock);
   const pod = twoContainers();
@@ -288,7 +288,7 @@ function dyingAt(
 }
 
 for (const when of ["before", "after"] as const) {
-  test(`an agent killed ${when} any call to the runtime starts nothing twice when it comes back`, async (t) => {
+  test(`an agent killed ${when} any runtime call starts nothing twice after its restart`, async (t) => {
     for (let n = 1; ; n++) {
       const { runtime, clock } = aRuntime();
       const dying = dyingAt(runtime, n, when);
@@ -322,7 +322,7 @@ for (const when of ["before", "after"] as const) {
     }
   });
 
-  test(`an agent killed ${when} any call of a deletion finishes it when it comes back`, async (t) => {
+  test(`an agent killed ${when} any runtime call of a deletion completes the deletion after its restart`, async (t) => {
     for (let n = 1; ; n++) {
       const { runtime, clock } = aRuntime();
       const up = await newTestRunner(t, runtime, clock);
@@ -369,7 +369,7 @@ for (const keepTerminatedPodVolumes of [false, true]) {
   });
 }
 
-test("a container that ended is started again though an object of its volumes is gone by now", async (t) => {
+test("an exited container is restarted though an object of its volumes was deleted", async (t) => {
   const { runtime, clock } = aRuntime();
   const made = await newTestRunner(t, runtime, clock);
   let failing = false;
@@ -410,7 +410,7 @@ test("a container whose postStart failed says so, though it cannot be killed", a
   assert.equal(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting?.reason, "PostStartHookError");
 });
 
-test("an ephemeral container whose target is not there is not started beside it", async (t) => {
+test("an ephemeral container without its target container is not started", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, statusOf } = await newTestRunner(t, runtime, clock);
   const debug = { name: "debug", image, targetContainerName: "nobody" };
@@ -438,7 +438,7 @@ test("a container that the runtime cannot stop ends with its sandbox", async (t)
   await runner.terminate(pod, { runtimeOnly: false });
 });
 
-test("a container that only the runtime knows ends as its specification said: preStop, then within its time", async (t) => {
+test("a container known only to the runtime ends as specified: preStop, then within its grace period", async (t) => {
   const { runtime, clock } = aRuntime();
   const preStop = { exec: { command: ["say", "bye"] } };
   const { runner } = await newTestRunner(t, runtime, clock);
@@ -465,7 +465,7 @@ test("ids of containers begin with the runtime's name", async (t) => {
   assert.equal(statusOf(aNodePod())?.containerStatuses?.[0]?.containerID, `cri-o://${runtime.find("main")?.id}`);
 });
 
-test("a pod that has to end does not wait for a postStart that hangs", async (t) => {
+test("terminating a pod does not wait for a postStart hook that hangs", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner } = await newTestRunner(t, runtime, clock);
   const stop = new AbortController();

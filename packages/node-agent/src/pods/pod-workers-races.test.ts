@@ -66,7 +66,7 @@ const deleted = (pod: NodePod, seconds = 30): NodePod => ({
 });
 const evicted = { reason: "Evicted", message: "no memory" };
 
-test("a pod that changes twice during a sync is synced once more, as it is then", async () => {
+test("a pod that changes twice during a sync is synced once more, with its latest state", async () => {
   const { workers, calls, hold } = working();
   const release = hold("sync");
   workers.update(version("1"));
@@ -78,7 +78,7 @@ test("a pod that changes twice during a sync is synced once more, as it is then"
   assert.deepEqual(calls, ["sync uid-1 v1", "sync uid-1 v3"]);
 });
 
-test("a pod that is woken during a sync has one timer afterwards, not two", async () => {
+test("waking a pod during a sync leaves one timer", async () => {
   const { workers, calls, hold, clock } = working();
   const release = hold("sync");
   workers.update(aNodePod());
@@ -92,7 +92,7 @@ test("a pod that is woken during a sync has one timer afterwards, not two", asyn
   assert.deepEqual([calls.length, clock.waiting], [3, 1], "the timer of the sync before is cancelled");
 });
 
-test("a sync that throws is reported, and made again ten seconds later", async () => {
+test("a sync that throws is logged and repeated after ten seconds", async () => {
   const { workers, calls, failures, fail, clock } = working();
   fail("sync");
   workers.update(aNodePod());
@@ -105,7 +105,7 @@ test("a sync that throws is reported, and made again ten seconds later", async (
   assert.deepEqual([calls.length, failures.length], [2, 1]);
 });
 
-test("a pod that is deleted while what is left of its eviction is cleaned up is cleaned up wholly, and then gone", async () => {
+test("a pod deleted during the clean-up of its eviction is cleaned up completely, then reported as gone", async () => {
   const { workers, calls, hold } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -119,7 +119,7 @@ test("a pod that is deleted while what is left of its eviction is cleaned up is 
   assert.equal(workers.knows("uid-1"), false);
 });
 
-test("a clean-up that fails is tried after waits that double, at most every sixteen seconds, until the pod is gone", async () => {
+test("a failed clean-up is retried with delays that double up to sixteen seconds until it succeeds", async () => {
   const { workers, calls, fail, clock } = working();
   fail("clean", 7);
   workers.update(deleted(aNodePod()));
@@ -136,7 +136,7 @@ test("a clean-up that fails is tried after waits that double, at most every sixt
   assert.deepEqual([calls.at(-1), workers.knows("uid-1")], ["gone uid-1", false]);
 });
 
-test("a pod whose end could not be reported stays known, and its end is reported again", async () => {
+test("a pod whose end could not be reported stays known, and the report is retried", async () => {
   const { workers, calls, fail, clock } = working();
   fail("gone");
   workers.update(deleted(aNodePod()));
@@ -165,7 +165,7 @@ test("an eviction ends when no container of the pod runs: not after a failed kil
   release();
 });
 
-test("a pod that ends for several reasons has the first in its status, and nothing is killed while a sync is under way", async () => {
+test("a pod ended for several reasons reports the first, and no kill runs during a sync", async () => {
   const { workers, calls, hold } = working();
   const release = hold("sync");
   workers.update(aNodePod());
@@ -208,7 +208,7 @@ test("an eviction requested while the pod is cleaned up completes immediately, s
   assert.deepEqual(calls, ["terminate uid-1", "clean uid-1 all", "gone uid-1"]);
 });
 
-test("a deletion with less time than the one before ends the kill sooner, one with as much does not", async () => {
+test("a deletion with a shorter grace period shortens a running kill, one with the same does not", async () => {
   const { workers, calls, hold } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -225,7 +225,7 @@ test("a deletion with less time than the one before ends the kill sooner, one wi
   await workers.idle();
 });
 
-test("a pod that was evicted with little time is not given more by its deletion", async () => {
+test("the deletion of an evicted pod does not lengthen its grace period", async () => {
   const { workers, calls, fail, clock } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -239,7 +239,7 @@ test("a pod that was evicted with little time is not given more by its deletion"
   assert.deepEqual([...new Set(kills)], ["terminate uid-1 3 Evicted"]);
 });
 
-test("one pod that hangs keeps no other waiting", async () => {
+test("a pod whose sync hangs does not delay other pods", async () => {
   const { workers, calls, hold } = working();
   const release = hold("sync");
   workers.update(aNodePod());
@@ -252,7 +252,7 @@ test("one pod that hangs keeps no other waiting", async () => {
   await workers.idle();
 });
 
-test("an orphan that a worker has already is left to that worker", async () => {
+test("removing an orphan does nothing for a pod that has a worker", async () => {
   const { workers, calls } = working();
   workers.update(aNodePod());
   workers.removeOrphan(aNodePod());
@@ -260,7 +260,7 @@ test("an orphan that a worker has already is left to that worker", async () => {
   assert.deepEqual(calls, ["sync uid-1"]);
 });
 
-test("a static pod waits for one of its name in another's place only while that runs, whatever its namespace's other pods do", async () => {
+test("a static pod waits only while a pod of the same full name runs, not for other pods of its namespace", async () => {
   const { workers, calls, hold } = working();
   const fromFile = (uid: string, namespace: string): NodePod =>
     aNodePod({}, { uid, namespace, annotations: { [configSourceAnnotation]: "file" } });
@@ -277,7 +277,7 @@ test("a static pod waits for one of its name in another's place only while that 
   assert.ok(calls.indexOf("sync uid-3") > calls.indexOf("gone uid-1"), calls.join());
 });
 
-test("after the stop nothing is begun, and no timer is left", async () => {
+test("after stop no sync starts, and no timer is left", async () => {
   const { workers, calls, clock } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -288,7 +288,7 @@ test("after the stop nothing is begun, and no timer is left", async () => {
   assert.deepEqual([calls, clock.waiting], [["sync uid-1"], 0]);
 });
 
-test("a sync that a deletion interrupts reports no failure, whatever became of it", async () => {
+test("a sync interrupted by a deletion reports no failure", async () => {
   const { workers, calls, failures, interrupt } = working();
   const fail = interrupt("sync");
   workers.update(aNodePod());
@@ -299,7 +299,7 @@ test("a sync that a deletion interrupts reports no failure, whatever became of i
   assert.deepEqual([calls, failures], [["sync uid-1", "terminate uid-1", "clean uid-1 all", "gone uid-1"], []]);
 });
 
-test("after a kill that failed there is one kill at a time, with the shortest time that was asked for", async () => {
+test("after a failed kill one kill runs at a time, with the shortest requested grace period", async () => {
   const { workers, calls, fail } = working();
   workers.update(aNodePod());
   await workers.idle();
@@ -311,7 +311,7 @@ test("after a kill that failed there is one kill at a time, with the shortest ti
   assert.deepEqual(calls.slice(1), ["terminate uid-1 20 Evicted", "terminate uid-1 5 Evicted", "clean uid-1 all", "gone uid-1"]);
 });
 
-test("a pod that ends while the node stops is left as it is", async () => {
+test("a pod that is terminating when the agent stops is left as it is", async () => {
   const { workers, calls, control, hold } = working();
   const release = hold("sync");
   control.outcome = { kind: "ended" } as SyncOutcome;

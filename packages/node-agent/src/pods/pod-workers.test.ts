@@ -94,7 +94,7 @@ const deleted = (pod: NodePod, seconds = 30): NodePod => ({
   metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: seconds },
 });
 
-test("a pod is synced when it is wanted, when it is woken, and each minute", async () => {
+test("a pod is synced when it is added, when it is woken, and every minute", async () => {
   const { workers, calls, clock } = setUp();
   workers.update(aNodePod());
   await workers.idle();
@@ -118,7 +118,7 @@ test("a pod is synced when its deadline is due", async () => {
   assert.equal(calls.length, 2);
 });
 
-test("a pod that could not be synced is tried again, sooner where the reason says so", async () => {
+test("a failed sync is retried, after the error's own delay if it has one", async () => {
   const { workers, calls, clock, runner } = setUp();
   runner.outcome = { kind: "failed", error: new Error("x"), retryMs: 1_000 };
   workers.update(aNodePod());
@@ -135,7 +135,7 @@ test("a pod that could not be synced is tried again, sooner where the reason say
   assert.equal(calls.length, 3);
 });
 
-test("pods that wait for the network are tried again at different times, up to half as late again", async () => {
+test("retries of pods that wait for the network are spread by up to 50 %", async () => {
   for (const { jitter, portion, want } of [
     { jitter: true, portion: 0.5, want: 1_250 },
     { jitter: true, portion: 0, want: 1_000 },
@@ -155,7 +155,7 @@ test("pods that wait for the network are tried again at different times, up to h
   }
 });
 
-test("a pod that has ended is terminated and cleaned up once, and stays known until it is deleted", async () => {
+test("a finished pod is terminated and cleaned up once, and stays known until it is deleted", async () => {
   const { workers, calls, runner, gone } = setUp();
   runner.outcome = { kind: "ended" };
   workers.update(aNodePod());
@@ -196,7 +196,7 @@ test("a pod first seen in deletion starts nothing", async () => {
   assert.deepEqual(gone, ["web"]);
 });
 
-test("termination and cleaning are tried until they succeed", async () => {
+test("termination and clean-up are retried until they succeed", async () => {
   const { workers, calls, clock, runner, gone } = setUp();
   runner.terminateFails = 1;
   runner.cleanFails = 1;
@@ -223,14 +223,14 @@ test("an eviction kills with its own grace period and says why; the pod is kept 
   assert.deepEqual(gone, []);
 });
 
-test("what only the runtime knows is ended within a second and removed", async () => {
+test("an orphaned pod of the runtime is ended within one second and removed", async () => {
   const { workers, calls } = setUp();
   workers.removeOrphan(aNodePod());
   await workers.idle();
   assert.deepEqual(calls, ["terminate 1 orphan", "clean all"]);
 });
 
-test("what only the runtime knew, and turns out to be a pod that is being deleted, is reported as ended", async () => {
+test("an orphaned pod that its source then reports as being deleted is reported as ended", async () => {
   const { workers, runner, calls, reportedPods } = setUp();
   const { hold, release } = held();
   runner.holdKill = hold;
@@ -272,7 +272,7 @@ test("a static pod whose file was put back while it ended runs again when it has
   assert.equal(workers.knows("uid-1"), true);
 });
 
-test("a static pod that came back and went again while it ended stays away", async () => {
+test("a static pod that was added and removed again during its termination is not started", async () => {
   const { workers, calls, runner, gone } = setUp();
   workers.update(fromFile("uid-1"));
   await workers.idle();
@@ -287,7 +287,7 @@ test("a static pod that came back and went again while it ended stays away", asy
   assert.deepEqual([calls, gone], [["sync", "terminate", "clean all"], ["web"]]);
 });
 
-test("a static pod that came back and is removed again while its end is reported stays away, and may come back once more", async () => {
+test("a static pod added and removed during its termination is not started, and starts when added again", async () => {
   const { workers, calls, runner, gone } = setUp();
   const { hold, release } = held();
   runner.holdGone = hold;
@@ -303,7 +303,7 @@ test("a static pod that came back and is removed again while its end is reported
   assert.equal(calls.at(-1), "sync");
 });
 
-test("what only the runtime knew, and a source wants meanwhile, runs when the old has ended", async () => {
+test("an orphaned pod that a source adds meanwhile starts after the orphan has ended", async () => {
   const { workers, calls } = setUp();
   workers.removeOrphan(aNodePod());
   workers.update(fromFile("uid-1"));
@@ -311,7 +311,7 @@ test("what only the runtime knew, and a source wants meanwhile, runs when the ol
   assert.deepEqual(calls, ["terminate 1 orphan", "clean all", "sync"]);
 });
 
-test("a changed static pod begins when the old one of its name has ended", async () => {
+test("a changed static pod starts after the previous one of its name has ended", async () => {
   const { workers, calls, runner } = setUp();
   workers.update(fromFile("uid-1"));
   await workers.idle();
@@ -339,7 +339,7 @@ test("pods of one name that are not static do not wait for each other", async ()
   await waitFor(() => calls.includes("sync uid-2"));
 });
 
-test("a pod that ends already ends sooner when the node asks for it, and never later", async () => {
+test("the node can shorten the grace period of a terminating pod, never lengthen it", async () => {
   const { workers, calls, runner } = setUp();
   workers.update(aNodePod({ terminationGracePeriodSeconds: 3600 }));
   await workers.idle();

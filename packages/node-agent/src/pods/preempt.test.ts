@@ -25,49 +25,49 @@ for (const { name, pods, missing, want } of [
     want: ["enough"],
   },
   {
-    name: "of those that are enough the one that requested less",
+    name: "of pods that each suffice the one with the smaller request",
     pods: [burstable("large", "900m"), burstable("enough", "200m")],
     missing: [short("cpu", 150)],
     want: ["enough"],
   },
   {
-    name: "several, where none is enough",
+    name: "several pods when none alone suffices",
     pods: [burstable("a", "100m"), burstable("b", "80m"), burstable("c", "10m")],
     missing: [short("cpu", 150)],
     want: ["a", "b"],
   },
   {
-    name: "the worse class before the better",
+    name: "pods of a lower QoS class before those of a higher",
     pods: [guaranteed("better", "500m"), burstable("worse", "200m")],
     missing: [short("cpu", 150)],
     want: ["worse"],
   },
   {
-    name: "of the better class what the worse cannot give",
+    name: "pods of a higher QoS class for the rest that lower ones cannot free",
     pods: [guaranteed("better", "500m"), guaranteed("other", "100m"), burstable("worse", "100m")],
     missing: [short("cpu", 150)],
     want: ["worse", "other"],
   },
   {
-    name: "any Pod, where Pods are too many",
+    name: "any pod when the number of pods is the limit",
     pods: [burstable("asks", "1"), bestEffort("none")],
     missing: [short("pods", 1)],
     want: ["none"],
   },
   {
-    name: "what is enough of each resource",
+    name: "pods that free enough of each resource",
     pods: [burstable("cpu", "1", "1"), burstable("memory", "1m", "1Gi")],
     missing: [short("cpu", 500), short("memory", 1024 ** 3)],
     want: ["cpu", "memory"],
   },
 ]) {
-  test(`takes ${name}`, () => {
+  test(`preempts ${name}`, () => {
     const names = podsToPreempt(critical, pods, missing).map(({ metadata }) => metadata.name);
     assert.deepEqual(names.toSorted(), want.toSorted());
   });
 }
 
-test("takes no pod that is critical too, unless it is less important", () => {
+test("preempts no critical pod, unless it has a lower priority", () => {
   const other = asking("other", { cpu: "1" }, {}, 2_000_000_000);
   assert.throws(() => podsToPreempt(critical, [other], [short("cpu", 100), short("memory", 5)]), {
     message: "no set of running pods found to reclaim resources: [(res: cpu, q: 100), (res: memory, q: 5), ]",
@@ -89,7 +89,7 @@ function preempting(fails = false) {
   return { preempt, did };
 }
 
-test("those that make room get an event and have their own time; a kill that takes long is waited for no longer", async () => {
+test("preempted pods get an event and their own grace period; a kill beyond it is not awaited", async () => {
   for (const fails of [false, true]) {
     const { preempt, did } = preempting(fails);
     assert.equal(await preempt(critical, [burstable("a", "1")], [short("cpu", 1)]), undefined);

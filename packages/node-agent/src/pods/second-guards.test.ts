@@ -27,7 +27,7 @@ import { newPreempt, podsToPreempt } from "./preempt.ts";
 
 const named = (name: string, spec: Partial<NodePod["spec"]> = {}): NodePod => aNodePod(spec, { name, uid: name });
 
-test("a wait that was forgotten begins anew, and each key has its own", () => {
+test("a forgotten back-off restarts, and each key has its own", () => {
   const backoff = newBackoff({ initialMs: 1_000, maxMs: 300_000, clock: newFakeClock() });
   for (const key of ["a", "a", "a", "b"]) backoff.next(key);
   assert.deepEqual([backoff.current("a"), backoff.current("b")], [4_000, 1_000]);
@@ -37,7 +37,7 @@ test("a wait that was forgotten begins anew, and each key has its own", () => {
   assert.equal(backoff.current("a"), 1_000);
 });
 
-test("what is collected is what has expired: a wait of the greatest length is kept until twice that has passed", async () => {
+test("collect removes expired back-offs: one of maximum length is kept for twice that time", async () => {
   const clock = newFakeClock();
   const backoff = newBackoff({ initialMs: 1_000, maxMs: 3_000, clock });
   for (let i = 0; i < 3; i++) backoff.next("a");
@@ -51,7 +51,7 @@ test("what is collected is what has expired: a wait of the greatest length is ke
   assert.equal(backoff.current("a"), 0);
 });
 
-test("containers of one pod, of pods of one name, and of changed specifications do not wait for each other", () => {
+test("containers of one pod, of pods of one name, and of changed specifications have separate back-offs", () => {
   const clock = newFakeClock();
   const loops = newCrashLoops({ clock, event: () => undefined });
   const check = (pod: NodePod, container: ReturnType<typeof aContainer>) =>
@@ -68,7 +68,7 @@ test("containers of one pod, of pods of one name, and of changed specifications 
   check(aNodePod(), aContainer({ image: "registry.test/busybox:2" }));
 });
 
-test("a container waits from the end of its newest life, and one that never ran does not wait", async () => {
+test("back-off counts from the end of a container's newest instance, and a container that never ran has none", async () => {
   const clock = newFakeClock();
   const loops = newCrashLoops({ clock, event: () => undefined });
   const exited = (finishedAt: number) => aContainerRecord({ state: "exited", finishedAt });
@@ -84,7 +84,7 @@ test("a container waits from the end of its newest life, and one that never ran 
   check(exited(first));
 });
 
-test("a container does not wait for another one of its pod that has ended", () => {
+test("a container has no back-off from another exited container of its pod", () => {
   const clock = newFakeClock();
   const loops = newCrashLoops({ clock, event: () => undefined });
   const other = aContainerRecord({ name: "other", state: "exited", finishedAt: clock.now() });
@@ -92,7 +92,7 @@ test("a container does not wait for another one of its pod that has ended", () =
   for (const _ of [1, 2]) loops.check(aNodePod(), aPodRecord([other, main]), aContainer(), "regular");
 });
 
-test("a wall clock that is set back neither shortens nor lengthens a container's wait", async () => {
+test("a wall clock that is set back neither shortens nor lengthens a container's back-off", async () => {
   const clock = newFakeClock();
   for (const setBackMs of [60_000, 3_600_000]) {
     const loops = newCrashLoops({ clock, event: () => undefined });
@@ -129,7 +129,7 @@ const asking = (name: string, amount: string, priority?: number): NodePod =>
   });
 const critical = asking("critical", "1", 2_000_000_000);
 
-test("a pod that cannot be ended keeps no other from making room, and only those that did are counted", async () => {
+test("a pod that cannot be ended does not prevent preempting others, and is not counted", async () => {
   const tried: string[] = [];
   const counted: string[] = [];
   const preempt = newPreempt({
@@ -144,7 +144,7 @@ test("a pod that cannot be ended keeps no other from making room, and only those
   assert.deepEqual([tried.toSorted(), counted], [["a", "b"], ["cpu"]]);
 });
 
-test("what is free already is not taken from pods, and neither is anything from one of equal priority", () => {
+test("preemption counts free capacity first, and never takes a pod of equal priority", () => {
   const some = [{ resource: "cpu", requested: 500, used: 700, capacity: 1000 }];
   assert.deepEqual(
     podsToPreempt(critical, [asking("a", "200m"), asking("b", "300m")], some).map(({ metadata }) => metadata.name),
@@ -154,7 +154,7 @@ test("what is free already is not taken from pods, and neither is anything from 
   assert.equal(podsToPreempt(asking("p", "1", 11), [asking("less", "1", 10)], cpu(100)).length, 1);
 });
 
-test("each resource that is short is reported, one that just fits is not", () => {
+test("each insufficient resource is reported, one that just fits is not", () => {
   const requests = { cpu: "1", memory: "1Gi" };
   const wants = (more: Record<string, string> = {}) =>
     aNodePod({ containers: [aContainer({ resources: { requests: { ...requests, ...more } } })] });
@@ -177,7 +177,7 @@ test("each resource that is short is reported, one that just fits is not", () =>
   assert.equal(admitPod({ pod: wants(), others: [wants(), wants()], node, allocatable })?.reason, "OutOfpods");
 });
 
-test("the port of a second container, and of a second pod, is taken too; one of another protocol is not", () => {
+test("host ports of every container and pod conflict; those of another protocol do not", () => {
   const port = (hostPort: number, protocol?: string) =>
     aContainer({ name: `c${hostPort}`, ports: [{ containerPort: 80, hostPort, ...(protocol !== undefined && { protocol }) }] });
   const node = { name: "n1", metadata: {}, spec: {} };
@@ -190,7 +190,7 @@ test("the port of a second container, and of a second pod, is taken too; one of 
   );
 });
 
-test("a second sysctl, and one written with slashes, is judged as the first", () => {
+test("every sysctl is checked, also one written with slashes", () => {
   const setting = (...names: string[]) =>
     aNodePod({ hostIPC: true, securityContext: { sysctls: names.map((name) => ({ name, value: "1" })) } });
   assert.match(
@@ -204,7 +204,7 @@ test("a second sysctl, and one written with slashes, is judged as the first", ()
   assert.equal(forbiddenSysctl(setting("kernel.panic"), ["kernel.*"]), undefined);
 });
 
-test("a node that is short of two things turns away whom memory alone would not", () => {
+test("a node with memory and PID pressure rejects a Burstable pod that memory pressure alone would admit", () => {
   const burstable = aNodePod({ containers: [aContainer({ resources: { requests: { memory: "1Mi" } } })] });
   const message = "The node had condition: [MemoryPressure PIDPressure]. ";
   assert.deepEqual(underPressure(burstable, { memory: true, disk: false, pid: true }), { reason: "Evicted", message });
@@ -213,7 +213,7 @@ test("a node that is short of two things turns away whom memory alone would not"
   assert.equal(underPressure(toleratesOther, { memory: true, disk: false, pid: false })?.reason, "Evicted");
 });
 
-test("which pods are critical: static ones, their mirrors, and those of the greatest priorities", () => {
+test("static pods, mirror pods and pods of system priority are critical", () => {
   const annotated = (annotations: Record<string, string>) => aNodePod({}, { annotations });
   const fromFile = annotated({ [configSourceAnnotation]: "file" });
   const mirror = annotated({ [configSourceAnnotation]: "file", [configMirrorAnnotation]: "x" });
@@ -268,7 +268,7 @@ function missing() {
   return { clock, reported, volumes, failed };
 }
 
-test("a pod that waits for a volume to be attached looks every second; beside one that fails it waits as that does", () => {
+test("a pod waiting for an attachment is retried every second; with a failed volume it backs off", () => {
   const { failed, reported } = missing();
   const waits = new VolumeWaits("not attached");
   for (let i = 0; i < 3; i++) assert.equal(failed(["a", waits]).retryMs, 1_000);
@@ -280,7 +280,7 @@ test("a pod that waits for a volume to be attached looks every second; beside on
   assert.equal(reported[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
 });
 
-test("after two minutes a pod gets an event with all that it misses, and again after two more; not when its volumes came meanwhile", async () => {
+test("a pod gets an event with all missing volumes every two minutes, but not after they were mounted", async () => {
   const { failed, reported, clock, volumes } = missing();
   const waits = (): unknown => failed(["a", new VolumeWaits("no")], ["b", new VolumeWaits("no")]);
   const summary =
@@ -304,7 +304,7 @@ test("after two minutes a pod gets an event with all that it misses, and again a
   assert.equal(reported.length, 2);
 });
 
-test("what is wrong with each of two claims is reported at once, and a failing step by its own reason", () => {
+test("problems of two claims are reported in one event, and each failed step has its own event reason", () => {
   const { failed, reported } = missing();
   const { error } = failed(["a", new ClaimError("PVC is not bound")], ["b", new ClaimError("PVC is being deleted")]);
   assert.match(error.message, /unmounted volumes=\[a b\].*: PVC is not bound; PVC is being deleted$/);
@@ -338,7 +338,7 @@ function mirroring() {
   return { client, mirrors, hear };
 }
 
-test("a mirror that is being deleted is taken away though it is right, and one that was made anew meanwhile stays", async () => {
+test("a mirror pod with a deletionTimestamp is removed though it is current, and one recreated meanwhile is kept", async () => {
   const { client, mirrors, hear } = mirroring();
   await mirrors.ensure(fromFile("one"));
   await hear((pod) => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } }));
@@ -354,7 +354,7 @@ test("a mirror that is being deleted is taken away though it is right, and one t
   );
 });
 
-test("a mirror that cannot be deleted keeps no other from going", async () => {
+test("a mirror pod that cannot be deleted does not prevent the deletion of others", async () => {
   const { client, mirrors, hear } = mirroring();
   for (const name of ["a", "b"]) await mirrors.ensure(fromFile(name, name));
   await hear();

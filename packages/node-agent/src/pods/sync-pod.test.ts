@@ -68,20 +68,20 @@ const cases: Case[] = [
     want: { killPod: true, start: [] },
   },
   {
-    name: "makes the sandbox again of a pod that restarts nothing and had no container yet",
+    name: "makes the sandbox again under Never when no container was created yet",
     spec: { restartPolicy: "Never" },
     sandboxes: [{ ready: false }],
     containers: [],
     want: { killPod: true, createSandbox: true, attempt: 1, start: ["main"] },
   },
   {
-    name: "starts all containers that do not run, whatever became of those before them",
+    name: "starts all containers that do not run, whatever the state of the others",
     spec: { containers: ["a", "b", "c", "d"].map((name) => aContainer({ name })), restartPolicy: "OnFailure" },
     containers: [exited({ name: "a" }), exited({ name: "b", exitCode: 1 }), { name: "c" }],
     want: { killPod: false, start: ["b", "d"], kill: [] },
   },
   { name: "leaves a running pod alone", containers: [{}], want: { start: [], kill: [] } },
-  { name: "restarts what has ended", containers: [exited()], want: { start: ["main"] } },
+  { name: "restarts an exited container", containers: [exited()], want: { start: ["main"] } },
   {
     name: "restarts a failure on failure",
     spec: { restartPolicy: "OnFailure" },
@@ -101,7 +101,7 @@ const cases: Case[] = [
     want: { killPod: true, start: [] },
   },
   {
-    name: "starts what was only created",
+    name: "starts a container that was only created",
     spec: { restartPolicy: "Never" },
     containers: [{ state: "created" }],
     want: { start: ["main"] },
@@ -112,7 +112,7 @@ const cases: Case[] = [
     containers: [{ hash: "old" }],
     want: { start: ["main"], kill: ["main"] },
   },
-  { name: "keeps a container of another maker", containers: [{ hash: "" }], want: { start: [], kill: [] } },
+  { name: "keeps a container without a hash", containers: [{ hash: "" }], want: { start: [], kill: [] } },
   {
     name: "restarts after a failed liveness probe",
     containers: [{}],
@@ -195,7 +195,7 @@ const cases: Case[] = [
     want: { killPod: true, start: [] },
   },
   {
-    name: "kills what is in an unknown state before it starts it again",
+    name: "kills a container in an unknown state before it starts it again",
     containers: [{ state: "unknown" }],
     want: { start: ["main"], kill: ["main"] },
   },
@@ -225,7 +225,7 @@ const cases: Case[] = [
     want: { createSandbox: false, start: [] },
   },
   {
-    name: "makes no second sandbox for a container that ran under Never, whatever is left to start",
+    name: "makes no second sandbox under Never when a container has run, though others have not",
     spec: { restartPolicy: "Never", containers: [aContainer(), aContainer({ name: "b" })] },
     containers: [exited()],
     sandboxes: [{ ready: false }],
@@ -239,7 +239,7 @@ const cases: Case[] = [
     want: { killPod: true, createSandbox: true, start: ["b"] },
   },
   {
-    name: "takes initialisation for done when a container runs",
+    name: "treats initialization as done when a container runs",
     spec: init("a"),
     containers: [{}],
     want: { start: [], kill: [] },
@@ -263,7 +263,7 @@ for (const { name, spec, containers = [], sandboxes = [{}], probes, want } of ca
   });
 }
 
-test("plan: a pod that is being deleted starts nothing", () => {
+test("plan: nothing is started for a pod that is being deleted", () => {
   const pod = aNodePod({}, { deletionTimestamp: "2026-01-01T00:00:00Z" });
   const plan = planPod(pod, aPodRecord([aContainerRecord(exited())]), noProbes, () => "new");
   assert.deepEqual(plan.toStart, []);

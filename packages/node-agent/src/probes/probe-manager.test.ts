@@ -111,7 +111,7 @@ test("a pod that is added again has no second probe of a kind", async () => {
   assert.deepEqual([runs.length, clock.waiting], [2, 1]);
 });
 
-test("a success between failures, and a failure between successes, has the count begin anew", async () => {
+test("a success between failures resets their count, and the other way round", async () => {
   for (const [kind, threshold, first] of [
     ["livenessProbe", { failureThreshold: 2 }, 1],
     ["readinessProbe", { successThreshold: 2 }, 0],
@@ -129,7 +129,7 @@ test("a success between failures, and a failure between successes, has the count
   }
 });
 
-test("what a probe finds of a container that was replaced meanwhile is not the new one's result", async () => {
+test("the result of a probe whose container was replaced meanwhile is discarded", async () => {
   const { clock, manager, status, running, exitCodes, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   exitCodes["a"] = 1;
   const release = holdProbes();
@@ -142,7 +142,7 @@ test("what a probe finds of a container that was replaced meanwhile is not the n
   assert.deepEqual([manager.results.liveness("a"), manager.results.liveness("a2")], [undefined, "success"]);
 });
 
-test("a restarted container is not ready on its predecessor's word, and is reported ready once", async () => {
+test("a restarted container does not inherit its predecessor's readiness, and is reported ready once", async () => {
   const { clock, manager, status, running, changes, exitCodes } = probing([aContainer({ name: "a", readinessProbe: check() })]);
   await clock.advance(1_000);
   assert.deepEqual([manager.results.readiness("a"), changes.length], ["success", 1]);
@@ -154,7 +154,7 @@ test("a restarted container is not ready on its predecessor's word, and is repor
   assert.deepEqual([manager.results.readiness("a"), manager.results.readiness("a2")], [undefined, "failure"]);
 });
 
-test("a container that ended is not ready, though its probe can no longer run", async () => {
+test("an exited container is not ready without another probe", async () => {
   const { clock, manager, status, runs } = probing([aContainer({ name: "a", readinessProbe: check() })]);
   await clock.advance(100);
   assert.equal(manager.results.readiness("a"), "success");
@@ -217,7 +217,7 @@ test("a pod that ends keeps its readiness probe until it is removed, and other p
   assert.deepEqual([runs, clock.waiting], [[], 0]);
 });
 
-test("a probe under way when its pod is removed leaves no result, and is not repeated", async () => {
+test("a running probe of a removed pod leaves no result and is not repeated", async () => {
   const { clock, manager, runs, changes, exitCodes, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   exitCodes["a"] = 1;
   const release = holdProbes();
@@ -229,7 +229,7 @@ test("a probe under way when its pod is removed leaves no result, and is not rep
   assert.deepEqual([runs.length, changes, manager.results.liveness("a"), clock.waiting], [1, [], undefined, 0]);
 });
 
-test("a pod that comes back while a probe of its life before hangs is probed once, and can be removed", async () => {
+test("a pod added again while an earlier probe of it hangs is probed once, and can be removed", async () => {
   const { clock, manager, pod, runs, status, running, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   const release = holdProbes();
   await clock.advance(100);
@@ -247,7 +247,7 @@ test("a pod that comes back while a probe of its life before hangs is probed onc
   assert.equal(clock.waiting, 0);
 });
 
-test("a probe that fails once is tried again with the next container, after its hold", async () => {
+test("after a failed startup probe only the next container is probed", async () => {
   const { clock, manager, status, running, runs, exitCodes } = probing([aContainer({ name: "a", startupProbe: check() })]);
   status.containerStatuses = [{ ...running("a"), started: false }];
   exitCodes["a"] = 1;
@@ -260,7 +260,7 @@ test("a probe that fails once is tried again with the next container, after its 
   assert.deepEqual([runs, manager.results.startup("a2")], [["a", "a2"], "success"]);
 });
 
-test("the time that a probe took is taken off the pause before the next one", async () => {
+test("the duration of a probe is subtracted from the delay before the next one", async () => {
   const { clock, runs, holdProbes } = probing([aContainer({ name: "a", livenessProbe: check({ periodSeconds: 10 }) })]);
   const release = holdProbes();
   await clock.advance(100);
@@ -294,7 +294,7 @@ test("a failure of the container before does not count against the new one", asy
   assert.equal(manager.results.liveness("a2"), "failure");
 });
 
-test("a probe that cannot be executed is tried three times at once, then reported, and has no result", async () => {
+test("a probe that cannot be executed is attempted three times in a row, then logged, without a result", async () => {
   const { clock, manager, runs, counted, reported, failNext } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   failNext(2);
   await clock.advance(100);
@@ -323,7 +323,7 @@ test("probes report the current pod, and a new container starts with new counts"
   assert.equal(made.manager.results.liveness("a2"), "failure");
 });
 
-test("after a restart the probes of containers that ran before begin spread over their period, those of new ones at once", async () => {
+test("after a restart of the agent first probes of running containers are spread over their period; new containers are probed at once", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const runs: string[] = [];
@@ -364,7 +364,7 @@ test("after a restart the probes of containers that ran before begin spread over
   assert.deepEqual(await after(50_000), ["new", "a", "b"]);
 });
 
-test("a probe that leaves everything out has the API's defaults: 10 s, 1 s, three failures, one success", async () => {
+test("a probe without fields has the API's defaults: period 10 s, timeout 1 s, three failures, one success", async () => {
   const exec = { command: ["check"] };
   const containers = [aContainer({ name: "a", livenessProbe: { exec } }), aContainer({ name: "b", readinessProbe: { exec } })];
   const { clock, manager, runs, timeouts, exitCodes } = probing(containers);
@@ -379,7 +379,7 @@ test("a probe that leaves everything out has the API's defaults: 10 s, 1 s, thre
   assert.equal(manager.results.liveness("a"), "failure");
 });
 
-test("a probe that could not be executed between two failures changes nothing of their count", async () => {
+test("a probe that cannot be executed does not change the failure count", async () => {
   const { clock, manager, exitCodes, failNext } = probing([
     aContainer({ name: "a", livenessProbe: check({ failureThreshold: 2 }) }),
   ]);
@@ -392,7 +392,7 @@ test("a probe that could not be executed between two failures changes nothing of
   assert.equal(manager.results.liveness("a"), "failure");
 });
 
-test("a container that waits to be started again is probed later, also when its pod restarts nothing", async () => {
+test("a container in back-off is probed after its restart, also when the pod's restartPolicy is Never", async () => {
   const { clock, status, running, runs } = probing([aContainer({ name: "a", readinessProbe: check() })], {
     restartPolicy: "Never",
   });
@@ -404,7 +404,7 @@ test("a container that waits to be started again is probed later, also when its 
   assert.equal(runs.length, 1);
 });
 
-test("a status that cannot be read ends no probe", async () => {
+test("probes resume after a pod's status could not be read", async () => {
   const { clock, status, runs } = probing([aContainer({ name: "a", readinessProbe: check() })]);
   const { containerStatuses } = status;
   status.containerStatuses = {} as never;

@@ -77,7 +77,7 @@ for (const { path, result, output } of [
   });
 }
 
-test("an answer without end is read to its 10th KB, and its connection is closed", async (t) => {
+test("an endless response is read up to 10 KiB, then its connection is closed", async (t) => {
   const answering = Promise.withResolvers<ServerResponse>();
   const server = createServer((_request, response) => {
     response.write("x".repeat(20_000));
@@ -99,7 +99,7 @@ test("a redirect to another port of the host is followed, and no certificate is 
   assert.deepEqual(await probeHttp(url, new Map(), 60_000), { result: "success", output: "secure" });
 });
 
-test("an HTTP probe names itself, and sends the headers that were requested", async (t) => {
+test("an HTTP probe sends kube-probe as User-Agent, and the configured headers", async (t) => {
   const { url, seen } = await httpServer(t);
   const httpHeaders = [
     { name: "Host", value: "app.example" },
@@ -148,7 +148,7 @@ test("a closed port is a failure", async () => {
   assert.ok(connect);
 });
 
-test("ports have numbers or the names of the container's ports", () => {
+test("ports are given by number or by name", () => {
   const container = aContainer({ ports: [{ name: "web", containerPort: 8080 }] });
   assert.deepEqual([portNumber(80, container), portNumber("web", container), portNumber("90", container)], [80, 8080, 90]);
   assert.throws(() => portNumber("none", container), /couldn't find port: none/);
@@ -171,7 +171,7 @@ async function running(runtime: FakeRuntime): Promise<string> {
   return id;
 }
 
-test("a command is probed by its exit code, and by its time", async () => {
+test("an exec probe fails on a non-zero exit code and at its timeout", async () => {
   const runtime = newFakeRuntime(newFakeClock());
   const id = await running(runtime);
   runtime.onExec = () => ({ stdout: Buffer.from("out "), stderr: Buffer.from("err"), exitCode: 1 });
@@ -216,7 +216,7 @@ test("a gRPC service is healthy if it reports SERVING; each call has a new conne
   await waitFor(() => server.sessions.size === 0, { what: "the connections to be closed" });
 });
 
-test("a connection that is not there in time is a failure", async (t) => {
+test("a connection that is not established within the timeout is a failure", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const port = await listening(t, createTcpServer());
   const outcome = probeTcp("127.0.0.1", port, 1_000);
@@ -224,7 +224,7 @@ test("a connection that is not there in time is a failure", async (t) => {
   assert.deepEqual(await outcome, { result: "failure", output: `dial tcp 127.0.0.1:${port}: i/o timeout` });
 });
 
-test("a hook that fails says how", async () => {
+test("the error of a failed hook says how it failed", async () => {
   const runtime = newFakeRuntime(newFakeClock());
   const id = await running(runtime);
   const runHook = newHookRunner(runtime);
@@ -293,7 +293,7 @@ async function probed(kind: ProbeKind, spec: Partial<Probe>, other: Partial<Reco
   return { clock, manager, control, id, events, changes, containers, pod, runtime };
 }
 
-test("a container is live until its probe has failed three times, then it is left alone until there is a new one", async () => {
+test("a container is live until its probe has failed three times; then it is not probed until it was replaced", async () => {
   const { clock, manager, control, id, events, changes } = await probed("liveness", {});
   await clock.advance(100);
   assert.deepEqual([manager.results.liveness(id), control.runs], ["success", 1]);
@@ -309,7 +309,7 @@ test("a container is live until its probe has failed three times, then it is lef
   assert.equal(control.runs, runs);
 });
 
-test("a container is ready once its probe says so, and not when it says otherwise", async () => {
+test("a container's readiness follows its probe", async () => {
   const { clock, manager, control, id } = await probed("readiness", {
     successThreshold: 2,
     failureThreshold: 1,
@@ -332,7 +332,7 @@ test("a probe waits its initial delay", async () => {
   assert.equal(control.runs, 1);
 });
 
-test("until the startup probe succeeds no other runs, and then it stops", async () => {
+test("other probes start after the startup probe has succeeded, which then stops", async () => {
   const startupProbe: Probe = { exec: { command: ["up"] }, periodSeconds: 1, failureThreshold: 30 };
   const { clock, manager, control, id } = await probed("liveness", { periodSeconds: 1 }, { startupProbe });
   control.started = false;
@@ -350,7 +350,7 @@ test("until the startup probe succeeds no other runs, and then it stops", async 
   assert.ok(control.runs >= 4 && control.runs <= 6, `only the liveness probe runs: ${control.runs}`);
 });
 
-test("a new container begins anew", async () => {
+test("probe results and counts restart with a new container", async () => {
   const { clock, manager, control, id, containers, runtime } = await probed("liveness", {
     failureThreshold: 1,
     periodSeconds: 1,
@@ -365,7 +365,7 @@ test("a new container begins anew", async () => {
   assert.deepEqual([manager.results.liveness(id), manager.results.liveness(next)], [undefined, "success"]);
 });
 
-test("a probe that cannot be run three times is reported, and changes nothing", async () => {
+test("a probe that could not be run three times is logged and does not change the result", async () => {
   const { clock, manager, id, events, runtime } = await probed("liveness", { failureThreshold: 1 });
   runtime.onExec = () => {
     throw new RuntimeError("Unknown", "broken");
@@ -375,7 +375,7 @@ test("a probe that cannot be run three times is reported, and changes nothing", 
   assert.deepEqual(events, ["Warning Unhealthy main: Liveness probe errored: rpc error: code = Unknown desc = broken"]);
 });
 
-test("a pod that ends is no longer restarted by its probes", async () => {
+test("probes do not restart containers of a terminating pod", async () => {
   const { clock, manager, control } = await probed("liveness", { periodSeconds: 1 });
   await clock.advance(100);
   manager.stopLivenessAndStartup("uid-1");

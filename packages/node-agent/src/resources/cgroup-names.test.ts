@@ -41,13 +41,13 @@ for (const { path, want } of [
     assert.deepEqual(systemdNames.parse(path), want));
 }
 
-test("a pod is known by the last part of its slice", () => {
+test("a pod's uid is read from the last part of its slice", () => {
   assert.equal(systemdNames.lastOf("kubepods-burstable-pod1234_abcd.slice"), "pod1234-abcd");
   assert.equal(systemdNames.lastOf("memory.stat"), "memory.stat");
   assert.equal(cgroupfsNames.lastOf("pod1234-abcd"), "pod1234-abcd");
 });
 
-test("a name that is ambiguous as a part of a path is no name", () => {
+test("a cgroup name that would be ambiguous in a path is refused", () => {
   for (const part of ["a/b", "a_b"]) {
     assert.throws(() => cgroupName(["kubepods"], part), {
       message: `invalid character in component ["${part}"] of CgroupName`,
@@ -56,7 +56,7 @@ test("a name that is ambiguous as a part of a path is no name", () => {
   assert.throws(() => systemdNames.pathOf(["a/b"]), { message: "invalid slice name: a/b.slice" });
 });
 
-test("a slice belongs to that above it, the first one to the root", () => {
+test("a slice's parent is the slice above it, that of a top one is the root", () => {
   assert.deepEqual(unitOf("/kubepods.slice"), { unit: "kubepods.slice", parent: "-.slice" });
   assert.deepEqual(unitOf("/kubepods.slice/kubepods-burstable.slice"), {
     unit: "kubepods-burstable.slice",

@@ -56,7 +56,7 @@ function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<
   return { eviction, clock, seen, set, evicted, pressures, usage, counts, ages };
 }
 
-test("a soft threshold that is no longer met in between has to be met for its whole time again", async () => {
+test("the grace period of a soft threshold restarts when it was not met in between", async () => {
   const settings = { soft: { "memory.available": "100" }, softGraceMs: { "memory.available": 60_000 } };
   const { eviction, set, clock, evicted } = looking(settings, [named("p")]);
   for (const [available, waitMs] of [
@@ -75,7 +75,7 @@ test("a soft threshold that is no longer met in between has to be met for its wh
   assert.deepEqual(evicted, ["p 5 memory.available"]);
 });
 
-test("after a pod went for it a threshold is met until its least reclaim is free too, and no longer", async () => {
+test("after an eviction a threshold stays met until its minimum reclaim is free as well", async () => {
   const settings = { hard: { "memory.available": "100" }, minReclaim: { "memory.available": "50" } };
   const { eviction, set, evicted } = looking(settings, [named("p")]);
   const check = async (available: number): Promise<number> => {
@@ -90,7 +90,7 @@ test("after a pod went for it a threshold is met until its least reclaim is free
   assert.equal(await check(149), 2, "it was over");
 });
 
-test("each pressure has its own time, and only changes are reported", async () => {
+test("each pressure has its own transition period, and only changes are reported", async () => {
   const settings = { hard: { "memory.available": "100", "nodefs.available": "100", "pid.available": "100" } };
   const { eviction, set, clock, pressures } = looking(settings, []);
   const now = (): string => (["memory", "disk", "pid"] as const).filter((kind) => eviction.pressure[kind]).join();
@@ -114,7 +114,7 @@ test("each pressure has its own time, and only changes are reported", async () =
   assert.equal(pressures.length, 4);
 });
 
-test("short of memory and disk at once, one pod is evicted, and for memory", async () => {
+test("with memory and disk pressure at once one pod is evicted, for memory", async () => {
   const settings = { hard: { "nodefs.available": "100", "memory.available": "100" } };
   const { eviction, set, evicted } = looking(settings, [named("a"), named("b")]);
   set("nodefs.available", 50);
@@ -123,7 +123,7 @@ test("short of memory and disk at once, one pod is evicted, and for memory", asy
   assert.deepEqual(evicted, ["a 0 memory.available"]);
 });
 
-test("every pod above its own disk limit is evicted, no others, and the node's shortage waits for the next check", async () => {
+test("only pods above their own disk limits are evicted, and the node's pressure is handled by the next check", async () => {
   const limited = { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] };
   const pods = [
     named("fits", limited),
@@ -144,7 +144,7 @@ test("every pod above its own disk limit is evicted, no others, and the node's s
   assert.equal(evicted.at(-1)?.endsWith("memory.available"), true);
 });
 
-test("a second volume, and a second container, is held to its limit as the first", () => {
+test("limits hold for every volume and every container", () => {
   const emptyDir = (sizeLimit?: string) => ({ emptyDir: sizeLimit === undefined ? {} : { sizeLimit } });
   const volumes = [
     { name: "free", ...emptyDir() },
@@ -171,7 +171,7 @@ test("a second volume, and a second container, is held to its limit as the first
   assert.equal(exceededStorage(pod, used({ diskBytes: 4 * mi + 1 }))?.limit, "ephemeralpodfs.limit");
 });
 
-test("each container that used more than it requested is named, none that used as much", () => {
+test("the message names each container above its request, none at it", () => {
   const containers = ["a", "b", "c"].map((name) =>
     aContainer({ name, resources: { requests: { memory: "1Mi", "ephemeral-storage": "3Mi" } } }),
   );
@@ -209,7 +209,7 @@ for (const { name, own, maxGraceSeconds, want } of [
   });
 }
 
-test("an eviction that fails is tried again by the next look, and the pressure is reported all the same", async () => {
+test("a failed eviction is retried by the next check, and the pressure is reported meanwhile", async () => {
   let fails = true;
   const evicted: string[] = [];
   const { eviction, set } = looking({ hard: { "memory.available": "100" } }, [named("p")], {
@@ -226,7 +226,7 @@ test("an eviction that fails is tried again by the next look, and the pressure i
   assert.deepEqual(evicted, ["p", "p"]);
 });
 
-test("before a pod is evicted the age of what was observed is reported for each due threshold, not for limits of a pod's own", async () => {
+test("an eviction reports the age of the observation for each due threshold, not for a pod's own limits", async () => {
   const settings = { hard: { "nodefs.available": "100", "pid.available": "100", "memory.available": "100" } };
   const pods = [named("c", { priority: 2_000_000_000 })];
   const made = looking(settings, pods, { reclaimDisk: () => made.clock.advance(1_500) });
@@ -245,7 +245,7 @@ test("before a pod is evicted the age of what was observed is reported for each 
   assert.deepEqual([evicted, ages.length], [["p 0 emptydirfs.limit"], 2], "not for the pod's own limit");
 });
 
-test("nothing is measured while nothing is short and no pod has a limit; critical pods alone are never taken", async () => {
+test("nothing is measured without pressure and limits; critical pods are never evicted", async () => {
   const { eviction, set, counts, evicted } = looking({ hard: { "memory.available": "100" } }, [
     named("c", { priority: 2_000_000_000 }),
   ]);
@@ -257,7 +257,7 @@ test("nothing is measured while nothing is short and no pod has a limit; critica
   assert.deepEqual([counts.used, evicted], [1, []]);
 });
 
-test("a share is one of the whole, 0% and 100% turn a threshold off, and what was not observed is not met", () => {
+test("a percentage refers to the capacity, 0% and 100% disable a threshold, and an unobserved signal is not met", () => {
   const thresholds = parseThresholds({
     ...none,
     hard: { "memory.available": "10%", "nodefs.available": "0%", "imagefs.available": "100%", "pid.available": "10%" },
@@ -271,7 +271,7 @@ test("a share is one of the whole, 0% and 100% turn a threshold off, and what wa
   assert.deepEqual([met(99), met(100)], [["memory.available"], []]);
 });
 
-test("the end of the last pressure condition is reported too, immediately without a transition period", async () => {
+test("the end of the last pressure is reported immediately when there is no transition period", async () => {
   const { eviction, set, pressures, clock } = looking({ hard: { "memory.available": "100" } }, [], { transitionMs: 0 });
   for (const available of [50, 50, 500, 500]) {
     set("memory.available", available);
@@ -284,7 +284,7 @@ test("the end of the last pressure condition is reported too, immediately withou
   );
 });
 
-test("what was freed of the disk is not enough while the least reclaim is not free", async () => {
+test("a pod is evicted when reclaiming freed less than the threshold's minimum reclaim", async () => {
   const settings = { hard: { "nodefs.available": "100" }, minReclaim: { "nodefs.available": "50" } };
   const frees = [149, 150];
   const made = looking(settings, [named("p")], {

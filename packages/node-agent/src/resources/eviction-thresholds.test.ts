@@ -26,7 +26,7 @@ for (const { name, settings, want } of [
   test(`refuses thresholds with ${name}`, () => assert.throws(() => parseThresholds(settings), want));
 }
 
-test("a threshold is an amount or a share, and is met below it", () => {
+test("a threshold is an amount or a percentage, and is met below it", () => {
   const thresholds = parseThresholds({
     ...none,
     hard: { "memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "0%" },
@@ -42,7 +42,7 @@ test("a threshold is an amount or a share, and is met below it", () => {
   assert.deepEqual(met(100 * mi - 1, 99), ["memory.available", "nodefs.available"]);
 });
 
-test("what was met stays so until the least reclaim is free too", () => {
+test("a met threshold stays met until its minimum reclaim is free as well", () => {
   const thresholds = parseThresholds({
     ...none,
     hard: { "memory.available": "100Mi" },

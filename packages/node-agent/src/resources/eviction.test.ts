@@ -25,7 +25,7 @@ const aPod = (name: string, memory?: string, spec: Partial<PodSpec> = {}): NodeP
     { name, uid: name },
   );
 
-test("first go those above their request, then low priority, then the furthest above", () => {
+test("pods above their request are evicted first, then by priority, then by usage above the request", () => {
   const pods = [
     aPod("within", "500Mi"),
     aPod("over-a-little", "100Mi"),
@@ -46,7 +46,7 @@ test("first go those above their request, then low priority, then the furthest a
   );
 });
 
-test("a pod of whose use nothing is known uses nothing", () => {
+test("a pod without measured usage counts as using nothing", () => {
   for (const signal of ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"] as const) {
     const usage = new Map([["known", { ...used(0), memoryBytes: 1, diskBytes: 1, inodes: 1, processes: 1 }]]);
     const ranked = rankPods([aPod("unknown"), aPod("known")], usage, signal);
@@ -153,7 +153,7 @@ function manage(
   return { eviction, seen, clock, evicted, usage, reclaim, reported };
 }
 
-test("memory below the hard threshold ends one pod at once, and the node says so for five minutes", async () => {
+test("memory below the hard threshold evicts one pod at once, and MemoryPressure holds for five minutes", async () => {
   const { eviction, seen, clock, evicted, usage } = manage({ ...none, hard: { "memory.available": "100Mi" } }, [
     aPod("small", "10Mi"),
     aPod("big"),
@@ -173,7 +173,7 @@ test("memory below the hard threshold ends one pod at once, and the node says so
   assert.equal(eviction.pressure.memory, false);
 });
 
-test("a soft threshold has to be met for its time, and leaves the pod some", async () => {
+test("a soft threshold evicts after its grace period, with a grace period for the pod", async () => {
   const settings = { ...none, soft: { "memory.available": "100Mi" }, softGraceMs: { "memory.available": 60_000 } };
   const { eviction, seen, clock, evicted, reported } = manage(settings, [aPod("p")]);
   seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };
@@ -202,7 +202,7 @@ test("on a full disk unused images and containers are reclaimed before pods are 
   assert.deepEqual(evicted, ["p Evicted 0"]);
 });
 
-test("under pressure of memory only those without a request are turned away, of disk all but critical ones", () => {
+test("memory pressure rejects BestEffort pods, disk pressure all but critical pods", () => {
   const memory = { memory: true, disk: false, pid: false };
   const disk = { memory: false, disk: true, pid: false };
   assert.deepEqual(underPressure(aPod("p"), memory), {
@@ -228,7 +228,7 @@ test("out of inodes the pod with the most files is evicted, out of processes the
   }
 });
 
-test("what was freed of the disk is enough only when no threshold is met any more", async () => {
+test("a pod is evicted when reclaiming leaves another disk threshold met", async () => {
   const settings = { ...none, hard: { "nodefs.available": "10%", "nodefs.inodesFree": "5%" } };
   const { eviction, seen, evicted, reclaim } = manage(settings, [aPod("p")]);
   seen["nodefs.available"] = { available: 50, capacity: 1000 };
@@ -240,7 +240,7 @@ test("what was freed of the disk is enough only when no threshold is met any mor
   assert.deepEqual(evicted, ["p Evicted 0"]);
 });
 
-test("a disk that nothing can be freed of costs a pod all the same", async () => {
+test("a pod is evicted when nothing can be reclaimed from the disk", async () => {
   const { eviction, seen, evicted, reclaim } = manage({ ...none, hard: { "nodefs.available": "10%" } }, [aPod("p")]);
   seen["nodefs.available"] = { available: 50, capacity: 1000 };
   reclaim.run = () => {
@@ -250,7 +250,7 @@ test("a disk that nothing can be freed of costs a pod all the same", async () =>
   assert.deepEqual(evicted, ["p Evicted 0"]);
 });
 
-test("where pods are held to a part of the memory, running out of that ends one of them", async () => {
+test("exhausting allocatable memory evicts a pod where pods are limited to it", async () => {
   const settings = {
     hard: { "memory.available": "100Mi", "nodefs.available": "10%" },
     soft: { "memory.available": "200Mi" },

@@ -32,7 +32,7 @@ for (const { nodeIp, want } of [
   });
 }
 
-test("a machine with swap is refused, with what is swapped to", () => {
+test("a machine with swap is refused, and the error names the swap devices", () => {
   refuseSwap({ swaps: ["Filename Type Size Used Priority"] });
   assert.throws(() => refuseSwap({ swaps: ["Filename Type Size Used Priority", "/swap file 1024 0 -2"] }), {
     message:

@@ -37,7 +37,7 @@ for (const { name, request, limit, want } of [
   },
   { name: "a share that is no whole byte, rounded down", limit: "1001", want: { "memory.high": "800" } },
 ]) {
-  test(`what the kernel keeps and where it slows down, of ${name}`, () => {
+  test(`memory.min and memory.high of a container with ${name}`, () => {
     const node = { allocatableBytes: 1000 * mib, throttlingFactor: 0.8 };
     assert.deepEqual(containerMemoryQos(aSizedContainer(request, limit), node), want);
   });
@@ -80,7 +80,7 @@ const sized = (uid: string, request: string, limit: string): NodePod => {
 const guaranteed = sized("uid-1", "100Mi", "100Mi");
 const burstable = sized("uid-2", "50Mi", "200Mi");
 
-test("MemoryQoS: pods, their classes and reserved cgroups keep what is requested", async (t) => {
+test("MemoryQoS: memory.min of pods, QoS classes and reserved cgroups is what is requested", async (t) => {
   const { cgroups, kept } = await aNode(t, 2);
   for (const pod of [guaranteed, burstable]) await cgroups.ensure(pod);
   await cgroups.updateClasses([guaranteed, burstable, aNodePod()]);
@@ -98,7 +98,7 @@ for (const { name, version, options } of [
   { name: "version 1 of the hierarchy", version: 1, options: {} },
   { name: "MemoryQoS=false", version: 2, options: { memoryThrottlingFactor: undefined } },
 ] as const) {
-  test(`with ${name} no memory is kept and no container slowed down`, async (t) => {
+  test(`with ${name} memory.min and memory.high are not set`, async (t) => {
     const { cgroups, kept } = await aNode(t, version, options);
     await cgroups.ensure(guaranteed);
     await cgroups.updateClasses([guaranteed, burstable]);

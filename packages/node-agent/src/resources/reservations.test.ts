@@ -11,7 +11,7 @@ const config = {
 };
 const machine = { cpuCount: 4 };
 
-test("CPUs that are reserved by number take the place of the amounts", () => {
+test("--reserved-cpus replaces the reserved CPU amounts", () => {
   assert.deepEqual(reservationsOf({ ...config, reservedCpus: "0,2-3" }, machine), {
     kube: { memory: "1Gi" },
     system: { cpu: "3" },
@@ -20,7 +20,7 @@ test("CPUs that are reserved by number take the place of the amounts", () => {
   assert.throws(() => reservationsOf({ ...config, reservedCpus: "0,4" }, machine), { message: 'invalid cpuset: "0,4"' });
 });
 
-test("what eviction keeps free is for pods with --experimental-allocatable-ignore-eviction", () => {
+test("with --experimental-allocatable-ignore-eviction hard eviction thresholds reserve nothing", () => {
   assert.deepEqual(reservationsOf({ ...config, allocatableIgnoresEviction: true }, machine).evictionHard, {});
 });
 

@@ -124,7 +124,7 @@ test("CPUs and memory of a container come from one NUMA node, or it is not admit
   assert.deepEqual(managers.placementOf(aNodePod({}, { uid: "u4" }), aContainer()), { cpusetCpus: "0" }, "the others share");
 });
 
-test("a pod that asks for more than there is, is an UnexpectedAdmissionError", async (t) => {
+test("a pod that requests more than is available is rejected with UnexpectedAdmissionError", async (t) => {
   const { managers } = await open(t, "--cpu-manager-policy=static");
   assert.deepEqual(await managers.admit(guaranteed("u1", "4", "1Gi")), {
     reason: "UnexpectedAdmissionError",
@@ -142,7 +142,7 @@ test("with full-pcpus-only whole cores are admitted", async (t) => {
   assert.equal(await managers.admit(guaranteed("u1", "1", "1Gi")), undefined, "a core has one thread here");
 });
 
-test("running containers are moved to the CPUs that are left to share, and back when they are free again", async (t) => {
+test("running containers are moved to the shared CPUs when these change", async (t) => {
   const { managers, run, active, moves, runtime } = await open(t, "--cpu-manager-policy=static");
   const shared = aNodePod({}, { uid: "shared" });
   const id = await run(shared, "main");
@@ -169,7 +169,7 @@ test("running containers are moved to the CPUs that are left to share, and back 
   assert.deepEqual(moves, []);
 });
 
-test("what a pod had is given back when it has ended, and kept while not all pods are known", async (t) => {
+test("a pod's resources are released when it has ended, but not before all sources have reported", async (t) => {
   const { managers, active } = await open(t, "--cpu-manager-policy=static");
   const pod = guaranteed("u1", "2", "1Gi");
   await managers.admit(pod);

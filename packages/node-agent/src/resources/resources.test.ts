@@ -19,7 +19,7 @@ const container = (requests?: Amounts, limits?: Amounts, name = "main"): Contain
   });
 const full = { cpu: "1", memory: "1Gi" };
 
-test("the less of a node's memory is requested, the sooner the kernel kills", () => {
+test("oom_score_adj is higher the less of the node's memory a container requests", () => {
   const gi = 1024 ** 3;
   const score = (requests: Amounts, limits?: Amounts): number => {
     const one = container(requests, limits);
@@ -61,7 +61,7 @@ for (const { swap, want } of [
   { swap: "limited", want: 128 * 1024 ** 2 },
   { swap: "any", want: -1 },
 ] as const) {
-  test(`with swap ${swap ?? "off"} a container's memory and swap together are ${want === -1 ? "without limit" : (want ?? "not said")}`, () => {
+  test(`with swap behavior ${swap ?? "off"} a container's memory and swap limit is ${want === -1 ? "unlimited" : (want ?? "unset")}`, () => {
     const one = container({ memory: "64Mi" }, { cpu: "250m", memory: "128Mi" });
     const options = { memoryCapacityBytes: 1024 ** 3, cfsQuota: true, cfsPeriodUs: 100_000, pageSizes: [], swap };
     assert.equal(containerResources(aNodePod({ containers: [one] }), one, options).memorySwapLimitInBytes, want);
@@ -75,7 +75,7 @@ test("a pod is limited only where every container is", () => {
   assert.deepEqual(podLimits(aNodePod(), settings), { shares: 2, pids: 100 }, "one that asks for nothing");
 });
 
-test("what is left for pods is the capacity without what is kept", () => {
+test("allocatable is the capacity minus reservations and hard eviction thresholds", () => {
   const got = allocatable(
     { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
     {
@@ -103,7 +103,7 @@ async function cgroupsIn(
   return { cgroups, mountPoint, read: (path) => readFile(join(mountPoint, path), "utf8") };
 }
 
-test("what is left of the memory of all pods does not count files that can be read again; a pod's tasks are the kernel's", async (t) => {
+test("the available memory of all pods ignores inactive file cache; a pod's process count is the kernel's", async (t) => {
   const { cgroups, mountPoint } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1000 }, false);
   const write = (path: string, text: string): Promise<void> => writeFile(join(mountPoint, path), text);
@@ -123,7 +123,7 @@ test("what is left of the memory of all pods does not count files that can be re
   assert.deepEqual([await cgroups.tasksOf("uid-1"), await cgroups.tasksOf("nobody")], [12, 0]);
 });
 
-test("pods together get what the node has for them, and what is reserved its own cgroup's limits", async (t) => {
+test("the cgroup of all pods is limited to allocatable, and reserved cgroups to their reservations", async (t) => {
   const { cgroups, mountPoint, read } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3, pids: 1000 }, true);
   assert.deepEqual(
@@ -145,7 +145,7 @@ test("pods together get what the node has for them, and what is reserved its own
   );
 });
 
-test("with --qos-reserved the lower classes leave what the higher ones requested", async (t) => {
+test("with --qos-reserved lower QoS classes cannot use memory that higher ones requested", async (t) => {
   const gi = 1024 ** 3;
   const { cgroups, read } = await cgroupsIn(t, { memoryReservePercent: 50 });
   await cgroups.start({ milliCpu: 2000, memoryBytes: 8 * gi }, true);
@@ -162,7 +162,7 @@ test("with --qos-reserved the lower classes leave what the higher ones requested
   assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "512");
 });
 
-test("pods get cgroups of their class in every tree, and lose them", async (t) => {
+test("pods get cgroups below their QoS class in every hierarchy, and they are removed with the pod", async (t) => {
   const { cgroups, mountPoint } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3 }, true);
   const pod = aNodePod({ containers: [container(full, full)] });

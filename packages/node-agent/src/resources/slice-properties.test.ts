@@ -47,5 +47,5 @@ for (const { name, limits, slice, want } of [
     want: ["CPUQuotaPeriodUSec t 100000", "CPUQuotaPerSecUSec t 20000"],
   },
 ]) {
-  test(`systemd's words for ${name}`, () => assert.deepEqual(plain(limitProperties(limits, slice)), want));
+  test(`unit properties of systemd for ${name}`, () => assert.deepEqual(plain(limitProperties(limits, slice)), want));
 }

@@ -66,7 +66,7 @@ const aBurstablePod = (): NodePod => {
   return aNodePod({ containers: [{ ...aContainer(), resources }] });
 };
 
-test("the classes are slices with what the node has for pods", async (t) => {
+test("QoS classes are slices below one limited to allocatable", async (t) => {
   const { played, read } = await aNode(t);
   assert.deepEqual([...played.units.keys()], ["kubepods.slice", "kubepods-burstable.slice", "kubepods-besteffort.slice"]);
   assert.partialDeepStrictEqual(Object.fromEntries(played.units.get("kubepods.slice") ?? []), {
@@ -97,7 +97,7 @@ test("a pod gets a slice with its limits, in the controllers that systemd leaves
   assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
 });
 
-test("an unchanged cgroup is not reported again; a removed one is recreated", async (t) => {
+test("an unchanged cgroup is not sent to systemd again; a removed one is created again", async (t) => {
   const { cgroups, played, mountPoint } = await aNode(t);
   const pod = aBurstablePod();
   await cgroups.ensure(pod);
@@ -152,7 +152,7 @@ test("reserved cgroups are named as systemd names them", async (t) => {
   await assert.rejects(cgroups.enforceReserved("/system.slice", { ...reserved, cpu: "2" }), refused, "the kernel refuses");
 });
 
-test("a pod waits for a systemd that makes no slices", async (t) => {
+test("a pod waits while systemd cannot create its slice", async (t) => {
   const { cgroups, played } = await aNode(t);
   played.nextResult = "failed";
   await assert.rejects(cgroups.ensure(aBurstablePod()), {
@@ -162,7 +162,7 @@ test("a pod waits for a systemd that makes no slices", async (t) => {
   assert.ok(played.units.has(podSlice));
 });
 
-test("on version 2 of the hierarchy systemd hears its numbers, and controllers are handed down", async (t) => {
+test("with cgroup v2 systemd gets v2 properties, and controllers are delegated", async (t) => {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-slices-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
   const makeFolder = (dir: string): void => {

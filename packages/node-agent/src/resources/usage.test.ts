@@ -20,7 +20,7 @@ async function fill(path: string, bytes: number): Promise<void> {
   await writeFile(path, Buffer.alloc(bytes, "x"));
 }
 
-test("a folder takes what is in it, at any depth, and nothing of what its links lead to", async (t) => {
+test("a folder's usage covers all depths and not the targets of its links", async (t) => {
   const dir = await tempDir(t);
   await fill(join(dir, "outside"), 1_000_000);
   await fill(join(dir, "in/a"), 10_000);
@@ -35,7 +35,7 @@ test("a folder takes what is in it, at any depth, and nothing of what its links 
   assert.deepEqual(await usageBelow(join(dir, "none")), { bytes: 0, inodes: 0 });
 });
 
-test("a pod uses what its containers do, their logs, its own folders on disk and what the agent keeps for it", async (t) => {
+test("a pod's usage is that of its containers, logs, volumes on disk and the agent's files", async (t) => {
   const dir = await tempDir(t);
   const runtime = newFakeRuntime(newFakeClock());
   const stats = (uid: string, name: string, memory: number, disk: number) => ({

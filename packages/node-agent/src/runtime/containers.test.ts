@@ -53,15 +53,15 @@ const deleted = (seconds: number): NodePod => ({
 for (const { name, pod = patient, container = aContainer(), more = {}, want } of [
   { name: "the time of its pod", want: 10 },
   { name: "two seconds at least", pod: aNodePod(), want: 2 },
-  { name: "what its deletion gives, rather than its specification", pod: deleted(30), want: 30 },
-  { name: "two seconds of a deletion that gives none", pod: deleted(0), want: 2 },
-  { name: "what the node gives, though that is nothing", more: { graceSecondsOverride: 0 }, want: 0 },
-  { name: "what the node gives, though that is little", more: { graceSecondsOverride: 1 }, want: 1 },
+  { name: "the grace period of its deletion, not of its specification", pod: deleted(30), want: 30 },
+  { name: "two seconds after a deletion with grace period 0", pod: deleted(0), want: 2 },
+  { name: "the agent's override, also when it is 0", more: { graceSecondsOverride: 0 }, want: 0 },
+  { name: "the agent's override, also below the minimum", more: { graceSecondsOverride: 1 }, want: 1 },
   { name: "the time of the liveness probe that it failed", container: probed, more: { reason: "LivenessProbe" }, want: 5 },
   { name: "the time of the startup probe that it failed", container: probed, more: { reason: "StartupProbe" }, want: 7 },
   { name: "the time of its pod when it failed no probe", container: probed, more: { reason: "Unknown" }, want: 10 },
   {
-    name: "what its deletion gives when it fails a probe meanwhile",
+    name: "the grace period of its deletion when it fails a probe meanwhile",
     pod: deleted(30),
     container: probed,
     more: { reason: "LivenessProbe" },
@@ -98,7 +98,7 @@ for (const { name, pod = patient, tookMs, override, want } of [
   });
 }
 
-test("a preStop hook that fails is reported, and the container stopped; one that is gone is stopped", async (t) => {
+test("a container is stopped after its preStop hook failed, which is reported, and when its hook cannot be found", async (t) => {
   const { kill, stopped, events, runtime, clock } = await bench(t, () => Promise.reject(new Error("no such command")));
   const container = aContainer({ lifecycle: { preStop } });
   await kill(patient, container);
@@ -127,7 +127,7 @@ test("removing a container removes its log link, its log and rotated logs, and n
   await assert.rejects(remove(), { code: "Unavailable" });
 });
 
-test("a container's life has the number after the last one that the runtime, or else its logs, know", async (t) => {
+test("a container's attempt follows the last one known to the runtime or in its logs", async (t) => {
   const { runtime, deps } = await bench(t);
   runtime.addImage("registry.test/busybox:1");
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "web" } }, "");
@@ -157,7 +157,7 @@ test("a container's life has the number after the last one that the runtime, or 
   assert.deepEqual(getEventListeners(signal, "abort"), [], "no listener waits for the pod's end any more");
 });
 
-test("with a pod go its logs and the links to them, whatever container they are of, and no other pod's", async (t) => {
+test("removing a pod's logs removes all its logs and links, and no other pod's", async (t) => {
   const { deps } = await bench(t);
   const folderOf = (name: string, uid: string) => podLogDirectory(deps.podLogsDir, aNodePod({}, { name, uid }));
   await mkdir(deps.containerLogsDir);

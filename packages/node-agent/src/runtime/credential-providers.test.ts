@@ -44,7 +44,7 @@ const answer = (more: object = {}): string =>
     ...more,
   })}'`;
 
-test("a plugin is executed for the images it matches, with its arguments and variables, once for its time", async (t) => {
+test("a credential plugin runs for matching images, with its arguments and variables, once per cache duration", async (t) => {
   const given = { ...good, args: ["get", "a b"], env: [{ name: "WHO", value: "me" }] };
   const { providers, clock, requested } = open(t, [given], answer());
   const { loginsFor } = providers();
@@ -70,7 +70,7 @@ for (const { cacheKeyType, cacheDuration, want } of [
   { cacheKeyType: "Global", cacheDuration: "10s", want: 1 },
   { cacheKeyType: "Global", cacheDuration: "0s", want: 3 },
 ]) {
-  test(`an answer for ${cacheKeyType} that holds ${cacheDuration} is executed for ${want} times`, async (t) => {
+  test(`with cacheKeyType ${cacheKeyType} and cacheDuration ${cacheDuration} the plugin runs ${want} times`, async (t) => {
     const { providers, requested } = open(t, [good], answer({ cacheKeyType, cacheDuration }));
     const { loginsFor } = providers();
     for (const image of ["a.registry.test/x:1", "a.registry.test/x:1", "a.registry.test/y:1"]) await loginsFor(image);
@@ -84,7 +84,7 @@ for (const [what, script] of [
   ["answers another kind", `echo '{"kind":"Pod","apiVersion":"v1"}'`],
   ["never ends its answer", "head -c 2000000 /dev/zero"],
 ] as const) {
-  test(`a plugin that ${what} gives no logins`, async (t) => {
+  test(`a plugin that ${what} gives no credentials`, async (t) => {
     assert.deepEqual(await open(t, [good], script).providers().loginsFor("a.registry.test/x:1"), []);
   });
 }
@@ -102,7 +102,7 @@ for (const { name, providers, want } of [
     want: /plugin binary executable .*\/other did not exist/,
   },
 ]) {
-  test(`a configuration with ${name} ends the start`, (t) => {
+  test(`a configuration with ${name} prevents the start`, (t) => {
     assert.throws(open(t, providers, "").providers, (err) => err instanceof ConfigError && want.test(err.message));
   });
 }

@@ -11,7 +11,7 @@ import { newMessageCodec } from "./messages.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 import { runtimeSuite } from "./suite.ts";
 
-test("messages have the wire form of the interface", () => {
+test("messages have the CRI's wire format", () => {
   // 0a 04 "pod1": field 1, four bytes; 10 1e: field 2, thirty
   assert.equal(encodeCri("StopContainerRequest", { containerId: "pod1", timeout: 30 }).toString("hex"), "0a04706f6431101e");
   const decoded = decodeCri(
@@ -34,7 +34,7 @@ test("only unix sockets are endpoints", () => {
   assert.throws(() => socketPath("tcp://127.0.0.1:1"), /is not supported/);
 });
 
-test("a runtime that is not there is Unavailable, soon", async () => {
+test("calls of a missing runtime fail quickly with Unavailable", async () => {
   const runtime = newCriClient({ endpoint: "unix:///run/cox-no-such.sock", requestTimeoutMs: 2_000 });
   await assert.rejects(runtime.version(), /rpc error: code = Unavailable|DeadlineExceeded/);
   runtime.close();
@@ -100,7 +100,7 @@ function connectTo(t: TestContext, endpoint: string, imageEndpoint?: string) {
 
 const version = { runtimeName: "played", version: "0.1.0", runtimeVersion: "1", runtimeApiVersion: "v1" };
 
-test("a runtime without v1 is spoken to in v1alpha2, and v1 is tried again when it no longer knows that", async (t) => {
+test("a runtime without v1 is called with v1alpha2, and with v1 again once v1alpha2 is unimplemented", async (t) => {
   const { endpoint, calls, current } = await playRuntime(t, { v1alpha2: { Version: version } });
   const { runtime, reported } = connectTo(t, endpoint);
   for (let i = 0; i < 2; i++) assert.equal((await runtime.version()).runtimeName, "played");
@@ -113,7 +113,7 @@ test("a runtime without v1 is spoken to in v1alpha2, and v1 is tried again when 
   assert.deepEqual(reported, ["Version ok", "Version ok", "Version failed", "Version ok", "Version ok"]);
 });
 
-test("a failure says nothing of the version: it is not tried in the other one, and is reported with its code", async (t) => {
+test("a failure other than Unimplemented is not retried with the other version, and keeps its code", async (t) => {
   const unavailable = { code: status.UNAVAILABLE, details: "starting" };
   const { endpoint, calls, current } = await playRuntime(t, { v1: { Version: unavailable }, v1alpha2: { Version: version } });
   const { runtime } = connectTo(t, endpoint);
@@ -123,7 +123,7 @@ test("a failure says nothing of the version: it is not tried in the other one, a
   assert.deepEqual(calls, ["v1 Version", "v1 Version"]);
 });
 
-test("images are requested at their own endpoint, whose version is its own", async (t) => {
+test("image calls use the image endpoint, with a version of its own", async (t) => {
   const both = await playRuntime(t, { v1: { Version: version, ListImages: { images: [] } } });
   const images = await playRuntime(t, { v1alpha2: { ListImages: { images: [{ id: "i1" }] } } });
   const apart = connectTo(t, both.endpoint, images.endpoint).runtime;
@@ -163,7 +163,7 @@ test("a response without the requested field is a failure; an absent image is no
   await assert.rejects(runtime.imageStatus("i:1"), { code: "Internal" });
 });
 
-test("a call has as long as what it is to do may take", async (t) => {
+test("each call has the timeout of its operation", async (t) => {
   const done = {
     ListContainers: {},
     StopContainer: {},
@@ -186,7 +186,7 @@ test("a call has as long as what it is to do may take", async (t) => {
     assert.ok((minutes[i] as number) > least - 1 && (minutes[i] as number) < least + 5, `${i}: ${minutes[i]}`);
 });
 
-test("a request has all that it was given", async (t) => {
+test("requests carry all their fields", async (t) => {
   const done = { PullImage: { imageRef: "r" }, RunPodSandbox: { podSandboxId: "s" }, CreateContainer: { containerId: "c" } };
   const quiet = ["ListContainers", "ListPodSandbox", "StopContainer", "UpdateRuntimeConfig", "UpdateContainerResources"];
   const { endpoint, requests } = await playRuntime(t, {

@@ -26,7 +26,7 @@ function pulling(options: Partial<ImagePullerOptions> = {}) {
   return { clock, runtime, ensure, puller };
 }
 
-test("an image that cannot be pulled holds up neither another pod nor another image", async () => {
+test("a failing image pull delays neither other pods nor other images", async () => {
   const { ensure } = pulling();
   assert.deepEqual(
     [await ensure("r.test/a:1"), await ensure("r.test/a:1"), await ensure("r.test/a:1", "uid-2"), await ensure("r.test/b:1")],
@@ -34,7 +34,7 @@ test("an image that cannot be pulled holds up neither another pod nor another im
   );
 });
 
-test("each failed pull doubles the wait, which a look in between does not", async () => {
+test("each failed pull doubles the back-off, a check during the back-off does not", async () => {
   const { clock, runtime, ensure } = pulling();
   for (const waitMs of [10_000, 20_000, 40_000]) {
     assert.equal(await ensure("r.test/a:1"), "ErrImagePull");
@@ -58,7 +58,7 @@ test("pulls beyond the burst fail without a request to the registry, and are all
   assert.deepEqual([await ensure("r.test/d:1"), await ensure("r.test/e:1")], ["", "ErrImagePull"], "one of the two a second");
 });
 
-test("a runtime that cannot say what it has pulls nothing, and is queried again at once", async () => {
+test("nothing is pulled while ImageStatus fails, and the next sync calls it again without back-off", async () => {
   const { runtime, ensure } = pulling();
   const { imageStatus } = runtime;
   runtime.registry.add("r.test/a:1");
@@ -68,7 +68,7 @@ test("a runtime that cannot say what it has pulls nothing, and is queried again 
   assert.equal(await ensure("r.test/a:1"), "");
 });
 
-test("three serialized pulls come one after the other, in their order, though the first fails", async () => {
+test("three serialized pulls run in order, though the first fails", async () => {
   const { runtime, ensure } = pulling({ serialize: true });
   const begun: { image: string; end: () => void }[] = [];
   runtime.pullImage = (image) => {
@@ -111,7 +111,7 @@ function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) 
   return { clock, runtime, gc, disk, reported, removed };
 }
 
-test("images go at the high threshold, not below it, and only as many as it takes to the low one", async () => {
+test("images are removed from the high threshold on, until usage is at the low one", async () => {
   const { clock, runtime, gc, disk, removed } = collecting(50_000);
   for (const name of ["a", "b", "c", "pause"]) runtime.addImage(name, { sizeBytes: 3_000 });
   await gc.collect();
@@ -124,7 +124,7 @@ test("images go at the high threshold, not below it, and only as many as it take
   assert.deepEqual(removed(), ["a", "b"]);
 });
 
-test("an image that cannot be removed keeps no other from going, and is not counted as freed", async () => {
+test("an image that cannot be removed does not prevent removing others, and does not count as freed", async () => {
   const { clock, runtime, gc, disk, reported, removed } = collecting(50_000);
   for (const name of ["a", "b"]) runtime.addImage(name, { sizeBytes: 4_000 });
   await gc.collect();
@@ -135,7 +135,7 @@ test("an image that cannot be removed keeps no other from going, and is not coun
   assert.deepEqual([removed(), reported], [["a", "b"], ["FreeDiskSpaceFailed"]]);
 });
 
-test("an image that came back is as young as it is, however long it was known before", async () => {
+test("the age of an image that was pulled again counts from the new pull", async () => {
   const { clock, runtime, gc, disk, removed } = collecting(50_000);
   runtime.addImage("a", { sizeBytes: 9_000 });
   await gc.collect();
@@ -191,7 +191,7 @@ test("of each container of each pod the newest instance is kept, and a sandbox i
   assert.equal(runtime.containers.size, 3);
 });
 
-test("a container that cannot be removed keeps its sandbox, and no other container from going", async () => {
+test("a container that cannot be removed keeps its sandbox, and does not prevent removing other containers", async () => {
   const { runtime, collect } = await ended(["gone", "a"], ["also-gone", "b"]);
   runtime.failNext("RemoveContainer", new RuntimeError("Unknown", "busy"));
   await collect([]);
@@ -202,7 +202,7 @@ test("a container that cannot be removed keeps its sandbox, and no other contain
   assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
 });
 
-test("before all sources are ready unwanted containers are kept as if they were wanted; then the oldest beyond the total are removed", async () => {
+test("before all sources are ready no container counts as orphaned; then the oldest beyond the total are removed", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["r", "a"]);
   await collect([], { synced: false });
   assert.equal(runtime.containers.size, 3);
@@ -215,7 +215,7 @@ test("before all sources are ready unwanted containers are kept as if they were 
   assert.equal(runtime.containers.size, 0);
 });
 
-test("images of all containers are kept, of ended ones too, and the sandbox's; others are removed when the disk is full", async () => {
+test("images of all containers, also exited ones, and of sandboxes are kept; others are removed when the disk is full", async () => {
   const { clock, runtime, gc, removed } = collecting(50_000);
   for (const name of ["first", "second", "ended", "pause", "unused", "old"]) runtime.addImage(name);
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
@@ -232,7 +232,7 @@ test("images of all containers are kept, of ended ones too, and the sandbox's; o
   assert.deepEqual(removed().toSorted(), ["old", "unused"]);
 });
 
-test("an image that was removed and pulled again before the next look is young", async () => {
+test("an image removed and pulled again before the next check counts as new", async () => {
   const { clock, runtime, gc, disk, removed } = collecting(50_000);
   runtime.addImage("a", { sizeBytes: 9_000 });
   await gc.collect();
@@ -264,7 +264,7 @@ test("unused images are removed in least recently used order, pinned ones never"
   await assert.rejects(gc.collect(), /freed 0 bytes/);
 });
 
-test("a threshold of a hundred per cent turns the collection off; a disk without a size is reported", async () => {
+test("a high threshold of 100 % disables image removal; a disk without a size is reported", async () => {
   const off = collecting(0, { highThresholdPercent: 100, minAgeMs: 0 });
   off.runtime.addImage("a");
   await off.gc.collect();
@@ -281,7 +281,7 @@ test("a threshold of a hundred per cent turns the collection off; a disk without
   assert.deepEqual(sizeless.reported, ["InvalidDiskCapacity"]);
 });
 
-test("beyond the total each container keeps the same number of ended ones, and at least one before the oldest go", async () => {
+test("beyond the total every container keeps the same number of exited instances, at least one, before the oldest are removed", async () => {
   const of = (runtime: { containers: Map<string, { config: { labels?: Record<string, string> } }> }): string[] =>
     [...runtime.containers.values()].map(({ config }) => config.labels?.[labelNames.podUid] ?? "");
   const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["q", "a"], ["q", "a"]);
@@ -301,7 +301,7 @@ test("containers of pods that are gone do not count towards the total of those t
   );
 });
 
-test("what no kubelet made, what is still ready and the newest sandbox of a wanted pod are left alone", async () => {
+test("foreign sandboxes, ready ones and the newest of an existing pod are kept", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["p", "a"]);
   const foreign = await runtime.runPodSandbox({ metadata: { name: "foreign" } }, "");
   const id = await runtime.createContainer(foreign, { metadata: { name: "c" } }, {});

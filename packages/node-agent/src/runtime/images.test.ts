@@ -13,7 +13,7 @@ import { ImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
 import { type ContainerRuntime, containerState } from "./runtime.ts";
 
-test("logins are found by host and path, the most particular first", () => {
+test("credentials are matched by host and path, the most specific first", () => {
   const config = JSON.stringify({
     auths: {
       "https://registry.example/v1/": { auth: Buffer.from("u:p:w").toString("base64") },
@@ -47,7 +47,7 @@ for (const { policy, present, want } of [
   { policy: "Always", present: true, want: ["PullImage registry.test/a:1"] },
   { policy: "Never", present: true, want: [] },
 ]) {
-  test(`policy ${policy} with the image ${present ? "there" : "missing"} pulls ${want.length === 0 ? "nothing" : "it"}`, async () => {
+  test(`policy ${policy} with the image ${present ? "present" : "missing"} pulls ${want.length === 0 ? "nothing" : "it"}`, async () => {
     const clock = newFakeClock();
     const runtime = newFakeRuntime(clock);
     runtime.registry.add("registry.test/a:1");
@@ -118,7 +118,7 @@ test("pulls are limited by rate", async () => {
   await assert.rejects(pull("c"), { message: "pull QPS exceeded" }, "a quiet hour leaves no more than the burst");
 });
 
-test("images go when the disk is full, the longest unused first, those in use and young ones never", async () => {
+test("a full disk removes images by last use, never those in use or new ones", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   for (const name of ["old", "newer", "used", "pause"]) runtime.addImage(name, { sizeBytes: 100 });
@@ -183,7 +183,7 @@ const oneOfEach = (runtime: ContainerRuntime, clock: Clock, synced = true): Cont
   allSourcesSynced: () => synced,
 });
 
-test("ended containers are kept for their logs: one each, and none of pods that are gone", async () => {
+test("one exited instance of each container is kept for its logs, and none of deleted pods", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   runtime.addImage("i");
@@ -209,7 +209,7 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   assert.equal(runtime.sandboxes.size, 1, "the sandbox of the pod that is gone went with it");
 });
 
-test("before all sources are ready the only sandbox of a pod that is not known yet stays", async () => {
+test("before all sources are ready the only sandbox of an unknown pod is kept", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const labels = { "io.kubernetes.pod.uid": "gone" };
@@ -220,7 +220,7 @@ test("before all sources are ready the only sandbox of a pod that is not known y
   }
 });
 
-test("a container that never began is taken away when it is sure that it will not", async () => {
+test("a created container that never started is removed like an exited one after five minutes", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const labels = { "io.kubernetes.pod.uid": "known", "io.kubernetes.container.name": "a" };
@@ -240,7 +240,7 @@ test("a container that never began is taken away when it is sure that it will no
   );
 });
 
-test("a container's hash changes with what it is, not with the order of its fields", () => {
+test("a container's hash depends on its specification, not on the order of its fields", () => {
   const one = aContainer({ image: "a", command: ["x"] });
   assert.equal(containerHash(one), containerHash({ command: ["x"], resources: {}, image: "a", name: "main" }));
   assert.notEqual(containerHash(one), containerHash({ ...one, image: "b" }));

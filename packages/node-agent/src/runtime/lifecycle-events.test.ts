@@ -14,7 +14,7 @@ function looking() {
   return { clock, runtime, changed, events };
 }
 
-test("what began, ended or went away in the runtime is reported for its pod, once", async () => {
+test("a container's start, exit and removal are each reported once for its pod", async () => {
   const { runtime, changed, events } = looking();
   assert.equal(events.pods(), undefined);
   const labels = (uid: string) => ({

@@ -33,7 +33,7 @@ async function logging(
   return { clock, runtime, dir, id, log };
 }
 
-test("a log that is too large is closed and the one before it packed, up to the number of files that may be", async (t) => {
+test("a log above the size limit is rotated and the previous one compressed, up to the maximum number of files", async (t) => {
   const { clock, runtime, dir, log } = await logging(t);
   const stop = new AbortController();
   const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
@@ -57,7 +57,7 @@ test("a log that is too large is closed and the one before it packed, up to the 
   stop.abort();
 });
 
-test("a log that the runtime cannot reopen keeps its name; logs of exited containers are not rotated", async (t) => {
+test("a log keeps its name when the runtime cannot reopen it; logs of exited containers are not rotated", async (t) => {
   const { clock, runtime, dir, id, log } = await logging(t);
   const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
   await writeFile(log, "long enough to be rotated");
@@ -73,13 +73,13 @@ test("a log that the runtime cannot reopen keeps its name; logs of exited contai
   assert.deepEqual(await readdir(dir), ["0.log"]);
 });
 
-test("a rotation that broke off between closing and opening is brought to its end", async (t) => {
+test("a rotation interrupted between rename and reopen is completed", async (t) => {
   const { clock, runtime, dir } = await logging(t);
   await rotateLogs({ runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 });
   assert.deepEqual(await readdir(dir), ["0.log"], "the runtime reopened its log");
 });
 
-test("logs are looked at every ten seconds", async (t) => {
+test("log sizes are checked every ten seconds", async (t) => {
   const { clock, runtime } = await logging(t);
   let looks = 0;
   runtime.listContainers = async () => {

@@ -30,8 +30,8 @@ for (const { name, options, want } of [
   { name: "the last two lines", options: { tailLines: 2 }, want: "err\n\n" },
   { name: "no lines", options: { tailLines: 0 }, want: "" },
   { name: "more lines than there are", options: { tailLines: 99 }, want: "one\ntwo parts\nerr\n\n" },
-  { name: "what is not older", options: { since: Date.parse("2026-01-01T00:00:04Z") }, want: "err\n\n" },
-  { name: "so many bytes", options: { limitBytes: 6 }, want: "one\ntw" },
+  { name: "lines since the given time", options: { since: Date.parse("2026-01-01T00:00:04Z") }, want: "err\n\n" },
+  { name: "at most limitBytes bytes", options: { limitBytes: 6 }, want: "one\ntw" },
   {
     name: "the time of each line",
     options: { timestamps: true, tailLines: 2 },
@@ -45,7 +45,7 @@ for (const { name, options, want } of [
   });
 }
 
-test("lines that no runtime wrote are left out", () => {
+test("lines that are not in the CRI log format are skipped", () => {
   for (const text of ["", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z neither F text", "yesterday stdout F text"]) {
     assert.equal(formatLine(Buffer.from(text), {}), undefined, text);
   }
@@ -90,7 +90,7 @@ test("following a log continues across rotation and ends with the container", as
   await done;
 });
 
-test("the last lines before a rotation are not passed over, though they come in the middle of a look", async (t) => {
+test("the last lines before a rotation are read, also when they are written during a poll", async (t) => {
   const log = join(await tempDir(t), "0.log");
   await writeFile(log, line(1, "one"));
   let due = false;
@@ -130,7 +130,7 @@ test("following ends when the client disconnects", async (t) => {
   assert.equal(await done, "");
 });
 
-test("a log that is a link, or lies behind one, shows nothing of the host", async (t) => {
+test("a log that is a symlink, or below one, cannot show files of the host", async (t) => {
   const dir = await tempDir(t);
   const root = join(dir, "pods");
   await mkdir(join(root, "real"), { recursive: true });

@@ -41,7 +41,7 @@ async function lastWords(
   return { dir, host, message };
 }
 
-test("of a long message its end is shown", async (t) => {
+test("the end of a long termination message is reported", async (t) => {
   const { message } = await lastWords(t, (host) => writeFile(host, `${"x".repeat(10_000)}end`));
   assert.equal(await message(), `${"x".repeat(4093)}end`);
 });
@@ -55,14 +55,14 @@ for (const { what, make, why } of [
   { what: "a folder", make: (host: string) => mkdir(host), why: "not a regular file" },
   { what: "a link to a file of the host", make: (host: string) => symlink("/etc/passwd", host), why: "ELOOP" },
 ]) {
-  test(`${what} in the message's place is reported, and holds up nothing`, { timeout: 120_000 }, async (t) => {
+  test(`${what} in place of the termination message is reported without blocking`, { timeout: 120_000 }, async (t) => {
     const { host, message } = await lastWords(t, make);
     const text = (await message()) ?? "";
     assert.ok(text.startsWith(`Error on reading termination message from ${host}: `) && text.includes(why), text);
   });
 }
 
-test("a container that failed without a word is known by the end of its log, where it wants that", async (t) => {
+test("with FallbackToLogsOnError the end of the log is the message of a failed container without one", async (t) => {
   const policy = { [annotationNames.terminationMessagePolicy]: "FallbackToLogsOnError" };
   const { dir, message } = await lastWords(t, (host) => writeFile(host, ""), policy);
   const lines = Array.from({ length: 100 }, (_, i) => `2022-01-01T00:00:00Z stderr F line ${i}\n`);
@@ -74,7 +74,7 @@ for (const { name, policy, exitCode } of [
   { name: "that did not fail", policy: "FallbackToLogsOnError", exitCode: 0 },
   { name: "that does not want it", policy: "File", exitCode: 1 },
 ]) {
-  test(`a container ${name} is not known by the end of its log`, async (t) => {
+  test(`the end of the log is not the message of a container ${name}`, async (t) => {
     const more = { [annotationNames.terminationMessagePolicy]: policy };
     const { dir, message } = await lastWords(t, (host) => writeFile(host, ""), more, exitCode);
     await writeFile(join(dir, "log"), "2022-01-01T00:00:00Z stderr F line\n");

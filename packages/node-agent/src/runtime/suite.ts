@@ -30,7 +30,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     linux: { securityContext: { namespaceOptions: { network: 2 } } },
   });
 
-  test(`${name}: a sandbox and its container live, stop and go`, async () => {
+  test(`${name}: a sandbox and its container are created, stopped and removed`, async () => {
     const under = await open();
     const { runtime } = under;
     const config = sandboxOf(under, "life");
@@ -84,7 +84,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     }
   });
 
-  test(`${name}: what is not there is NotFound`, async () => {
+  test(`${name}: reading a missing sandbox or container is NotFound`, async () => {
     const { runtime } = await open();
     for (const call of [() => runtime.containerStatus("no-such-container"), () => runtime.podSandboxStatus("no-such-sandbox")]) {
       await assert.rejects(
@@ -96,7 +96,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     assert.equal(await runtime.imageStatus("registry.test/no-such-image:1"), undefined);
   });
 
-  test(`${name}: two lives of a container are two records`, async () => {
+  test(`${name}: two attempts of a container have separate records`, async () => {
     const under = await open();
     const { runtime } = under;
     const config = sandboxOf(under, "again");

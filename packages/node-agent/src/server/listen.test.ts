@@ -99,14 +99,14 @@ function get(port: number, path: string, own: RequestOptions = {}): Promise<{ st
   });
 }
 
-test("a certificate that is made here names the node and its addresses", async (t) => {
+test("a self-signed certificate names the node and its addresses", async (t) => {
   const { port } = await (await listening(t, {})).open();
   const { names } = await shake(port);
   assert.match(names, /DNS:node1/);
   assert.match(names, /IP Address:127\.0\.0\.1/);
 });
 
-test("only the cipher suites and versions that were requested are spoken", async (t) => {
+test("only the configured cipher suites and TLS versions are accepted", async (t) => {
   const only = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
   const both = [only, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"];
   const { port } = await (await listening(t, { tlsCipherSuites: both })).open();
@@ -119,7 +119,7 @@ test("only the cipher suites and versions that were requested are spoken", async
   await shake(newest);
 });
 
-test("names have their own certificates", async (t) => {
+test("the certificate is chosen by the requested server name", async (t) => {
   const { ca, dir, open } = await listening(t, {});
   const files = await Promise.all(
     ["first", "second"].map(async (name) => {
@@ -137,7 +137,7 @@ test("names have their own certificates", async (t) => {
   assert.equal((await shake(port, { servername: "second.test" })).subject, "second");
 });
 
-test("without debugging handlers nothing reaches into a container, and there are no profiles", async (t) => {
+test("without debugging handlers /runningpods/, /logs/ and profiles are not served", async (t) => {
   const { port } = await (await listening(t, { enableDebuggingHandlers: false })).open();
   assert.equal((await get(port, "/debug/pprof/")).status, 404);
   assert.deepEqual(await get(port, "/runningpods/"), { status: 405, body: "Debug endpoints are disabled.\n" });
@@ -147,7 +147,7 @@ test("without debugging handlers nothing reaches into a container, and there are
   assert.equal((await get(debugging, "/runningpods/")).status, 200);
 });
 
-test("/logs/ is the machine's folder of logs, unless enableSystemLogHandler is off", async (t) => {
+test("/logs/ serves the machine's log folder, unless enableSystemLogHandler is off", async (t) => {
   const { port } = await (await listening(t, {})).open();
   assert.match((await get(port, "/logs/")).body, /^<pre>\n/);
   assert.equal((await get(port, "/logs")).status, 404);
@@ -173,20 +173,20 @@ test("the read-only port and that of health are plain HTTP, and everything is cl
   await assert.rejects(get(opened.port, "/pods"), /ECONNREFUSED/);
 });
 
-test("where one server cannot be started, none stays open", async (t) => {
+test("when one server cannot start, the others are closed", async (t) => {
   const port = await freePort();
   const { open } = await listening(t, { port, readOnlyPort: port });
   await assert.rejects(open(), /EADDRINUSE/);
   await assert.rejects(get(port, "/pods"), /ECONNREFUSED/);
 });
 
-test("without a server there is only the port of health", async (t) => {
+test("with the server disabled only the health port is open", async (t) => {
   const { open } = await listening(t, { enableServer: false, port: 10_250 });
   const opened = await open();
   assert.deepEqual([opened.port, opened.healthzPort], [10_250, 0]);
 });
 
-test("the server requests a client certificate where an authority is named", async (t) => {
+test("the server requests a client certificate when a CA file is configured", async (t) => {
   const trusting = await listening(t, {});
   const pair = await newCertificate({ commonName: "admin", usages: ["client"], ca: trusting.ca });
   const own = { cert: pair.certPem, key: pair.keyPem };

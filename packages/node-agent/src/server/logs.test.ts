@@ -110,7 +110,7 @@ for (const { name, status, query = "", want } of [
   });
 }
 
-test("init containers and ephemeral ones have logs too; one without a status has none yet", async (t) => {
+test("init and ephemeral containers have logs; a container without a status has none yet", async (t) => {
   const get = await serving(t, {
     initContainerStatuses: [one("init", { state: ended("old") })],
     ephemeralContainerStatuses: [one("debug", { state: running, containerID: "containerd://now" })],
@@ -147,14 +147,14 @@ for (const { query, want } of [
   });
 }
 
-test("a log names its pod, its namespace and its container", async (t) => {
+test("a log request must name pod, namespace and container", async (t) => {
   const get = await serving(t, undefined);
   assert.equal(await get("/default"), '400 {"message": "Missing podID."}');
   assert.equal(await get("/default/web"), '400 {"message": "Missing container name."}');
   assert.equal(await get("//web/main"), '400 {"message": "Missing podNamespace."}');
 });
 
-test("a log that is followed ends when its container is gone", async (t) => {
+test("following a log ends when its container is removed", async (t) => {
   let looks = 0;
   const get = await serving(
     t,
@@ -170,7 +170,7 @@ test("a log that is followed ends when its container is gone", async (t) => {
   assert.equal(await get("/default/web/main?follow=true"), "200 now 1\nnow 2\nnow 3\n");
 });
 
-test("a runtime that fails before a log begins is reported with a status, afterwards the answer breaks off", async (t) => {
+test("a runtime failure before the first byte of a log is a Status, later the response is cut off", async (t) => {
   let looks = 0;
   const status = { containerStatuses: [one("main", { state: running, containerID: "containerd://now" })] };
   const get = await serving(t, status, (dir) => {

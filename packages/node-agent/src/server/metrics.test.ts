@@ -10,7 +10,7 @@ import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
 import { newAgentMetrics, newProbeMetrics } from "./metrics.ts";
 
-test("starts of pods and containers are counted, and what they failed with", async (t) => {
+test("starts of pods and containers are counted, failures by their reason", async (t) => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
   const clock = newFakeClock();
@@ -35,7 +35,7 @@ test("starts of pods and containers are counted, and what they failed with", asy
   ]);
 });
 
-test("calls of the runtime that fail are counted by operation", async () => {
+test("failed runtime calls are counted by operation", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
   for (const err of [undefined, new RuntimeError("Unknown", "no such file")]) metrics.runtimeCall("StartContainer", 5, err);
@@ -46,7 +46,7 @@ test("calls of the runtime that fail are counted by operation", async () => {
   ]);
 });
 
-test("looks at the runtime are timed, and counted what they saw", async () => {
+test("relists are timed, and running pods and containers counted", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
   metrics.relisted(20, 1_000_000);
@@ -64,7 +64,7 @@ test("looks at the runtime are timed, and counted what they saw", async () => {
   }
 });
 
-test("evictions are counted by signal, with the age of what was observed; no look at the runtime is ever discarded", async () => {
+test("evictions are counted by signal, with the age of the observation; the count of discarded relists stays 0", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
   metrics.evictionDue("memory.available", 250);
@@ -88,7 +88,7 @@ test("evictions are counted by signal, with the age of what was observed; no loo
   );
 });
 
-test("pods that make room and calls of CSI drivers are counted", async () => {
+test("preempted pods and CSI calls are counted", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
   const preempt = newPreempt({
@@ -108,7 +108,7 @@ test("pods that make room and calls of CSI drivers are counted", async () => {
     assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
 });
 
-test("results of probes are counted by kind, written as a name", async () => {
+test("probe results are counted by the name of the probe's kind", async () => {
   const registry = newMetricsRegistry();
   const probed = newProbeMetrics(registry);
   for (const kind of ["liveness", "startup", "startup"] as const) probed(kind, "failed", aNodePod(), "main");

@@ -51,7 +51,7 @@ test("a pod's start is timed from when it was seen, once, and only if it was pen
   );
 });
 
-test("a pod that ends before it runs has no start, nor has one that went", async () => {
+test("a pod that ends or is removed before it runs has no start duration", async () => {
   const registry = newMetricsRegistry();
   const times = newPodTimes(registry, newFakeClock());
   times.started(aNodePod(), 0);
@@ -87,7 +87,7 @@ test("a cgroup is created once until it is removed; failures are timed, too", as
   ]);
 });
 
-test("the logs of each container that has some are counted, rotated ones included", async (t) => {
+test("log metrics count each container's log files, rotated ones included", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-log-metrics-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   await mkdir(join(dir, "main"));
@@ -112,7 +112,7 @@ for (const { purpose, errors } of [
   { purpose: "client", errors: "kubelet_certificate_manager_client_expiration_renew_errors" },
   { purpose: "server", errors: "kubelet_server_expiration_renew_errors" },
 ] as const) {
-  test(`the ${purpose} certificate's time to live is without end until there is one`, async () => {
+  test(`the TTL of the ${purpose} certificate is +Inf until there is one`, async () => {
     const registry = newMetricsRegistry();
     const clock = newFakeClock();
     const metrics = newCertificateMetrics(registry, purpose, clock);

@@ -58,7 +58,7 @@ async function call(t: TestContext, path: string, response: string, allocatable 
 
 const at = (...nodes: number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
 
-test("List reports what containers have exclusively", async (t) => {
+test("List reports the exclusive CPUs, memory and devices of containers", async (t) => {
   const memory = [{ memoryType: "memory", size: 1024, topology: at(0, 1) }];
   const devices = [
     { resourceName: gpu, deviceIds: ["a"], topology: null },
@@ -78,7 +78,7 @@ test("List reports what containers have exclusively", async (t) => {
   });
 });
 
-test("v1alpha1 reports devices alone", async (t) => {
+test("v1alpha1 reports only devices", async (t) => {
   const answer = await call(t, "/v1alpha1.PodResourcesLister/List", "ListPodResourcesResponse");
   const [pod] = (answer as { podResources: { containers: unknown[] }[] }).podResources;
   assert.deepEqual(pod?.containers[0], {
@@ -92,7 +92,7 @@ test("v1alpha1 reports devices alone", async (t) => {
   });
 });
 
-test("GetAllocatableResources reports what may be assigned, where its gate is on", async (t) => {
+test("GetAllocatableResources reports assignable resources when its gate is on", async (t) => {
   const path = "/v1.PodResourcesLister/GetAllocatableResources";
   assert.deepEqual(await call(t, path, "AllocatableResourcesResponse"), {
     devices: [

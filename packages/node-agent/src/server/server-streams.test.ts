@@ -127,7 +127,7 @@ test("a client that disconnects before its stream is connected leaves no connect
   await waitFor(() => connections() === 1 && sockets.size === 0);
 });
 
-test("a proxied stream is closed on both sides when one breaks, and never for being idle", async (t) => {
+test("a proxied stream is closed on both sides when one side fails, and never for being idle", async (t) => {
   const { runtime, url, connectClient, sockets } = await streaming(t);
   runtime.exec = async () => url;
   const dialled: Socket[] = [];

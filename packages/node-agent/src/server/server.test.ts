@@ -36,7 +36,7 @@ const everyRoute = [
   "/pods/%00",
 ];
 
-test("every route wants credentials, and rights", async (t) => {
+test("every route requires authentication and authorization", async (t) => {
   const { get } = await serveKubelet(t);
   for (const path of everyRoute) {
     assert.equal((await get(path, "")).status, 401, `${path} without credentials`);
@@ -46,7 +46,7 @@ test("every route wants credentials, and rights", async (t) => {
   assert.equal((await get("/pods", "nobody")).body, "Forbidden (user=nobody, verb=get, resource=nodes, subresource=proxy)\n");
 });
 
-test("anonymous requests are those of system:anonymous, a bad token is refused", async (t) => {
+test("requests without credentials are those of system:anonymous, and an invalid token is 401", async (t) => {
   const { get, reviews } = await serveKubelet(t, { anonymous: true });
   assert.equal((await get("/pods", "")).status, 403);
   assert.deepEqual(reviews, ["access system:anonymous get proxy"]);
@@ -54,7 +54,7 @@ test("anonymous requests are those of system:anonymous, a bad token is refused",
   assert.equal((await (await serveKubelet(t, { anonymous: true, mode: "AlwaysAllow" })).get("/pods", "")).status, 200);
 });
 
-test("the API server is queried once for the same question", async (t) => {
+test("equal authorization requests are sent to the API server once", async (t) => {
   const { get, reviews } = await serveKubelet(t);
   await get("/pods");
   await get("/pods");
@@ -80,7 +80,7 @@ test("a client certificate authenticates its CommonName; one of another CA, or a
   assert.equal((await get("/pods", "", "GET", { ca: ca.certPem })).status, 403, "without one it is system:anonymous");
 });
 
-test("the read-only port shows status to everybody and reaches into no container", async (t) => {
+test("the read-only port serves status without credentials, but no exec, attach or logs", async (t) => {
   const { get, reviews } = await serveKubelet(t, { readOnly: true });
   for (const path of ["/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource"]) {
     assert.equal((await get(path, "")).status, 200, path);
@@ -193,14 +193,14 @@ test("with PodAndContainerStatsFromCRI /stats/summary reports what the runtime m
   assert.deepEqual((await summary()).cpu.usageCoreNanoSeconds, 5, "the sum of its containers");
 });
 
-test("shows its pods with their present status", async (t) => {
+test("/pods shows the agent's pods with their current status", async (t) => {
   const { get } = await serveKubelet(t);
   const list = JSON.parse((await get("/pods")).body);
   assert.equal(list.kind, "PodList");
   assert.partialDeepStrictEqual(list.items[0], { metadata: { name: "web" }, status: { phase: "Running" } });
 });
 
-test("/runningpods/ shows what the runtime runs, /configz the configuration, /debug the profiles", async (t) => {
+test("/runningpods/ lists the runtime's running pods, /configz shows the configuration, /debug the profiles", async (t) => {
   const { get } = await serveKubelet(t);
   assert.deepEqual(JSON.parse((await get("/runningpods/")).body), {
     kind: "PodList",
@@ -253,7 +253,7 @@ for (const { path, status, body } of [
 }
 
 for (const method of ["POST", "PUT"]) {
-  test(`takes no manifests over HTTP: ${method} is not served`, async (t) => {
+  test(`${method} of a manifest is not served`, async (t) => {
     const { get } = await serveKubelet(t);
     for (const path of ["/container", "/manifest", "/manifests"])
       assert.equal((await get(path, undefined, method)).status, 404, path);
@@ -261,7 +261,7 @@ for (const method of ["POST", "PUT"]) {
   });
 }
 
-test("a container that has ended is not there to be entered", async (t) => {
+test("exec and run in an exited container are refused", async (t) => {
   const { get, runtime } = await serveKubelet(t);
   runtime.exit(runtime.find("main")?.id ?? "", 1);
   for (const what of ["exec/default/web/main?command=ls&output=1", "run/default/web/main?cmd=ls"]) {
@@ -278,7 +278,7 @@ test("a runtime that fails is answered with 500, and the next request is served"
   assert.equal((await get("/runningpods/")).status, 200);
 });
 
-test("/runningpods/ passes over what is not ours, what has ended and no more than that", async (t) => {
+test("/runningpods/ skips exited pods and those of other programs, and only these", async (t) => {
   const { get, runtime } = await serveKubelet(t);
   const found = runtime.find("main");
   assert.ok(found);
@@ -307,7 +307,7 @@ for (const { exitCode, want } of [
   { exitCode: 0, want: { status: 200, body: "out err" } },
   { exitCode: 3, want: { status: 500, body: "out errcommand terminated with exit code 3" } },
 ]) {
-  test(`/run answers with what a command wrote that ends with ${exitCode}`, async (t) => {
+  test(`/run answers with the output of a command that exits with ${exitCode}`, async (t) => {
     const { get, runtime } = await serveKubelet(t);
     const ran: unknown[] = [];
     runtime.onExec = (id, command) => {
@@ -319,7 +319,7 @@ for (const { exitCode, want } of [
   });
 }
 
-test("ports that are none are not forwarded; a pod without a running sandbox forwards nothing", async (t) => {
+test("port forwarding is refused for invalid ports and for a pod without a running sandbox", async (t) => {
   const { port, get, runtime } = await serveKubelet(t);
   const requested: unknown[] = [];
   runtime.portForward = async (ask) => {
@@ -344,7 +344,7 @@ test("ports that are none are not forwarded; a pod without a running sandbox for
   assert.deepEqual([status, body.startsWith("failed to find sandboxID for pod ")], [500, true]);
 });
 
-test("the use of CPU is reported as a rate between two looks, of each container and of their sum", async (t) => {
+test("CPU usage is a rate between two samples, of each container and of the pod", async (t) => {
   const { get, runtime } = await serveKubelet(t);
   const at = Date.parse("2026-01-01T00:00:00Z") * 1e6;
   const stats = (id: string, seconds: number, usedNs: number, uid = "uid-1") => {
@@ -375,7 +375,7 @@ test("the use of CPU is reported as a rate between two looks, of each container 
   assert.deepEqual(await look(stats("a", 4, 5010)), [1, [2000], 2000, 5010], "since the last rate");
 });
 
-test("volumes of claims and those in memory take nothing of the node's disk", async (t) => {
+test("volumes of claims and in memory do not count towards ephemeral storage", async (t) => {
   const usage = (name: string, usedBytes: number) => ({
     name,
     at: 0,

@@ -53,7 +53,7 @@ test("a pod's usage is the sum of its containers'", async () => {
   );
 });
 
-test("pods that the node does not have, and containers that do not run yet, are not shown", async () => {
+test("pods that are not of the node and containers that do not run yet are not in the summary", async () => {
   const containers = [statOf("gone", "one", 3), statOf("a", "one", 4), statOf("a", "waiting", 5, { timestamp: 0 })];
   const { pods } = await summaryOf([podOf("a"), podOf("idle")], containers);
   assert.deepEqual(
@@ -62,7 +62,7 @@ test("pods that the node does not have, and containers that do not run yet, are 
   );
 });
 
-test("sandboxes of pods that the node does not have are not shown", async () => {
+test("sandboxes of pods that are not of the node are not in the summary", async () => {
   const sandbox = (uid: string) => ({
     attributes: { id: uid, metadata: { uid, name: uid, namespace: "default" } },
     linux: { containers: [] },
@@ -74,7 +74,7 @@ test("sandboxes of pods that the node does not have are not shown", async () => 
   );
 });
 
-test("ephemeral storage is that of writable layers and of volumes on the node's disk", async () => {
+test("ephemeral storage counts writable layers and volumes on the node's disk", async () => {
   const volumes = [
     { name: "disk", emptyDir: {} },
     { name: "memory", emptyDir: { medium: "Memory" } },

@@ -42,7 +42,7 @@ async function serving(t: TestContext) {
   return { root, get };
 }
 
-test("a folder is a page of links, a file its text, what points outside does not exist", async (t) => {
+test("a folder is a page of links, a file its text, a link to the outside 404", async (t) => {
   const { get } = await serving(t);
   const page = await get("/");
   assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
@@ -82,7 +82,7 @@ for (const { path, to } of [
   });
 }
 
-test("a file may be read in parts, and only when it has changed; it is never HTML", async (t) => {
+test("range and conditional requests of a file are honoured; its type is never HTML", async (t) => {
   const { get, root } = await serving(t);
   const part = await get("/syslog", { headers: { range: "bytes=4-6" } });
   assert.deepEqual([part.status, part.headers.get("content-range"), await part.text()], [206, "bytes 4-6/14", "two"]);
@@ -97,7 +97,7 @@ test("a file may be read in parts, and only when it has changed; it is never HTM
   assert.equal(await (await get("/syslog")).text(), "");
 });
 
-test("a file of many chunks arrives whole", async (t) => {
+test("a file of many chunks arrives complete", async (t) => {
   const { get, root } = await serving(t);
   const body = Buffer.alloc(1_000_003, "0123456789");
   await writeFile(join(root, "large"), body);

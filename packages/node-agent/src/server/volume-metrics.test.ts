@@ -5,7 +5,7 @@ import { aNodePod } from "../testing/builders.ts";
 import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { newVolumeMetrics } from "./volume-metrics.ts";
 
-test("how full the volumes of claims are is reported by claim, and no more when their pod has gone", async () => {
+test("usage of claims' volumes is reported by claim until their pod is removed", async () => {
   const registry = newMetricsRegistry();
   const usage = (name: string): VolumeUsage => ({
     name,

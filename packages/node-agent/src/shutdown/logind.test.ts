@@ -8,7 +8,7 @@ import { connectToBus } from "../dbus/connection.ts";
 import { startLogind, whyNoLogind } from "../testing/logind.ts";
 import { connectToLogind } from "./logind.ts";
 
-test("a real logind waits for the lock, for the configured time, before the machine shuts down", {
+test("a real logind delays the shutdown while the inhibitor lock is held, up to the configured time", {
   skip: whyNoLogind,
 }, async (t) => {
   const { address, configDir, units, inhibitors, powerOff } = await startLogind(t);
@@ -39,7 +39,9 @@ test("a real logind waits for the lock, for the configured time, before the mach
   assert.deepEqual(units, ["poweroff.target"]);
 });
 
-test("without a bus, or without logind on it, there is nothing to wait for", { skip: whyNoLogind }, async (t) => {
+test("connecting fails without a bus, and taking the inhibitor lock fails without its program", {
+  skip: whyNoLogind,
+}, async (t) => {
   await assert.rejects(connectToBus("unix:path=/nonexistent/bus"), /ENOENT/);
   await assert.rejects(connectToBus("tcp:host=localhost"), /no unix socket in the bus address/);
   const { address } = await startLogind(t);

@@ -105,7 +105,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
 const pod = (name: string, priority: number, terminationGracePeriodSeconds: number): NodePod =>
   aNodePod({ priority, terminationGracePeriodSeconds }, { name, uid: name });
 
-test("pods end before the machine does, critical ones last; none is taken meanwhile, and the node says why", async () => {
+test("on shutdown pods end first, critical ones last; new pods are rejected, and the node is not ready with the reason", async () => {
   const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
@@ -131,7 +131,7 @@ test("pods end before the machine does, critical ones last; none is taken meanwh
   stop.abort();
 });
 
-test("a shutdown that is called off leaves a node that takes pods, and holds the next one up again", async () => {
+test("after a cancelled shutdown the node admits pods and holds the inhibitor lock again", async () => {
   const node = aNode([]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
@@ -162,7 +162,7 @@ test("logind's delay is raised when needed; when it does not there is no gracefu
   stop.abort();
 });
 
-test("when the bus disconnects the agent reconnects to logind, each second", async () => {
+test("the agent reconnects to logind every second after the bus disconnected", async () => {
   const stop = new AbortController();
   const node = aNode([]);
   await node.shutdown.start(stop.signal);
@@ -176,7 +176,7 @@ test("when the bus disconnects the agent reconnects to logind, each second", asy
   stop.abort();
 });
 
-test("a logind that stays away costs nothing but the looks", async () => {
+test("while logind is absent only the reconnect attempts continue", async () => {
   const stop = new AbortController();
   const node = aNode([]);
   await node.shutdown.start(stop.signal);
@@ -213,7 +213,7 @@ test("a shutdown cancelled while pods end does not release the inhibitor lock of
   stop.abort();
 });
 
-test("a shutdown that begins again while pods of the one before end holds the machine up until its own have ended", async () => {
+test("a second shutdown during the pod termination of a cancelled one holds its own lock until its pods have ended", async () => {
   const node = aNode([pod("web", 0, 5)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
@@ -234,7 +234,7 @@ test("a shutdown that begins again while pods of the one before end holds the ma
   stop.abort();
 });
 
-test("the shutdown is reported twice and acted on once", async () => {
+test("a shutdown signal that arrives twice is handled once", async () => {
   const node = aNode([pod("web", 0, 5)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
@@ -248,7 +248,7 @@ test("the shutdown is reported twice and acted on once", async () => {
   stop.abort();
 });
 
-test("a pod that cannot be ended keeps the machine up for the others of its group, and for the next group", async () => {
+test("a pod that cannot be ended does not end the wait for its group, nor skip the next group", async () => {
   const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("stuck", 0, 5)], { cannotEnd: "stuck" });
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);

@@ -19,7 +19,7 @@ function reading() {
   return { clock, answer, read: async () => (await objects.configMap("default", "cm")).data?.key };
 }
 
-test("pods that read one object at a time ask once, and see a change soon", async () => {
+test("concurrent reads of an object share one request, and later reads see a change", async () => {
   const { clock, answer, read } = reading();
   assert.deepEqual(await Promise.all([read(), read()]), ["1", "1"]);
   assert.equal(answer.requested, 1);
@@ -32,7 +32,7 @@ for (const { what, error } of [
   { what: "is not there", error: new Error("connect ECONNREFUSED") },
   { what: "has no time", error: serviceUnavailable("etcd is away") },
 ]) {
-  test(`what was read last is good while the API server ${what}, and no longer`, async () => {
+  test(`the last read object is returned while the API server ${what}, and no longer`, async () => {
     const { clock, answer, read } = reading();
     answer.error = error;
     await assert.rejects(read(), error, "nothing was read yet");
@@ -47,7 +47,7 @@ for (const { what, error } of [
   });
 }
 
-test("an object that was deleted is not remembered", async () => {
+test("a deleted object is not returned from the cache", async () => {
   const { clock, answer, read } = reading();
   await read();
   await clock.advance(5_000);

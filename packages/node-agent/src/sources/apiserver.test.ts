@@ -21,7 +21,7 @@ function follow() {
   return { clock, heard, sources, handler: handlers[0] as Required<Handler> };
 }
 
-test("a pod of the API server's is no static one, whatever its annotations say", () => {
+test("a pod from the API server is never static, whatever its annotations", () => {
   const { sources, handler } = follow();
   handler.added(aNodePod({}, { annotations: { [configSourceAnnotation]: "file", color: "green" } }));
   const pod = sources.get("uid-1") as NodePod;
@@ -29,7 +29,7 @@ test("a pod of the API server's is no static one, whatever its annotations say",
   assert.partialDeepStrictEqual(pod.metadata.annotations, { [configSourceAnnotation]: "api", color: "green" });
 });
 
-test("when a pod was first seen does not change with it", async () => {
+test("the time at which a pod was first seen does not change with its updates", async () => {
   const { clock, sources, handler } = follow();
   const seen = () => sources.get("uid-1")?.metadata.annotations?.[configSeenAnnotation];
   handler.added(aNodePod());
@@ -40,7 +40,7 @@ test("when a pod was first seen does not change with it", async () => {
   assert.equal(seen(), first);
 });
 
-test("another pod under the name of one takes its place", () => {
+test("a pod recreated under the same name replaces the previous one", () => {
   const { heard, handler } = follow();
   handler.added(aNodePod());
   handler.updated(aNodePod(), aNodePod({}, { uid: "uid-2" }));
@@ -48,7 +48,7 @@ test("another pod under the name of one takes its place", () => {
   assert.deepEqual(heard, ["added uid-1", "removed uid-1", "added uid-2", "removed uid-2"]);
 });
 
-test("a pod that is not whole yet is not wanted, and does not end the one before it", () => {
+test("an incomplete pod is ignored and does not end the previous one", () => {
   const { heard, handler } = follow();
   const { spec: _, ...bare } = aNodePod();
   for (const metadata of [

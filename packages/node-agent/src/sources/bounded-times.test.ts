@@ -6,7 +6,7 @@ import { newPodSources } from "./merge.ts";
 const all = 9223372036854775807n as unknown as number; // as decoded
 
 for (const source of ["api", "file"] as const) {
-  test(`a pod of ${source} may ask for as much time as it likes, and gets what can be reckoned with`, () => {
+  test(`durations of a pod from ${source} are limited to what timers can represent`, () => {
     const sources = newPodSources([source], { added() {}, updated() {}, removed() {} });
     const probe = { terminationGracePeriodSeconds: all, exec: {} };
     const spec = {
@@ -31,7 +31,7 @@ for (const source of ["api", "file"] as const) {
   });
 }
 
-test("as much as thirty years is left as it is, on its own and beside what is longer", () => {
+test("durations of up to thirty years are not changed, alone or beside longer ones", () => {
   const sources = newPodSources(["api"], { added() {}, updated() {}, removed() {} });
   const most = aNodePod({ terminationGracePeriodSeconds: 1e9, activeDeadlineSeconds: -1e9 });
   sources.upsert("api", most);

@@ -42,7 +42,7 @@ async function following(t: TestContext) {
   };
 }
 
-test("a pod of a file begins with it, changes with it and ends with it", async (t) => {
+test("a file's pod is added, changed and removed with the file", async (t) => {
   const { did, write, remove } = await following(t);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
@@ -52,7 +52,7 @@ test("a pod of a file begins with it, changes with it and ends with it", async (
   await waitFor(() => did.includes("removed i:2"));
 });
 
-test("a file that is half written ends no pod, one that stays so does", async (t) => {
+test("a partially written file keeps its pod, a file that stays invalid removes it", async (t) => {
   const { clock, did, failures, write } = await following(t);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
@@ -70,7 +70,7 @@ test("a file that is half written ends no pod, one that stays so does", async (t
   await waitFor(() => did.includes("added i:1"));
 });
 
-test("a manifest that comes back half written does not bring back the pod that was removed with it", async (t) => {
+test("a partially written manifest does not bring back a removed pod", async (t) => {
   const { did, failures, write, remove } = await following(t);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
@@ -113,7 +113,7 @@ async function polling(t: TestContext, path: string) {
 
 const named = (name: string): string => manifest("i:1").replace('"web"', JSON.stringify(name));
 
-test("all files of a folder are pods, in order; hidden files and folders are ignored, and an invalid file does not affect others", async (t) => {
+test("each file of a folder is a pod, in order; hidden files and folders are ignored, and an invalid file does not affect others", async (t) => {
   const path = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(path, { recursive: true, force: true }));
   await mkdir(join(path, "a"));
@@ -125,7 +125,7 @@ test("all files of a folder are pods, in order; hidden files and folders are ign
   assert.equal(sources.allSynced(), true);
 });
 
-test("a path that does not exist yet wants no pod; one that is removed ends them", async (t) => {
+test("a missing path has no pods; removing a path removes its pods", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "web.yaml");
@@ -143,7 +143,7 @@ test("a path that does not exist yet wants no pod; one that is removed ends them
   assert.notEqual(sources.list()[0], first, "the same manifest anew is read anew");
 });
 
-test("a path that cannot be looked at keeps what it said", async (t) => {
+test("an unreadable path keeps its last pods", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "pods", "web.yaml");

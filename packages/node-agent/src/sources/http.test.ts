@@ -11,7 +11,7 @@ import { newPodSources } from "./merge.ts";
 const manifest = (name: string): string =>
   JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [{ name: "c", image: "i:1" }] } });
 
-test("pods of a URL are polled for; a URL that fails keeps those it gave last", async (t) => {
+test("a URL is polled for pods; a failed request keeps the last ones", async (t) => {
   const clock = newFakeClock();
   const requests: (string | undefined)[] = [];
   let answer = { status: 200, text: manifest("web") };

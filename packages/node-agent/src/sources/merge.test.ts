@@ -19,7 +19,7 @@ function feed(...expected: SourceName[]) {
 
 const podOf = (name: string, uid: string, version = "1"): NodePod => aNodePod({}, { name, uid, labels: { version } });
 
-test("a source that says all it wants adds, updates and removes only its own", () => {
+test("a source's complete list adds, updates and removes only its own pods", () => {
   const { sources, heard } = feed("file", "http");
   const web = podOf("web", "w");
   sources.set("file", [web, podOf("db", "d"), podOf("log", "l")]);
@@ -37,7 +37,7 @@ test("a source that says all it wants adds, updates and removes only its own", (
   assert.equal(sources.get("w"), undefined);
 });
 
-test("of two pods of one name in one source the first is wanted, though the second was there before", () => {
+test("of two pods of one name in a source's list the first is used, though the second was added before", () => {
   const { sources, heard } = feed("file");
   sources.set("file", [podOf("web", "old")]);
   heard();
@@ -45,7 +45,7 @@ test("of two pods of one name in one source the first is wanted, though the seco
   assert.deepEqual(heard(), ["duplicate old of file", "removed old", "added new", "added d"]);
 });
 
-test("one pod is added, replaced and removed by uid; what is not there, or another source's, is not removed", () => {
+test("single pods are added, replaced and removed by uid; unknown pods and those of other sources are not removed", () => {
   const { sources, heard } = feed("api", "file");
   sources.upsert("api", podOf("web", "w"));
   sources.remove("file", "w");
@@ -57,7 +57,7 @@ test("one pod is added, replaced and removed by uid; what is not there, or anoth
   assert.deepEqual(heard(), ["updated w from 1", "removed w"]);
 });
 
-test("no pod is unwanted before every source has reported, even an empty list", () => {
+test("no pod counts as removed before every source has reported, at least an empty list", () => {
   const { sources } = feed("api", "file");
   sources.upsert("api", podOf("web", "w"));
   sources.set("file", []);

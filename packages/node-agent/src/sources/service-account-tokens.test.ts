@@ -35,7 +35,7 @@ function issuing() {
   };
 }
 
-test("a token is requested once for what it is for, and bound to its pod", async () => {
+test("a token is requested once per audience and pod, and bound to the pod", async () => {
   const { requested, token } = issuing();
   assert.deepEqual([await token(), await token()], ["1", "1"]);
   assert.deepEqual(requested, [
@@ -70,7 +70,7 @@ for (const { name, expirationSeconds, good, old } of [
   });
 }
 
-test("a token that cannot be renewed is used to its end, and no longer", async () => {
+test("a token whose renewal fails is used until it expires", async () => {
   const { clock, server, token } = issuing();
   server.error = new Error("connect ECONNREFUSED");
   await assert.rejects(token(), /ECONNREFUSED/, "there is none yet");
@@ -83,7 +83,7 @@ test("a token that cannot be renewed is used to its end, and no longer", async (
   await assert.rejects(token(), /ECONNREFUSED/);
 });
 
-test("a token without a word of its end lives as long as requested", async () => {
+test("a token response without an expiry counts as valid for the requested duration", async () => {
   const { clock, server, token } = issuing();
   server.expires = false;
   assert.equal(await token(), "1");
@@ -93,7 +93,7 @@ test("a token without a word of its end lives as long as requested", async () =>
   assert.equal(await token(), "2");
 });
 
-test("without an API server nothing is found, by the names that events show", async () => {
+test("without an API server reads fail as not found, with the names that events show", async () => {
   await assert.rejects(noObjects.configMap("default", "cm"), /configmap "cm" not found/);
   await assert.rejects(noObjects.secret("default", "s"), /secret "s" not found/);
   await assert.rejects(noObjects.claim("default", "c"), /persistentvolumeclaims "c" not found/);

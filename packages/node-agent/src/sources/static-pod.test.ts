@@ -113,7 +113,7 @@ for (const { name, text, want } of [
   test(`a manifest with ${name} is refused`, () => assert.throws(() => read(text), want));
 }
 
-test("a pod has the defaults that the API server would have set, and what it says itself stays", () => {
+test("a static pod gets the API server's defaults, and keeps fields that it sets", () => {
   const probe = { httpGet: { port: 80 } };
   const given = {
     hostNetwork: true,
@@ -178,7 +178,7 @@ test("a static pod keeps its uid, namespace and node name; without hostNetwork i
   assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, protocol: "TCP" }]);
 });
 
-test("pods of two nodes, files or sources are different ones, though they say the same", () => {
+test("equal manifests of two nodes, files or sources are different pods", () => {
   const uidOf = (source: "file" | "http", origin: string, node: string) =>
     staticPod(manifest(), source, origin, node, 0).metadata.uid;
   const uids = [uidOf("file", "/a", "n"), uidOf("file", "/b", "n"), uidOf("file", "/a", "m"), uidOf("http", "/a", "n")];

@@ -31,7 +31,7 @@ function mirroring(metadata: Node["metadata"] = {}) {
   return { client, errors, mirrors, hear };
 }
 
-test("a static pod has a mirror that the node owns, and once it has changed another one", async () => {
+test("a static pod has a mirror pod owned by the node, and a new one when it changes", async () => {
   const { client, mirrors, hear } = mirroring();
   await mirrors.ensure(fromFile("one"));
   assert.deepEqual(await hear(), ["web one"]);
@@ -47,7 +47,7 @@ test("a static pod has a mirror that the node owns, and once it has changed anot
   assert.deepEqual(await hear(), ["web two"]);
 });
 
-test("a pod of the API server's has no mirror, nor has any on a node that is being deleted", async () => {
+test("pods from the API server, and all on a node that is being deleted, have no mirror pods", async () => {
   const { mirrors, hear } = mirroring();
   await mirrors.ensure(aNodePod());
   assert.deepEqual(await hear(), []);
@@ -56,7 +56,7 @@ test("a pod of the API server's has no mirror, nor has any on a node that is bei
   assert.deepEqual(await leaving.hear(), []);
 });
 
-test("mirrors go whose static pods are none of these, other pods stay", async () => {
+test("mirror pods without a static pod are deleted, other pods are not", async () => {
   const { client, mirrors, hear } = mirroring();
   for (const name of ["wanted", "ending", "gone"]) await mirrors.ensure(fromFile(name, name));
   client.put(pods, aNodePod({}, { name: "other", uid: "other" }));
@@ -65,7 +65,7 @@ test("mirrors go whose static pods are none of these, other pods stay", async ()
   assert.deepEqual((await hear()).toSorted(), ["ending ending", "other undefined", "wanted wanted"]);
 });
 
-test("a mirror that is being deleted is deleted, and made again when it has gone", async () => {
+test("a mirror pod with a deletionTimestamp is deleted, and created again afterwards", async () => {
   const { client, mirrors, hear } = mirroring();
   await mirrors.ensure(fromFile("one"));
   const made = await client.get<Pod>(pods, { namespace: "default", name: "web" });
@@ -86,7 +86,7 @@ test("a pod of the same name that is not a mirror pod is neither replaced nor tr
   assert.deepEqual([await hear(), errors], [["web undefined"], []]);
 });
 
-test("a mirror that was replaced before it could be deleted is not the one to go", async () => {
+test("a mirror pod that was recreated before its deletion is not deleted", async () => {
   const { client, errors, mirrors, hear } = mirroring();
   await mirrors.ensure(fromFile("one"));
   await hear();
@@ -102,7 +102,7 @@ test("a mirror that was replaced before it could be deleted is not the one to go
   assert.deepEqual(errors, [], "neither is a failure");
 });
 
-test("a mirror that cannot be deleted keeps no other", async () => {
+test("a mirror pod that cannot be deleted does not prevent the deletion of the others", async () => {
   const { client, errors, mirrors, hear } = mirroring();
   for (const name of ["first", "second"]) await mirrors.ensure(fromFile(name, name));
   await hear();

@@ -31,14 +31,14 @@ function opened(stored: NodePod) {
 }
 const pod = (uid: string): NodePod => aNodePod({}, { name: "web", uid }, { phase: "Pending" });
 
-test("a pod gets its status", async () => {
+test("a pod's status is written", async () => {
   const { status, written } = opened(pod("uid-1"));
   status.set(pod("uid-1"), { phase: "Running" });
   await settle();
   assert.equal(written(), "Running");
 });
 
-test("a pod that was made anew with the name of one that has ended does not get that one's status", async () => {
+test("a recreated pod does not get the status of the ended one of its name", async () => {
   const { status, written, writes } = opened(pod("uid-2"));
   status.set(pod("uid-1"), { phase: "Succeeded" });
   await settle();

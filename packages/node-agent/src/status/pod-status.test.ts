@@ -96,7 +96,7 @@ test("with init containers the others wait with PodInitializing", () => {
   });
 });
 
-test("a crash loop waits, with the last life in lastState", () => {
+test("a container in CrashLoopBackOff is waiting, with its last exit in lastState", () => {
   const status = make({
     containers: [ended(3, { restartCount: 2 })],
     failures: { main: { reason: "CrashLoopBackOff", message: "back-off 10s" } },
@@ -108,7 +108,7 @@ test("a crash loop waits, with the last life in lastState", () => {
   assert.equal(status.phase, "Running");
 });
 
-test("the second last life is lastState of a running container", () => {
+test("lastState of a running container is the exit of its previous instance", () => {
   const status = make({ containers: [{ restartCount: 1, createdAt: 9000 }, ended(7)] });
   assert.equal(status.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 7);
 });
@@ -128,7 +128,7 @@ test("a completed pod is initialized and not ready for the reason PodCompleted",
   assert.deepEqual(condition(status, "Initialized"), { status: "True", reason: "PodCompleted", message: undefined });
 });
 
-test("a pod that has ended stays ended when nothing of it is left", () => {
+test("a finished pod keeps its phase when its containers are removed", () => {
   const old: PodStatus = {
     phase: "Succeeded",
     containerStatuses: make({ spec: { restartPolicy: "Never" }, containers: [ended(0)] }).containerStatuses ?? [],
@@ -138,7 +138,7 @@ test("a pod that has ended stays ended when nothing of it is left", () => {
   assert.equal(status.containerStatuses?.[0]?.state?.terminated?.exitCode, 0);
 });
 
-test("a container that was running and is gone counts as one more restart", () => {
+test("a container that was running and disappeared counts as a restart", () => {
   const before = make({ containers: [{ restartCount: 1 }] });
   const status = make({ previous: before });
   assert.equal(status.containerStatuses?.[0]?.restartCount, 2);
@@ -172,7 +172,7 @@ test("a readiness gate keeps the pod unready, and its condition is kept", () => 
   assert.ok((status.conditions ?? []).some((entry) => entry.type === "example.com/gate"));
 });
 
-test("what cannot be found at the end is said to have been killed", () => {
+test("a container without a record at the pod's end is reported as terminated with exit code 137", () => {
   const pod = aNodePod();
   const status = terminatedStatus(make({ containers: [{}] }), pod);
   assert.partialDeepStrictEqual(status.containerStatuses?.[0], {
@@ -181,14 +181,14 @@ test("what cannot be found at the end is said to have been killed", () => {
   });
 });
 
-test("a pod that ended stays as it ended, whatever is seen of its containers later", () => {
+test("a finished pod keeps its phase whatever state its containers show later", () => {
   const spec: Partial<PodSpec> = { restartPolicy: "Never" };
   const apiStatus: PodStatus = { phase: "Succeeded" };
   assert.equal(make({ spec, apiStatus, containers: [ended(1)] }).phase, "Succeeded");
   assert.equal(make({ spec, apiStatus: { phase: "Running" }, previous: { phase: "Failed" }, containers: [] }).phase, "Failed");
 });
 
-test("a reason that another gave to the phase stays with it", () => {
+test("a reason set by another writer is kept while the phase stays the same", () => {
   const apiStatus: PodStatus = { phase: "Running", reason: "NodeLost", message: "gone" };
   assert.partialDeepStrictEqual(make({ apiStatus, containers: [{}] }), { reason: "NodeLost", message: "gone" });
   assert.equal(make({ apiStatus, containers: [] }).reason, undefined);
@@ -201,12 +201,12 @@ test("a container whose exit was not observed counts as restarted", () => {
   assert.deepEqual([container?.state?.terminated?.reason, container?.restartCount], ["ContainerStatusUnknown", 4]);
 });
 
-test("an ephemeral container that was not made yet waits as the others do", () => {
+test("an ephemeral container that is not created yet is waiting like the others", () => {
   const spec = { initContainers: [aContainer({ name: "i" })], ephemeralContainers: [{ name: "debug", image: "x" }] };
   assert.deepEqual(make({ spec }).ephemeralContainerStatuses?.[0]?.state, { waiting: { reason: "PodInitializing" } });
 });
 
-test("a pod that the node does not take says why, and nothing else", () => {
+test("the status of a rejected pod has phase, reason, message and start time, and nothing else", () => {
   const rejection = { reason: "OutOfcpu", message: "Node didn't have enough resource: cpu" };
   const pod = aNodePod(
     {},
@@ -223,7 +223,7 @@ test("a pod that the node does not take says why, and nothing else", () => {
   assert.equal(rejectedStatus(started, rejection, now).startTime, "2025-01-01T00:00:00Z");
 });
 
-test("a pod without init containers and ephemeral ones says nothing of them", () => {
+test("status lists of container kinds that a pod does not have are absent", () => {
   const status = make({ containers: [{}] });
   assert.deepEqual(
     [Object.hasOwn(status, "initContainerStatuses"), Object.hasOwn(status, "ephemeralContainerStatuses")],
@@ -232,7 +232,7 @@ test("a pod without init containers and ephemeral ones says nothing of them", ()
   assert.equal(Object.hasOwn(make({ spec: { containers: [] }, containers: [] }), "containerStatuses"), false);
 });
 
-test("the last life that was reported is kept while the container lives on, and not beyond its next life", () => {
+test("a reported lastState is kept while the same instance runs, and replaced at its exit", () => {
   const [reported] = make({ containers: [{ restartCount: 2 }] }).containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };
   const previous = { containerStatuses: [{ ...reported, lastState }] } as PodStatus;
@@ -240,7 +240,7 @@ test("the last life that was reported is kept while the container lives on, and 
   assert.deepEqual([last(2), last(3)], [lastState, {}]);
 });
 
-test("a running container that is gone keeps the end that was reported before, and does not count again when the pod is deleted", () => {
+test("a disappeared container keeps its reported exit, and is not counted again at the pod's deletion", () => {
   const before = make({ containers: [{ restartCount: 1 }] });
   const [reported] = before.containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };
@@ -251,7 +251,7 @@ test("a running container that is gone keeps the end that was reported before, a
   assert.deepEqual([deleted?.lastState?.terminated?.exitCode, deleted?.restartCount], [137, 1]);
 });
 
-test("an init container that has done its work is done, whatever failed before", () => {
+test("a successful init container is done, whatever failed before", () => {
   const spec = { initContainers: [aContainer({ name: "i" })] };
   const failures = { i: { reason: "CrashLoopBackOff", message: "" } };
   const state = (exitCode: number) =>
@@ -260,7 +260,7 @@ test("an init container that has done its work is done, whatever failed before",
   assert.equal(state(1)?.waiting?.reason, "CrashLoopBackOff");
 });
 
-test("a readiness gate that was heard of before counts while the object at hand does not show it", () => {
+test("a readiness gate's last known condition counts while the current object lacks it", () => {
   const gate = (status: string) => ({ conditions: [{ type: "example.com/gate", status }] }) as unknown as PodStatus;
   const ready = (previous: PodStatus, apiStatus?: PodStatus) => {
     const spec = { readinessGates: [{ conditionType: "example.com/gate" }] };
@@ -270,7 +270,7 @@ test("a readiness gate that was heard of before counts while the object at hand 
   assert.deepEqual([ready(gate("True")), ready(gate("False")), ready(gate("False"), gate("True"))], ["True", "False", "True"]);
 });
 
-test("addresses stay with a pod that ended, and go from one that begins anew", () => {
+test("addresses are kept for a finished pod and removed from one that starts again", () => {
   const previous: PodStatus = { phase: "Running", podIP: "10.0.0.5", podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] };
   const of = (containers: Partial<ContainerRecord>[]) =>
     podStatus({
@@ -287,7 +287,7 @@ test("addresses stay with a pod that ended, and go from one that begins anew", (
   assert.deepEqual([of([]).phase, of([]).podIP, of([]).podIPs], ["Pending", undefined, undefined]);
 });
 
-test("at the end every container is said to have ended, and none that the pod does not have", () => {
+test("the final status reports each container of the pod as terminated, and no others", () => {
   const spec = { initContainers: [aContainer({ name: "i" })], containers: [aContainer(), aContainer({ name: "second" })] };
   const status = make({ spec, containers: [{}, { name: "second" }, ended(0, { name: "i" })] });
   const [init] = status.initContainerStatuses ?? [];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { withReportedFailures } from "./reported-failures.ts";
 
-test("failures are reported from the one on that is too many in a row", async () => {
+test("failures are reported from the configured number in a row on", async () => {
   const reported: string[] = [];
   const outcomes = ["a", "", "b", "c", "d"];
   const work = async (): Promise<void> => {

@@ -45,7 +45,7 @@ test("a status is written once, and again when another has overwritten it", asyn
   status.stop();
 });
 
-test("a server that keeps the class of a rejected pod gets no repeated writes", async () => {
+test("a qosClass that the server keeps for a rejected pod causes no repeated writes", async () => {
   const pod = aNodePod({}, {}, { phase: "Pending", qosClass: "BestEffort" });
   const { client, status, hear } = managing(pod);
   status.set(pod, rejectedStatus(pod, { reason: "OutOfcpu", message: "no" }, 0));
@@ -56,7 +56,7 @@ test("a server that keeps the class of a rejected pod gets no repeated writes", 
   status.stop();
 });
 
-test("a pod that begins while the server does not know yet that one of its uid ended keeps its status", async () => {
+test("a pod started before the end of one with its uid was written keeps its status", async () => {
   const pod = aNodePod({}, {}, { phase: "Running" });
   const { clock, client, status, hear } = managing(pod);
   let isAway = true;
@@ -76,7 +76,7 @@ test("a pod that begins while the server does not know yet that one of its uid e
   status.stop();
 });
 
-test("a status that is being written is not written again for that", async () => {
+test("a status write in progress is not repeated by a comparison with the server", async () => {
   const pod = aNodePod({}, {}, { phase: "Pending" });
   const { client, status } = managing(pod);
   status.set(pod, { phase: "Running" });
@@ -87,7 +87,7 @@ test("a status that is being written is not written again for that", async () =>
   status.stop();
 });
 
-test("the object that is written is that of the pod as it is now", async () => {
+test("a status is written to the pod's current object", async () => {
   const asked: (string | undefined)[] = [];
   const apiPodOf = ({ metadata }: Pod): undefined => void asked.push(metadata.annotations?.["hash"]);
   const clock = newFakeClock();

@@ -15,7 +15,7 @@ for (const { name, present, next } of [
   { name: "no addresses any more", present: addresses("10.0.0.1"), next: {} },
   { name: "no reason any more", present: { reason: "Evicted", message: "gone" }, next: { phase: "Failed" } },
 ] as { name: string; present: PodStatus; next: PodStatus }[]) {
-  test(`a status's patch makes the server's status ours: ${name}`, () => {
+  test(`applying a status patch gives the new status: ${name}`, () => {
     assert.ok(descriptor);
     const patched = applyStrategicMerge({ status: present }, { status: statusPatch(present, next) }, descriptor);
     const { podIPs = [], ...rest } = (patched as { status: PodStatus }).status;
@@ -26,14 +26,14 @@ for (const { name, present, next } of [
   });
 }
 
-test("each of our fields that is gone is removed, others' are not", () => {
+test("the agent's fields that are no longer set are removed, those of other writers are not", () => {
   const had = { reason: "r", message: "m", podIP: "10.0.0.1", hostIP: "10.0.0.2", qosClass: "Burstable", nominatedNodeName: "n" };
   const lists = { containerStatuses: [], initContainerStatuses: [], ephemeralContainerStatuses: [] };
   const gone = Object.keys({ ...had, ...lists }).filter((field) => field !== "nominatedNodeName");
   assert.deepEqual(statusPatch({ ...had, ...lists }, {}), Object.fromEntries(gone.map((field) => [field, null])));
 });
 
-test("what a rejected pod had of ours is taken from its status, what others wrote stays", () => {
+test("a rejected pod loses the agent's conditions and container statuses, and keeps those of other writers", () => {
   assert.ok(descriptor);
   const condition = (type: string) => ({ type, status: "True" as const });
   const present: PodStatus = {
@@ -47,7 +47,7 @@ test("what a rejected pod had of ours is taken from its status, what others wrot
   assert.deepEqual((patched as { status: PodStatus }).status, { ...next, conditions: [condition("example.com/gate")] });
 });
 
-test("a condition that becomes true loses its reason and message, of each condition; another's stay", () => {
+test("conditions that become true lose reason and message; those of other writers keep them", () => {
   assert.ok(descriptor);
   const unready = { reason: "ContainersNotReady", message: "containers with unready status: [main]" };
   const condition = (type: string, status: "True" | "False", more: object = {}) => ({ type, status, ...more });

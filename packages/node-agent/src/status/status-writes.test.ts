@@ -57,7 +57,7 @@ function writing(...stored: NodePod[]) {
 const away = new Error("connect ECONNREFUSED");
 const pending = (name = "web", uid = "uid-1"): NodePod => aNodePod({}, { name, uid }, { phase: "Pending" });
 
-test("a status that could not be written is written a second later, as it is by then", async () => {
+test("a failed status write is repeated after one second, with the status of that time", async () => {
   const { status, failures, sent, clock } = writing(pending());
   failures.push(away);
   status.set(pending(), { phase: "Running" });
@@ -70,7 +70,7 @@ test("a status that could not be written is written a second later, as it is by 
   assert.deepEqual([sent, clock.waiting], [["failed Running", "web Failed"], 0]);
 });
 
-test("a status that changes while the one before is being written is written too, and the last one stays", async () => {
+test("a status that changes during a write is written after it", async () => {
   const { status, sent, holdPatch, client } = writing(pending());
   const release = holdPatch();
   status.set(pending(), { phase: "Running" });
@@ -83,7 +83,7 @@ test("a status that changes while the one before is being written is written too
   assert.equal((await client.get<Pod>(pods, { namespace: "default", name: "web" })).status?.phase, "Succeeded");
 });
 
-test("a pod whose status cannot be written keeps no other's from being written", async () => {
+test("a failing status write does not prevent those of other pods", async () => {
   const { status, failures, sent } = writing(pending("a", "uid-a"), pending("b", "uid-b"));
   failures.push(away);
   status.set(pending("a", "uid-a"), { phase: "Running" });
@@ -94,7 +94,7 @@ test("a pod whose status cannot be written keeps no other's from being written",
   status.stop();
 });
 
-test("a pod that is finished with has its last status written before it is deleted, and both are waited for", async () => {
+test("a pod's last status is written before its object is deleted, and both are awaited", async () => {
   const pod = deleting(pending());
   const { status, sent, holdPatch, deleted } = writing(pod);
   const release = holdPatch();
@@ -108,7 +108,7 @@ test("a pod that is finished with has its last status written before it is delet
   assert.deepEqual([sent, deleted(), over, status.get("uid-1")], [["web Failed"], ["web"], 2, undefined]);
 });
 
-test("a deletion that fails is tried again, and the status is not forgotten before", async () => {
+test("a failed deletion is retried, and the status is kept until then", async () => {
   const pod = deleting(pending());
   const { status, client, clock, deleted } = writing(pod);
   let fails = true;
@@ -126,7 +126,7 @@ test("a deletion that fails is tried again, and the status is not forgotten befo
   assert.deepEqual([deleted(), client.objects(pods)], [["web", "web"], []]);
 });
 
-test("a pod that is finished with while an older status is being written has its last one written before it is deleted", async () => {
+test("the last status of a pod is written before its deletion, also when an older write is in progress", async () => {
   const { status, sent, deleted, holdPatch, heard, client } = writing(deleting(pending()));
   const release = holdPatch();
   status.set(pending(), { phase: "Running" });
@@ -144,7 +144,7 @@ test("a pod that is finished with while an older status is being written has its
   assert.deepEqual([sent, deleted()], [["web Running", "web Failed", "delete"], ["web"]]);
 });
 
-test("an object is deleted only when it is that pod's, and only when it is to go", async () => {
+test("an object is deleted only if it has the pod's uid and a deletionTimestamp", async () => {
   const other = writing(deleting(pending()));
   other.heard.set("uid-1", { ...deleting(pending()), metadata: { ...deleting(pending()).metadata, uid: "uid-9" } });
   await other.status.finish(deleting(pending()));
@@ -172,7 +172,7 @@ for (const { name, failure, removes } of [
   });
 }
 
-test("a status that may not be written is not tried without end, but the next one is", async () => {
+test("a forbidden status write is not repeated, but the next status is written", async () => {
   const { status, failures, sent, clock } = writing(pending());
   failures.push(forbidden(pods, "web", "no"));
   status.set(pending(), { phase: "Running" });
@@ -184,7 +184,7 @@ test("a status that may not be written is not tried without end, but the next on
   assert.equal(sent.at(-1), "web Failed");
 });
 
-test("a static pod's status is written when its mirror is there, and again to the next mirror", async () => {
+test("a static pod's status is written to its mirror pod once it exists, and to the next one", async () => {
   const { status, heard, sent, client } = writing(pending());
   heard.set("uid-1", undefined);
   status.set(pending(), { phase: "Running" });
@@ -204,7 +204,7 @@ test("a static pod's status is written when its mirror is there, and again to th
   assert.deepEqual(sent, ["web Running", "web Running"], "a server that shows the old one has missed it");
 });
 
-test("a status that was forgotten while its server was away is not written any more", async () => {
+test("a status forgotten while the server was unreachable is not written", async () => {
   const { status, failures, sent, clock } = writing(pending());
   failures.push(away);
   status.set(pending(), { phase: "Running" });
@@ -214,7 +214,7 @@ test("a status that was forgotten while its server was away is not written any m
   assert.deepEqual([sent, status.get("uid-1")], [["failed Running"], undefined]);
 });
 
-test("what is gone from a status is null in its patch, what was never there is left out", () => {
+test("a patch sets removed fields to null and omits fields that were never set", () => {
   const condition = (type: string) => ({ type, status: "True" });
   const before = {
     phase: "Failed",
@@ -233,7 +233,7 @@ test("what is gone from a status is null in its patch, what was never there is l
   });
 });
 
-test("a second address is reported, in place of the list of before", () => {
+test("a second address replaces the list of addresses", () => {
   const status: PodStatus = { podIP: "10.0.0.1", podIPs: [{ ip: "10.0.0.1" }, { ip: "fd00::1" }] };
   assert.deepEqual(statusPatch({ podIP: "10.0.0.1", podIPs: [{ ip: "10.0.0.1" }] }, status)["podIPs"], [
     ...(status.podIPs ?? []),
@@ -243,7 +243,7 @@ test("a second address is reported, in place of the list of before", () => {
   assert.equal(statusPatch(status, status)["podIPs"], undefined);
 });
 
-test("a look for what the server missed, while that is being written, writes it once, for that pod alone", async () => {
+test("a comparison with the server during a write causes no second write, and none for other pods", async () => {
   const { status, client, sent, holdPatch } = writing(pending());
   const release = holdPatch();
   status.set(pending(), { phase: "Running" });
@@ -256,7 +256,7 @@ test("a look for what the server missed, while that is being written, writes it 
   assert.partialDeepStrictEqual(client.writes[0]?.sent, { metadata: { uid: "uid-1" } });
 });
 
-test("a pod that begins while the end of one of its uid is being written keeps its status", async () => {
+test("a pod started while the end of one with its uid is being written keeps its status", async () => {
   const pod = deleting(pending());
   const { status, client, deleted } = writing(pod);
   const { promise, resolve } = Promise.withResolvers<object>();
@@ -272,7 +272,7 @@ test("a pod that begins while the end of one of its uid is being written keeps i
   status.stop();
 });
 
-test("a pod that begins while the end of one of its uid cannot be written does not leave that end waiting", async () => {
+test("a pod started while the end of one with its uid cannot be written completes that end", async () => {
   const pod = deleting(pending());
   const { status, failures, clock, deleted } = writing(pod);
   failures.push(away);
@@ -285,7 +285,7 @@ test("a pod that begins while the end of one of its uid cannot be written does n
   status.stop();
 });
 
-test("a manager that is stopped while its server is away tries no more", async () => {
+test("a status manager stopped while the server is unreachable does not retry", async () => {
   const { status, failures, sent, clock } = writing(pending());
   failures.push(away, away, away);
   status.set(pending(), { phase: "Running" });
@@ -296,7 +296,7 @@ test("a manager that is stopped while its server is away tries no more", async (
   assert.deepEqual([sent, clock.waiting], [["failed Running"], 0]);
 });
 
-test("of several pods those are written again that the server shows otherwise, whatever the order of their conditions", async () => {
+test("only statuses that differ from the server's are written again, regardless of the order of conditions", async () => {
   const names = ["a", "b", "c"];
   const { status, heard, sent } = writing(...names.map((name) => pending(name, `uid-${name}`)));
   const conditions = (...types: string[]) => types.map((type) => ({ type, status: "True" as const }));

@@ -118,7 +118,7 @@ for (const { name, source, want } of [
   });
 }
 
-test("repositories of the host are not cloned, whatever they are called", async () => {
+test("a repository on the host's file system is not cloned, whatever its notation", async () => {
   for (const repository of [join(dir, "app.git"), `file://${join(dir, "app.git")}`]) {
     const { failure = "", at } = await setUp({ repository });
     assert.match(failure, /transport 'file' not allowed/);
@@ -126,7 +126,7 @@ test("repositories of the host are not cloned, whatever they are called", async 
   }
 });
 
-test("a clone that fails is made again; one that is there stays as containers left it, also for the next process", async () => {
+test("a failed clone is repeated; an existing one keeps containers' changes, also after a restart of the agent", async () => {
   isAway = true;
   const { failure = "", again, at } = await setUp({});
   assert.match(failure, /^failed to exec 'git clone -- http[\s\S]*exit status 128$/);

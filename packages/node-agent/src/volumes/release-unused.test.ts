@@ -21,7 +21,7 @@ function bench(release: (name: string) => Promise<void> = async () => {}) {
   return { clock, serial, tried, look };
 }
 
-test("one that hangs keeps no other waiting, nor any later look", async () => {
+test("a release that hangs does not delay other volumes or later checks", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { tried, look } = bench((name) => (name === "hangs" ? promise : Promise.resolve()));
   const first = look(["hangs", "a"]);
@@ -38,7 +38,7 @@ test("one that hangs keeps no other waiting, nor any later look", async () => {
   assert.equal(tried.filter((name) => name === "hangs").length, 2, "what was requested meanwhile is looked at once more");
 });
 
-test("what is at work on a volume is waited for, by all looks together", async () => {
+test("concurrent checks wait for a running operation on a volume and then release it once", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { serial, tried, look } = bench();
   const work = serial("a", () => promise);
@@ -50,7 +50,7 @@ test("what is at work on a volume is waited for, by all looks together", async (
   assert.deepEqual(tried, ["b", "a"]);
 });
 
-test("what fails is tried again after longer and longer waits, and at once when it has worked", async () => {
+test("a failed release is retried with increasing delays, and without delay after a success", async () => {
   let fails = true;
   const { clock, tried, look } = bench(async () => {
     if (fails) throw new Error("not yet");

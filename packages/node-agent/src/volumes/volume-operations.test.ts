@@ -40,7 +40,7 @@ test("a volume is mounted once, and again each time its contents are refreshed",
   assert.deepEqual((await lines("storage_operation_duration_seconds_bucket")).length, 2 * 14);
 });
 
-test("a volume that fails counts as such, one that waits to be attached does not", async () => {
+test("a failed mount is counted as an error, a volume that waits for its attachment is not", async () => {
   const { operations, ended } = setUp();
   const failing = (err: Error) => operations.setUp(disk, () => Promise.reject(err));
   await assert.rejects(failing(new VolumeWaits("not yet")), { message: "not yet" });
@@ -49,7 +49,7 @@ test("a volume that fails counts as such, one that waits to be attached does not
   assert.deepEqual(await ended(), [count("kubernetes.io/csi:x", "map_volume", "fail-unknown", 1)]);
 });
 
-test("volumes are wanted until their pod ends, and there until they are taken away", async () => {
+test("metrics count volumes as desired until their pod ends, and as actual until they are unmounted", async () => {
   const { operations, ended, lines } = setUp();
   const states = async (): Promise<string[]> =>
     (await lines("volume_manager_total_volumes")).map(
@@ -75,7 +75,7 @@ test("volumes are wanted until their pod ends, and there until they are taken aw
   ]);
 });
 
-test("a walk that gives a volume to the pod's group is observed, one that is not needed is not", async (t) => {
+test("the duration of a group change is observed, a skipped one is not", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-group-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const { operations, ended } = setUp();

@@ -96,7 +96,7 @@ async function bench(t: TestContext, more: Partial<VolumeManagerOptions> = {}) {
 const mapVolume = (name: string, map: string): Volume => ({ name, configMap: { name: map } });
 const pathOf = (dir: string, plugin: string, name: string): string => join(dir, "uid-1/volumes", plugin, name);
 
-test("a failed volume keeps no other from coming up, and comes up when its object is there", async (t) => {
+test("a failed volume does not prevent mounting others, and is mounted once its object exists", async (t) => {
   const { volumes, stored } = await bench(t);
   const pod = aPodWithVolumes([mapVolume("a", "late"), mapVolume("b", "cm")]);
   const first = await volumes.setUp(pod, downward);
@@ -107,7 +107,7 @@ test("a failed volume keeps no other from coming up, and comes up when its objec
   assert.deepEqual([...volumes.of("uid-1").keys()].toSorted(), ["a", "b"]);
 });
 
-test("a volume that failed beside one that came up is brought up from the start by the next attempt", async (t) => {
+test("the next attempt mounts a failed volume from the start, beside one that is mounted", async (t) => {
   const { volumes, mounter, mounted, dir } = await bench(t);
   const mem = (name: string): Volume => ({ name, emptyDir: { medium: "Memory" } });
   const pod = aPodWithVolumes([mem("a"), mem("b")]);
@@ -125,7 +125,7 @@ test("a volume that failed beside one that came up is brought up from the start 
   );
 });
 
-test("a pod without a folder has none, and only volumes whose contents follow objects are refreshed", async (t) => {
+test("a pod without a folder has no volumes, and only volumes with API data are refreshed", async (t) => {
   const { volumes, dir } = await bench(t);
   const refreshed = [mapVolume("a", "cm"), { name: "b", emptyDir: {} }].map((volume) =>
     volumes.isRefreshed(aPodWithVolumes([volume])),
@@ -136,7 +136,7 @@ test("a pod without a folder has none, and only volumes whose contents follow ob
   assert.equal(await volumes.exists("uid-1"), true);
 });
 
-test("contents follow their object: a changed key, a new one, one that is gone", async (t) => {
+test("files follow their object: changed, added and removed keys", async (t) => {
   const { volumes, stored } = await bench(t);
   const pod = aPodWithVolumes([mapVolume("c", "cm")]);
   const at = (await volumes.setUp(pod, downward)).volumes.get("c")?.path ?? "";
@@ -146,7 +146,7 @@ test("contents follow their object: a changed key, a new one, one that is gone",
   assert.deepEqual([seen.toSorted(), await readFile(join(at, "one"), "utf8")], [["one", "three"], "changed"]);
 });
 
-test("a folder in memory is mounted once, by this agent or by the one before", async (t) => {
+test("a tmpfs is mounted once, also across a restart of the agent", async (t) => {
   const { volumes, another, mounted } = await bench(t);
   const pod = aPodWithVolumes([
     { name: "mem", emptyDir: { medium: "Memory" } },
@@ -160,7 +160,7 @@ test("a folder in memory is mounted once, by this agent or by the one before", a
   assert.deepEqual(mounted.toSorted(), before);
 });
 
-test("parts of volumes are unmounted before what drivers have mounted, and that before the rest", async (t) => {
+test("subPath mounts are unmounted before the mounts of drivers, and these before the others", async (t) => {
   const did: string[] = [];
   const csi = { tearDown: async (uid: string) => void did.push(`driver ${uid}`) } as unknown as Csi;
   const flex = { tearDown: async (uid: string) => void did.push(`flex ${uid}`) } as unknown as FlexVolumes;
@@ -182,7 +182,7 @@ test("parts of volumes are unmounted before what drivers have mounted, and that 
   ]);
 });
 
-test("a mount that is busy keeps no other from going, nothing is removed, and the next try finishes", async (t) => {
+test("a busy mount does not prevent other unmounts, no file is removed, and the next attempt completes", async (t) => {
   const { volumes, mounted, busy, dir } = await bench(t);
   const pod = aPodWithVolumes([
     { name: "a", emptyDir: { medium: "Memory" } },
@@ -206,7 +206,7 @@ test("bind mounts of subPaths are removed with the volumes, other content of the
   assert.deepEqual(await readdir(join(dir, "uid-1")), ["containers"]);
 });
 
-test("a driver that cannot take its volumes away is an error, and nothing of the pod is removed", async (t) => {
+test("a driver that cannot unmount its volumes is an error, and no file of the pod is removed", async (t) => {
   const csi = { tearDown: () => Promise.reject(new Error("driver is away")) } as unknown as Csi;
   const { volumes, dir } = await bench(t, { csi });
   await volumes.setUp(aPodWithVolumes([{ name: "a", emptyDir: {} }]), downward);
@@ -214,7 +214,7 @@ test("a driver that cannot take its volumes away is an error, and nothing of the
   assert.ok((await stat(pathOf(dir, "kubernetes.io~empty-dir", "a"))).isDirectory());
 });
 
-test("each folder on disk has a quota while the pod is there, those in memory have none", async (t) => {
+test("each emptyDir on disk has a quota until its pod is removed, one in memory has none", async (t) => {
   const did: string[] = [];
   const last = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
   const quotas = {
@@ -237,7 +237,7 @@ test("each folder on disk has a quota while the pod is there, those in memory ha
   );
 });
 
-test("projected sources that fail are all reported, and the files of before stay", async (t) => {
+test("all failing projected sources are reported, and the previous files stay", async (t) => {
   const { volumes, stored } = await bench(t);
   const sources = ["cm", "x", "y"].map((name) => ({ configMap: { name } }));
   for (const name of ["x", "y"]) stored.set(name, { [name]: name });
@@ -249,7 +249,7 @@ test("projected sources that fail are all reported, and the files of before stay
   assert.equal(await readFile(join(path, "y"), "utf8"), "y");
 });
 
-test("a later projected source wins where two have one path, and an optional key that is missing is left out", async (t) => {
+test("the later of two projected sources with one path wins, and a missing optional key is skipped", async (t) => {
   const { volumes, stored } = await bench(t);
   stored.set("over", { one: "later" });
   const items = ["none", "two"].map((key) => ({ key, path: `sub/${key}` }));
@@ -268,7 +268,7 @@ test("a later projected source wins where two have one path, and an optional key
 
 const bytes = (text: string) => ({ data: Buffer.from(text), mode: 0o644 });
 
-test("what an interrupted attempt left behind is not visible, and is removed by the next one", async (t) => {
+test("files of an interrupted write are not visible, and are removed by the next write", async (t) => {
   const dir = await tempDir(t);
   await writeAtomically(dir, new Map([["a", bytes("1")]]), 0);
   await mkdir(join(dir, "..2020_01_01_left"));
@@ -280,7 +280,7 @@ test("what an interrupted attempt left behind is not visible, and is removed by 
   assert.deepEqual((await readdir(dir)).toSorted(), [await readlink(join(dir, "..data")), "..data", "a"].toSorted());
 });
 
-test("files that cannot be written leave the old ones as they are, and no others", async (t) => {
+test("a failed write keeps the previous files and leaves no partial ones", async (t) => {
   const dir = await tempDir(t);
   await writeAtomically(dir, new Map([["a", bytes("1")]]), 0);
   const before = (await readdir(dir)).toSorted();
@@ -292,7 +292,7 @@ test("files that cannot be written leave the old ones as they are, and no others
   assert.deepEqual([await readFile(join(dir, "a"), "utf8"), (await readdir(dir)).toSorted()], ["1", before]);
 });
 
-test("a link that was taken away, or a file put in its place, is made right though the data is the same", async (t) => {
+test("a removed or replaced link is restored though the data is unchanged", async (t) => {
   const dir = await tempDir(t);
   const payload = new Map([
     ["a", bytes("1")],
@@ -306,7 +306,7 @@ test("a link that was taken away, or a file put in its place, is made right thou
   assert.deepEqual([await readlink(join(dir, "a")), await readlink(join(dir, "b"))], ["..data/a", "..data/b"]);
 });
 
-test("files of the same names and lengths but other bytes are written anew", async (t) => {
+test("files of the same names and lengths with other bytes are written again", async (t) => {
   const dir = await tempDir(t);
   await writeAtomically(
     dir,
@@ -330,7 +330,7 @@ test("files of the same names and lengths but other bytes are written anew", asy
   assert.equal(await readFile(join(dir, "sub/b"), "utf8"), "3");
 });
 
-test("a part of a volume is bound anew when the volume has other contents, and no file stays open", async (t) => {
+test("a subPath is mounted again when the volume was recreated, and no file descriptor stays open", async (t) => {
   const dir = await tempDir(t);
   const volume = join(dir, "volume");
   await mkdir(join(volume, "x"), { recursive: true });
@@ -347,22 +347,26 @@ test("a part of a volume is bound anew when the volume has other contents, and n
   assert.deepEqual(await openFilesBelow(dir), []);
 });
 
-test("a group gets every file below, whatever their depth; what a link points to outside stays as it is", rootOnly, async (t) => {
-  const dir = await tempDir(t);
-  const volume = join(dir, "volume");
-  await mkdir(join(volume, "a/b"), { recursive: true });
-  await writeFile(join(volume, "a/b/deep"), "", { mode: 0o600 });
-  await writeFile(join(dir, "outside"), "", { mode: 0o600 });
-  await symlink("../outside", join(volume, "link"));
-  const pod = aNodePod({ securityContext: { fsGroup: 1234 } });
-  const options = { policy: false, plugin: "p", operations: () => () => undefined };
-  await setVolumeOwnership(volume, pod, { ...options, readOnly: false });
-  const deep = await stat(join(volume, "a/b/deep"));
-  const outside = await stat(join(dir, "outside"));
-  assert.deepEqual([deep.gid, deep.mode & 0o777, outside.gid, outside.mode & 0o777], [1234, 0o660, 0, 0o600]);
-  assert.equal((await lstat(join(volume, "link"))).gid, 1234);
-  assert.equal((await stat(join(volume, "a"))).mode & 0o7770, 0o2770);
-});
+test(
+  "the group of files at every depth is changed, but not that of links' targets outside of the volume",
+  rootOnly,
+  async (t) => {
+    const dir = await tempDir(t);
+    const volume = join(dir, "volume");
+    await mkdir(join(volume, "a/b"), { recursive: true });
+    await writeFile(join(volume, "a/b/deep"), "", { mode: 0o600 });
+    await writeFile(join(dir, "outside"), "", { mode: 0o600 });
+    await symlink("../outside", join(volume, "link"));
+    const pod = aNodePod({ securityContext: { fsGroup: 1234 } });
+    const options = { policy: false, plugin: "p", operations: () => () => undefined };
+    await setVolumeOwnership(volume, pod, { ...options, readOnly: false });
+    const deep = await stat(join(volume, "a/b/deep"));
+    const outside = await stat(join(dir, "outside"));
+    assert.deepEqual([deep.gid, deep.mode & 0o777, outside.gid, outside.mode & 0o777], [1234, 0o660, 0, 0o600]);
+    assert.equal((await lstat(join(volume, "link"))).gid, 1234);
+    assert.equal((await stat(join(volume, "a"))).mode & 0o7770, 0o2770);
+  },
+);
 
 test(
   "a volume's own folder is looked at for each thing that has to be right before the walk is left out",
@@ -413,7 +417,7 @@ test("a token belongs to the user of all containers, if it is one", () => {
   );
 });
 
-test("a path of the host is what its type says, or is made where that may be, and never replaced", async (t) => {
+test("a hostPath must match its type, is created where the type allows it, and is never replaced", async (t) => {
   const dir = await tempDir(t);
   await writeFile(join(dir, "file"), "kept");
   for (const [name, type, problem] of [
@@ -516,7 +520,7 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
   });
 }
 
-test("files of a local volume keep the modes that the pod gave them, in the life of this process and in the next", async (t) => {
+test("files of a local volume keep the modes that a pod set, also after a restart of the agent", async (t) => {
   const path = await tempDir(t);
   const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path } } } as PersistentVolume;
   const objects = { ...noObjects, claim: async () => bound, persistentVolume: async () => stored };

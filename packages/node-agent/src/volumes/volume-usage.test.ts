@@ -9,7 +9,7 @@ import { aNodePod } from "../testing/builders.ts";
 import { type MeasuredVolume, walked } from "./measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
-test("what volumes take is known from walk to walk, without what links lead to", async (t) => {
+test("a volume's usage is that of the last walk and excludes links' targets", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-usage-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const scratch = join(dir, "uid-1/volumes/kubernetes.io~empty-dir/scratch");

@@ -173,7 +173,7 @@ function manager(dir: string, mounter: Mounter): ReturnType<typeof newVolumeMana
   return newVolumeManager({ podsDir: dir, objects, mounter, clock: realClock, log: discardLogger });
 }
 
-test("a pod's volumes have their contents", async (t) => {
+test("each kind of volume has the expected files", async (t) => {
   const dir = await tempDir(t);
   const mounter = fakeMounter();
   const volumes: Volume[] = [
@@ -232,7 +232,7 @@ test("a pod's volumes have their contents", async (t) => {
   assert.deepEqual(await readdir(dir), []);
 });
 
-test("each volume that is not there is reported, optional ones are empty", async (t) => {
+test("each missing object of a volume is reported, missing optional ones give empty volumes", async (t) => {
   const dir = await tempDir(t);
   const pod = aPodWithVolumes([
     { name: "missing", configMap: { name: "nope" } },
@@ -249,7 +249,7 @@ test("each volume that is not there is reported, optional ones are empty", async
   assert.deepEqual([...volumes.keys()], ["optional"]);
 });
 
-test("a volume that no container uses is not brought up, so what is wrong with it does not matter", async (t) => {
+test("a volume that no container uses is not mounted, and its errors do not matter", async (t) => {
   const dir = await tempDir(t);
   const volumes = [
     { name: "used", emptyDir: {} },
@@ -279,7 +279,7 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   assert.deepEqual([memory.gid, memory.mode & 0o7777], [1234, 0o3777]);
 });
 
-test("what a container did to its files stays, however often its volumes are looked at", {
+test("repeated mounts keep a container's file modes", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const made = manager(await tempDir(t), fakeMounter());
@@ -291,7 +291,7 @@ test("what a container did to its files stays, however often its volumes are loo
   assert.equal((await stat(key)).mode & 0o777, 0o600);
 });
 
-test("a volume that is there stays so when its object cannot be read any more, which is reported", async (t) => {
+test("a mounted volume stays when its object becomes unreadable, and the error is reported", async (t) => {
   let problem: Error | undefined;
   const own: PodObjects = {
     ...objects,
@@ -313,12 +313,17 @@ test("a volume that is there stays so when its object cannot be read any more, w
 
 const limited = (memory: string) => aContainer({ resources: { limits: { memory } } });
 for (const { name, containers, sizeLimit, want } of [
-  { name: "what the node has", containers: [limited("1Gi"), aContainer({ name: "b" })], sizeLimit: undefined, want: 8 * 1024 },
-  { name: "what all of its containers may use", containers: [limited("1Gi")], sizeLimit: "2Gi", want: 1024 },
-  { name: "what is said of the volume", containers: [limited("1Gi")], sizeLimit: "64Mi", want: 64 },
-  { name: "not nothing, where nothing is said", containers: [limited("1Gi")], sizeLimit: "0", want: 1024 },
+  {
+    name: "the node's allocatable memory",
+    containers: [limited("1Gi"), aContainer({ name: "b" })],
+    sizeLimit: undefined,
+    want: 8 * 1024,
+  },
+  { name: "the limits of all containers", containers: [limited("1Gi")], sizeLimit: "2Gi", want: 1024 },
+  { name: "the volume's sizeLimit", containers: [limited("1Gi")], sizeLimit: "64Mi", want: 64 },
+  { name: "the limits of all containers when sizeLimit is 0", containers: [limited("1Gi")], sizeLimit: "0", want: 1024 },
 ]) {
-  test(`a volume in memory is no larger than ${name}`, () =>
+  test(`the size of a volume in memory is limited to ${name}`, () =>
     assert.equal(memorySize(aNodePod({ containers }), sizeLimit, downward.allocatable), want * 1024 ** 2));
 }
 
@@ -334,7 +339,7 @@ test("nothing is removed while something is mounted", async (t) => {
   assert.deepEqual(await readdir(join(dir, "uid-1/volumes")), ["x"]);
 });
 
-test("a uid or a volume's name cannot leave the folder of pods", async (t) => {
+test("a uid or volume name with path separators cannot leave the folder of pods", async (t) => {
   const dir = await tempDir(t);
   await assert.rejects(manager(dir, fakeMounter()).remove(".."), /cannot be the name of a folder/);
   const { failures } = await manager(dir, fakeMounter()).setUp(
@@ -384,7 +389,7 @@ test("fsGroup owns a local volume whose path is a link", { skip: process.getuid?
   }
 });
 
-test("a container gets the devices it names, to read alone where the volume is read-only", () => {
+test("a container gets its volumeDevices, read-only where the volume is", () => {
   const volumes = new Map([
     ["disk", { path: "/dev/disk", readOnly: false, device: true }],
     ["rom", { path: "/dev/rom", readOnly: true, device: true }],

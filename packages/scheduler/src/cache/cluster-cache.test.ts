@@ -38,7 +38,7 @@ test("nodes that have an image are counted through changes of nodes and their en
   assert.deepEqual(count(), [1, 1]);
 });
 
-test("a pod whose binding ended counts until the API shows it, a quarter of an hour at most", async () => {
+test("a pod whose binding ended counts until the API shows it, for at most 15 minutes", async () => {
   const clock = newFakeClock();
   const cache = new ClusterCache(clock);
   cache.setNode(aTestNode("a"));
@@ -70,7 +70,7 @@ test("an assumed pod that is deleted is assumed no longer", () => {
   assert.deepEqual(cache.counts, { nodes: 1, pods: 0, assumedPods: 0 });
 });
 
-test("pods of a node that went and came back are still on it", () => {
+test("pods of a node that was removed and added again are still counted on it", () => {
   const cache = new ClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));
   cache.setPod(aTestPod("web", { on: "a", cpu: "3" }));
@@ -81,7 +81,7 @@ test("pods of a node that went and came back are still on it", () => {
   assert.equal(cache.snapshot().get("a")?.requested.milliCpu, 3_000);
 });
 
-test("an assumed pod that the API shows on another node counts there alone", () => {
+test("an assumed pod that the API shows on another node counts only there", () => {
   const cache = new ClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const used = (): number[] => ["a", "b"].map((name) => cache.snapshot().get(name)?.requested.milliCpu ?? -1);
@@ -150,7 +150,7 @@ test("a binding that was finished and then shown does not expire with the one be
   assert.equal(cache.snapshot().get("a")?.pods.size, 0);
 });
 
-test("nodes stand one of each zone in turn, also after one has moved to another zone or went", () => {
+test("nodes are ordered round-robin over zones, also after one moved to another zone or was removed", () => {
   const cache = new ClusterCache(newFakeClock());
   const inZone = (name: string, zone: string) => aTestNode(name, { labels: { "topology.kubernetes.io/zone": zone } });
   for (const [name, zone] of [
@@ -171,7 +171,7 @@ test("nodes stand one of each zone in turn, also after one has moved to another 
   assert.equal(order(), "ac");
 });
 
-test("a node that was removed while pods with affinity are on it is compared with no pod, until it comes back", () => {
+test("a removed node with pods with affinity is not in the snapshot's lists until it is added again", () => {
   const cache = new ClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };

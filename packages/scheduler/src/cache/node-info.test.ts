@@ -13,7 +13,7 @@ const asking = (name: string, requests: Record<string, string>, hostPort?: numbe
 const podOf = (name: string, containers: Container[], initContainers: Container[] = []): Pod =>
   aTestPod(name, { spec: { containers, initContainers } });
 
-test("what is tried on a copy of a node leaves the node as it is", () => {
+test("changes of a cloned NodeInfo do not affect the original", () => {
   const info = newNodeInfo(aTestNode("a"));
   addPod(info, newPodInfo(podOf("first", [asking("c", { cpu: "1", "example.com/gpu": "1" }, 80)])));
   const state = () => [info.requested.scalars.get("example.com/gpu"), [...info.pods.keys()], info.usedPorts.get("TCP/80")?.size];
@@ -45,7 +45,7 @@ test("a pod that is removed leaves the node as it was, but for its version; one 
   assert.notEqual(info.version, version, "what was counted for the former version no longer holds");
 });
 
-test("a port stays taken at the addresses of the pods that are left", () => {
+test("a host port stays in use at the addresses of the remaining pods", () => {
   const info = newNodeInfo(aTestNode("a"));
   for (const hostIP of ["10.0.0.1", "10.0.0.2"]) {
     const ports = [{ containerPort: 80, hostPort: 80, hostIP }];

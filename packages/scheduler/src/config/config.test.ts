@@ -62,7 +62,7 @@ podMaxBackoffSeconds: 10
   assert.match(yaml, /- name: TaintToleration\n {8}weight: 3\n/);
 });
 
-test("what is written is read back as the same", () => {
+test("a written configuration is read back as the same", () => {
   for (const version of ["v1beta3", "v1beta2"]) {
     const yaml = asYaml(complete(file("profiles: [{schedulerName: a}, {schedulerName: b}]\n", version)));
     assert.equal(asYaml(complete(yaml)), yaml);
@@ -105,7 +105,7 @@ test("a profile disables, reconfigures and adds", () => {
   assert.equal(profile?.args.DefaultPreemption.minCandidateNodesAbsolute, 100);
 });
 
-test("with a file only leader election flags count besides", () => {
+test("with a file only the leader election flags still take effect", () => {
   const config = complete(
     file("clientConnection: {kubeconfig: /in-file, qps: 7}\nleaderElection: {resourceName: mine, leaseDuration: 30s}\n"),
     "--kubeconfig=/flag",
@@ -126,7 +126,7 @@ test("--lock-object-name and -namespace name the lock, unless the newer flags do
   assert.equal(both.resourceName, "newer");
 });
 
-test("resources that an extender looks after are not counted by the scheduler", () => {
+test("resources with ignoredByScheduler of an extender are not counted", () => {
   const { profiles } = complete(
     file("extenders: [{urlPrefix: 'http://x', managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}]\n"),
   );
@@ -225,7 +225,7 @@ for (const [text, want] of [
   test(`refuses ${text.trim()}`, () => assert.throws(() => complete(file(text)), { message: want }));
 }
 
-test("v1beta1 is gone", () => {
+test("v1beta1 is refused", () => {
   const message =
     'no kind "KubeSchedulerConfiguration" is registered for version "kubescheduler.config.k8s.io/v1beta1" in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme/scheme.go:30"';
   assert.throws(() => complete(file("", "v1beta1")), { message });
@@ -243,7 +243,7 @@ for (const [address, ok] of [
   });
 }
 
-test("with VolumeCapacityPriority volumes are scored, on a line that may be another", () => {
+test("with VolumeCapacityPriority volumes are scored by the default shape or the configured one", () => {
   const [byDefault] = completeWith(withCapacity, file("", "v1beta2")).profiles;
   assert.deepEqual(byDefault?.args.VolumeBinding.shape, [
     { utilization: 0, score: 0 },

@@ -60,7 +60,7 @@ test("an extender filters nodes by name, with reasons", async (t) => {
   assert.equal(calls[0]?.body.Pod.metadata.name, "web");
 });
 
-test("one without a node cache receives and returns whole nodes", async (t) => {
+test("an extender without a node cache receives and returns whole nodes", async (t) => {
   const { url } = await startExtender(t, {
     filter: ({ Nodes }) => ({
       nodes: { items: Nodes.items.filter((node: { metadata: { name: string } }) => node.metadata.name === "b") },
@@ -69,7 +69,7 @@ test("one without a node cache receives and returns whole nodes", async (t) => {
   assert.equal(await clusterWith({ urlPrefix: url, filterVerb: "filter" }).place(pod), "b");
 });
 
-test("when it leaves none, its reasons are reported", async (t) => {
+test("the reasons of an extender that leaves no node are reported", async (t) => {
   const { url } = await startExtender(t, {
     filter: () => ({ NodeNames: [], FailedNodes: { a: "too far", b: "too far", c: "too near" } }),
   });
@@ -77,7 +77,7 @@ test("when it leaves none, its reasons are reported", async (t) => {
   assert.equal(await clusterWith(config).place(pod), "0/3 nodes are available: 1 too near, 2 too far.");
 });
 
-test("its scores count ten times, by its weight", async (t) => {
+test("an extender's scores count ten times its weight", async (t) => {
   const { url } = await startExtender(t, {
     prioritize: () => [
       { Host: "b", Score: 9 },
@@ -87,7 +87,7 @@ test("its scores count ten times, by its weight", async (t) => {
   assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "b");
 });
 
-test("scores that do not come are done without", async (t) => {
+test("scoring continues without the scores of a failed extender", async (t) => {
   const { url } = await startExtender(t, {});
   assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "a");
 });
@@ -104,7 +104,7 @@ for (const Score of ["9", 1.5, null, 2 ** 60])
     assert.equal(await cluster.place(pod), Score === null ? "b" : "a");
   });
 
-test("a filter that fails fails the pod, unless it is ignorable", async (t) => {
+test("a failed extender filter fails the pod, unless the extender is ignorable", async (t) => {
   const { url } = await startExtender(t, {});
   const config = { urlPrefix: url, filterVerb: "filter" };
   await assert.rejects(clusterWith(config).place(pod), { message: `failed filter with extender at URL ${url}filter, code 500` });
@@ -120,7 +120,7 @@ test("when the filter fails for the nominated node, the other nodes are tried", 
   assert.deepEqual([calls[0]?.body.NodeNames, calls[1]?.body.NodeNames.length], [["b"], 3]);
 });
 
-test("the second extender sees what the first left; what it says of other nodes is added to the first's reasons", async (t) => {
+test("the second extender gets the nodes that the first left, and its reasons are added to the first's", async (t) => {
   const first = await startExtender(t, { filter: () => ({ NodeNames: ["b", "c"], FailedNodes: { a: "too far" } }) });
   const second = await startExtender(t, { filter: () => ({ NodeNames: [], FailedNodes: { a: "too old", b: "no", c: "no" } }) });
   const extenders = [first, second].map(({ url }) =>
@@ -131,7 +131,7 @@ test("the second extender sees what the first left; what it says of other nodes 
   assert.equal(placed, "0/3 nodes are available: 1 too far, 1 too old, 2 no.");
 });
 
-test("a filter that says that it failed, and one that names strange nodes", async (t) => {
+test("a filter response with an error, and one with unknown nodes, fail the pod", async (t) => {
   const failing = await startExtender(t, { filter: () => ({ Error: "no mood" }) });
   await assert.rejects(clusterWith({ urlPrefix: failing.url, filterVerb: "filter" }).place(pod), { message: "no mood" });
   const strange = await startExtender(t, { filter: () => ({ NodeNames: ["z"] }) });
@@ -141,7 +141,7 @@ test("a filter that says that it failed, and one that names strange nodes", asyn
   });
 });
 
-test("it is called only for pods that want what it manages", async (t) => {
+test("an extender is called only for pods that request its managed resources", async (t) => {
   const { url, calls } = await startExtender(t, { filter: () => ({ NodeNames: ["c"] }) });
   const managedResources = [{ name: "example.com/gpu" }];
   const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true, managedResources };
@@ -153,7 +153,7 @@ test("it is called only for pods that want what it manages", async (t) => {
   assert.equal(await clusterWith(config).place(gpu), "c");
 });
 
-test("one that does not answer in time is given up", async (t) => {
+test("an extender call without an answer ends at its timeout", async (t) => {
   const server = createServer(() => {});
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.closeAllConnections());
@@ -164,7 +164,7 @@ test("one that does not answer in time is given up", async (t) => {
   });
 });
 
-test("it binds in the scheduler's place", async (t) => {
+test("an extender with bindVerb binds instead of the scheduler", async (t) => {
   const answers = [{}, { Error: "taken" }];
   const { url, calls } = await startExtender(t, { bind: () => answers.shift() });
   const cluster = clusterWith({ urlPrefix: url, bindVerb: "bind" });
@@ -177,7 +177,7 @@ test("it binds in the scheduler's place", async (t) => {
   });
 });
 
-test("victims go out whole or by uid, and come back by uid", async (t) => {
+test("victims are sent as whole pods or by uid, and returned by uid", async (t) => {
   const { url, calls } = await startExtender(t, {
     preempt: () => ({ NodeNameToMetaVictims: { a: { Pods: [{ UID: "old" }], NumPDBViolations: 2 } } }),
   });
@@ -199,7 +199,7 @@ test("victims go out whole or by uid, and come back by uid", async (t) => {
   assert.deepEqual(calls[1]?.body.NodeNameToMetaVictims, { a: { Pods: [{ UID: "old" }], NumPDBViolations: 1 } });
 });
 
-test("over HTTPS the authority decides whom to trust, and without one anybody is", async (t) => {
+test("over HTTPS the extender's certificate is verified with the configured CA, and not without one", async (t) => {
   const ca = await newCa({ commonName: "extender-ca" });
   const pair = await newCertificate({ commonName: "extender", ips: ["127.0.0.1"], usages: ["server"], ca });
   const server = createTlsServer({ cert: pair.certPem, key: pair.keyPem }, (_, response) => {
@@ -229,7 +229,7 @@ for (const { name, nodeCacheCapable, answer, want } of [
   { name: "with a cache that answers nodes", nodeCacheCapable: true, answer: ["Nodes"], want: "b" },
   { name: "without a cache that answers names", nodeCacheCapable: false, answer: ["NodeNames"], want: "0/3" },
 ] as const)
-  test(`of an extender ${name}, ${want === "0/3" ? "nothing is" : `${want} is`} taken`, async (t) => {
+  test(`of the answer of an extender ${name}, ${want === "0/3" ? "nothing is" : `${want} is`} used`, async (t) => {
     const given = { Nodes: { items: [{ metadata: { name: "b" } }] }, NodeNames: ["c"] };
     const { url } = await startExtender(t, { filter: () => Object.fromEntries(answer.map((field) => [field, given[field]])) });
     const placed = await clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable }).place(pod);

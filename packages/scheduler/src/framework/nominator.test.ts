@@ -13,7 +13,7 @@ function setUp(isLive?: (pod: Pod) => boolean) {
   return { nominator, on };
 }
 
-test("several pods are nominated to a node, each to one; a later nomination moves it", () => {
+test("a node can have several nominated pods; a later nomination moves a pod to another node", () => {
   const { nominator, on } = setUp();
   nominator.set(nominated("x", "a"));
   nominator.set(nominated("y"), "a");
@@ -27,7 +27,7 @@ test("several pods are nominated to a node, each to one; a later nomination move
   assert.deepEqual(on("a"), []);
 });
 
-test("a nomination that the API does not show yet outlives an update about something else", () => {
+test("a nomination that the API does not show yet survives another update of the pod", () => {
   const { nominator, on } = setUp();
   nominator.set(nominated("x"), "a");
   nominator.update(nominated("x"), nominated("x"));
@@ -40,7 +40,7 @@ test("a nomination that the API does not show yet outlives an update about somet
   assert.deepEqual([on("a"), on("b")], [[], []]);
 });
 
-test("a pod that has a node or is gone is nominated to none, and what it had is given up", () => {
+test("a pod that is bound or deleted loses its nomination", () => {
   const gone = new Set<string>();
   const { nominator, on } = setUp((pod) => !gone.has(pod.metadata.name ?? ""));
   nominator.set(nominated("x", "a"));
@@ -52,7 +52,7 @@ test("a pod that has a node or is gone is nominated to none, and what it had is 
   assert.deepEqual(on("a"), []);
 });
 
-test("a pod made anew under its name is another one", () => {
+test("a recreated pod does not inherit the nomination of its predecessor", () => {
   const { nominator, on } = setUp();
   nominator.set(nominated("x"), "a");
   const anew = aTestPod("x", { metadata: { uid: "second" } });

@@ -67,7 +67,7 @@ test("a lower priority pod is preempted, its resources are reserved, and its Eve
   );
 });
 
-test("as few pods go as will do, the least important first", async () => {
+test("preemption evicts as few pods as needed, the lowest priority first", async () => {
   const pods = [
     aTestPod("one", { on: "a", cpu: "1", priority: 1 }),
     aTestPod("two", { on: "a", cpu: "1", priority: 2 }),
@@ -77,7 +77,7 @@ test("as few pods go as will do, the least important first", async () => {
   assert.deepEqual(gone(cluster).toSorted(), ["one", "two"]);
 });
 
-test("pods whose budget is used up stay where others can go", async () => {
+test("pods whose disruption budget is exhausted are evicted only when no others suffice", async () => {
   const labels = { app: "web" };
   const budget = {
     metadata: { name: "web", namespace: "default" },
@@ -90,7 +90,7 @@ test("pods whose budget is used up stay where others can go", async () => {
   assert.deepEqual(gone(cluster), ["free"]);
 });
 
-test("a victim that is gone already is no failure; one that cannot be deleted ends the attempt", async () => {
+test("a victim that no longer exists is no failure; one that cannot be deleted ends the attempt", async () => {
   const pods = [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2", priority: 2 })];
   const failing = (failure: Error) =>
     preempt(urgent({ cpu: "4" }), {
@@ -124,7 +124,7 @@ for (const { name, pods, wants } of [
   });
 }
 
-test("a pod preempts elsewhere when its nominated node is out of the question, whatever pods are leaving it", async () => {
+test("a pod preempts elsewhere when its nominated node is unresolvable, even while victims terminate there", async () => {
   const tainted = aTestNode("a", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
   const leaving = low("a1", "a", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
   const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), {
@@ -169,7 +169,7 @@ for (const { name, pod, pods, want } of [
   });
 }
 
-test("anti-affinity of running pods gives way to a more important one", async () => {
+test("a pod preempts pods of lower priority whose anti-affinity excludes it", async () => {
   const labels = { app: "web" };
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: labels } };
   const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
@@ -178,7 +178,7 @@ test("anti-affinity of running pods gives way to a more important one", async ()
   assert.deepEqual(gone(cluster), ["web"]);
 });
 
-test("what was tried on one node does not count for another: pods of a zone that is to be avoided stay", async () => {
+test("a simulated eviction on one node does not count for another: pods of a zone excluded by anti-affinity stay", async () => {
   const term = { topologyKey: "zone", labelSelector: { matchLabels: { app: "db" } } };
   const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
   const inZone = ["a", "b"].map((name) => aTestNode(name, { labels: { zone: "x" } }));
@@ -246,7 +246,7 @@ for (const { name, failing, left } of [
     );
   });
 
-test("an extender strikes candidates out", async () => {
+test("an extender can remove candidates", async () => {
   const extender: Extender = {
     name: "http://extender",
     ignorable: false,
@@ -273,7 +273,7 @@ for (const [nodeCount, want] of [
     assert.equal(candidatesWanted(nodeCount, { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 }), want));
 }
 
-test("the place of a nominated pod is taken only by a more important one", async () => {
+test("only a pod of higher priority can use the resources reserved for a nominated pod", async () => {
   const cluster = newTestCluster({ nodes: [aTestNode("a")] });
   cluster.nominator.set(aTestPod("waiting", { priority: 5, cpu: "4", status: { nominatedNodeName: "a" } }));
   assert.equal(await cluster.place(aTestPod("lesser", { priority: 1 })), "0/1 nodes are available: 1 Insufficient cpu.");
@@ -281,7 +281,7 @@ test("the place of a nominated pod is taken only by a more important one", async
   assert.equal(await cluster.place(aTestPod("waiting", { priority: 5, cpu: "4", status: { nominatedNodeName: "a" } })), "a");
 });
 
-test("with the victims gone the pod fits, each of them was less important, and none of them could have stayed", async () => {
+test("without the victims the pod fits, all have a lower priority, and none is unnecessary", async () => {
   const residents = fc.array(
     fc.record({
       on: fc.constantFrom("a", "b", "c"),
@@ -321,7 +321,7 @@ test("with the victims gone the pod fits, each of them was less important, and n
   );
 });
 
-test("what an extender that may be ignored leaves without victims is no candidate; another's is an error", async () => {
+test("a node without victims in an ignorable extender's answer is no candidate; with another extender it is an error", async () => {
   const emptying = (ignorable: boolean): Extender => ({
     name: "emptying",
     ignorable,
@@ -345,7 +345,7 @@ test("what an extender that may be ignored leaves without victims is no candidat
   );
 });
 
-test("a plugin that fails on one node does not keep the pod from another; on all, the result is an error", async () => {
+test("a plugin that fails on one node does not exclude others; on all nodes it is an error", async () => {
   const failingOn = (...names: string[]): Plugin => ({
     name: "Failing",
     filter: (_, __, node) => (names.includes(node.name) && node.pods.size === 0 ? failed(new Error("broken")) : undefined),
@@ -359,7 +359,7 @@ test("a plugin that fails on one node does not keep the pod from another; on all
   );
 });
 
-test("the node is nominated before the first victim is deleted, and every node is tried wherever the search begins", async () => {
+test("the pod is nominated before the first victim is deleted, and every node is tried wherever the search begins", async () => {
   const kept: (string | undefined)[] = [];
   const { result } = await preempt(urgent(), {
     nodes: [...nodes, aTestNode("c")],
@@ -388,7 +388,7 @@ const anExtender = (more: Partial<Extender>): Extender => ({
 });
 const two = [low("a1", "a"), low("b1", "b", { priority: 5 })];
 
-test("an extender sees what the ones before it have left; who is not interested is not called", async () => {
+test("each extender gets the candidates that the previous ones left; an extender without interest is not called", async () => {
   const seen: string[][] = [];
   const striking = anExtender({
     async preempt(_, candidates) {
@@ -401,14 +401,14 @@ test("an extender sees what the ones before it have left; who is not interested 
   assert.deepEqual([result.nominatedNode, seen], ["b", [["a", "b"], ["b"]]]);
 });
 
-test("the candidates stay as they are when an extender that may be ignored fails; another's failure ends the attempt", async () => {
+test("a failing ignorable extender does not change the candidates; another extender's failure ends the attempt", async () => {
   const failing = (ignorable: boolean) => anExtender({ ignorable, preempt: () => Promise.reject(new Error("away")) });
   const { result } = await preempt(urgent(), { nodes, pods: two, extenders: [failing(true)] });
   assert.equal(result.nominatedNode, "a");
   await assert.rejects(preempt(urgent(), { nodes, pods: two, extenders: [failing(false)] }), /^Error: away$/);
 });
 
-test("those go whom the extenders agreed to, not all who were proposed", async () => {
+test("the evicted pods are the victims that the extenders returned, not those proposed", async () => {
   const pods = [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2" })];
   const sparing = anExtender({
     preempt: async (_, candidates) =>
@@ -418,13 +418,13 @@ test("those go whom the extenders agreed to, not all who were proposed", async (
   assert.equal(gone(cluster).length, 1);
 });
 
-test("a terminating pod of equal priority on the nominated node is no victim of before", async () => {
+test("a terminating pod of equal priority on the nominated node does not count as an earlier victim", async () => {
   const leaving = low("a1", "a", { priority: 10, metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
   const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), { nodes, pods: [leaving, low("b1", "b")] });
   assert.equal(result.nominatedNode, "b");
 });
 
-test("a pod for which no node comes into question loses its nomination, and hears of each node why", async () => {
+test("a pod without a possible node loses its nomination, and each node's reason is reported", async () => {
   const nowhere = { spec: { nodeSelector: { disk: "ssd" } }, status: { nominatedNodeName: "b" } };
   const { cluster, result } = await preempt(urgent(nowhere), { nodes, pods: two });
   assert.equal(cluster.client.object<Pod>(podsRef, "default/urgent")?.status?.nominatedNodeName, undefined);
@@ -436,7 +436,7 @@ test("a pod for which no node comes into question loses its nomination, and hear
   assert.match(refusal, /No victims found on node b for preemptor pod urgent/);
 });
 
-test("on one node the less important pod stays when its end would violate a budget and the other's would not", async () => {
+test("on one node a pod of lower priority is kept when only its eviction would violate a budget", async () => {
   const labels = { app: "web" };
   const budget = {
     metadata: { name: "web", namespace: "default" },

@@ -43,7 +43,7 @@ for (const { name, wanted, pods, want } of [
     want: `0/3 nodes are available: 3 ${notNear}.`,
   },
   {
-    name: "the first of a series that want each other may go anywhere",
+    name: "the first of several pods with affinity to each other may use any node",
     wanted: pod("new", "web", near(term("web"))),
     pods: [],
     want: "a",
@@ -67,13 +67,13 @@ for (const { name, wanted, pods, want } of [
     want: "a",
   },
   {
-    name: "a pod stays out of the domain of those it avoids",
+    name: "a pod is not placed in the domain of pods that its anti-affinity selects",
     wanted: pod("new", "web", away(term("db"))),
     pods: [pod("db", "db", undefined, { on: "a" })],
     want: "c",
   },
   {
-    name: "avoided in every domain, it is not placed",
+    name: "with anti-affinity in every domain it is not placed",
     wanted: pod("new", "web", away(term("db"))),
     pods: [pod("db-1", "db", undefined, { on: "a" }), pod("db-2", "db", undefined, { on: "c" })],
     want: `0/3 nodes are available: 3 ${notAway}.`,
@@ -85,13 +85,13 @@ for (const { name, wanted, pods, want } of [
     want: `0/3 nodes are available: 3 ${existing}.`,
   },
   {
-    name: "a label that every object seems to have is no domain",
+    name: "a topology key that is a property of Object.prototype is no domain",
     wanted: pod("new", "web", away(term("db", { topologyKey: "constructor" }))),
     pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on })),
     want: "a",
   },
   {
-    name: "terms are about the pod's own namespace",
+    name: "terms select pods of the pod's own namespace",
     wanted: pod("new", "web", away(term("db"))),
     pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on, namespace: "other" })),
     want: "a",
@@ -109,19 +109,19 @@ for (const { name, wanted, pods, want } of [
     want: "c",
   },
   {
-    name: "terms mean the namespaces they name beside those they select",
+    name: "terms select both named and selected namespaces",
     wanted: pod("new", "web", near(term("db", { namespaces: ["default"], namespaceSelector: { matchLabels: { team: "two" } } }))),
     pods: [pod("db", "db", undefined, { on: "c" })],
     want: "c",
   },
   {
-    name: "an empty selector of namespaces means all of them, also in the terms of pods that run",
+    name: "an empty namespace selector selects all namespaces, also in terms of running pods",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", away(term("web", { namespaceSelector: {} })), { on: "c", namespace: "other" })],
     want: "a",
   },
   {
-    name: "a running pod's selector of namespaces looks at the new pod's namespace",
+    name: "a running pod's namespace selector is matched with the new pod's namespace",
     wanted: pod("new", "web"),
     pods: ["a", "c"].map((on) =>
       pod(`db-${on}`, "db", away(term("web", { namespaceSelector: { matchLabels: { team: "one" } } })), {
@@ -160,13 +160,13 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 100, b: 100, c: 0 },
   },
   {
-    name: "the least score becomes 0, also when it is more than that",
+    name: "the lowest score becomes 0, also when it was above 0",
     wanted: pod("new", "web", { podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(10, term("db")) } }),
     pods: ["a", "c", "c"].map((on, i) => pod(`db-${i}`, "db", undefined, { on })),
     want: { a: 0, b: 0, c: 100 },
   },
   {
-    name: "the greatest score becomes 100, also when it is less than that",
+    name: "the highest score becomes 100, also when it was below 100",
     wanted: pod("new", "web", {
       podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(10, term("db")) },
     }),
@@ -174,7 +174,7 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 100, b: 100, c: 0 },
   },
   {
-    name: "a small difference between great scores is stretched to the whole range: 5, 5 and 6",
+    name: "a small difference between high scores is scaled to the full range: 5, 5 and 6",
     wanted: pod("new", "web", {
       podAffinity: {
         preferredDuringSchedulingIgnoredDuringExecution: [...preferred(5, term("db")), ...preferred(1, term("cache"))],
@@ -188,7 +188,7 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 0, b: 0, c: 100 },
   },
   {
-    name: "what running pods would like counts, too",
+    name: "preferred terms of running pods count, too",
     wanted: pod("new", "web"),
     pods: [
       pod(
@@ -201,13 +201,13 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 0, b: 0, c: 100 },
   },
   {
-    name: "a running pod that has to be near such pods attracts them by hardPodAffinityWeight",
+    name: "required affinity of a running pod counts with hardPodAffinityWeight",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", near(term("web")), { on: "c" })],
     want: { a: 0, b: 0, c: 100 },
   },
   {
-    name: "and does not with a weight of 0",
+    name: "required affinity of a running pod does not count with hardPodAffinityWeight 0",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", near(term("web")), { on: "c" })],
     weight: 0,
@@ -220,7 +220,7 @@ for (const { name, wanted, pods, weight = 1, want } of [
   });
 }
 
-test("a selector that cannot be read fits nowhere, and says so", async () => {
+test("a pod with an invalid selector fits no node, and the error names it", async () => {
   const bad = { topologyKey: zone, labelSelector: { matchExpressions: [{ key: "app", operator: "Sometimes" }] } };
   const answer = await newTestCluster({ nodes }).place(pod("new", "web", near(bad)));
   assert.equal(answer, '0/3 nodes are available: 3 parsing pod: "Sometimes" is not a valid label selector operator.');

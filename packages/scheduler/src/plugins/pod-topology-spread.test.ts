@@ -159,7 +159,7 @@ test("nodes without a zone are still spread over by host, and score nothing by c
   assert.deepEqual(newTestCluster({ nodes, pods: [webOn("a")] }).scores("PodTopologySpread", own), { a: 0, b: 0 });
 });
 
-test("a pod that is taken off a node on trial counts no more, and the original count stays", () => {
+test("RemovePod lowers the count of a simulation, and the original count stays", () => {
   const taken = webOn("a");
   const cluster = newTestCluster({ nodes: twoZones, pods: [taken] });
   const { profile } = cluster;
@@ -181,7 +181,7 @@ test("a pod that is taken off a node on trial counts no more, and the original c
   assert.equal(runFilters(profile, trial, pod, trialNode)?.plugin, "PodTopologySpread");
 });
 
-test("a pod of another namespace that is taken off on trial does not make room", () => {
+test("RemovePod of a pod of another namespace does not change the count", () => {
   const foreign = webOn("a", { namespace: "other" });
   const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a"), foreign] });
   const { profile } = cluster;
@@ -194,7 +194,7 @@ test("a pod of another namespace that is taken off on trial does not make room",
   assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
 });
 
-test("the least count of a key follows each change", () => {
+test("the minimum count of a topology key follows each change", () => {
   const counts = new TopologyCounts();
   for (const [zone, pods] of [
     ["x", 1],
@@ -206,7 +206,7 @@ test("the least count of a key follows each change", () => {
   assert.equal(counts.least(zoneKey), 2);
 });
 
-test("what was counted for one namespace is not the count of another", () => {
+test("pods are counted separately for each namespace", () => {
   const info = newNodeInfo(aTestNode("a"));
   addPod(info, newPodInfo(webOn("a")));
   const [constraint] = parseConstraints([hard(zoneKey)], "DoNotSchedule");

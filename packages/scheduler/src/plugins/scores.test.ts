@@ -89,12 +89,12 @@ for (const { name, plugin, args, want } of [
   });
 }
 
-test("a strategy that does not exist ends the start", () => {
+test("an unknown scoring strategy prevents the start", () => {
   const args = fit({ type: "Random" as "LeastAllocated", resources: cpuOnly });
   assert.throws(() => newTestCluster({ args }), { message: "scoring strategy Random is not supported" });
 });
 
-test("resources that are ignored, by name or group, keep no pod away", async () => {
+test("resources ignored by name or group do not exclude nodes", async () => {
   const asking = aTestPod("new", {
     spec: {
       containers: [{ name: "main", image: "x", resources: { requests: { "example.com/gpu": "1", "other.org/disk": "1" } } }],
@@ -114,7 +114,7 @@ const withImage = (name: string, ...images: [string, number][]): Node => {
   return { ...node, status: { ...node.status, images: images.map(([image, sizeBytes]) => ({ names: [image], sizeBytes })) } };
 };
 
-test("a node that has a large image already is better, the more so the more nodes have it", () => {
+test("a node that has a large image scores higher, the more nodes have it", () => {
   const mebibyte = 2 ** 20;
   const cluster = newTestCluster({ nodes: [withImage("has", ["busybox:1.36", 1_000 * mebibyte]), withImage("has-not")] });
   // Half of the nodes have the image, so half of its size counts, minus the lower threshold.
@@ -175,7 +175,7 @@ test("preferred node affinity adds its weights, the configuration's, too", () =>
   assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("new", { spec: { affinity } })), { both: 100, added: 25 });
 });
 
-test("node affinity that the configuration requires is not the pod's to lift", async () => {
+test("node affinity required by the configuration holds whatever the pod's own affinity", async () => {
   const nodeSelectorTerms = [{ matchExpressions: [{ key: "pool", operator: "Exists" as const }] }];
   const addedAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
   const cluster = newTestCluster({ nodes, args: { NodeAffinity: { addedAffinity } } });

@@ -144,7 +144,7 @@ test("a free volume is reserved for the claim, and the pod bound once the contro
   assert.equal(client.actions.filter(({ subresource }) => subresource === "binding").length, 1);
 });
 
-test("a volume that has to be made is requested by the node's name on the claim", async (t) => {
+test("provisioning is requested by the selected-node annotation on the claim", async (t) => {
   const { clock, client, profile, state } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a");
   await settle(30);
@@ -157,7 +157,7 @@ test("a volume that has to be made is requested by the node's name on the claim"
   await done;
 });
 
-test("a provisioner that gives the node back makes the scheduler look again", async (t) => {
+test("a provisioner that removes the selected-node annotation fails the binding", async (t) => {
   const { clock, client, profile, state } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
   await settle(30);
@@ -167,7 +167,7 @@ test("a provisioner that gives the node back makes the scheduler look again", as
   assert.equal(await done, 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"');
 });
 
-test("a binding that does not come in time is given up", async (t) => {
+test("a volume binding fails at its timeout", async (t) => {
   const { clock, profile, state, registry } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
   for (let i = 0; i < 11; i++) {
@@ -179,7 +179,7 @@ test("a binding that does not come in time is given up", async (t) => {
   assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="bind"\} 1$/m);
 });
 
-test("what was reserved is free again when the pod is not bound", async (t) => {
+test("reserved volumes are free again when the pod is not bound", async (t) => {
   const { client, profile, state, cycle, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
   client.react("update", "persistentvolumes", () => {
     throw new Error("no");
@@ -192,7 +192,7 @@ test("what was reserved is free again when the pod is not bound", async (t) => {
   reserve(profile, again, newPodInfo(pod), "a");
 });
 
-test("the first volume is free again when the second one changed before it could be reserved", async (t) => {
+test("the first volume is free again when the second changed before its reservation", async (t) => {
   const { client, profile, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
   const large: PersistentVolume = {
     ...volume,
@@ -300,7 +300,7 @@ const cases: { name: string; provisioner?: string; happens: (client: ReturnType<
     },
   ];
 for (const { name, provisioner = "kubernetes.io/no-provisioner", happens, want } of cases) {
-  test(`${name} while the binding is waited for: it is given up at once, and what was assumed with it`, async (t) => {
+  test(`${name} during the wait for the binding: it fails at once, and assumed changes are reverted`, async (t) => {
     const { clock, client, profile, state, node } = await start(t, provisioner, provisioner.startsWith("kube") ? [volume] : []);
     const done = bindPod(profile, state, newPodInfo(pod), "a").then(
       () => "bound",
@@ -323,7 +323,7 @@ for (const { name, provisioner = "kubernetes.io/no-provisioner", happens, want }
   });
 }
 
-test("a claim that is bound to its volume, but not said to be so by the controller, is waited for", async (t) => {
+test("the binding waits for a bound claim without the controller's bind-completed annotation", async (t) => {
   const { clock, client, profile, state } = await start(t, "kubernetes.io/no-provisioner", [volume]);
   let bound = false;
   const done = bindPod(profile, state, newPodInfo(pod), "a").then(() => {
@@ -345,7 +345,7 @@ for (const { name, provisioner, ref, volumes } of [
   { name: "volume", provisioner: "kubernetes.io/no-provisioner", ref: persistentVolumes, volumes: [volume] },
   { name: "claim", provisioner: "example.com/disk", ref: persistentVolumeClaims, volumes: [] },
 ]) {
-  test(`a ${name} that is known only as it was before it was written is waited for`, async (t) => {
+  test(`the binding waits while the cache shows a ${name} as it was before the write`, async (t) => {
     const { clock, client, profile, state } = await start(t, provisioner, volumes);
     let written: KubeObject | undefined;
     client.react("update", ref.resource, ({ sent }) => {
@@ -368,7 +368,7 @@ for (const { name, provisioner, ref, volumes } of [
     assert.equal(await done, "bound");
   });
 
-  test(`a reserved ${name} is not assigned to another pod, and free again when it could not be written`, async (t) => {
+  test(`a reserved ${name} is not assigned to another pod, and free again after a failed write`, async (t) => {
     const { client, profile, state, cycle } = await start(t, provisioner, volumes);
     const onB = newNodeInfo({ apiVersion: "v1", kind: "Node", ...aTestNode("b") });
     const reasons = () => runFilters(profile, cycle(), newPodInfo(pod), onB)?.reasons;
@@ -392,7 +392,7 @@ for (const { name, provisioner, ref, volumes } of [
   });
 }
 
-test("a volume that was made, but is not known yet, is waited for; one of other nodes ends the wait", async (t) => {
+test("the binding waits for a provisioned volume that is not in the cache yet; one of other nodes ends it with an error", async (t) => {
   const { clock, client, profile, state } = await start(t, "example.com/disk", []);
   let end: string | undefined;
   void bindPod(profile, state, newPodInfo(pod), "a").catch((err: Error) => {

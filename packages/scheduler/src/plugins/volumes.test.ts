@@ -56,19 +56,19 @@ const no = (reason: string): string => `0/2 nodes are available: 2 ${reason}.`;
 
 for (const { name, wanted, objects, want, gates = {} } of [
   {
-    name: "a claim that is not there",
+    name: "a missing claim rejects the pod",
     wanted: using(claimed("data")),
     objects: [],
     want: no('persistentvolumeclaim "data" not found'),
   },
   {
-    name: "a claim that is going",
+    name: "a claim that is being deleted rejects the pod",
     wanted: using(claimed("data")),
     objects: [claim("data", {}, { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } })],
     want: no('persistentvolumeclaim "data" is being deleted'),
   },
   {
-    name: "a claim that lost its volume",
+    name: "a claim in phase Lost rejects the pod",
     wanted: using(claimed("data")),
     objects: [claim("data", { volumeName: "pv" }, { status: { phase: "Lost" } })],
     want: no('persistentvolumeclaim "data" bound to non-existent persistentvolume "pv"'),
@@ -80,37 +80,37 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: no('waiting for ephemeral volume controller to create the persistentvolumeclaim "new-v0"'),
   },
   {
-    name: "the claim of an ephemeral volume is somebody else's",
+    name: "the claim of an ephemeral volume is owned by another pod",
     wanted: using({ ephemeral: {} }),
     objects: [claim("new-v0")],
     want: no("PVC default/new-v0 was not created for pod default/new (pod is not owner)"),
   },
   {
-    name: "a claim that is bound at once, and is not",
+    name: "an unbound claim with immediate binding rejects the pod",
     wanted: using(claimed("data")),
     objects: [claim("data", slow), storageClass("slow", { volumeBindingMode: "Immediate" })],
     want: no("pod has unbound immediate PersistentVolumeClaims"),
   },
   {
-    name: "a bound volume leads to its node",
+    name: "the pod is placed on the node of a bound volume",
     wanted: using(claimed("data")),
     objects: [bound("data", "pv"), volume("pv", onNode("b"))],
     want: "b",
   },
   {
-    name: "a bound volume that no node reaches",
+    name: "a bound volume that no node can access rejects the pod",
     wanted: using(claimed("data")),
     objects: [bound("data", "pv"), volume("pv", onNode("c"))],
     want: no("node(s) had volume node affinity conflict"),
   },
   {
-    name: "a bound volume that is gone",
+    name: "a missing bound volume rejects the pod",
     wanted: using(claimed("data")),
     objects: [bound("data", "pv")],
     want: no("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
   },
   {
-    name: "a claim that waits takes the node that has a volume for it",
+    name: "a claim with WaitForFirstConsumer selects the node that has a volume for it",
     wanted: using(claimed("data")),
     objects: [
       claim("data", slow),
@@ -131,13 +131,13 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: no("node(s) didn't find available persistent volumes to bind"),
   },
   {
-    name: "a volume can be made anywhere",
+    name: "a volume can be provisioned on any node",
     wanted: using(claimed("data")),
     objects: [claim("data", slow), storageClass("slow")],
     want: "a",
   },
   {
-    name: "a volume can be made where the class allows it",
+    name: "a volume can be provisioned where the class's topologies allow it",
     wanted: using(claimed("data")),
     objects: [
       claim("data", slow),
@@ -155,7 +155,7 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: "b",
   },
   {
-    name: "a driver that publishes its capacity is held to it",
+    name: "the published capacity of a driver limits provisioning",
     wanted: using(claimed("data")),
     objects: [
       claim("data", slow),
@@ -174,7 +174,7 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: "b",
   },
   {
-    name: "no space anywhere",
+    name: "no node with enough capacity rejects the pod",
     wanted: using(claimed("data")),
     objects: [
       claim("data", slow),
@@ -190,13 +190,13 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: "b",
   },
   {
-    name: "a volume of another zone",
+    name: "a volume of another zone rejects the pod",
     wanted: using(claimed("data")),
     objects: [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })],
     want: no("node(s) had no available volume zone"),
   },
   {
-    name: "a claim that only one pod may use",
+    name: "a ReadWriteOncePod claim in use rejects the pod",
     wanted: using(claimed("data")),
     objects: [bound("data", "pv", { accessModes: ["ReadWriteOncePod"] }), volume("pv", { accessModes: ["ReadWriteOncePod"] })],
     gates: { ReadWriteOncePod: true },
@@ -222,12 +222,12 @@ test("volumes: a claim of the same name in another namespace is another one", as
   assert.equal(await cluster.place(using(claimed("data"))), "a");
 });
 
-test("volumes: the zone of the second claim's volume holds though the first claim has none yet", async () => {
+test("volumes: the zone of the second claim's volume counts though the first claim is unbound", async () => {
   const objects = [claim("new", slow), storageClass("slow"), bound("data", "pv"), volume("pv", {}, { [zone]: "y" })];
   assert.equal(await newTestCluster({ nodes, objects }).place(using(claimed("new"), claimed("data"))), "b");
 });
 
-test("volumes: one claim that is to be bound at once is enough for a refusal", async () => {
+test("volumes: one unbound claim with immediate binding rejects the pod", async () => {
   const fast = { storageClassName: "fast" };
   const classes = [storageClass("slow"), storageClass("fast", { volumeBindingMode: "Immediate" })];
   const objects = [claim("late", slow), claim("data", fast), ...classes];
@@ -235,7 +235,7 @@ test("volumes: one claim that is to be bound at once is enough for a refusal", a
   assert.equal(await newTestCluster({ nodes, objects }).place(using(claimed("late"), claimed("data"))), want);
 });
 
-test("volumes: on nodes without zones a volume of any zone will do", async () => {
+test("volumes: nodes without zone labels accept volumes of any zone", async () => {
   const objects = [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })];
   assert.equal(await newTestCluster({ nodes: [aTestNode("a")], objects }).place(using(claimed("data"))), "a");
 });
@@ -319,7 +319,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want: exceeded,
   },
   {
-    name: "what the node says comes first",
+    name: "the node's own limit takes precedence over that of its type",
     node: limited({ "attachable-volumes-aws-ebs": "1" }),
     wanted: using(...many(2)),
     want: exceeded,
@@ -332,14 +332,14 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want: "exclusive",
   },
   {
-    name: "CSI volumes up to what the driver says",
+    name: "CSI volumes up to the driver's limit fit",
     node: aTestNode("a"),
     wanted: using(claimed("one"), claimed("two")),
     objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(2)],
     want: "a",
   },
   {
-    name: "and no further",
+    name: "CSI volumes above the driver's limit do not fit",
     node: aTestNode("a"),
     wanted: using(claimed("one"), claimed("two")),
     objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(1)],
@@ -354,7 +354,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want: "a",
   },
   {
-    name: "a CSI volume that is attached to a node which has too many already",
+    name: "a CSI volume attached to a node above its limit fits there",
     node: aTestNode("a"),
     wanted: using(claimed("one")),
     there: [claimed("one"), claimed("two")],
@@ -362,7 +362,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want: "a",
   },
   {
-    name: "a pod there whose claim is gone counts for none",
+    name: "a running pod whose claim was deleted does not count",
     node: aTestNode("a"),
     wanted: using(claimed("one")),
     there: [claimed("gone"), claimed("two")],
@@ -371,7 +371,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
   },
   ...[
     { name: "an image of Ceph counts for the driver that has taken it over", csiMigrationRBD: true, want: exceeded },
-    { name: "an image of Ceph of no driver counts nowhere", csiMigrationRBD: false, want: "a" },
+    { name: "a Ceph image without a driver is not limited", csiMigrationRBD: false, want: "a" },
   ].map(({ name, csiMigrationRBD, want }) => ({
     name,
     node: aTestNode("a"),
@@ -387,7 +387,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want,
   })),
   {
-    name: "one disk counts once, by whichever way it is known",
+    name: "one disk counts once, whether in-tree or migrated",
     node: aTestNode("a"),
     wanted: using(claimed("one"), claimed("two")),
     objects: [

@@ -14,19 +14,19 @@ const early = "2024-01-01T00:00:00Z";
 const late = "2024-01-01T01:00:00Z";
 
 for (const { name, candidates, want } of [
-  { name: "nothing to choose from", candidates: {}, want: undefined },
+  { name: "none without candidates", candidates: {}, want: undefined },
   {
-    name: "first the node where fewer budgets are violated",
+    name: "first the one with fewer violated budgets",
     candidates: { a: victims(1, pod("1", 0)), b: victims(0, pod("2", 9)) },
     want: "b",
   },
   {
-    name: "then the one whose most important victim is less important",
+    name: "then the one whose highest victim priority is lower",
     candidates: { a: victims(0, pod("1", 5)), b: victims(0, pod("2", 4), pod("3", 4)) },
     want: "b",
   },
   {
-    name: "which is the first one, of those that violate a budget where there are some",
+    name: "the first victim counts as the most important, one that violates a budget if there are any",
     candidates: { a: victims(1, pod("1", 3), pod("2", 9)), b: victims(1, pod("3", 4), pod("4", 4)) },
     want: "a",
   },
@@ -36,7 +36,7 @@ for (const { name, candidates, want } of [
     want: "b",
   },
   {
-    name: "few victims of negative priority do not make more of them look good",
+    name: "more victims of negative priority are not better than fewer",
     candidates: { a: victims(0, pod("1", -5), pod("2", -5)), b: victims(0, pod("3", -5)) },
     want: "b",
   },
@@ -46,7 +46,7 @@ for (const { name, candidates, want } of [
     want: "b",
   },
   {
-    name: "the start of a less important victim does not count, of the most important ones the earliest does",
+    name: "only start times of victims of the highest priority count, of these the earliest",
     candidates: {
       a: victims(0, pod("1", 5, late), pod("2", 5, early), pod("3", 1, late)),
       b: victims(0, pod("4", 5, late), pod("5", 5, late), pod("6", 1, early)),
@@ -54,12 +54,12 @@ for (const { name, candidates, want } of [
     want: "b",
   },
   {
-    name: "of those that are alike in the first respect alone the second one decides",
+    name: "candidates with equal first criteria are compared by the second",
     candidates: { a: victims(1, pod("1", 1)), b: victims(0, pod("2", 9)), c: victims(0, pod("3", 8)) },
     want: "c",
   },
   {
-    name: "then the one whose most important victim started last",
+    name: "then the one whose highest-priority victim started last",
     candidates: { a: victims(0, pod("1", 5, early)), b: victims(0, pod("2", 5, late)) },
     want: "b",
   },
@@ -90,12 +90,12 @@ for (const { name, budgets, want } of [
   { name: "the budget is used up one by one", budgets: [budget(1, web)], want: ["2", "3"] },
   { name: "an empty selector selects no pod", budgets: [budget(0, undefined)], want: [] },
   {
-    name: "one without disruptionsAllowed allows nothing",
+    name: "a budget without disruptionsAllowed allows no disruption",
     budgets: [{ ...budget(0, web), status: undefined }],
     want: ["1", "2", "3"],
   },
   {
-    name: "one that cannot be read protects no pod, and the next one does",
+    name: "a malformed budget protects no pod, and the next one does",
     budgets: [
       { ...budget(0, web), spec: { selector: { matchExpressions: [{ key: "app", operator: "Near", values: ["web"] }] } } },
       budget(2, web),
@@ -103,7 +103,7 @@ for (const { name, budgets, want } of [
     want: ["3"],
   },
   {
-    name: "one of another namespace protects no pod, and the next one does",
+    name: "a budget of another namespace protects no pod, and the next one does",
     budgets: [{ ...budget(0, web), metadata: { name: "budget", namespace: "other" } }, budget(2, web)],
     want: ["3"],
   },
@@ -114,14 +114,14 @@ for (const { name, budgets, want } of [
   },
   { name: "each of two budgets counts", budgets: [budget(2, web), budget(1, web)], want: ["2", "3"] },
   { name: "each of two budgets counts, in whatever order", budgets: [budget(1, web), budget(2, web)], want: ["2", "3"] },
-  { name: "other labels, no pod", budgets: [budget(0, { app: "db" })], want: [] },
+  { name: "a budget that selects other labels protects no pod", budgets: [budget(0, { app: "db" })], want: [] },
   {
     name: "a pod that is counted already is not counted again",
     budgets: [budget(1, web, { disruptedPods: { "1": early } })],
     want: ["3"],
   },
 ]) {
-  test(`who violates a budget: ${name}`, () => {
+  test(`pods that violate a budget: ${name}`, () => {
     const pods = ["1", "2", "3"].map((each) => newPodInfo(aTestPod(each, { labels: web })));
     const { violating, others } = splitByBudgets(pods, budgets);
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { KeyedHeap } from "./heap.ts";
 
-test("gives back in order whatever was added, changed and taken out", () => {
+test("items come out in order after additions, changes and removals", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(20), fc.integer(), fc.boolean())), (steps) => {
       const heap = new KeyedHeap<{ key: string; rank: number }>(

@@ -33,7 +33,7 @@ test("the pod of higher priority comes first, then the one that waited longer", 
   assert.deepEqual([await popName(queue), await popName(queue), await popName(queue)], ["urgent", "first", "second"]);
 });
 
-test("a refused pod waits for an event that helps, and for its back-off", async () => {
+test("an unschedulable pod waits for an event that may help, and for its back-off", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -51,7 +51,7 @@ test("a refused pod waits for an event that helps, and for its back-off", async 
   assert.equal(await popName(queue), "web");
 });
 
-test("a waiting pod says when it is tried again: after its back-off, or a minute after it was refused", async () => {
+test("the next attempt of a waiting pod is after its back-off, or a minute after it became unschedulable", async () => {
   const { queue, clock } = newQueue();
   const pod = podNamed("web");
   queue.add(pod);
@@ -65,7 +65,7 @@ test("a waiting pod says when it is tried again: after its back-off, or a minute
   assert.equal(queue.nextTryMs(pod), entry.queuedAtMs + 1_000);
 });
 
-test("an event during the cycle is not missed", async () => {
+test("an event during a pod's scheduling cycle makes it active again", async () => {
   const { queue } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -105,7 +105,7 @@ test("a pod that no event wakes is tried again after a minute", async () => {
   assert.equal(await popName(queue), "web");
 });
 
-test("a time of day that is set back keeps no pod waiting longer", async () => {
+test("a wall clock that is set back does not lengthen a back-off", async () => {
   const { queue, clock } = newQueue();
   for (const name of ["refused", "failed"]) queue.add(podNamed(name));
   for (const wakes of [false, true]) {
@@ -122,7 +122,7 @@ test("a time of day that is set back keeps no pod waiting longer", async () => {
   assert.equal(queue.counts.active, 2);
 });
 
-test("a waiting pop gets the next pod, and undefined when the queue closes", async () => {
+test("a pending pop gets the next pod, and undefined when the queue closes", async () => {
   const { queue } = newQueue();
   const waiting = popName(queue);
   queue.add(podNamed("web"));
@@ -150,7 +150,7 @@ test("a pod deleted while it waits in any part of the queue is not handed out", 
   assert.equal(queue.counts.active, 0);
 });
 
-test("a pod added anew under its name is in one part only, and starts with no attempts", async () => {
+test("a recreated pod is in one part of the queue only, with no attempts", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -176,7 +176,7 @@ test("an event before the cycle began does not count as one during it", async ()
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 1 });
 });
 
-test("a change of a waiting pod brings it back, one of its status alone does not, and its priority moves it", async () => {
+test("a changed spec makes a waiting pod active, a changed status does not, and its priority reorders it", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -224,7 +224,7 @@ test("several refused pods are woken by one event, each by its own check", async
   assert.deepEqual([await popName(queue), await popName(queue)].toSorted(), ["a", "c"]);
 });
 
-test("handed back twice, a pod waits once; closed, the queue gives nothing", async () => {
+test("a pod requeued twice waits once; a closed queue returns nothing", async () => {
   const { queue } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -250,7 +250,7 @@ async function refused(queue: SchedulingQueue, ...names: string[]): Promise<void
   }
 }
 
-test("all that have waited a minute are tried again, and none that have not", async () => {
+test("exactly the pods that have been unschedulable for a minute are retried", async () => {
   const { queue, clock } = newQueue();
   await refused(queue, "a", "b");
   await clock.advance(1);
@@ -263,7 +263,7 @@ test("all that have waited a minute are tried again, and none that have not", as
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 1 });
 });
 
-test("an event that helps against any refusal wakes all pods, but those that fail the check", async () => {
+test("an event that may help against any rejection wakes all pods, except those that fail the check", async () => {
   const { queue } = newQueue();
   await refused(queue, "a", "b", "c");
   queue.wakeUp("Node/Add", (pod) => {
@@ -296,7 +296,7 @@ test("back-off doubles from 1 s to 10 s; all pods whose back-off has ended becom
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
 });
 
-test("a pod that changes is updated in every queue, and moves on only when it may be scheduled now", async () => {
+test("a changed pod is updated in every queue, and becomes active only when the change may make it schedulable", async () => {
   const { queue, clock } = newQueue();
   const changed = (name: string) => ({ ...podNamed(name, 7), status: { phase: "Pending" as const } });
   queue.add(podNamed("active"));
@@ -316,7 +316,7 @@ test("a pod that changes is updated in every queue, and moves on only when it ma
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
 });
 
-test("a change of priority moves a pod that is next", async () => {
+test("a change of priority moves a pod within the active queue", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("first"));
   await clock.advance(1);
@@ -342,7 +342,7 @@ test("a pod is in one part of the queue, and in none when it was deleted", async
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
 });
 
-test("a pod that came back during its cycle is not put in twice", async () => {
+test("a pod that was added during its cycle is not queued twice", async () => {
   const { queue } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();
@@ -369,7 +369,7 @@ test("pop returns each pod once, and undefined after the queue was closed", asyn
   assert.equal(await queue.pop(), undefined);
 });
 
-test("a pod that was handed back again waits from then on, and keeps none behind it waiting", async () => {
+test("a pod requeued twice waits from the second time on, and does not delay pods behind it", async () => {
   const { queue, clock } = newQueue();
   for (const name of ["a", "b"]) queue.add(podNamed(name));
   const [a, b] = [await queue.pop(), await queue.pop()];
@@ -383,7 +383,7 @@ test("a pod that was handed back again waits from then on, and keeps none behind
   assert.equal(await popName(queue), "b");
 });
 
-test("a pod without a priority is as urgent as one of priority 0", () => {
+test("a pod without a priority is ordered as one of priority 0", () => {
   const { compare } = newPrioritySort();
   const entry = (priority: number | undefined) => {
     const { priority: _, ...spec } = aPod({ name: "web" }).spec;
@@ -393,7 +393,7 @@ test("a pod without a priority is as urgent as one of priority 0", () => {
   assert.deepEqual([compare?.(entry(undefined), entry(0)), compare?.(entry(0), entry(undefined))], [0, 0]);
 });
 
-test("a pod that is backing off already is in that part alone when it is handed back again", async () => {
+test("a pod in back-off that is requeued stays only in the back-off queue", async () => {
   const { queue, clock } = newQueue();
   queue.add(podNamed("web"));
   const entry = await queue.pop();

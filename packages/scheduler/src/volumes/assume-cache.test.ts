@@ -39,7 +39,7 @@ async function start(t: { after(fn: () => void): void }) {
   return { clock, client, cache, changed };
 }
 
-test("an assumed object is seen instead of the stored one, alone and in lists, until it is taken back", async (t) => {
+test("an assumed object is returned instead of the stored one, by get and list, until it is restored", async (t) => {
   const { cache, changed } = await start(t);
   cache.assume(changed("b", "assumed"));
   assert.deepEqual([textOf(cache.get("a")), textOf(cache.get("b")), textOf(cache.stored("b"))], ["stored", "assumed", "stored"]);
@@ -51,7 +51,7 @@ test("an assumed object is seen instead of the stored one, alone and in lists, u
   assert.deepEqual(cache.list().map(textOf), ["stored", "stored"]);
 });
 
-test("what the API shows newer replaces what was assumed; its end ends it", async (t) => {
+test("a newer object from the API replaces the assumed one, and a deletion removes it", async (t) => {
   const { client, cache, changed } = await start(t);
   cache.assume(changed("a", "assumed"));
   cache.assume(changed("b", "assumed"));
@@ -78,7 +78,7 @@ test("the same version shown again keeps what was assumed; the next one replaces
   assert.deepEqual([cache.stored("a")?.metadata.resourceVersion, textOf(cache.get("a"))], ["1000", "newer"]);
 });
 
-test("a decision on an older state than the API shows is refused, and leaves what was assumed before", async (t) => {
+test("assuming an older version than the API's is refused and keeps the earlier assumed object", async (t) => {
   const { client, cache, changed } = await start(t);
   const old = changed("a", "late");
   client.put(persistentVolumes, volume("a", "newer"));
@@ -90,7 +90,7 @@ test("a decision on an older state than the API shows is refused, and leaves wha
   assert.equal(cache.get("nowhere"), undefined);
 });
 
-test("versions are compared as numbers of any length; what is no number is the oldest", () => {
+test("resource versions are compared as numbers of any length; others count as the oldest", () => {
   const of = (resourceVersion?: string) =>
     versionOf({ metadata: { ...(resourceVersion === undefined ? {} : { resourceVersion }) } });
   assert.ok(of("10") > of("9"));

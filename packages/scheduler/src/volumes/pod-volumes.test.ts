@@ -62,7 +62,7 @@ const nothing = "node(s) didn't find available persistent volumes to bind";
 const gone = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 const noSpace = "node(s) did not have enough free storage";
 
-test("every bound volume has to be there and in reach", () => {
+test("every bound volume must exist and be accessible from the node", () => {
   const storage = view([aVolume("near", "1Gi", "a"), aVolume("far", "1Gi", "b"), aVolume("anywhere", "1Gi")]);
   const bound = (...names: string[]) => names.map((volumeName) => aClaim(volumeName, "1Gi", { volumeName }));
   assert.deepEqual(found(bound("near", "anywhere"), [], storage), []);
@@ -75,7 +75,7 @@ test("every bound volume has to be there and in reach", () => {
   assert.deepEqual(found(bound("near"), [], taken), [conflict], "what its driver says counts");
 });
 
-test("small claims take small volumes, each another one; the rest is made", () => {
+test("smaller claims get smaller volumes, each its own; volumes for the others are provisioned", () => {
   const storage = view([aVolume("big", "10Gi"), aVolume("small", "1Gi"), aVolume("far", "10Gi", "b")]);
   const claims = [aClaim("large", "5Gi"), aClaim("little", "1Gi")];
   assert.deepEqual(found([], claims, storage), ["little takes small", "large takes big"]);
@@ -84,7 +84,7 @@ test("small claims take small volumes, each another one; the rest is made", () =
   assert.deepEqual(found([], [aClaim("c", "1Gi", { node: "n1" })], storage), ["c is made"], "its volume is being made here");
 });
 
-test("a claim that can never be served is an error", () => {
+test("a claim that no volume or class can satisfy is an error", () => {
   assert.throws(() => found([], [aClaim("c", "1Gi", { className: "" })], view([])), /^Error: no class for claim "default\/c"$/);
   assert.throws(() => found([], [aClaim("c", "1Gi", { className: "x" })], view([])), /failed to find storage class "x"/);
 });

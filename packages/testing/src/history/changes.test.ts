@@ -27,7 +27,7 @@ for (const { name, before, after, want } of [
   },
   { name: "items without a name by their place", before: { a: [1, 2] }, after: { a: [1, 3] }, want: ["a[1]: 2 → 3"] },
   {
-    name: "what every write changes is left out",
+    name: "fields that every write changes are omitted",
     before: { metadata: { resourceVersion: "1", managedFields: [], name: "a" } },
     after: { metadata: { resourceVersion: "2", managedFields: [{}], name: "b" } },
     want: ['metadata.name: "a" → "b"'],

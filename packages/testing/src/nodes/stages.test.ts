@@ -25,7 +25,7 @@ for (const { name, expression, want } of [
     expression: { key: ".metadata.ownerReferences.[].kind", operator: "In", values: ["Other"] },
     want: true,
   },
-  { name: "what exists", expression: { key: ".metadata.name", operator: "Exists" }, want: true },
+  { name: "Exists matches a present field", expression: { key: ".metadata.name", operator: "Exists" }, want: true },
   { name: "an empty list does not exist", expression: { key: ".metadata.finalizers", operator: "DoesNotExist" }, want: true },
   { name: "names of a prototype do not exist", expression: { key: ".status.constructor", operator: "Exists" }, want: false },
 ]) {
@@ -48,7 +48,7 @@ for (const { stage, want } of [
     want: /"x" does not begin with a dot/,
   },
 ]) {
-  test(`a stage that cannot be is refused: ${stage.name}`, () => {
+  test(`an invalid stage is refused: ${stage.name}`, () => {
     assert.throws(() => checkStages([stage as never]), want);
   });
 }
@@ -56,7 +56,7 @@ for (const { stage, want } of [
 let cluster: Cluster | undefined;
 after(() => cluster?.stop());
 
-test("a pod lives by its stages, also when a write fails", async () => {
+test("a pod follows its stages, also after a failed write", async () => {
   const deleted: StageExpression = { key: ".metadata.deletionTimestamp", operator: "Exists" };
   const stages: PodStage[] = [
     {

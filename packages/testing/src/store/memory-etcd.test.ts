@@ -23,7 +23,7 @@ test("a transaction writes when its comparisons hold, under one revision", () =>
   assert.deepEqual(seen, [2, 1]);
 });
 
-test("the past can be read until it is compacted", () => {
+test("earlier revisions can be read until they are compacted", () => {
   const etcd = new MemoryEtcd();
   const first = etcd.put("/a", value("1"));
   const second = etcd.put("/a", value("2"));
@@ -51,7 +51,7 @@ test("keys come in order, in pages, and below their prefix", () => {
   );
 });
 
-test("what was put under a lease is deleted when the lease ends", () => {
+test("keys of a lease are deleted when the lease ends", () => {
   const etcd = new MemoryEtcd();
   const lease = etcd.grantLease();
   etcd.txn({ compare: [], success: [{ type: "put", key: "/event", value: value("x"), lease }], failure: [] });
@@ -63,7 +63,7 @@ test("what was put under a lease is deleted when the lease ends", () => {
   );
 });
 
-test("a restored store has the state of then and gives out later revisions again", () => {
+test("a restored store has the earlier state and assigns later revisions again", () => {
   const etcd = new MemoryEtcd();
   const then = etcd.put("/a", value("1"));
   etcd.put("/a", value("2"));

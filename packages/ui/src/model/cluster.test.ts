@@ -21,7 +21,7 @@ function clusterOf(rows: readonly Row[]): { cluster: Cluster; report: () => void
   return { cluster, report: () => report() };
 }
 
-test("a pod that gets a node, another owner, or is deleted is found where it is and nowhere else", () => {
+test("a pod is found only under its current node and owner, and nowhere after its deletion", () => {
   const { cluster } = clusterOf([row("replicasets.apps", "rs"), pod("p", { node: "", owner: "rs" }), pod("q", { owner: "rs" })]);
   assert.deepEqual(
     cluster.podsOf("").pods.map(({ uid }) => uid),
@@ -47,7 +47,7 @@ test("a pod that gets a node, another owner, or is deleted is found where it is 
   assert.equal(cluster.all("pods").size, 0);
 });
 
-test("the pods of a node stay the same list until one of them changes", () => {
+test("the pods of a node are the same array until one of them changes", () => {
   const { cluster } = clusterOf([pod("p"), pod("q", { node: "n2" })]);
   const before = cluster.podsOf("n1");
   cluster.apply({ type: "rows", set: [pod("q", { node: "n2", ready: 0 })], gone: [] });
@@ -56,7 +56,7 @@ test("the pods of a node stay the same list until one of them changes", () => {
   assert.notEqual(cluster.podsOf("n1"), before);
 });
 
-test("owners are followed up to the last, and a circle ends", () => {
+test("owners are followed to the top, and a cycle ends", () => {
   const { cluster } = clusterOf([
     row("deployments.apps", "d"),
     row("replicasets.apps", "rs", { owner: "d" }),
@@ -70,7 +70,7 @@ test("owners are followed up to the last, and a circle ends", () => {
   assert.equal(circle.owners(circle.get("a") as Row).length, 10);
 });
 
-test("listeners hear of several changes at once, and no more when they have left", () => {
+test("listeners are called once for several changes, and no more after they unsubscribed", () => {
   const { cluster, report } = clusterOf([]);
   let heard = 0;
   const leave = cluster.subscribe(() => heard++);
@@ -83,7 +83,7 @@ test("listeners hear of several changes at once, and no more when they have left
   assert.equal(heard, 1);
 });
 
-test("unhealthy objects: pods that fail alike are one entry, and owners whose pods explain the failure are none", () => {
+test("unhealthy objects: pods that fail alike are one entry, and owners whose pods explain the failure have no entry", () => {
   const crashing = { owner: "rs", health: "bad", status: "CrashLoopBackOff" };
   const { cluster } = clusterOf([
     row("deployments.apps", "d", { health: "bad" }),
@@ -104,7 +104,7 @@ test("unhealthy objects: pods that fail alike are one entry, and owners whose po
   ]);
 });
 
-test("a sort of what has changed a little gives what a sort of everything gives", () => {
+test("an incremental sort gives the same order as a full sort", () => {
   const compare = (a: Row, b: Row): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
   let before: Row[] = [];
   const rows = new Map<string, Row>();
@@ -137,7 +137,7 @@ for (const { query, want } of [
   });
 }
 
-test("an address that was written is read as the same, and nonsense as the first view", () => {
+test("a written address is read as the same view, and an invalid one as the first view", () => {
   const route = {
     view: "pods",
     query: "a&b=#%",

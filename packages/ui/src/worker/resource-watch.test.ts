@@ -78,7 +78,7 @@ async function run(t: { after(fn: () => void): void }, answers: readonly Answer[
   return { rows, sent, states, refused, requested, requestedFor };
 }
 
-test("a list in pages is followed by a watch from where it was made, and that by one from the last event", async (t) => {
+test("a list in pages is followed by a watch from its version, and that by one from the last event", async (t) => {
   const events = [
     { type: "ADDED", object: pod("c", 11) },
     { type: "DELETED", object: pod("a", 12) },
@@ -97,7 +97,7 @@ test("a list in pages is followed by a watch from where it was made, and that by
   assert.deepEqual(states.slice(0, 3), ["loading", "live", "live"]);
 });
 
-test("a version that is too old leads to a list, which takes away what it does not show and sends only what changed", async (t) => {
+test("a version that is too old leads to a list, which removes missing objects and sends only changed ones", async (t) => {
   const { rows, sent, requestedFor } = await run(t, [
     list([pod("a", 1), pod("b", 2)], "10"),
     [{ type: "ERROR", object: { code: 410, message: "too old", metadata: {} } }],
@@ -108,7 +108,7 @@ test("a version that is too old leads to a list, which takes away what it does n
   assert.deepEqual(sent, ["a", "b", "c"]);
 });
 
-test("a connection that breaks off is made again from the last event, without a list", async (t) => {
+test("an interrupted watch resumes from the last event without a list", async (t) => {
   const { requested, requestedFor, states } = await run(t, [
     list([], "10"),
     new ApiError(0, "away"),
@@ -128,7 +128,7 @@ test("a user who may not list all namespaces sees the selected namespace", async
   assert.equal(rows.size, 1);
 });
 
-test("what is forbidden or not served is said so and left alone for a while", async (t) => {
+test("a resource that is forbidden or not served is reported and retried later", async (t) => {
   const denied = await run(t, [new ApiError(403, "no")]);
   await waitFor(() => denied.states.includes("denied"));
   const absent = await run(t, [new ApiError(404, "no")]);
@@ -136,13 +136,13 @@ test("what is forbidden or not served is said so and left alone for a while", as
   assert.deepEqual([denied.requested.length, absent.requested.length], [1, 1]);
 });
 
-test("a token that is not accepted any more ends it", async (t) => {
+test("a token that is no longer accepted ends the watch", async (t) => {
   const { refused, requested } = await run(t, [list([], "1"), new ApiError(401, "Unauthorized")]);
   await waitFor(() => refused.length > 0);
   assert.deepEqual([refused, requested.length], [["Unauthorized"], 2]);
 });
 
-test("an object that changes nothing that is shown is not sent again", async (t) => {
+test("an update that changes no shown field is not sent again", async (t) => {
   const events = [
     { type: "MODIFIED", object: pod("a", 11) },
     { type: "MODIFIED", object: pod("a", 12, "Succeeded") },

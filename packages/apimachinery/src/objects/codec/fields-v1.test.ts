@@ -33,6 +33,6 @@ test("shared fields are written as they were read", () => {
   assert.ok(encodeProtobuf(decodeProtobuf(bytes), kind).equals(bytes));
 });
 
-test("text that is no object is no set of fields", () => {
+test("FieldsV1 text that is not an object is refused", () => {
   for (const wrong of ["", "[]", "1", "{"]) assert.throws(() => sharedFields(wrong));
 });

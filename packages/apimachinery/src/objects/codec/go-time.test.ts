@@ -31,7 +31,7 @@ test("wants exactly six digits of a MicroTime", () => {
   });
 });
 
-test("is converted to seconds and back", () => {
+test("a time is the same after conversion to seconds and back", () => {
   const { seconds, micros } = timeParts("2021-12-07T18:16:20.000123Z");
   assert.deepEqual({ seconds, micros }, { seconds: 1638900980, micros: 123 });
   assert.equal(timeFromParts(seconds, micros), "2021-12-07T18:16:20.000123Z");

@@ -173,7 +173,7 @@ test("nothing of a body reaches the prototype of objects", () => {
   assert.equal(Object.getPrototypeOf(object), Object.prototype);
 });
 
-test("counts values, not what texts hold", () => {
+test("counts values, not characters of strings", () => {
   refuseManyValues(Buffer.from(`{"data":{"a":"${times(200_000, ",")}","b":"${times(100_000, '\\"{')}"}}`));
   refuseManyValues(Buffer.from(`[${times(1_000_000, "1,")}1]`)); // plain elements are cheap
   assert.throws(() => refuseManyValues(Buffer.from(`{${times(maxBodyValues, '"a":1,')}"a":1}`)), {
@@ -210,7 +210,7 @@ for (const { name, expected, body } of [
   });
 }
 
-test("unknown fields beyond those that are reported are not looked at", () => {
+test("unknown fields beyond the reported number are not inspected", () => {
   let seen = 0;
   const body = new Proxy(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, 1])), {
     get(target, key) {

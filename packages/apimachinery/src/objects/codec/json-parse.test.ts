@@ -45,18 +45,18 @@ test("reports keys that occur twice, with their paths, and keeps the last", () =
   assert.deepEqual(duplicates, ["a", "b[1].c"]);
 });
 
-test("takes __proto__ for a key like others", () => {
+test("treats __proto__ as an ordinary key", () => {
   const value = parseJsonText('{"__proto__":{"x":1234567890123456789}}') as object;
   assert.deepEqual(Object.keys(value), ["__proto__"]);
   assert.equal(Object.getPrototypeOf(value), Object.prototype);
 });
 
-test("does not mind brackets in strings when it counts depth", () => {
+test("brackets in strings do not count towards the depth", () => {
   const text = JSON.stringify({ a: '"\\['.repeat(20_000) });
   assert.deepEqual(parseJsonText(text), JSON.parse(text));
 });
 
-test("reads what JSON.parse reads", () => {
+test("gives the same values as JSON.parse", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       const numbers = /\d{16}/.test(text);
@@ -66,7 +66,7 @@ test("reads what JSON.parse reads", () => {
   );
 });
 
-test("gives numbers that are not written as integers by their text, on demand", () => {
+test("keeps the text of numbers that are not written as integers, on request", () => {
   const texts = (text: string): unknown =>
     (parseJsonText(text, { literals: true }) as unknown[]).map((v) => (typeof v === "symbol" ? v.description : v));
   assert.deepEqual(texts('[1, -2, 1.0, 1e3,-1.50E+2, 18446744073709551616, "1.0", 9007199254740993]'), [
@@ -90,7 +90,7 @@ test("a large document nested too deeply is refused before memory is allocated f
   assert.equal(parse.mock.callCount(), 0);
 });
 
-test("reads in steps what it reads at once", () => {
+test("gives the same result in steps as at once", () => {
   fc.assert(
     fc.property(fc.json({ depthSize: "large" }), (text) => {
       assert.deepEqual(atOnce(parseJsonInSteps(text)), parseJsonText(text));

@@ -207,7 +207,7 @@ for (const { name, object, want } of [
   test(`writes ${name}`, () => assert.equal(encodeJsonText(object), want));
 }
 
-test("brings the fields that changed into canonical form, and leaves the others as they are", () => {
+test("changed fields are written in canonical form, others unchanged", () => {
   const spec = { replicas: "as it is" };
   const object = JSON.parse('{"metadata":{"labels":null,"unknown":1,"name":"a"},"status":{},"__proto__":{"x":1},"color":"red"}');
   object.spec = spec;
@@ -220,7 +220,7 @@ test("brings the fields that changed into canonical form, and leaves the others 
   assert.throws(() => coerceFields({ metadata: { name: 5 } }, type, ["metadata"]), /number into Go struct field/);
 });
 
-test("carries integers beyond 2^53 through", () => {
+test("preserves integers beyond 2^53", () => {
   const text =
     '{"kind":"Pod","apiVersion":"v1","metadata":{"generation":9007199254740993,"creationTimestamp":null},"spec":{"containers":null},"status":{}}';
   assert.equal(encodeJsonText(decode(text) as object), text);
@@ -241,7 +241,7 @@ test("warns of unknown and duplicate fields, or refuses them", () => {
   assert.deepEqual(decodeJson(body, pod).warnings, []);
 });
 
-test("decodes another version of the kind as what it says it is", () => {
+test("a body of another version is decoded as its own version", () => {
   const { object, gvk } = decodeJson('{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler"}', {
     group: "autoscaling",
     version: "v2",
@@ -251,7 +251,7 @@ test("decodes another version of the kind as what it says it is", () => {
   assert.equal(gvk.version, "v1");
 });
 
-test("survives JSON that is nested as deep as allowed where the schema does not look", () => {
+test("reads JSON nested to the limit within fields of any shape", () => {
   const deep = `{"metadata":{"name":"a"},"junk":${"[".repeat(990)}${"]".repeat(990)}}`;
   assert.deepEqual(decode(deep, configMap), { metadata: { name: "a" }, apiVersion: "v1", kind: "ConfigMap" });
 });
@@ -261,7 +261,7 @@ test("indents as Go does", () => {
   assert.equal(indentJson(JSON.stringify(value)), JSON.stringify(value, null, 2));
 });
 
-test("writes whatever depth it reads", async () => {
+test("writes objects of every depth that it reads", async () => {
   const { encodeProtobuf, decodeProtobuf } = await import("./protobuf.ts");
   const { toYaml } = await import("./yaml.ts");
   const { deepClone } = await import("../meta/deep-equal.ts");
@@ -271,7 +271,7 @@ test("writes whatever depth it reads", async () => {
   assert.ok(toYaml(object).length > 990);
 });
 
-test("brings answers of the server into the form that the types promise", () => {
+test("normalizes responses of the server to the form of the types", () => {
   const list = {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "RoleList",
@@ -302,7 +302,7 @@ for (const { body, message } of [
   });
 }
 
-test("takes numbers in every spelling where Go has floats, quantities and values of any shape", () => {
+test("accepts numbers in every notation for floats, quantities and fields of any shape", () => {
   const revision: GroupVersionKind = { group: "apps", version: "v1", kind: "ControllerRevision" };
   const { data } = decode('{"data":{"a":1.0,"b":[1e3,{"c":2.50}]},"revision":1}', revision) as { data: unknown };
   assert.deepEqual(data, { a: 1, b: [1000, { c: 2.5 }] });
@@ -312,7 +312,7 @@ test("takes numbers in every spelling where Go has floats, quantities and values
   assert.deepEqual(claim.spec.containers[0]?.resources, { limits: { cpu: "1", memory: "1e3" } });
 });
 
-test("takes a list of numbers for bytes, as Go does", () => {
+test("accepts a list of numbers for bytes, as Go does", () => {
   const secret: GroupVersionKind = { group: "", version: "v1", kind: "Secret" };
   assert.deepEqual((decode('{"data":{"a":[104,105,null],"b":[]}}', secret) as { data: unknown }).data, { a: "aGkA", b: "" });
   assert.throws(() => decode('{"data":{"a":[256]}}', secret), {
@@ -344,7 +344,7 @@ test("keeps integers beyond 2^53 and the order of keys in raw values, through pr
   assert.equal(encodeJsonText(decodeProtobuf(encodeProtobuf(object))), text);
 });
 
-test("takes a quantity and a port of zero for none where both are optional, as from protobuf", () => {
+test("an optional quantity or port of zero is absent, as from protobuf", () => {
   const service: GroupVersionKind = { group: "", version: "v1", kind: "Service" };
   const port = (body: string): unknown => (decode(body, service) as { spec: { ports: unknown[] } }).spec.ports[0];
   assert.deepEqual(port('{"spec":{"ports":[{"port":80,"targetPort":0}]}}'), { port: 80 });

@@ -58,7 +58,7 @@ for (const { accept, options, named } of [
   });
 }
 
-test("takes bodies by their Content-Type", () => {
+test("decodes bodies by their Content-Type", () => {
   assert.equal(negotiateInput(undefined), "application/json");
   assert.equal(negotiateInput("application/json; charset=utf-8"), "application/json");
   assert.equal(negotiateInput(protobuf), protobuf);

@@ -18,7 +18,7 @@ function earlier(apiVersion: string, object?: KubeObject) {
   return { bytes, object: object ?? decodeProtobuf(bytes) };
 }
 
-test("what has not changed is shared with the earlier revision, what has is decoded, and neither is the earlier object", () => {
+test("unchanged parts are shared with the earlier revision and changed ones decoded, in a new object", () => {
   const before = earlier("batch/v1");
   const bytes = encodeProtobuf(cronJob("batch/v1", "2"));
   const next = decodeProtobufReusing(bytes, before);
@@ -28,7 +28,7 @@ test("what has not changed is shared with the earlier revision, what has is deco
   assert.equal(before.object.metadata.uid, "1");
 });
 
-test("a part of the same length is another one", () => {
+test("a changed part of the same length is decoded", () => {
   const changed = { ...cronJob("batch/v1", "1"), spec: { schedule: "1 * * * *", jobTemplate: {} } };
   const bytes = encodeProtobuf(changed);
   assert.deepEqual(decodeProtobufReusing(bytes, earlier("batch/v1")), decodeProtobuf(bytes));
@@ -40,7 +40,7 @@ test("nothing is shared with an object of another version, whose fields of the s
   assert.deepEqual(decodeProtobufReusing(bytes, before), decodeProtobuf(bytes));
 });
 
-test("a part that the earlier object does not have is not there, rather than undefined", () => {
+test("a part that the earlier object lacks is absent, not undefined", () => {
   const { status: _, ...object } = decodeProtobuf(encodeProtobuf(cronJob("batch/v1", "1"))) as KubeObject & { status?: object };
   const next = decodeProtobufReusing(encodeProtobuf(cronJob("batch/v1", "2")), earlier("batch/v1", object));
   assert.equal("status" in next, false);

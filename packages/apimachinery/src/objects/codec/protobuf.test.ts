@@ -202,7 +202,7 @@ test("passes over groups of unknown fields, and what is in them", () => {
   assert.equal(object.kind, "ConfigMap");
 });
 
-test("takes what the envelope leaves out from what is expected", () => {
+test("fields missing in the envelope are those of the expected kind", () => {
   const raw = decodeUnknown(encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } })).raw;
   const bare = encodeUnknown({ apiVersion: "", kind: "", raw });
   assert.deepEqual(decodeProtobuf(bare, { group: "", version: "v1", kind: "ConfigMap" }), {
@@ -212,7 +212,7 @@ test("takes what the envelope leaves out from what is expected", () => {
   });
 });
 
-test("has no protobuf form of tables and custom resources", () => {
+test("refuses protobuf for tables and custom resources", () => {
   assert.equal(hasProtobufForm({ group: "meta.k8s.io", version: "v1", kind: "Table" }), false);
   assert.equal(hasProtobufForm({ group: "example.com", version: "v1", kind: "Foo" }), false);
   assert.throws(() => encodeProtobuf({ apiVersion: "meta.k8s.io/v1", kind: "Table" }));
@@ -252,7 +252,7 @@ test("answers 400 to schemas nested without end", () => {
   assert.throws(() => readMessage(schema, type), { message: "message is nested too deep" });
 });
 
-test("never fails otherwise than with 400 on random bytes", () => {
+test("random bytes are decoded or refused with 400", () => {
   const whole = encodeProtobuf(objects[0] as object);
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(whole.length - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 8 }), (changes) => {

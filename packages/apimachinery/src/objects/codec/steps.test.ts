@@ -157,7 +157,7 @@ for (const { name, object } of [
   });
 }
 
-test("an update of a large object in steps shares what has not changed", () => {
+test("an update of a large object in steps shares unchanged parts", () => {
   const before = { ...large[0], metadata: { name: "x", labels } } as unknown as KubeObject;
   const bytes = encodeProtobuf(before);
   const next = encodeProtobuf({ ...before, metadata: { name: "y", labels } });

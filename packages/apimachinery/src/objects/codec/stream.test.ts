@@ -42,7 +42,7 @@ test("empty lines between events are none", () => {
   assert.equal(events.length, 2);
 });
 
-test("refuses what is no event", () => {
+test("refuses a frame that is not an event", () => {
   assert.throws(() => new WatchEventDecoder("application/json").push(Buffer.from("[]\n")), { code: 400 });
   assert.throws(() => new WatchEventDecoder(protobuf).push(Buffer.from("ffffffff", "hex")), { code: 400 });
   assert.throws(() => new WatchEventDecoder(protobuf).push(Buffer.from("0000000108", "hex")), { code: 400 });

@@ -40,7 +40,7 @@ for (const { name, text, code, message } of [
   test(`answers ${code} to ${name}`, () => assert.rejects(parseYamlAside(text), { code, message }));
 }
 
-test("lets some wait, refuses more with 429, and serves the next", async () => {
+test("queues a limited number of bodies, refuses more with 429, and serves later ones", async () => {
   const text = lines(5_000, (i) => `k${i}: v`);
   const answers = await Promise.allSettled(Array.from({ length: 20 }, () => parseYamlAside(text)));
   const codes = answers.map((answer) => (answer.status === "fulfilled" ? 200 : answer.reason.code));

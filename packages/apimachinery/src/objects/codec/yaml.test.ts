@@ -19,7 +19,7 @@ for (const [text, want] of [
   test(`reads ${JSON.stringify(text)}`, () => assert.deepEqual(parseYaml(text), want));
 }
 
-test("takes __proto__ for a key like others", () => {
+test("treats __proto__ as an ordinary key", () => {
   const value = parseYaml("__proto__:\n  polluted: true\n") as object;
   assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":true}}');
   assert.equal(Object.getPrototypeOf(value), Object.prototype);
@@ -60,7 +60,7 @@ test("writes built-in kinds as their JSON is", () => {
   );
 });
 
-test("quotes the key that would merge", () => {
+test("quotes the key <<", () => {
   const value = { b: { "<<": { a: 1 } }, "<<": "x" };
   assert.deepEqual(parseYaml(toYaml(value)), value);
 });
@@ -122,7 +122,7 @@ test("reads what it reads as Go does, where versions of YAML differ", () => {
   assert.deepEqual(parseYaml("yes: 1\n0x10: 2\n1.5: 3\n2021-01-01: 4\n"), { true: 1, 16: 2, 1.5: 3, "2021-01-01": 4 });
 });
 
-test("reads the keys of managed fields, which are bare", () => {
+test("reads the unquoted keys of managed fields", () => {
   const fields = { "f:data": { ".": {}, "f:e1": {} }, e1: "e1" };
   assert.deepEqual(parseYaml(toYaml(fields)), fields);
 });

@@ -168,7 +168,7 @@ test("builds paths", () => {
   assert.equal(mapKey("metadata.labels", "app"), "metadata.labels[app]");
 });
 
-test("knows errors by reason, and foreign ones by code", () => {
+test("recognises errors by reason, and errors without one by code", () => {
   assert.ok(isNotFound(errors.notFound(pods, "a")));
   assert.ok(!isNotFound(errors.gone("x")));
   assert.ok(!isNotFound(new Error("not found")));
@@ -205,7 +205,7 @@ for (const { code, verb, server, want } of [
     want: ["", "the server responded with the status code 418 but did not return more information (get pods a)"],
   },
 ] as const) {
-  test(`makes sense of a bare ${code}`, () => {
+  test(`derives a Status from a bare ${code}`, () => {
     const err = errors.genericServerResponse(code, verb, pods, "a", server, 0, true);
     assert.deepEqual([err.reason, err.message], want);
     assert.deepEqual(err.status.details?.causes, [{ reason: "UnexpectedServerResponse", message: server }]);

@@ -12,7 +12,7 @@ for (const { name, stored, next, want } of [
     want: '  containers[0].image: "a" -> "b"',
   },
   {
-    name: "what only one of them has",
+    name: "fields that only one of them has",
     stored: { args: ["a"], hostname: "x" },
     next: { args: ["a", "b"], terms: { port: 1 } },
     want: '  args[1]: unset -> "b"\n  hostname: "x" -> unset\n  terms: unset -> {"port":1}',
@@ -33,7 +33,7 @@ for (const { name, stored, next, want } of [
   { name: "integers beyond 2^53", stored: { a: 1n }, next: { a: 9_007_199_254_740_993n }, want: "  a: 1 -> 9007199254740993" },
   { name: "values that are no objects", stored: "a", next: "b", want: '  : "a" -> "b"' },
 ]) {
-  test(`shows ${name}`, () => assert.equal(differencesText(stored, next), want));
+  test(`a difference: ${name}`, () => assert.equal(differencesText(stored, next), want));
 }
 
 test("long values are cut, and of many differences the first are shown", () => {

@@ -6,4 +6,4 @@ const hashes = (hash: (bytes: Uint8Array) => number): number[] => ["", "a", "foo
 
 test("is FNV-1a with 32 bits", () => assert.deepEqual(hashes(fnv32a), [0x811c9dc5, 0xe40c292c, 0xbf9cf968]));
 
-test("is FNV-1 where upstream's is", () => assert.deepEqual(hashes(fnv32), [0x811c9dc5, 0x050c5d7e, 0x31f0b262]));
+test("fnv1 is FNV-1, as upstream uses it", () => assert.deepEqual(hashes(fnv32), [0x811c9dc5, 0x050c5d7e, 0x31f0b262]));

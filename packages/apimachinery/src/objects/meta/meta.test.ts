@@ -13,7 +13,7 @@ test("generates names of at most 63 characters from an alphabet without vowels",
   assert.notEqual(generateName("a"), generateName("a"));
 });
 
-test("knows the controlling owner among others", () => {
+test("finds the controlling owner among others", () => {
   const owner = { metadata: { name: "rs", uid: "1" } };
   const reference = newControllerRef(owner, { group: "apps", version: "v1", kind: "ReplicaSet" });
   const pod = { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "X", name: "x", uid: "2" }, reference] } };
@@ -24,7 +24,7 @@ test("knows the controlling owner among others", () => {
   assert.deepEqual(releasePatch(["1"], "9"), { metadata: { uid: "9", ownerReferences: [{ $patch: "delete", uid: "1" }] } });
 });
 
-test("reads resource versions and says what Go says of others", () => {
+test("reads resource versions and refuses others with Go's texts", () => {
   assert.deepEqual(["", "0", "42", "007"].map(parseResourceVersion), [0, 0, 42, 7]);
   const text = 'resourceVersion: Invalid value: "a": strconv.ParseUint: parsing "a": invalid syntax';
   assert.throws(() => parseResourceVersion("a"), { message: text });
@@ -32,7 +32,7 @@ test("reads resource versions and says what Go says of others", () => {
   assert.throws(() => parseResourceVersion("99999999999999999999"), /value out of range/);
 });
 
-test("takes shares of a total, rounded as requested", () => {
+test("a percentage is scaled to the total and rounded as requested", () => {
   assert.equal(scaledValue(3, 10, true), 3);
   assert.equal(scaledValue("25%", 10, true), 3);
   assert.equal(scaledValue("25%", 10, false), 2);

@@ -68,7 +68,7 @@ test("leaves the document as it was", () => {
   assert.deepEqual(document, { a: { b: [1] } });
 });
 
-test("takes __proto__ for a key like others", () => {
+test("treats __proto__ as an ordinary key", () => {
   const patched = applyJsonPatch({}, '[{"op":"add","path":"/__proto__","value":{"polluted":true}}]') as object;
   assert.equal(JSON.stringify(patched), '{"__proto__":{"polluted":true}}');
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);

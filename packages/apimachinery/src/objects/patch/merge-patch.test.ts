@@ -29,7 +29,7 @@ for (const [original, patch, want] of [
   });
 }
 
-test("takes __proto__ for a key like others", () => {
+test("treats __proto__ as an ordinary key", () => {
   const merged = applyMergePatch({}, JSON.parse('{"__proto__":{"polluted":true}}')) as object;
   assert.equal(JSON.stringify(merged), '{"__proto__":{"polluted":true}}');
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);

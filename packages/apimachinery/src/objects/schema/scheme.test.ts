@@ -57,7 +57,7 @@ test("describes merge keys, list types and defaults", () => {
   assert.deepEqual(scheme.type("apps/v1.DeploymentSpec")?.field("strategy")?.patchStrategy, ["retainKeys"]);
 });
 
-test("does not know kinds that are no kinds", () => {
+test("does not find unknown kinds", () => {
   assert.equal(scheme.kind({ group: "", version: "v1", kind: "PodSpec" }), undefined);
   assert.equal(scheme.kind({ group: "", version: "v1", kind: "constructor" }), undefined);
   assert.equal(scheme.kind({ group: "example.com", version: "v1", kind: "Pod" }), undefined);

@@ -51,7 +51,7 @@ const errorsOf = (meta: ObjectMeta, namespaced = true): string =>
 
 for (const { name, meta, namespaced = true, want } of [
   {
-    name: "what is complete",
+    name: "complete metadata",
     meta: { name: "a", namespace: "b", labels: { x: "y" }, finalizers: ["example.com/f"] },
     want: /^$/,
   },
@@ -156,7 +156,7 @@ for (const { name, change, current = stored, want } of [
   { name: "labels", change: { labels: { a: "b" } }, want: /^$/ },
   { name: "the name", change: { name: "c" }, want: /^metadata.name: Invalid value: "c": field is immutable$/ },
   {
-    name: "what only the server writes",
+    name: "fields that only the server writes",
     change: {
       namespace: "c",
       clusterName: "d",

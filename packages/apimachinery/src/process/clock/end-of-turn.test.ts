@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atEndOfTurn } from "./end-of-turn.ts";
 
-test("tasks run after the code that gave them, in order, with those that they give", async () => {
+test("tasks run in order after the code that added them, including those added meanwhile", async () => {
   const order: string[] = [];
   atEndOfTurn(() => {
     order.push("first");

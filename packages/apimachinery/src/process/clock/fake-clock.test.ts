@@ -38,7 +38,7 @@ test("rejects a sleep with the reason of its signal and forgets it", async () =>
   assert.equal(clock.waiting, 0);
 });
 
-test("neither timers nor the monotonic time follow a time of day that is set on", async () => {
+test("setting the wall clock does not affect timers or the monotonic time", async () => {
   const clock = newFakeClock(0);
   const seen: number[] = [];
   clock.after(100, () => seen.push(clock.monotonic()));

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "./fake-clock.ts";
 import { newLongTimers } from "./long-timers.ts";
 
-test("each fires at its own time, those of one second too", async () => {
+test("each timer fires at its own time, also several in one second", async () => {
   const clock = newFakeClock(500);
   const timers = newLongTimers(clock);
   const fired: [number, number][] = [];
@@ -17,7 +17,7 @@ test("each fires at its own time, those of one second too", async () => {
   assert.equal(clock.waiting, 0);
 });
 
-test("a thousand wait with one timer, and none is left when they are cancelled", async () => {
+test("a thousand timers use one timer of Node, and none is left when they are cancelled", async () => {
   const clock = newFakeClock(0);
   const timers = newLongTimers(clock);
   const waits = Array.from({ length: 1000 }, (_, i) => timers.after(60_000 + i, () => assert.fail("cancelled")));

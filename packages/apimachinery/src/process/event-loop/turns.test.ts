@@ -31,7 +31,7 @@ function setUp() {
   };
 }
 
-test("work begins at once while the turn is young, then waits for the next one, first come first served", async () => {
+test("work starts at once while the turn's slice lasts, then waits for the next turn in FIFO order", async () => {
   const { turns, clock, order, coming, work, nextTurn } = setUp();
   assert.equal(turns.next(), undefined);
   clock.ms = 4;
@@ -48,7 +48,7 @@ test("work begins at once while the turn is young, then waits for the next one, 
   assert.equal(turns.next(), undefined);
 });
 
-test("bytes for sockets are bounded like time, over all who write", async () => {
+test("bytes written to sockets are limited per turn, over all writers", async () => {
   const { order, work, nextTurn } = setUp();
   for (const name of ["a", "b", "c", "d"]) void work(name, { bytes: 512 * 1024 });
   assert.deepEqual(order, ["a", "b"]);
@@ -67,7 +67,7 @@ test("a new turn does not overtake waiting ones", async () => {
   assert.deepEqual(order, ["a", "b", "c", "late"]);
 });
 
-test("short pieces wait for each other alone, and let others by now and then", async () => {
+test("short work precedes other work, except after every eighth piece", async () => {
   const { order, work, nextTurn } = setUp();
   void work("first", { ms: 6 });
   for (const name of ["A", "B", "C"]) void work(name, { ms: 2 });
@@ -79,7 +79,7 @@ test("short pieces wait for each other alone, and let others by now and then", a
   assert.deepEqual(order.splice(0), ["D"]);
 });
 
-test("of short pieces that use up each slice the others get every ninth", async () => {
+test("when each short piece uses up a slice, every ninth slice is for other work", async () => {
   const { order, work, nextTurn } = setUp();
   void work("first", { ms: 6 });
   for (const name of ["A", "B"]) void work(name, { ms: 6 });
@@ -88,7 +88,7 @@ test("of short pieces that use up each slice the others get every ninth", async 
   assert.equal(order.join(""), `first${"s".repeat(8)}A${"s".repeat(8)}B${"s".repeat(4)}`);
 });
 
-test("of work that is said to be short no more than eight steps go before others", async () => {
+test("at most eight steps of short work precede other work", async () => {
   const { turns, order, clock, work, nextTurn } = setUp();
   function* steps(): Steps<void> {
     for (let step = 1; step <= 10; step++) {
@@ -104,7 +104,7 @@ test("of work that is said to be short no more than eight steps go before others
   assert.equal(order.join(" "), "first 1 2 3 4 5 6 7 8 A B 9 10");
 });
 
-test("long stages of requests that end together are not added up in one turn", async () => {
+test("long stages of requests that become ready together run in separate turns", async () => {
   const turns = new Turns();
   const began: number[] = [];
   let turn = 0;
@@ -146,7 +146,7 @@ test("short work is done at once", () => {
   assert.equal(atOnce(work([100, 100]).steps), "result");
 });
 
-test("other work runs whenever the slice of a piece is used up, and for a full iteration after a long piece", async () => {
+test("other work runs when a slice is used up, and for a full iteration after a long step", async () => {
   const { steps, now, done } = work([30, 1, 1, 4, 30]);
   const result = new Turns(now).run(steps);
   const turn = (): void => {
@@ -158,7 +158,7 @@ test("other work runs whenever the slice of a piece is used up, and for a full i
   assert.deepEqual(done.slice(0, 6), ["30", "turn", "1", "1", "4", "turn"]);
 });
 
-test("what a step throws arrives, whenever it is thrown", async () => {
+test("an error in any step is thrown or rejects", async () => {
   function* failing(steps: number): Steps<never> {
     for (let i = 0; i < steps; i++) yield;
     throw new Error("no");
@@ -169,7 +169,7 @@ test("what a step throws arrives, whenever it is thrown", async () => {
   await assert.rejects(async () => new Turns(now).run(failing(5)), /no/);
 });
 
-test("what is charged to an iteration does not outlive it", async () => {
+test("a charge to an iteration ends with the iteration", async () => {
   const { turns, coming, nextTurn } = setUp();
   turns.charge(1);
   assert.ok(turns.isCharged);

@@ -32,7 +32,7 @@ const aQueue = (options: { timeoutMs?: number; idleMs?: number } = {}) =>
     ...options,
   });
 
-test("jobs get their own answers, in order, from one thread", async () => {
+test("one thread answers jobs in order, each with its own result", async () => {
   const queue = aQueue();
   const jobs = ["a", "b", "c"].map((text) => queue.run({ text }));
   assert.equal(queue.size, 3);
@@ -50,7 +50,7 @@ test("a thread that runs out of memory fails its job only; the next one gets ano
   assert.equal((await next).text, "next");
 });
 
-test("a job that takes too long is given up, and those behind it are served", async (t) => {
+test("a job ends at its timeout, and those behind it are served", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const queue = aQueue({ timeoutMs: 1_000 });
   const lost = queue.run({ fails: "never" });
@@ -60,7 +60,7 @@ test("a job that takes too long is given up, and those behind it are served", as
   assert.deepEqual([(await next).text, queue.size], ["next", 0]);
 });
 
-test("an answer that comes when its job was given up is not that of the next job", async (t) => {
+test("a late result of a timed-out job is not given to the next job", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const queue = aQueue({ timeoutMs: 1_000 });
   await queue.run({ text: "warm" });

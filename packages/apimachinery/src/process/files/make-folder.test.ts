@@ -14,21 +14,21 @@ for (const { name, make } of [
 ]) {
   const base = join(root, name);
 
-  test(`${name} makes what is missing, all of it with its mode`, async () => {
+  test(`${name} creates all missing folders with their mode`, async () => {
     await make(join(base, "a/b/c"), 0o750);
     for (const path of ["a", "a/b", "a/b/c"]) assert.equal(statSync(join(base, path)).mode & 0o777, 0o750, path);
     await make(join(base, "a/b/c"), 0o700);
     assert.equal(statSync(join(base, "a/b/c")).mode & 0o777, 0o750, "what is there stays as it is");
   });
 
-  test(`${name} follows links, and many may make the same`, async () => {
+  test(`${name} follows links, and concurrent calls may create the same folder`, async () => {
     await make(join(base, "real"));
     symlinkSync("real", join(base, "link"));
     await Promise.all(Array.from({ length: 20 }, () => make(join(base, "link/x/y/"))));
     assert.ok(statSync(join(base, "real/x/y")).isDirectory());
   });
 
-  test(`${name} says why it cannot, and ends`, async () => {
+  test(`${name} fails with the reason`, async () => {
     await make(base);
     writeFileSync(join(base, "file"), "");
     await assert.rejects(make(join(base, "file")), { code: "EEXIST" });

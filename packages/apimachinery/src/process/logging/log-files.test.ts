@@ -32,7 +32,7 @@ test("writes nothing but stderr by default", (t) => {
   assert.deepEqual([stderr, readdirSync(directory)], [["a\n"], []]);
 });
 
-test("keeps a file for each severity, graver lines in the lesser ones too, grave ones on stderr", (t) => {
+test("writes a file for each severity, which includes higher ones, and high ones to stderr", (t) => {
   const { stderr, write, read } = setUp(t, {});
   write("info\n", "I");
   write("bad\n", "E");
@@ -49,7 +49,7 @@ test("writes each line once with oneOutput", (t) => {
   assert.ok(!readdirSync(directory).includes("kube-x.INFO"));
 });
 
-test("begins its one file anew when it is full", (t) => {
+test("truncates its log file when it is full", (t) => {
   const directory = mkdtempSync(join(tmpdir(), "cox-log-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const logFile = join(directory, "all.log");
@@ -61,6 +61,6 @@ test("begins its one file anew when it is full", (t) => {
   assert.ok(!content.includes("xxx"));
 });
 
-test("refuses a threshold that is no severity", (t) => {
+test("refuses a threshold that is not a severity", (t) => {
   assert.throws(() => setUp(t, { stderrthreshold: "loud" }), /invalid severity/);
 });

@@ -61,7 +61,7 @@ test("ends the process with 255 on a fatal line", () => {
   assert.deepEqual(lines, ['"cannot go on" err="no disk"\n']);
 });
 
-test("--log-backtrace-at brings the stack of the line that it names, and of no other", () => {
+test("--log-backtrace-at adds a stack trace only to the named line", () => {
   const speak = (log: { info(message: string): void }): void => log.info("there");
   const asJson = collect({ format: "json" });
   speak(asJson.log);

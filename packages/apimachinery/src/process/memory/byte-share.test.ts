@@ -16,7 +16,7 @@ function anItem(sizeBytes: number, owner?: object): Item {
   return item;
 }
 
-test("the oldest items make room for others, those that were used have another round", () => {
+test("the oldest items are evicted, used ones get another round", () => {
   const share = new ByteShare(80);
   const items = Array.from({ length: 8 }, () => anItem(10));
   for (const item of items) assert.ok(share.keep(item));
@@ -30,7 +30,7 @@ test("the oldest items make room for others, those that were used have another r
   assert.equal(share.bytes, 80);
 });
 
-test("an item that would take too much of the share is not kept", () => {
+test("an item above its maximum part of the share is not kept", () => {
   assert.equal(new ByteShare(80).keep(anItem(11)), false);
   assert.equal(new ByteShare(80, 80).keep(anItem(80)), true);
 });
@@ -44,7 +44,7 @@ test("items of one owner do not evict each other", () => {
   assert.equal(share.bytes, 80);
 });
 
-test("unused items go after a while, when others come", (t) => {
+test("items unused for the idle time are evicted when another is added", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const share = new ByteShare(800);
@@ -57,7 +57,7 @@ test("unused items go after a while, when others come", (t) => {
   assert.deepEqual([left.isKept, used.isKept, share.bytes], [false, true, 20]);
 });
 
-test("when all were used, one is dropped nevertheless", () => {
+test("when all items were used, one is evicted anyway", () => {
   const share = new ByteShare(8000);
   const items = Array.from({ length: 800 }, () => anItem(10));
   for (const item of items) {
@@ -68,7 +68,7 @@ test("when all were used, one is dropped nevertheless", () => {
   assert.equal(items.filter(({ isKept }) => !isKept).length, 1);
 });
 
-test("one use saves an item once: it goes when it has not been used again by the next round", () => {
+test("one use keeps an item for one round", () => {
   const share = new ByteShare(24, 8);
   const used = anItem(8);
   share.keep(used);
@@ -79,7 +79,7 @@ test("one use saves an item once: it goes when it has not been used again by the
   assert.equal(used.isKept, false);
 });
 
-test("of thousands of items that come and go the newest stay, and their bytes", () => {
+test("of thousands of added items the newest are kept, and their bytes counted", () => {
   const share = new ByteShare(80, 8);
   const items = Array.from({ length: 5_000 }, () => anItem(8));
   for (const item of items) assert.equal(share.keep(item), true);
@@ -90,7 +90,7 @@ test("of thousands of items that come and go the newest stay, and their bytes", 
   );
 });
 
-test("an item that comes back has to be used again to stay", () => {
+test("an item that is added again must be used again to be kept", () => {
   const share = new ByteShare(24, 8);
   const item = anItem(8);
   item.used = true;

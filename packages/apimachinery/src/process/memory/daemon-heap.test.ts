@@ -23,7 +23,7 @@ async function youngGeneration(options: string): Promise<number> {
   return Number(stdout);
 }
 
-test("a daemon that stays small keeps the young generation of its start, another one lets it grow", async () => {
+test("a daemon with a small heap keeps its initial young generation, a larger one lets it grow", async () => {
   const [small, other] = [await youngGeneration("{ staysSmall: true }"), await youngGeneration("")];
   assert.ok(small * 2 <= other, `${small} and ${other} bytes`);
 });

@@ -13,7 +13,7 @@ function run(body: string): string {
   return stdout.trim();
 }
 
-test("a quiet process gives back what its start took", () => {
+test("an idle process releases the memory of its start", () => {
   const out = run(`
     let junk = Array.from({ length: 200_000 }, (_, i) => ({ i }));
     const size = () => process.memoryUsage().heapTotal;
@@ -26,7 +26,7 @@ test("a quiet process gives back what its start took", () => {
   assert.equal(out, "less undefined");
 });
 
-test("one that is busy, or holds much, is left alone", () => {
+test("a busy or large process does not collect", () => {
   const out = run(`
     const held = Array.from({ length: 3_000_000 }, (_, i) => ({ i }));
     let released = 0;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TransientMap } from "./transient-map.ts";
 
-test("holds what was set and not deleted, under any text", () => {
+test("returns values that were set and not deleted, under any key", () => {
   const map = new TransientMap<string, { n: number }>();
   for (const [n, key] of ["b", "__proto__", "constructor", "a"].entries()) map.set(key, { n });
   map.set("b", { n: 9 });

@@ -10,7 +10,7 @@ async function delays(): Promise<Record<string, number>> {
   return Object.fromEntries(Array.from(found, ([, part = "", value]) => [part, Number(value)]));
 }
 
-test("the longest delay is that of a turn, once, and waiting for something to do is no delay", async () => {
+test("the longest delay of a turn is reported once, and waiting for events does not count", async () => {
   const begin = await delays();
   assert.deepEqual(Object.keys(begin), ["", "min", "max", "mean", "stddev", "p50", "p90", "p99"]);
   await delay(1); // the turn below is a separate iteration
@@ -24,7 +24,7 @@ test("the longest delay is that of a turn, once, and waiting for something to do
   assert.ok((idle["max"] ?? 1) < 0.5, `max ${idle["max"]} after waiting`);
 });
 
-test("an idle process is not woken up to measure", async () => {
+test("measuring does not wake an idle process", async () => {
   const begin = process.resourceUsage().voluntaryContextSwitches;
   await delay(500);
   const switches = process.resourceUsage().voluntaryContextSwitches - begin;

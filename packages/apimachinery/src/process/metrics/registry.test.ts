@@ -49,7 +49,7 @@ test("evaluates a gauge's function at each scrape", async () => {
   assert.deepEqual((await linesOf(registry, "depth")).at(-1), 'depth{name="q"} 5');
 });
 
-test("hides what is disabled and folds label values that are not allowed", async () => {
+test("hides disabled metrics and replaces label values that are not allowed", async () => {
   const registry = newMetricsRegistry({ disabled: ["secret"], allowLabels: { "shown,verb": ["GET"] } });
   registry.counter({ name: "secret", help: "h" }).inc();
   const shown = registry.counter({ name: "shown", help: "h", labels: ["verb"] });
@@ -94,7 +94,7 @@ test("exports the version as kubernetes_build_info", async () => {
   assert.match(own as string, /^coxswain_build_info\{version="\d+\.\d+\.\d+",node_version="v26\..*"\} 1$/);
 });
 
-test("the version is shown without the process's metrics, too, where it is wanted", async () => {
+test("the version metric can be registered without the process's metrics", async () => {
   assert.match(await newMetricsRegistry({ buildInfo: true }).render(), /^kubernetes_build_info\{(?![\s\S]*^process_cpu)/m);
   assert.doesNotMatch(await newMetricsRegistry({ processMetrics: true, buildInfo: false }).render(), /build_info/);
   assert.doesNotMatch(await newMetricsRegistry().render(), /build_info/);

@@ -17,14 +17,14 @@ async function leaf(usages: ("client" | "server")[], signer = ca): Promise<X509C
   return new X509Certificate(certPem);
 }
 
-test("accepts a client certificate of the authority, until the first of the chain expires", async () => {
+test("accepts a client certificate of the authority until the first certificate of its chain expires", async () => {
   const certificate = await leaf(["client"]);
   const until = verifyClient(certificate, authorities, Date.now());
   const ends = [certificate, ...authorities].map(({ validTo }) => Date.parse(validTo));
   assert.equal(until, Math.min(...ends));
 });
 
-test("refuses a certificate that may only serve", async () => {
+test("refuses a certificate for server authentication only", async () => {
   assert.throws(() => verifyClient(certificateOf, authorities, Date.now()), /incompatible key usage/);
 });
 const certificateOf = await leaf(["server"]);
@@ -97,7 +97,7 @@ async function verdictOver(t: TestContext, chain: readonly KeyPair[], root: KeyP
   });
 }
 
-test("follows the intermediates that a client sends, as far as each authority allows", async (t) => {
+test("verifies a client's intermediates within each authority's path length", async (t) => {
   const root = await newCa({ commonName: "root" });
   const strict = await newCa({ commonName: "strict", pathLength: 0 });
   const between = await newCa({ commonName: "between", signedBy: root });

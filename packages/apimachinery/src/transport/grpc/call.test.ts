@@ -34,7 +34,7 @@ function aStream() {
   return { stream, told, ends, messages, start, receive, over: () => over };
 }
 
-test("what is written before the call begins is sent in order, then its end; each writer is told once", () => {
+test("messages written before the call starts are sent in order, then its end; each callback runs once", () => {
   const { stream, told, start } = aStream();
   const sent: string[] = [];
   for (const text of ["a", "b"]) stream.write(Buffer.from(text), () => void sent.push(text));
@@ -52,7 +52,7 @@ test("what is written before the call begins is sent in order, then its end; eac
   assert.deepEqual(sent, ["a", "b"]);
 });
 
-test("who has written to a call that never begins is told so, and so is who writes later", () => {
+test("write callbacks run for a call that never starts, also for later writes", () => {
   for (const finish of ["cancel", "fail"] as const) {
     const { stream, told, start, ends, over } = aStream();
     const sent: string[] = [];
@@ -66,7 +66,7 @@ test("who has written to a call that never begins is told so, and so is who writ
   }
 });
 
-test("what arrives during a pause is given back to the window once, when it is over", () => {
+test("bytes received during a pause are returned to the window once, on resume", () => {
   const { stream, told, messages, start, receive } = aStream();
   start();
   stream.pause();

@@ -33,7 +33,7 @@ const failureOf = (call: Promise<unknown>): Promise<GrpcError> =>
     (err: unknown) => (err instanceof GrpcError ? err : assert.fail(String(err))),
   );
 
-test("a call says over a unix socket what gRPC asks for", async (t) => {
+test("a call over a unix socket sends the required gRPC headers", async (t) => {
   const path = join(directoryOf(t), "a.sock");
   let reported: IncomingHttpHeaders = {};
   const onCall = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, request: Buffer): void => {
@@ -240,7 +240,7 @@ test("a stream whose message the reader cannot decode ends", async (t) => {
   assert.equal((await promise)?.message, "rpc error: code = Internal desc = index out of range");
 });
 
-test("a stream that is cancelled says nothing more, before it is opened and after", async (t) => {
+test("a cancelled stream delivers nothing more, before its start and after", async (t) => {
   let opened = 0;
   let closed = 0;
   const { port } = await startGrpcServer(t, (stream) => {
@@ -259,7 +259,7 @@ test("a stream that is cancelled says nothing more, before it is opened and afte
   assert.deepEqual([opened, early.got], [1, []]);
 });
 
-test("a reader that pauses stops the server, and only this stream", async (t) => {
+test("a paused reader applies backpressure only to its own stream", async (t) => {
   let written = 0;
   const { port } = await startGrpcServer(t, (stream, headers) => {
     if (headers[":path"] === "/x") return answer(stream, message);
@@ -281,7 +281,7 @@ test("a reader that pauses stops the server, and only this stream", async (t) =>
   await waitFor(() => got.length >= 39, { what: "the rest" });
 });
 
-test("the pause between attempts to connect begins anew after a connection", async (t) => {
+test("the delay between connection attempts restarts after a connection", async (t) => {
   const { port, sessions } = await startGrpcServer(t, (stream, _, request) => answer(stream, request));
   let now = 0;
   t.mock.method(performance, "now", () => now);
@@ -314,7 +314,7 @@ test("the pause between attempts to connect begins anew after a connection", asy
   assert.deepEqual([await failsAt(349), await failsAt(350)], [4, 5]);
 });
 
-test("a socket that comes when its attempt has timed out is closed", async (t) => {
+test("a socket that connects after its attempt timed out is closed", async (t) => {
   const dialled = Promise.withResolvers<PassThrough>();
   const channel = channelTo(t, "192.0.2.9:1", { connect: () => dialled.promise as never, connectTimeoutMs: 10 });
   assert.match((await failureOf(channel.unary("/x", message, 60_000))).message, /timed out/);
@@ -324,7 +324,7 @@ test("a socket that comes when its attempt has timed out is closed", async (t) =
   assert.equal(socket.destroyed, true);
 });
 
-test("nothing is pinged for when all calls and streams are over, however they ended", async (t) => {
+test("no ping is sent after all calls and streams have ended, in whatever way", async (t) => {
   const { port, sessions } = await startGrpcServer(t, (stream, headers, request) => {
     if (headers[":path"] === "/x") answer(stream, request);
     if (headers[":path"] === "/stream/ends") answerRaw(stream, Buffer.alloc(0));

@@ -23,7 +23,7 @@ test("no ping is sent without a call", async () => {
   assert.deepEqual([seen.pings.length, seen.silent], [0, 0]);
 });
 
-test("a server that is silent during a call is pinged, and given up when it does not answer", async () => {
+test("a silent server is pinged during a call, and the connection closed without an answer", async () => {
   const { clock, keepalive, seen } = aKeepalive();
   await clock.advance(60_000);
   keepalive.callBegan();
@@ -40,7 +40,7 @@ test("a server that is silent during a call is pinged, and given up when it does
   assert.deepEqual([seen.pings.length, seen.silent], [1, 1], "once");
 });
 
-test("a server that answers is queried again after the least time only", async () => {
+test("a server that answers pings gets the next one after the minimum interval", async () => {
   const { clock, keepalive, seen } = aKeepalive();
   keepalive.callBegan();
   await clock.advance(1_500);
@@ -55,7 +55,7 @@ test("a server that answers is queried again after the least time only", async (
   assert.deepEqual([seen.pings.length, seen.silent], [2, 0]);
 });
 
-test("a server that is heard is not pinged", async () => {
+test("a server that sends data is not pinged", async () => {
   const { clock, keepalive, seen } = aKeepalive();
   keepalive.callBegan();
   for (let i = 0; i < 100; i++) {
@@ -78,7 +78,7 @@ test("a server with open streams only is pinged after their time", async () => {
   assert.deepEqual([seen.pings.length, seen.silent], [1, 0]);
 });
 
-test("calls at the same time are counted each: a silent server is pinged as long as one of them waits, and for the next one", async () => {
+test("a silent server is pinged while any of several calls waits, and for the next one", async () => {
   const { clock, keepalive, seen } = aKeepalive();
   keepalive.callBegan();
   keepalive.callBegan();

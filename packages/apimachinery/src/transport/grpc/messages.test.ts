@@ -15,7 +15,7 @@ function read(bytes: Buffer, cuts: readonly number[], mostBytes?: number): strin
   return got;
 }
 
-test("messages come out as they went in, wherever the stream is cut", () => {
+test("messages are the same after a round trip, wherever the stream is cut", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), fc.array(fc.nat(12)), (messages, cuts) => {
       const got = read(Buffer.concat(messages.map(framedMessage)), cuts);
@@ -27,13 +27,13 @@ test("messages come out as they went in, wherever the stream is cut", () => {
   );
 });
 
-test("a message that is too long is refused by what it says of itself", () => {
+test("a message that is too long is refused by its length prefix", () => {
   const frame = framedMessage(Buffer.alloc(11));
   assert.deepEqual(read(frame, [], 11), ["00".repeat(11)]);
   assert.throws(() => read(frame.subarray(0, 5), [], 10), { message: "received message larger than max (11 vs. 10)" });
 });
 
-test("a status says its message without escapes, or as it came", () => {
+test("a status message is percent-decoded, or kept when it is malformed", () => {
   assert.equal(statusMessage("no m%C3%BCsli: 5%25"), "no müsli: 5%");
   assert.equal(statusMessage("5% left"), "5% left");
 });

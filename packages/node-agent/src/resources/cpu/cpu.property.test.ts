@@ -27,7 +27,7 @@ const machines = fc
     });
   });
 
-test("as many CPUs as were requested are taken, of those that were free, or none", () => {
+test("exactly the requested number of free CPUs is assigned, or none", () => {
   const seeds = fc.record({ machine: machines, picks: fc.array(fc.boolean()), count: fc.integer({ min: 0, max: 30 }) });
   fc.assert(
     fc.property(seeds, ({ machine, picks, count }) => {
@@ -54,7 +54,7 @@ const steps = fc.array(
   { maxLength: 25 },
 );
 
-test("however containers start and end, no CPU is assigned twice, none is lost, and the reserved ones are shared", () => {
+test("in any order of starts and exits no CPU is assigned twice or lost, and reserved ones stay shared", () => {
   fc.assert(
     fc.property(machines, steps, (machine, list: Step[]) => {
       let kept: string | undefined;

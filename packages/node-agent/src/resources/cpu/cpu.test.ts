@@ -61,10 +61,10 @@ for (const { name, machine = twoSockets, free, count, want } of [
   },
   { name: "a socket before its NUMA nodes", machine: machineOf(2, 2, 1), free: "1-7", count: 4, want: "2-3,6-7" },
 ] as { name: string; machine?: Cpu[]; free: string; count: number; want: string }[]) {
-  test(`takes ${name}: ${count} of ${free}`, () => assert.equal(formatCpus(takeCpus(machine, parseCpus(free), count)), want));
+  test(`assigns ${name}: ${count} of ${free}`, () => assert.equal(formatCpus(takeCpus(machine, parseCpus(free), count)), want));
 }
 
-test("more CPUs than there are is an error", () => {
+test("requesting more CPUs than are free is an error", () => {
   const message = "not enough cpus available to satisfy request";
   assert.throws(() => takeCpus(twoSockets, parseCpus("0-2"), 4), { message });
   assert.throws(() => takeCpusEvenly(twoSockets, parseCpus("0-2"), 4, 1), { message });
@@ -91,7 +91,7 @@ test("CPUs are reserved from the lowest cores, or by number", () => {
   assert.throws(() => reservedCpus(twoSockets, 99_000, []), /unable to reserve the required amount of CPUs/);
 });
 
-test("hints are all choices of nodes with enough CPUs; preferred are the fewest that an empty machine needs", () => {
+test("CPU hints are all sets of NUMA nodes with enough CPUs; preferred are the smallest an empty machine needs", () => {
   const shown = (hints: ReturnType<typeof cpuHints>): string[] => hints.map(({ nodes, preferred }) => `${nodes} ${preferred}`);
   assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("1-15"), [], 8)), ["1 true", "0,1 false"]);
   assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("0-15"), [], 9)), ["0,1 true"]);
@@ -149,7 +149,7 @@ test("containers of Guaranteed pods that request integer CPUs get exclusive CPUs
   assert.equal(formatCpus(again().cpusOf("u1", "main")), "0-15");
 });
 
-test("CPUs come from the hint's nodes, and from elsewhere when those have not enough", async (t) => {
+test("CPUs are assigned from the hint's NUMA nodes first, then from others", async (t) => {
   const { manager } = await managerIn(t);
   const pod = podOf("u1", cpus(2), cpus(8, "large"));
   manager.allocate(pod, pod.spec.containers[0] as Container, { nodes: [1], preferred: true });
@@ -161,7 +161,7 @@ test("CPUs come from the hint's nodes, and from elsewhere when those have not en
   });
 });
 
-test("CPUs of init containers are used again by the containers after them", async (t) => {
+test("CPUs of init containers are reused by later containers", async (t) => {
   const { manager } = await managerIn(t);
   const init = cpus(4, "init");
   const pod = aNodePod({ initContainers: [init], containers: [cpus(2, "a"), cpus(4, "b")] }, { uid: "u1" });
@@ -182,7 +182,7 @@ test("with full-pcpus-only a container gets whole cores or nothing", async (t) =
   assert.equal(formatCpus(manager.cpusOf("u1", "main")), "1-2,9-10");
 });
 
-test("hints of a pod are of all its containers together, and again of what it has", async (t) => {
+test("a pod's hints cover all its containers together, and what it already holds", async (t) => {
   const { manager } = await managerIn(t);
   const pod = podOf("u1", cpus(4, "a"), cpus(4, "b"));
   const shown = (): string[] => (manager.podHints(pod).get("cpu") ?? []).map(({ nodes, preferred }) => `${nodes} ${preferred}`);

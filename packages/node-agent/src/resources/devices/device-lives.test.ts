@@ -95,7 +95,7 @@ test("an unhealthy device is not allocated but counted in the node's capacity un
   assert.deepEqual(await allocate(podOf("p2", { [gpu]: "1" })), [`${gpu} g1`]);
 });
 
-test("a device that one of two containers, or of two pods, holds is not given to another before it is released", async (t) => {
+test("a device held by one container or pod is not allocated to another before its release", async (t) => {
   const { manager, register, allocate } = await bench(t);
   await register(
     gpu,
@@ -112,7 +112,7 @@ test("a device that one of two containers, or of two pods, holds is not given to
   assert.deepEqual(await allocate(podOf("p3", { [gpu]: "2" })), [`${gpu} g1,g2`]);
 });
 
-test("a pod whose second resource fails is not given the first one twice by the next try", async (t) => {
+test("a retry after a failure of the second resource does not allocate the first one again", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const gpus = await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
   const nics = await register(nic, "b", [aDevice("n1")]);
@@ -140,7 +140,7 @@ test("a restarted device manager restores allocations, and allocates nothing bef
   assert.deepEqual(open().inUse(), { [gpu]: "0" }, "what was given back is so on disk");
 });
 
-test("a plugin that is away counts as ill for five minutes, then as none; when it is back it counts again", async (t) => {
+test("devices of a disconnected plugin count as unhealthy for five minutes, then not at all, until it is back", async (t) => {
   const { manager, clock, register } = await bench(t);
   const plugin = await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
   plugin.die();
@@ -155,7 +155,7 @@ test("a plugin that is away counts as ill for five minutes, then as none; when i
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
 });
 
-test("of two plugins the one that is away alone counts as none, and a restart does not bring it back", async (t) => {
+test("only the disconnected one of two plugins loses its devices, also after a restart of the agent", async (t) => {
   const { manager, clock, open, register } = await bench(t);
   await register(gpu, "a", [aDevice("g1")]);
   const away = await register(nic, "b", [aDevice("n1")]);
@@ -168,7 +168,7 @@ test("of two plugins the one that is away alone counts as none, and a restart do
   assert.deepEqual(Object.keys(open().inUse()), [gpu]);
 });
 
-test("what a plugin says that another has taken the place of, and its end, changes nothing", async (t) => {
+test("lists and the disconnect of a replaced plugin are ignored", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const old = await register(gpu, "a", [aDevice("g1")]);
   const { list, die, closed } = old;
@@ -183,7 +183,7 @@ test("what a plugin says that another has taken the place of, and its end, chang
   assert.deepEqual([old.requested, present.requested], [[], ["g7"]]);
 });
 
-test("a resource that no plugin gives does not hide the topology of others", async (t) => {
+test("a resource without a plugin does not hide the topology of others", async (t) => {
   const { manager, register } = await bench(t);
   await register(gpu, "a", [aDevice("g1", 0)]);
   const pod = podOf("p1", { "other.example/x": "1", [nic]: "0", [gpu]: "1" });
@@ -205,7 +205,7 @@ test("a checkpoint that cannot be written fails an allocation, but neither the s
   assert.equal(manager.amounts().allocatable[gpu], "0");
 });
 
-test("of two plugins that give a container the same thing the first one's is taken, and what each gives alone", async (t) => {
+test("where two plugins set the same name of a container the first wins; other settings of both apply", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const gives = (by: string) => ({
     envs: { SHARED: by, [by]: "1" },
@@ -231,7 +231,7 @@ test("of two plugins that give a container the same thing the first one's is tak
   assert.deepEqual(from(access.devices), ["/dev/shared /of-gpu", "/dev/gpu /of-gpu", "/dev/nic /of-nic"]);
 });
 
-test("each pod's containers use again what its own init containers had", async (t) => {
+test("a pod's containers reuse the devices of its own init containers", async (t) => {
   const { manager, register, allocate } = await bench(t);
   await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
   for (const uid of ["u1", "u2"]) {

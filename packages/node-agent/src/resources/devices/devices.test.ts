@@ -20,19 +20,30 @@ const placed = byId(aDevice("a0", 0), aDevice("b0", 0), aDevice("c1", 1), aDevic
 const anywhere = { preferred: false };
 
 for (const { name, count, hint = anywhere, available = "a0 b0 c1 d1 e", reusable = "", prefers = "", want } of [
-  { name: "those that init containers leave first", count: 2, reusable: "c1 x", want: "c1 x" },
-  { name: "what the plugin prefers", count: 2, prefers: "e d1", want: "e d1" },
-  { name: "what is near, as the plugin prefers", count: 1, hint: { nodes: [1], preferred: true }, prefers: "a0 d1", want: "d1" },
+  { name: "those of init containers first", count: 2, reusable: "c1 x", want: "c1 x" },
+  { name: "those that the plugin prefers", count: 2, prefers: "e d1", want: "e d1" },
   {
-    name: "all that is near, then as preferred",
+    name: "those of the hint's NUMA nodes, in the plugin's preference",
+    count: 1,
+    hint: { nodes: [1], preferred: true },
+    prefers: "a0 d1",
+    want: "d1",
+  },
+  {
+    name: "all of the hint's NUMA nodes, then by the plugin's preference",
     count: 3,
     hint: { nodes: [1], preferred: false },
     prefers: "e",
     want: "c1 d1 e",
   },
-  { name: "what is elsewhere before what is nowhere", count: 4, hint: { nodes: [1], preferred: false }, want: "c1 d1 a0 b0" },
   {
-    name: "no more than there is",
+    name: "those of other NUMA nodes before those without one",
+    count: 4,
+    hint: { nodes: [1], preferred: false },
+    want: "c1 d1 a0 b0",
+  },
+  {
+    name: "at most those that exist",
     count: 3,
     available: "a0 e",
     want: "requested number of devices unavailable for r. Requested: 3, Available: 2",
@@ -119,7 +130,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   };
 }
 
-test("devices of a plugin are the node's: what it has, and what of it is healthy", async (t) => {
+test("a node's capacity counts a plugin's devices, its allocatable those that are healthy", async (t) => {
   const { manager, clock, changes, plugin } = await setUp(t);
   const own = await plugin([aDevice("a"), aDevice("b"), { ...aDevice("c"), health: "Unhealthy" }]);
   assert.deepEqual(manager.amounts(), { capacity: {}, allocatable: {} });
@@ -137,7 +148,7 @@ test("devices of a plugin are the node's: what it has, and what of it is healthy
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } }, "it did not come back");
 });
 
-test("a container gets devices to itself, what it needs to use them, and keeps them over a restart", async (t) => {
+test("a container gets exclusive devices with their settings, and keeps them across a restart of the agent", async (t) => {
   const { manager, dir, changes, plugin, again } = await setUp(t);
   const own = await plugin([aDevice("a"), aDevice("b"), aDevice("c")], { preStart: true });
   own.prefers = (available) => available.filter((id) => id === "b");
@@ -179,7 +190,7 @@ test("a container gets devices to itself, what it needs to use them, and keeps t
   assert.deepEqual([next.inUse(), next.givenTo("u1", "main")], [{ [gpu]: "0" }, []]);
 });
 
-test("devices of init containers are used again by the containers after them", async (t) => {
+test("devices of init containers are reused by later containers", async (t) => {
   const { manager, changes, plugin } = await setUp(t);
   const own = await plugin([aDevice("a"), aDevice("b")]);
   await own.register();
@@ -193,7 +204,7 @@ test("devices of init containers are used again by the containers after them", a
   );
 });
 
-test("where devices are at NUMA nodes, that is reported; where they are not, it does not matter", async (t) => {
+test("hints name the NUMA nodes of devices; devices without a NUMA node give no hints", async (t) => {
   const { manager, changes, plugin } = await setUp(t);
   const own = await plugin([aDevice("a", 0), aDevice("b", 1), aDevice("c", 1)]);
   await own.register();
@@ -224,7 +235,7 @@ for (const { overrides, want } of [
   });
 }
 
-test("a plugin that fails keeps the container without devices, and the next try has them", async (t) => {
+test("a failed Allocate leaves the container without devices, and the next attempt succeeds", async (t) => {
   const { manager, changes, plugin } = await setUp(t);
   const own = await plugin([aDevice("a")]);
   await own.register();
@@ -241,7 +252,7 @@ test("a plugin that fails keeps the container without devices, and the next try 
   assert.equal(manager.givenTo("u1", "main").length, 1);
 });
 
-test("a checkpoint that is not as it was written is passed over", async (t) => {
+test("a checkpoint with a wrong checksum is ignored", async (t) => {
   const { dir, again } = await setUp(t);
   await writeFile(
     join(dir, "kubelet_internal_checkpoint"),
@@ -250,7 +261,7 @@ test("a checkpoint that is not as it was written is passed over", async (t) => {
   assert.deepEqual((await again()).amounts(), { capacity: {}, allocatable: {} });
 });
 
-test("the checkpoint has upstream's form", async () => {
+test("the checkpoint has upstream's file format", async () => {
   const state = {
     given: [{ podUid: "u", container: "c", resource: gpu, byNode: new Map([[-1, ["a", "b"]]]), answer: Buffer.from([10, 2]) }],
     registered: new Map([[gpu, ["a", "b"]]]),

@@ -23,7 +23,7 @@ const twoNodes: NumaNode[] = [
 const reserved = [{ numaNode: 0, limits: { memory: "1Gi" } }];
 const machine = emptyMemory(twoNodes, reserved, { memory: "1Gi", cpu: "1" });
 
-test("a node's memory is for containers without what is reserved and what is in huge pages", () => {
+test("a NUMA node's allocatable memory excludes reserved memory and huge pages", () => {
   assert.deepEqual(
     machine.get(0)?.tables,
     new Map([
@@ -53,7 +53,7 @@ for (const { name, own, inAll, want } of [
 
 const shown = (hints: readonly Hint[] = []): string[] => hints.map(({ nodes, preferred }) => `${nodes} ${preferred}`);
 
-test("hints are the nodes with enough memory; preferred are the fewest that an empty machine needs", () => {
+test("memory hints are all sets of NUMA nodes with enough memory; preferred are the smallest an empty machine needs", () => {
   const of = (bytes: number, type = "memory"): string[] => shown(memoryHints(machine, new Map([[type, bytes]]), new Map()));
   assert.deepEqual(of(2 * gi), ["0 true", "1 true", "0,1 false"]);
   assert.deepEqual(of(4 * gi), ["1 true", "0,1 false"]);
@@ -83,7 +83,7 @@ async function managerIn(
   return { manager: again(), path, again };
 }
 
-test("containers of Guaranteed pods are promised memory of nodes, and keep it over a restart", async (t) => {
+test("containers of Guaranteed pods get memory of NUMA nodes, and keep it across a restart of the agent", async (t) => {
   const { manager, path, again } = await managerIn(t);
   const pod = podOf("u1", asking("2Gi", "a", { "hugepages-2Mi": "512Mi" }), asking("4Gi", "b"));
   for (const container of pod.spec.containers) manager.allocate(pod, container, anywhere);
@@ -110,7 +110,7 @@ test("containers of Guaranteed pods are promised memory of nodes, and keep it ov
   assert.deepEqual(JSON.parse(await readFile(path, "utf8")).machineState[1].memoryMap.memory.free, 4 * gi);
 });
 
-test("nodes that give memory together give none alone, until it is given back", async (t) => {
+test("NUMA nodes that serve an allocation together serve none alone until it is released", async (t) => {
   const { manager } = await managerIn(t);
   const large = podOf("u1", asking("6Gi"));
   manager.allocate(large, large.spec.containers[0] as Container, anywhere);
@@ -123,7 +123,7 @@ test("nodes that give memory together give none alone, until it is given back", 
   assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0 true", "1 true", "0,1 false"]);
 });
 
-test("what one of two pods gives back leaves the other what it has, also on disk", async (t) => {
+test("releasing one of two pods keeps the allocation of the other, also in the state file", async (t) => {
   const { manager, path, again } = await managerIn(t);
   const first = podOf("u1", asking("1Gi", "a"), asking("1Gi", "b"));
   const second = podOf("u2", asking("1Gi", "a"), asking("1Gi", "b"));
@@ -144,7 +144,7 @@ test("what one of two pods gives back leaves the other what it has, also on disk
   );
 });
 
-test("a hint that is too narrow is widened, unless it promised that it is not", async (t) => {
+test("a hint with too little memory is extended; a preferred one is an error", async (t) => {
   const { manager } = await managerIn(t);
   const pod = podOf("u1", asking("4Gi"));
   const [container] = pod.spec.containers as [Container];
@@ -158,7 +158,7 @@ test("a hint that is too narrow is widened, unless it promised that it is not", 
   });
 });
 
-test("memory of init containers is used again, and theirs is free once the next container has started", async (t) => {
+test("memory of init containers is reused, and free once the next container has started", async (t) => {
   const { manager, path } = await managerIn(t);
   const init = asking("3Gi", "init");
   const main = asking("2Gi");
@@ -173,7 +173,7 @@ test("memory of init containers is used again, and theirs is free once the next 
   assert.equal(manager.blocksOf("u1", "init").length, 0);
 });
 
-test("a container takes over as much of the init containers before it as it asks for, each byte once", async (t) => {
+test("a container reuses up to its request from earlier init containers, each byte once", async (t) => {
   const { manager } = await managerIn(t);
   const inits = [asking("2Gi", "first"), asking("2Gi", "second")];
   const main = asking("2560Mi");

@@ -51,35 +51,39 @@ test("CPUs, cores, sockets and NUMA nodes are read as the kernel shows them", as
   });
 });
 
-test("a machine without NUMA is one node", async (t) => {
+test("a machine without NUMA has one node", async (t) => {
   const dir = await files(t, { "cpu/online": "0", ...cpu(0, 0, "0") });
   const { cpus, numaNodes } = await readMachineTopology(4096, dir);
   assert.deepEqual(cpus, [{ id: 0, core: 0, socket: 0, numaNode: 0 }]);
   assert.partialDeepStrictEqual(numaNodes, [{ id: 0, memoryBytes: 4096 }]);
 });
 
-test("choices of nodes are the narrow ones first", () => {
+test("sets of NUMA nodes are ordered by size", () => {
   assert.deepEqual(choicesOf([0, 1, 2]), [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]]);
 });
 
 const hint = (preferred: boolean, ...nodes: number[]): Hint => ({ preferred, ...(nodes.length > 0 && { nodes }) });
 
 for (const { name, hints, want } of [
-  { name: "nothing to say is everywhere, and preferred", hints: [], want: hint(true, 0, 1) },
-  { name: "one node that both have", hints: [[hint(true, 0), hint(true, 1)], [hint(true, 1)]], want: hint(true, 1) },
+  { name: "no hints give all nodes, preferred", hints: [], want: hint(true, 0, 1) },
+  { name: "a node that both contain", hints: [[hint(true, 0), hint(true, 1)], [hint(true, 1)]], want: hint(true, 1) },
   {
-    name: "a preferred hint wins over a narrower one that is not",
+    name: "a preferred hint wins over a narrower one that is not preferred",
     hints: [[hint(false, 0), hint(true, 0, 1)]],
     want: hint(true, 0, 1),
   },
   {
-    name: "what is common, not preferred because one is not",
+    name: "the common nodes, not preferred because one hint is not",
     hints: [[hint(true, 0)], [hint(false, 0, 1)]],
     want: hint(false, 0),
   },
-  { name: "no common node is everywhere, not preferred", hints: [[hint(true, 0)], [hint(true, 1)]], want: hint(false, 0, 1) },
-  { name: "the lower node of two that are as good", hints: [[hint(true, 1), hint(true, 0)]], want: hint(true, 0) },
-  { name: "what cannot be given leaves the rest as it is", hints: [[hint(false)], [hint(true, 1)]], want: hint(false, 1) },
+  { name: "without a common node all nodes, not preferred", hints: [[hint(true, 0)], [hint(true, 1)]], want: hint(false, 0, 1) },
+  { name: "the lower of two equal nodes", hints: [[hint(true, 1), hint(true, 0)]], want: hint(true, 0) },
+  {
+    name: "a hint without nodes keeps the others and removes the preference",
+    hints: [[hint(false)], [hint(true, 1)]],
+    want: hint(false, 1),
+  },
 ]) {
   test(`hints are merged: ${name}`, () => assert.deepEqual(mergeHints([0, 1], hints), want));
 }
@@ -113,7 +117,7 @@ for (const { scope, want } of [
   { scope: "container", want: ["init 0", "a 0", "b 1"] },
   { scope: "pod", want: ["init 1", "a 1", "b 1"] },
 ] as const) {
-  test(`with --topology-manager-scope=${scope} a place is decided for each ${scope}`, async () => {
+  test(`with --topology-manager-scope=${scope} NUMA nodes are chosen for each ${scope}`, async () => {
     const pod = aNodePod({
       initContainers: [aContainer({ name: "init" })],
       containers: [aContainer({ name: "a" }), aContainer({ name: "b" })],
@@ -129,7 +133,7 @@ for (const { scope, want } of [
   });
 }
 
-test("a pod whose place the policy does not allow is a TopologyAffinityError", async () => {
+test("a pod whose hints the policy does not allow is rejected with TopologyAffinityError", async () => {
   const provider = { hints: () => both, podHints: () => both };
   const manager = newTopologyManager({ policy: "restricted", scope: "container", numaNodes: [0, 1], providers: [provider] });
   await assert.rejects(

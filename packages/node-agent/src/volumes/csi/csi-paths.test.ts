@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { newCsiPaths } from "./csi-paths.ts";
 
-test("volumes are found by the folders of those that are staged, and of the pods that have them", async (t) => {
+test("volumes are found by their staging folders and by the pods' folders", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-csi-paths-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const { layouts, pods } = newCsiPaths({ podsDir: join(dir, "pods"), pluginsDir: join(dir, "plugins") });

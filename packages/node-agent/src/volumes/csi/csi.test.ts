@@ -73,7 +73,7 @@ for (const { name, status, want } of [
   { name: "is being taken off", status: { attached: true }, want: /^volume attachment is being deleted$/ },
   { name: "cannot be attached", status: { attached: false, attachError: { message: "no such disk" } }, want: /^no such disk$/ },
 ]) {
-  test(`a volume that ${name} is reported as what it waits for`, async (t) => {
+  test(`the error of a volume that ${name} names what it waits for`, async (t) => {
     const b = await csiBench(t);
     await assert.rejects(up(b), /not attached according/);
     b.attach();
@@ -87,7 +87,7 @@ for (const { name, status, want } of [
   });
 }
 
-test("with --enable-controller-attach-detach=false the agent asks for volumes to be attached, and taken off, itself", {
+test("with --enable-controller-attach-detach=false the agent creates and deletes VolumeAttachments itself", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t, { controllerAttaches: false });
@@ -103,7 +103,7 @@ test("with --enable-controller-attach-detach=false the agent asks for volumes to
   assert.deepEqual(await b.mounts(), []);
 });
 
-test("two pods share one staged volume; it is unstaged and no more in use when the last has gone", {
+test("two pods share one staged volume, which is unstaged and not in use after the last pod", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -136,7 +136,7 @@ test("two pods share one staged volume; it is unstaged and no more in use when t
   );
 });
 
-test("an agent that starts anew takes away what the one before it has mounted", { skip: !isRoot && "needs root" }, async (t) => {
+test("a restarted agent unmounts volumes that the previous process mounted", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);
@@ -152,7 +152,7 @@ test("an agent that starts anew takes away what the one before it has mounted", 
   assert.deepEqual(again.inUse(), []);
 });
 
-test("while the driver is away a volume stays where it is; when it is back the agent continues", {
+test("a volume stays mounted while its driver is unreachable, and is unmounted once it is back", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -179,7 +179,9 @@ test("while the driver is away a volume stays where it is; when it is back the a
   assert.deepEqual(await b.mounts(), []);
 });
 
-test("what fails for certain leaves nothing; what may still happen is undone", { skip: !isRoot && "needs root" }, async (t) => {
+test("a definite failure leaves no staged volume; a call of unknown outcome is undone", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   b.driver.failures.set("NodeStageVolume", [{ code: 3, details: "no such file system" }]);
@@ -196,7 +198,7 @@ test("what fails for certain leaves nothing; what may still happen is undone", {
   );
 });
 
-test("an unstage that fails is tried again after a while", { skip: !isRoot && "needs root" }, async (t) => {
+test("a failed unstage is retried with back-off", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);

@@ -34,7 +34,7 @@ function announcing(metadata: Partial<Node["metadata"]> | undefined = {}) {
 
 const driver = (nodeId: string, topology: Record<string, string> = {}, maxVolumes = 0) => ({ nodeId, maxVolumes, topology });
 
-test("two drivers are reported, each once, as it is now; one that is removed leaves the other", async () => {
+test("two drivers are each listed once with their current data; removing one keeps the other", async () => {
   const { client, info, drivers, ids } = announcing();
   await info.install("b.example", driver("b1", { zone: "x", rack: "7" }));
   const [patch] = client.writes.filter(({ resource }) => resource === "nodes");
@@ -71,7 +71,7 @@ for (const { name, metadata, info: given = driver("i"), want } of [
     want: /failed to parse node's "csi.volume.kubernetes.io\/nodeid" annotation value \("\{"\)/,
   },
 ]) {
-  test(`a driver ${name} is refused, and nothing is written of it`, async () => {
+  test(`a driver ${name} is refused and not written to the CSINode`, async () => {
     const { clock, client, info, drivers } = announcing(metadata);
     const refused = assert.rejects(info.install("d.example", given), want);
     for (let i = 0; i < 3; i++) await clock.advance(250);
@@ -80,7 +80,7 @@ for (const { name, metadata, info: given = driver("i"), want } of [
   });
 }
 
-test("a write that another was faster with is made again on what is there then, four times at most", async () => {
+test("a conflicting write is retried on the current object, at most four times", async () => {
   const { clock, client, info, drivers } = announcing();
   await info.install("a.example", driver("a1"));
   let failures = 2;
@@ -108,7 +108,7 @@ test("a write that another was faster with is made again on what is there then, 
   assert.deepEqual([clock.waiting, drivers()?.length], [0, 2]);
 });
 
-test("the node waits for its CSINode, says what is in the way, and corrects which plugins are migrated", async () => {
+test("the node waits for its CSINode, reports the error, and corrects the list of migrated plugins", async () => {
   const { clock, client, info, node, changes } = announcing();
   client.remove(nodes, "n1");
   const stop = new AbortController();

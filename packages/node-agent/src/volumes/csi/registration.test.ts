@@ -8,7 +8,7 @@ import { csiBench, driverName } from "../../testing/csi-bench.ts";
 import { CsiClient } from "./csi-client.ts";
 import { newCsiDrivers } from "./csi-drivers.ts";
 
-test("a driver that registers is in the node's CSINode and annotations, and is removed from both with its socket", async (t) => {
+test("a registered driver is in the CSINode and the node's annotations until its socket is removed", async (t) => {
   const { client, csi, driver } = await csiBench(t, { maxVolumes: 12, topology: { "example.com/zone": "a" } });
   const stop = new AbortController();
   await csi.start(stop.signal);
@@ -43,7 +43,7 @@ for (const { name, versions, want } of [
     want: 'None of the versions specified ["0.3.0"] are supported. err=highest supported version reported by driver is 0.3.0, must be v1.x',
   },
 ]) {
-  test(`a driver with ${name} is informed that it is refused`, async (t) => {
+  test(`a driver with ${name} is notified of its refusal`, async (t) => {
     const { driver } = await csiBench(t, { versions });
     assert.deepEqual(driver.verdicts[0]?.pluginRegistered, false);
     assert.ok(
@@ -61,7 +61,7 @@ test("the node is not ready before its CSINode is there", async (t) => {
   assert.match(migrated ?? "", /kubernetes\.io\/gce-pd/);
 });
 
-test("a driver gives way to one of a higher version alone, and one that cannot be announced leaves nothing", async (t) => {
+test("a driver is replaced only by one of a higher version, and a failed announcement leaves no registration", async (t) => {
   const { dir } = await csiBench(t);
   const socket = join(dir, "driver/csi.sock");
   const did: string[] = [];

@@ -34,7 +34,7 @@ test(
   },
 );
 
-test("the end of one pod leaves the volumes of the other, of the same driver, as they are", rootOnly, async (t) => {
+test("the end of one pod does not affect another pod's volumes of the same driver", rootOnly, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);
@@ -75,7 +75,7 @@ test(
   },
 );
 
-test("a volume that its pod gave up before it was attached is not said to be in use any more", async (t) => {
+test("a volume whose pod was removed before the attachment is no longer reported in use", async (t) => {
   const b = await csiBench(t);
   const inUse = () => b.client.object<Node>(nodes, "n1")?.status?.volumesInUse;
   await assert.rejects(up(b), /not attached according to node status/);
@@ -85,7 +85,7 @@ test("a volume that its pod gave up before it was attached is not said to be in 
   assert.deepEqual(inUse(), []);
 });
 
-test("a volume that was published, and undone, is not undone again when it could not even be staged", rootOnly, async (t) => {
+test("an unpublished volume is not unpublished again after a failed stage", rootOnly, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await up(b);
@@ -138,14 +138,14 @@ test(
   },
 );
 
-test("two pods that want one volume at once get it one after the other", rootOnly, async (t) => {
+test("two pods that mount one volume at the same time are served one after the other", rootOnly, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await Promise.all([up(b), up(b, aNodePod({}, { uid: "uid-2" }))]);
   assert.deepEqual(methods(b), ["NodeStageVolume", "NodePublishVolume", "NodeStageVolume", "NodePublishVolume"]);
 });
 
-test("a volume that is published again keeps what its containers did to the group of its files", rootOnly, async (t) => {
+test("republishing a volume keeps group changes that containers made to its files", rootOnly, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false, requiresRepublish: true, fsGroupPolicy: "File" });
   const pod = aNodePod({ securityContext: { fsGroup: 1234 } });

@@ -22,7 +22,7 @@ function working() {
   return { call, begun, end };
 }
 
-test("three calls of one name run one after the other, those of another name meanwhile", async () => {
+test("three calls of one name run in sequence, those of another name concurrently", async () => {
   const { call, begun, end } = working();
   const all = Promise.all([call("a", "a1"), call("a", "a2"), call("a", "a3"), call("b", "b1")]);
   await settle();
@@ -38,7 +38,7 @@ test("three calls of one name run one after the other, those of another name mea
   assert.deepEqual([await all, await late], [["a1", "a2", "a3", "b1"], "a4"]);
 });
 
-test("a call that fails is its caller's failure alone", async () => {
+test("a failed call fails only its caller", async () => {
   const { call, begun, end } = working();
   const first = call("a", "a1");
   const second = call("a", "a2");

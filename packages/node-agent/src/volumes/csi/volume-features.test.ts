@@ -50,7 +50,7 @@ test("an inline volume needs a driver that supports it and gets the pod's data, 
   assert.deepEqual(await b.mounts(), []);
 });
 
-test("a volume without a file system is a device behind a link of its pod, until the pod has gone", {
+test("a block volume is a device behind a link in its pod's folder until the pod is removed", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -92,7 +92,7 @@ test("a volume without a file system is a device behind a link of its pod, until
   assert.deepEqual(await readdir(join(folder, "staging")), []);
 });
 
-test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", {
+test("a disk of a migrated in-tree plugin is mounted by its CSI driver, from a claim or inline", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t, { name: "pd.csi.storage.gke.io" });
@@ -151,7 +151,7 @@ for (const { policy, fsType, want } of [
   { policy: "File", fsType: "", want: 2000 },
   { policy: "None", fsType: "ext4", want: 0 },
 ] as const) {
-  test(`fsGroupPolicy ${policy} with file system "${fsType}" ${want === 0 ? "leaves files alone" : "gives files to the pod's group"}`, {
+  test(`fsGroupPolicy ${policy} with file system "${fsType}" ${want === 0 ? "does not change files" : "gives files to the pod's group"}`, {
     skip: !isRoot && "needs root",
   }, async (t) => {
     const b = await csiBench(t);
@@ -161,7 +161,7 @@ for (const { policy, fsType, want } of [
   });
 }
 
-test("a driver that applies groups itself gets the pod's", { skip: !isRoot && "needs root" }, async (t) => {
+test("a driver with VOLUME_MOUNT_GROUP gets the pod's group", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
   b.describe({ attachRequired: false });
   const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType: "ext4" }));
@@ -173,7 +173,7 @@ test("a driver that applies groups itself gets the pod's", { skip: !isRoot && "n
   assert.equal((await stat(path)).gid, 0);
 });
 
-test("a secret that is not there is named", { skip: !isRoot && "needs root" }, async (t) => {
+test("a missing secret is named in the error", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   await assert.rejects(
@@ -182,7 +182,7 @@ test("a secret that is not there is named", { skip: !isRoot && "needs root" }, a
   );
 });
 
-test("a claim shows its new size when the driver has grown what is on its volume", {
+test("a claim's status shows its new size once the driver has expanded the file system", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -214,7 +214,7 @@ test("a claim shows its new size when the driver has grown what is on its volume
   assert.equal(b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length, 2);
 });
 
-test("a claim that is only read is not grown on its node, and that is said once", {
+test("a read-only claim is not expanded on its node, and one event says so", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -273,7 +273,7 @@ for (const { said, answer, want } of [
   });
 }
 
-test("how full a volume is is what its driver says", { skip: !isRoot && "needs root" }, async (t) => {
+test("a volume's usage is what its driver reports", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });
   assert.deepEqual(await (await up(b)).measure?.(), {

@@ -101,7 +101,7 @@ async function setUp(
 const pod = aNodePod({ serviceAccountName: "sa" }, { name: "p", namespace: "ns", uid: "uid1" });
 const volume = (more: object = {}): Volume => ({ name: "data", flexVolume: { driver: "example.com/disk", ...more } });
 
-test("a driver mounts a volume once, informed of the pod, the volume's options and its secret", async (t) => {
+test("a driver mounts a volume once, with the pod, the volume's options and its secret as arguments", async (t) => {
   const secret = { type: "example.com/disk", data: { key: "czNjcjN0" } } as unknown as Secret;
   const { dir, flex, requested, mounted } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const made = await flex.inline(
@@ -127,7 +127,7 @@ test("a driver mounts a volume once, informed of the pod, the volume's options a
   assert.equal((await requested()).length, 4, "what is mounted is left alone");
 });
 
-test("a persistent volume has its own name, and the claim says whether it is only read", async (t) => {
+test("a persistent volume is passed by its own name, read-only as its claim says", async (t) => {
   const { flex, requested } = await setUp(t, { init: noAttach, mount: success });
   const source = { metadata: { name: "pv1" }, spec: { flexVolume: { driver: "example.com/disk" } } } as PersistentVolume;
   const made = await flex.persistent(pod, source, true);
@@ -156,7 +156,7 @@ for (const { name, mount, message } of [
   });
 }
 
-test("a secret of another type is not shown to a driver", async (t) => {
+test("a secret of another type is not passed to a driver", async (t) => {
   const secret = { type: "Opaque", data: { key: "eA==" } } as unknown as Secret;
   const { flex, requested } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const message = "couldn't get secret ns/s err: cannot get secret of type example.com/disk";
@@ -164,7 +164,7 @@ test("a secret of another type is not shown to a driver", async (t) => {
   assert.deepEqual(await requested(), ["init"]);
 });
 
-test("an agent that knows nothing of the mount has the driver take it away, or does it where the driver cannot", async (t) => {
+test("a restarted agent calls the driver to unmount, or unmounts itself where the driver cannot", async (t) => {
   for (const [unmount, left] of [
     [success, 1],
     [`echo '{"status":"Not supported"}'`, 0],
@@ -179,7 +179,7 @@ test("an agent that knows nothing of the mount has the driver take it away, or d
   }
 });
 
-test("a driver is found when it comes, and initialised again when it was replaced", async (t) => {
+test("a driver is found when it is installed, and initialised again when it is replaced", async (t) => {
   const { flex, install } = await setUp(t, { init: "exit 1" });
   assert.equal(await flex.inline(pod, volume()), undefined, "it does not answer");
   await install({ init: noAttach, mount: `echo '{"status":"Failure"}'` });
@@ -189,7 +189,7 @@ test("a driver is found when it comes, and initialised again when it was replace
 });
 
 for (const driver of ["example.com/none", "../exec/example.com/disk", "example.com~disk", "example.com/..", ""]) {
-  test(`there is no driver ${JSON.stringify(driver)}`, async (t) => {
+  test(`the driver name ${JSON.stringify(driver)} is not found`, async (t) => {
     const { flex } = await setUp(t, { init: noAttach, mount: success });
     assert.equal(await flex.inline(pod, volume({ driver })), undefined);
   });
@@ -241,7 +241,7 @@ test("a disk that the controller has attached is mounted once for the node, then
   );
 });
 
-test("a disk is unmounted from the node when the last pod has gone, and only then not in use any more", async (t) => {
+test("a disk is unmounted from the node after the last pod, and reported in use until then", async (t) => {
   const bench = await setUp(t, all);
   bench.status = isAttached;
   for (const uid of ["uid1", "uid2"]) await bench.flex.inline(aNodePod({}, { name: uid, namespace: "ns", uid }), volume());
@@ -263,7 +263,7 @@ test("a disk is unmounted from the node when the last pod has gone, and only the
   assert.deepEqual(await readdir(join(bench.mountPath, "..")), []);
 });
 
-test("what a driver of disks does not know the agent does: the disk bound to the pod's folder, and unmounted", async (t) => {
+test("operations that a disk driver does not support are done by the agent: bind mount and unmount", async (t) => {
   const bench = await setUp(t, { init: success });
   bench.status = { ...isAttached, volumesAttached: [{ name: id, devicePath: "" }] };
   await bench.flex.inline(pod, volume());
@@ -274,7 +274,7 @@ test("what a driver of disks does not know the agent does: the disk bound to the
   assert.deepEqual([bench.mounted, bench.flex.inUse()], [[], []]);
 });
 
-test("without a controller for it the agent has disks attached and detached itself", async (t) => {
+test("without the attach-detach controller the agent calls the driver's attach and detach", async (t) => {
   const failing = { ...all, attach: `echo '{"status":"Failure","message":"no slot"}'` };
   const bench = await setUp(t, failing, { byController: false });
   const message = "attach command failed, status: Failure, reason: no slot";
@@ -292,7 +292,7 @@ test("without a controller for it the agent has disks attached and detached itse
   );
 });
 
-test("an agent that starts anew knows what is in use from what is left on the disk, and undoes it", async (t) => {
+test("a restarted agent finds volumes in use by their folders, and unmounts them", async (t) => {
   const bench = await setUp(t, all);
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());
@@ -312,7 +312,7 @@ test("an agent that starts anew knows what is in use from what is left on the di
   assert.deepEqual((await bench.commands()).slice(-4), ["unmount", bench.dir, "unmountdevice", bench.mountPath]);
 });
 
-test("a driver that hangs over one disk keeps no other disk mounted", async (t) => {
+test("a driver call that hangs for one disk does not prevent unmounting others", async (t) => {
   const bench = await setUp(t, {
     ...all,
     unmountdevice: `case "$2" in */data) while [ -e "$2" ]; do sleep 0.05; done ;; esac; ${success}`,
@@ -339,7 +339,7 @@ test("a driver that hangs over one disk keeps no other disk mounted", async (t) 
   );
 });
 
-test("pods whose volumes cannot be inspected are not treated as removed", async (t) => {
+test("a pod whose volumes cannot be inspected does not count as removed", async (t) => {
   const bench = await setUp(t, all);
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());
@@ -353,7 +353,7 @@ test("pods whose volumes cannot be inspected are not treated as removed", async 
   await assert.rejects(bench.open().restore(), { code: "ELOOP" });
 });
 
-test("a disk that is mounted is in use though its driver came after the agent", async (t) => {
+test("a mounted disk is in use though its driver was installed after the agent started", async (t) => {
   const bench = await setUp(t, all);
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());

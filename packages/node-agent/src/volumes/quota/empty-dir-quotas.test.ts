@@ -70,7 +70,7 @@ test("folders of a pod on disk are counted by the file system until they are rem
   assert.deepEqual([...quotas.limited], []);
 });
 
-test("a pod whose storage is limited has no folder without limit", async (t) => {
+test("an emptyDir of a pod with a storage limit gets an enforced quota", async (t) => {
   const { quotas, setUp } = await aManager(t);
   const resources = { limits: { "ephemeral-storage": "1Gi" } };
   const volumeMounts = [{ name: "plain", mountPath: "/plain" }];

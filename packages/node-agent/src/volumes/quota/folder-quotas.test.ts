@@ -79,7 +79,7 @@ async function aBench(t: TestContext): Promise<Bench> {
   };
 }
 
-test("a folder gets a separate project; its usage is what the file system reports", async (t) => {
+test("a folder gets its own project; its usage is what the file system reports", async (t) => {
   const { quotas, fake, volume, files } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   await quotas.assign(a, true);
@@ -108,7 +108,7 @@ test("a folder gets a separate project; its usage is what the file system report
   assert.deepEqual(await quotas.usage(a), { bytes: 0, inodes: 0 }, "a folder that is created again is counted again");
 });
 
-test("a restarted agent uses the projects that exist, and removes those of deleted pods", async (t) => {
+test("a restarted agent keeps existing projects and removes those of deleted pods", async (t) => {
   const { quotas, fake, volume, files, again } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   for (const path of [a, b]) await quotas.assign(path, true);
@@ -151,7 +151,7 @@ for (const { name, spoil } of [
   });
 }
 
-test("a file system that falls silent leaves the folder to be walked", async (t) => {
+test("a folder is walked when its file system stops reporting usage", async (t) => {
   const { quotas, fake, volume } = await aBench(t);
   const path = await volume("a");
   await quotas.assign(path, true);
@@ -166,7 +166,7 @@ test("a path that is more than one word of a command is not counted", async (t) 
   assert.deepEqual([...fake.folders], []);
 });
 
-test("project files: a folder is found by its whole path, and the last of a project takes its name along", () => {
+test("project files: a folder is found by its full path, and removing a project's last folder removes its name", () => {
   const files = { projects: ["7:/a/b", "8:/a", "x:/c", "# 9:/d"], projid: ["seven:7", "eight:8"] };
   assert.deepEqual(
     ["/a", "/a/b", "/b", "/c", "/d"].map((path) => projectOf(files, path)),
@@ -181,7 +181,7 @@ test("project files: a folder is found by its whole path, and the last of a proj
   assert.equal(freeProjects(busy).next().value, firstProject + 4);
 });
 
-test("a path is on the mount that is nearest to it, and mounted last", () => {
+test("a path belongs to the longest mount point above it, of several the last mounted", () => {
   const mounts = "/dev/a / ext4 rw 0 0\n/dev/b /var xfs rw 0 0\n/dev/c /var xfs rw,prjquota 0 0\n/dev/d /variable xfs rw 0 0\n";
   assert.equal(mountOf(mounts, "/var/lib/kubelet")?.line, "/dev/c /var xfs rw,prjquota 0 0");
   assert.equal(mountOf(mounts, "/variables")?.point, "/");
@@ -189,7 +189,7 @@ test("a path is on the mount that is nearest to it, and mounted last", () => {
 });
 
 for (const type of ["xfs", "ext4"] as const) {
-  test(`a real ${type} counts, without a walk`, async (t) => {
+  test(`a real ${type} file system reports usage without a walk`, async (t) => {
     const made = await aRealFilesystem(t, type);
     if (typeof made === "string") return t.skip(made);
     const quotas = newFolderQuotas({ etc: made.etc, programs: [made.xfsQuota], log: discardLogger });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { createCluster } from "../../create-cluster.ts";
 
-test("a log is read in virtual time, which does not move for it, and ends with its container when it is followed", async () => {
+test("reading a log does not advance virtual time, and a followed log ends with its container", async () => {
   await using cluster = await createCluster({
     controllers: false,
     clock: "virtual",

@@ -17,7 +17,7 @@ const autoscaler = {
   },
 };
 
-test("an autoscaler follows what the rules say that pods use, up at once and down after its window", async () => {
+test("an autoscaler scales by the usage rules, up at once and down after its stabilization window", async () => {
   let cpu = "100m";
   await using cluster = await createCluster({
     ...{ clock: "virtual", nodes: 2, controllers },
@@ -39,7 +39,7 @@ test("an autoscaler follows what the rules say that pods use, up at once and dow
   assert.equal(await replicas(), 1);
 });
 
-test("pods and nodes have metrics by rules that come later, and a copy of the cluster has its own", async () => {
+test("usage rules added later take effect, and a copy of the cluster has its own", async () => {
   await using cluster = await createCluster({ nodes: 2, controllers: ["serviceaccount", "deployment", "replicaset"] });
   await cluster.client.create(deployments, aDeployment("web", 2));
   await cluster.eventually<Deployment>(deployments, web, ({ status }) => status?.readyReplicas === 2);

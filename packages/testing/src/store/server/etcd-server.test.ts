@@ -46,7 +46,7 @@ runStorageSuite("store over served memory", async (t) => {
   return { storage, behind: storage, compact };
 });
 
-test("what API servers ask beside keys: status, members, leases, health, version", async (t) => {
+test("the requests of API servers besides keys are answered: status, members, leases, health, version", async (t) => {
   const { client, etcd, server } = await served(t);
   assert.equal((await client.status(0)).version, "3.5.13");
   assert.deepEqual(await client.members(), [{ id: 1n, clientUrls: [`http://${host}:${server.port}`] }]);

@@ -5,7 +5,7 @@ import { StatusError } from "../../errors/status-error.ts";
 import { lastAppliedAnnotation } from "./last-applied.ts";
 import { type Loose, managerOf, nameOf, pathsOf, Stored, status, template } from "./testing.ts";
 
-test("an apply creates an object and owns what it says, without its names", () => {
+test("an apply creates an object and owns its fields, except for name and namespace", () => {
   const stored = new Stored().apply("a", {
     metadata: { name: "web", namespace: "default", labels: { app: "web" } },
     spec: { replicas: 1, template: template("web:1", { ports: [{ containerPort: 80 }] }) },
@@ -31,7 +31,7 @@ test("applying the same again changes nothing, not even times", () => {
   assert.equal(JSON.stringify(stored.apply("a", config).object), before);
 });
 
-test("two may own a field while they agree on it", () => {
+test("two managers share a field while they agree on its value", () => {
   const stored = new Stored().apply("a", { spec: { replicas: 1 } }).apply("b", { spec: { replicas: 1 } });
   assert.deepEqual(stored.entries(), { "a Apply": [".spec.replicas"], "b Apply": [".spec.replicas"] });
   // The field stays when one of its two owners stops applying it.
@@ -40,7 +40,7 @@ test("two may own a field while they agree on it", () => {
   assert.deepEqual(stored.entries(), { "a Apply": [".spec.replicas"], "b Apply": [".spec.paused"] });
 });
 
-test("quantities that mean the same are the same, and zero values are what the object does without", () => {
+test("equal quantities do not conflict, and a zero value equals an absent field", () => {
   const limits = (cpu: unknown) => ({ spec: { paused: false, template: template("web:1", { resources: { limits: { cpu } } }) } });
   const stored = new Stored().apply("a", limits("1000m"));
   const before = JSON.stringify(stored.object);
@@ -176,7 +176,7 @@ test("ignored fields of an apply are neither owned nor in conflict", () => {
   assert.deepEqual(stored.entries()["a Apply"], [".spec.replicas"]);
 });
 
-test("entries of other versions are kept up through conversion, those of unknown versions go", () => {
+test("entries of other versions are updated by conversion, those of unknown versions are removed", () => {
   const beta = managerOf("", ["status"], "apps/v1beta1");
   const stored = new Stored()
     .update("a", (next: Loose) => {
@@ -259,7 +259,7 @@ test("kubectl's server-side apply takes over from its client-side apply without 
   });
 });
 
-test("what was changed since the client-side apply stays in conflict", () => {
+test("fields changed since the client-side apply still conflict", () => {
   const stored = new Stored()
     .update("kubectl-client-side-apply", (next: Loose) => {
       const applied = { apiVersion: "apps/v1", kind: "Deployment", spec: { replicas: 1 } };
@@ -274,7 +274,7 @@ test("what was changed since the client-side apply stays in conflict", () => {
   });
 });
 
-test("fields owned under another schema are brought to the present one", () => {
+test("fields owned under an earlier schema are converted to the current one", () => {
   const stored = new Stored().update("a", (next: Loose) => {
     next.spec = { selector: { matchLabels: { app: "web" } }, replicas: 1 };
     next.metadata.labels = { a: "1", b: "2" };
@@ -309,7 +309,7 @@ test("the owner of a map conflicts over fields that other managers have set in i
   });
 });
 
-test("fields that the schema does not have any more stay owned", () => {
+test("fields that were removed from the schema stay owned", () => {
   const stored = new Stored().update("a", (next: Loose) => {
     next.spec = { replicas: 1 };
   });

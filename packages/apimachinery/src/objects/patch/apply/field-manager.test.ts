@@ -9,7 +9,7 @@ import { emptySet, paths } from "./field-set.ts";
 import { capUpdateManagers, decodeManaged, maxUpdateManagers } from "./managed-fields.ts";
 import { deployment, type Loose, main, Stored, status, template } from "./testing.ts";
 
-test("a create gives its manager what it set, and what Go's zero values hide stays unowned", () => {
+test("a create gives its manager the fields it set, without those hidden by Go's zero values", () => {
   const stored = new Stored().update("kubectl-create", (next: Loose) => {
     next.metadata.labels = { app: "web" };
     next.spec = { replicas: 1, selector: { matchLabels: { app: "web" } }, template: template("web:1"), strategy: {} };
@@ -193,7 +193,7 @@ function longestPart(steps: Steps<unknown>): number {
   return longest / whole;
 }
 
-test("fifty thousand items are looked at in steps", () => {
+test("fifty thousand items are processed in steps", () => {
   const items = (prefix: string) => Array.from({ length: 50_000 }, (_, i) => `example.com/${prefix}${i}`);
   const withItems = (prefix: string) => ({ metadata: { name: "web", finalizers: items(prefix) } });
   const stored = new Stored().apply("a", withItems("a"));
@@ -218,7 +218,7 @@ test("a conflict about thousands of fields names the first thousand", () => {
   );
 });
 
-test("the oldest updates are put together when there are too many", () => {
+test("the oldest update entries are merged when there are too many", () => {
   const stored = new Stored();
   for (let i = 0; i < maxUpdateManagers + 3; i++) {
     stored.update(`m${i}`, (next: Loose) => {

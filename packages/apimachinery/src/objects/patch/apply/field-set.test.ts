@@ -75,7 +75,7 @@ test("steps that hold HTML are written as Go writes them", () => {
   assert.equal(keyElement([["name", "é"]]), 'k:{"name":"é"}');
 });
 
-test("taking a parent away leaves its children, unless it is done recursively", () => {
+test("removing a parent keeps its children, unless it is recursive", () => {
   const set = setOf(["f:a", "f:b"], ["f:a"], ["f:c"]);
   assert.deepEqual(paths(difference(set, setOf(["f:a"]))).map(displayPath), [".c", ".a.b"]);
   assert.deepEqual(paths(recursiveDifference(set, setOf(["f:a"]))).map(displayPath), [".c"]);

@@ -140,7 +140,7 @@ function unordered(value: unknown, name = ""): unknown {
   return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-test("to apply twice is to apply once, down to times and bytes", () => {
+test("applying twice has the result of applying once, with equal times and bytes", () => {
   fc.assert(
     fc.property(config, config, (first, second) => {
       const live = apply(apply(undefined, "a", first), "b", second, true);
@@ -183,7 +183,7 @@ test("a field that is no longer applied is removed when it has no other owner, a
   );
 });
 
-test("managers who do not conflict may come in any order", () => {
+test("managers without conflicts may apply in any order", () => {
   let inBothOrders = 0;
   fc.assert(
     fc.property(config, config, config, (base, left, right) => {

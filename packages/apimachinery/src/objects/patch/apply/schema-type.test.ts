@@ -36,7 +36,7 @@ const type = applyTypeOfSchema({
   },
 });
 
-test("a schema decides which fields are granular and which atomic", () => {
+test("the schema determines which fields are granular and which atomic", () => {
   const value = {
     apiVersion: "example.com/v1",
     metadata: { labels: { a: "b" }, ownerReferences: [{ uid: "u" }] },

@@ -174,7 +174,7 @@ const basePod = {
 for (const { name, change, added = [], modified = [], removed = [] } of [
   { name: "nothing", change: {} },
   {
-    name: "what Go leaves out is no change",
+    name: "fields that Go omits are no change",
     change: { spec: { ...basePod.spec, hostNetwork: false, nodeSelector: {}, tolerations: [] } },
   },
   { name: "a scalar", change: { spec: { ...basePod.spec, nodeName: "n" } }, added: [".spec.nodeName"] },
@@ -221,7 +221,7 @@ for (const { name, change, added = [], modified = [], removed = [] } of [
   });
 }
 
-test("a struct that Go always writes is there before it is filled", () => {
+test("a struct without omitempty exists before it has fields", () => {
   const deployment = typeOf("apps", "v1", "Deployment");
   const { added } = compare(
     deployment,
@@ -238,7 +238,7 @@ test("the same port twice cannot be distinguished", () => {
   });
 });
 
-test("keys of an object's prototype are no fields", () => {
+test("keys of Object.prototype are not fields", () => {
   const weird = JSON.parse('{"data":{"__proto__":"x","constructor":"y","toString":"z"}}');
   assert.deepEqual(shown(compare(configMap, { data: { a: "b" } }, weird).added), [
     ".data.__proto__",
@@ -295,7 +295,7 @@ for (const { name, live, config, want } of [
   });
 }
 
-test("taking fields away empties containers to null and drops items", () => {
+test("removing fields turns emptied containers into null and removes items", () => {
   const value = { metadata: { name: "p", labels: { a: "1" } }, spec: { containers: [{ name: "a" }, { name: "b", image: "1" }] } };
   const set = setOf(
     ["f:metadata", "f:labels", "f:a"],

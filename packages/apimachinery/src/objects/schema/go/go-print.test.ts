@@ -49,7 +49,7 @@ test("prints pods as the internal version has them", () => {
   );
 });
 
-test("quotes what is not there as null", () => assert.equal(goLabelSelector(undefined).text, "null"));
+test("quotes an absent value as null", () => assert.equal(goLabelSelector(undefined).text, "null"));
 
 test("prints kept JSON by its bytes, and a quantity with all its parts", () => {
   assert.equal(

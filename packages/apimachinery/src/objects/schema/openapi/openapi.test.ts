@@ -155,19 +155,19 @@ test("parameters that all operations of a path have are the path's, except bodie
   assert.deepEqual(names(everywhere), [...selection, "resourceVersionMatch", "timeoutSeconds", "watch"]);
 });
 
-test("a list is also answered as a stream, even where there is no watch", () => {
+test("a list operation has stream media types, even without a watch", () => {
   const stream = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
   for (const at of ["/api/v1/pods", "/api/v1/componentstatuses"]) assert.deepEqual(path(at).get?.produces?.slice(-2), stream, at);
   assert.ok(!path("/api/v1/componentstatuses/{name}").get?.produces?.some((type) => type.includes("stream")));
 });
 
-test("a log has no parameter for what a query cannot carry", () => {
+test("the log operation has only parameters that a query can carry", () => {
   const log = path("/api/v1/namespaces/{namespace}/pods/{name}/log");
   assert.ok(names(log.parameters).includes("sinceSeconds"));
   assert.ok(!names(log.parameters).includes("sinceTime"));
 });
 
-test("answers are those of the verb", () => {
+test("the responses are those of the verb", () => {
   const codes = (operation: Operation | undefined): string[] => Object.keys(operation?.responses ?? {});
   const { get, put, patch, delete: remove } = path("/api/v1/namespaces/{namespace}/pods/{name}");
   const { post, delete: removeAll } = path("/api/v1/namespaces/{namespace}/pods");
@@ -196,7 +196,7 @@ test("a union says by which field its members are distinguished", () => {
   ]);
 });
 
-test("options are those of every group version that is known", () => {
+test("options have every known group version", () => {
   const name = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
   const kinds = document.definitions[name]?.["x-kubernetes-group-version-kind"] as { group: string; version: string }[];
   for (const known of [

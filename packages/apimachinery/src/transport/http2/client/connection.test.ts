@@ -98,7 +98,7 @@ test("many requests share the windows, and each gets its own answer", async (t) 
   for (const [i, { body }] of answers.entries()) assert.ok(body.equals(sent[i] as Buffer), `answer ${i}`);
 });
 
-test("more requests than the server takes at once wait for their turn", async (t) => {
+test("requests beyond the server's stream limit wait in order", async (t) => {
   let most = 0;
   let now = 0;
   const origin = await anEcho(t, { settings: { maxConcurrentStreams: 2 } }, (request, response) => {
@@ -115,7 +115,7 @@ test("more requests than the server takes at once wait for their turn", async (t
   assert.equal(most, 2);
 });
 
-test("every character of a header is read as node writes it, in frames that go on too", async (t) => {
+test("every header character of Node's server is decoded, also in CONTINUATION frames", async (t) => {
   const printable = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => 33 + i));
   const long = printable.repeat(300);
   const origin = await anEcho(t, { maxSendHeaderBlockLength: 100_000 }, (_, response) => {
@@ -128,7 +128,7 @@ test("every character of a header is read as node writes it, in frames that go o
   assert.equal(fields[0]?.get("long"), long);
 });
 
-test("a connection that is lost loses what is under way", async (t) => {
+test("a lost connection fails its running requests", async (t) => {
   const { send, made, isLost } = await connected(t, await anEcho(t, {}, () => {}));
   const waiting = send(bytes(1));
   made.destroy(new Error("it was too slow"));
@@ -139,7 +139,7 @@ test("a connection that is lost loses what is under way", async (t) => {
 
 const hello = settingsFrame([[settings.maxConcurrentStreams, 2]]);
 
-test("what a closing server has not processed is refused, the rest is answered", async (t) => {
+test("requests that a closing server did not process fail as unprocessed, the rest is answered", async (t) => {
   let socket: Socket | undefined;
   const origin = await aTalker(t, (made) => {
     socket = made;
@@ -160,7 +160,7 @@ test("what a closing server has not processed is refused, the rest is answered",
   await isLost;
 });
 
-test("frames that are cut anywhere are put together again", async (t) => {
+test("frames cut anywhere are decoded", async (t) => {
   let socket: Socket | undefined;
   const origin = await aTalker(t, (made) => {
     made.setNoDelay(true);
@@ -188,7 +188,7 @@ for (const { name, says } of [
   { name: "a frame that is all padding", says: frame(frameTypes.data, flags.padded, 1, Buffer.from([9])) },
   { name: "a frame that lacks its number", says: head(0, frameTypes.resetStream) },
 ]) {
-  test(`a server that sends ${name} is left`, async (t) => {
+  test(`the connection to a server that sends ${name} is closed`, async (t) => {
     const { send, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
     const requested = send(bytes(1)).catch(() => undefined); // may fail as lost before
     assert.notEqual(await isLost, "the connection was closed");
@@ -261,7 +261,7 @@ test("a stream sends what its window allows, and more of every stream when a win
   assert.deepEqual(await says(grant(5, 6)), ["data 5 6 end"]);
 });
 
-test("the window of the connection holds back all its streams, and lets all go on", async (t) => {
+test("an exhausted connection window blocks all streams until it opens", async (t) => {
   const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 1_000_000]);
   await begin();
   send("a", 65_535);
@@ -275,7 +275,7 @@ test("the window of the connection holds back all its streams, and lets all go o
   assert.deepEqual(await says(grant(0, 100)), ["data 5 10", "data 5 3"]);
 });
 
-test("received bytes are returned in halves of the window, those of a stream only while it is open", async (t) => {
+test("received bytes are returned when half of the window is used, those of a stream only while it is open", async (t) => {
   const { send, says, turn, begin } = aPipe(t);
   await begin();
   send("a", 1);
@@ -294,7 +294,7 @@ test("received bytes are returned in halves of the window, those of a stream onl
   assert.deepEqual(await says(data(3, flags.endStream)), [`windowUpdate 0 ${more}`]);
 });
 
-test("requests wait for the server's limit; one that is cancelled meanwhile is never sent, and one under way makes room", async (t) => {
+test("requests wait for the server's limit; one cancelled meanwhile is never sent, and a cancelled running one frees a stream", async (t) => {
   const { send, says, turn, begin, ends, made } = aPipe(t, [settings.maxConcurrentStreams, 1]);
   await begin();
   const a = send("a", 1);

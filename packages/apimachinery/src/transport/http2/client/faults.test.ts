@@ -41,7 +41,7 @@ test("after settings make a window negative, data waits until it is positive aga
   assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 100]])), ["data 1 4 end"]);
 });
 
-test("a request that has no more to send ends with an empty frame, whatever the window", async (t) => {
+test("a request without more data ends with an empty frame, whatever the window", async (t) => {
   const { send, turn, begin } = aPipe(t, [settings.initialWindowSize, 3]);
   await begin();
   const stream = send("a", 3, false);
@@ -140,7 +140,7 @@ for (const { bytes: connectionWindowBytes, sent } of [
   });
 }
 
-test("a stream that reads at its own pace holds back its server, and no other stream", async (t) => {
+test("a stream that is read slowly applies backpressure only to itself", async (t) => {
   const { send, says, turn, begin, ends } = pipeOver(t, small);
   await begin();
   const paced = send("a", 0, true, { isPaced: true });
@@ -157,7 +157,7 @@ test("a stream that reads at its own pace holds back its server, and no other st
   assert.deepEqual(ends, ["b ended", "a lost"]);
 });
 
-test("padding is returned to the window of a stream that reads at its own pace", async (t) => {
+test("padding is returned to the window of a stream that is read slowly", async (t) => {
   const { send, says, turn, begin } = pipeOver(t, small);
   await begin();
   send("a", 0, true, { isPaced: true });
@@ -172,7 +172,7 @@ for (const { name, says: said, code } of [
   { name: "WINDOW_UPDATE with increment 0", says: grant(1, 0), code: errorCodes.protocol },
   { name: "flow-control window above 2^31-1", says: grant(1, 2 ** 31 - 1), code: errorCodes.flowControl },
 ]) {
-  test(`a stream with ${name} is reset, others go on`, async (t) => {
+  test(`a stream with ${name} is reset, others continue`, async (t) => {
     const { send, says, turn, begin, ends } = pipeOver(t, small);
     await begin();
     send("a", 0);
@@ -222,7 +222,7 @@ test("a server that reduced its header table sees that in each block", async (t)
   assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`]);
 });
 
-test("headers that are longer than a frame go on in the next ones", async (t) => {
+test("headers longer than a frame continue in CONTINUATION frames", async (t) => {
   const { made, turn, begin } = aPipe(t);
   await begin();
   made.request(Buffer.concat([post, encodeFields(["x", "y".repeat(20_000)])]), bytes(1), true, {
@@ -237,7 +237,7 @@ test("headers that are longer than a frame go on in the next ones", async (t) =>
   );
 });
 
-test("a connection that is closed ends with its last stream, and says goodbye", async (t) => {
+test("a closed connection ends with its last stream, after GOAWAY", async (t) => {
   const { send, says, turn, begin, ends, events, made, socket } = aPipe(t);
   await begin();
   send("a", 0);
@@ -250,7 +250,7 @@ test("a connection that is closed ends with its last stream, and says goodbye", 
   assert.deepEqual([socket.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
 });
 
-test("a connection that is closed ends also with the cancellation of its last stream", async (t) => {
+test("a closed connection also ends when its last stream is cancelled", async (t) => {
   const { send, turn, begin, events, made } = aPipe(t);
   await begin();
   const a = send("a", 0);
@@ -261,7 +261,7 @@ test("a connection that is closed ends also with the cancellation of its last st
   assert.deepEqual(events, ["closed"]);
 });
 
-test("what arrives for a cancelled stream is returned to the window of the connection", async (t) => {
+test("bytes of a cancelled stream are returned to the connection's window", async (t) => {
   const pipe = pipeOver(t, { streamWindowBytes: 100_000, connectionWindowBytes: 65_535 });
   await pipe.begin();
   const a = pipe.send("a", 0);
@@ -310,7 +310,7 @@ for (const { name, first = [], frames } of [
   });
 }
 
-test("headers that go on in empty frames without end are not collected", async (t) => {
+test("an endless sequence of empty CONTINUATION frames ends the connection", async (t) => {
   const { send, says, turn, begin, ends } = aPipe(t);
   await begin();
   send("a", 0);
@@ -325,7 +325,7 @@ for (const { name, question } of [
   { name: "pings", question: frame(frameTypes.ping, 0, 0, Buffer.alloc(8)) },
   { name: "settings", question: settingsFrame([]) },
 ]) {
-  test(`a server that sends ${name} and reads no answer is left`, async () => {
+  test(`the connection to a server that sends ${name} and does not read is closed`, async () => {
     const closed: string[] = [];
     const socket = new Duplex({ read() {}, write() {} }); // takes the first bytes and never asks for more
     new ClientConnection(socket, windows, { ready() {}, leaving() {}, closed: (reason) => void closed.push(reason) });
@@ -346,7 +346,7 @@ test("requests that wait are sent when the server raises its limit", async (t) =
   assert.deepEqual(await says(settingsFrame([[settings.maxConcurrentStreams, 2]])), ["headers 3 end"]);
 });
 
-test("each of several writers is told when the window has let its data through", async (t) => {
+test("each of several write callbacks runs when the window has let its data pass", async (t) => {
   const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 0]);
   await begin();
   const sent: number[] = [];
@@ -357,7 +357,7 @@ test("each of several writers is told when the window has let its data through",
   assert.deepEqual(sent, [1, 2, 3]);
 });
 
-test("a response that is complete before all of the request was sent stops the rest", async (t) => {
+test("a complete response stops the rest of the request body", async (t) => {
   const { send, says, turn, begin, ends } = aPipe(t, [settings.initialWindowSize, 2]);
   await begin();
   send("a", 5);

@@ -40,13 +40,13 @@ test("a client with a certificate whose connection was ended is refused for a wh
   assert.ok(clients.admit("10.0.0.1", "ab") !== undefined);
 });
 
-test("one client without a certificate locks out no other behind its address, which may be a NAT's", () => {
+test("a client without a certificate does not block others with its address, which may be a NAT's", () => {
   const clients = new ClientBudgets();
   clients.admit("10.0.0.1", "")?.ended();
   assert.ok(clients.admit("10.0.0.1", "") !== undefined);
 });
 
-test("refusals of an hour ago do not make the next one longer", (t) => {
+test("refusals of an hour ago do not lengthen the next one", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const clients = new ClientBudgets();

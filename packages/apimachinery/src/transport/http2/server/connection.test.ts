@@ -75,7 +75,7 @@ for (const { name, bytes, code } of [
     code: errorCodes.protocol,
   },
 ]) {
-  test(`a client that ${name} is left, and may come back at once`, async () => {
+  test(`the connection of a client that ${name} is closed, and it may reconnect at once`, async () => {
     const { says, reported, theirs } = aConnection();
     assert.ok((await says(...bytes)).includes(`goAway 0 ${code}`));
     theirs.end();
@@ -125,7 +125,7 @@ test("a stream beyond the limit is refused until another ends; reset streams cou
   assert.equal(streams.length, 6);
 });
 
-test("a connection that is closed refuses what is new, ends what is open, and then itself", async () => {
+test("a closed connection refuses new streams, completes open ones, then ends", async () => {
   const { connection, streams, says, begin, reported, theirs } = aConnection();
   await begin();
   await says(requestFrame(1));
@@ -138,7 +138,7 @@ test("a connection that is closed refuses what is new, ends what is open, and th
   assert.equal(theirs.readableEnded, true);
 });
 
-test("a handler that waits for the window is told when the client breaks its request off", async () => {
+test("a handler that waits for the window is notified when the client resets the request", async () => {
   const { streams, says, begin } = aConnection();
   await begin();
   await says(requestFrame(1));
@@ -152,7 +152,7 @@ test("a handler that waits for the window is told when the client breaks its req
   await assert.rejects(stream.drained(), /the client disconnected/);
 });
 
-test("a connection is idle from its last answer on, and closed only then", async (t) => {
+test("a connection is idle from its last response on, and only then closed", async (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const { connection, streams, says, begin } = aConnection();

@@ -15,7 +15,7 @@ test("a complete block is returned once", () => {
   assert.deepEqual([block.stream, block.flags, String(block.take()), block.take().length], [3, 4, "abcde", 0]);
 });
 
-test("a block has its bounds: bytes, and frames that bring none", () => {
+test("a block is limited in bytes and in empty frames", () => {
   const block = new HeaderBlock(1, 0, 10, () => {});
   block.add(Buffer.alloc(10));
   assert.throws(() => block.add(Buffer.alloc(1)), /header block exceeds the limits/);
@@ -26,7 +26,7 @@ test("a block has its bounds: bytes, and frames that bring none", () => {
   empty.drop();
 });
 
-test("beyond 64 MiB of unfinished blocks the oldest go, as many as it takes; finished and dropped ones do not count", () => {
+test("beyond 64 MiB of incomplete blocks the oldest are dropped; complete and dropped ones do not count", () => {
   const reported: string[] = [];
   const [taken, dropped, first, second, third] = ["taken", "dropped", "first", "second", "third"].map((name) =>
     aBlock(reported, name),

@@ -7,7 +7,7 @@ const withStart = (...fields: string[]): string[] => [...start, ...fields];
 const without = (name: string): string[] => start.filter((_, at) => start[at - (at % 2)] !== name);
 const instead = (name: string, value: string): string[] => [...without(name), name, value];
 
-test("a request's head is what its pseudo fields say, in any order", () => {
+test("a request's head is read from its pseudo-header fields, in any order", () => {
   const head = { method: "POST", path: "/api", authority: "api:6443", contentLength: undefined };
   assert.deepEqual(requestHeadOf(start), head);
   assert.deepEqual(requestHeadOf(instead(":method", "POST")), head);
@@ -69,7 +69,7 @@ for (const { fields, want } of [
   });
 }
 
-test("only a question for options may be about the server itself", () => {
+test("only OPTIONS may have the path *", () => {
   assert.partialDeepStrictEqual(requestHeadOf([":method", "OPTIONS", ":path", "*", ":scheme", "https"]), { path: "*" });
 });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { heldBytes } from "../../../testing/held-bytes.ts";
 import { defaultMaxFrameBytes, frame, frameTypes, newFrameReader } from "./frames.ts";
 
-test("frames are the same however they are cut", () => {
+test("frames are decoded equally wherever they are cut", () => {
   const sizes = [0, 1, 300, 5000, defaultMaxFrameBytes];
   const sent = sizes.map((size, i) => frame(frameTypes.data, i, 2 * i + 1, Buffer.alloc(size, i)));
   const bytes = Buffer.concat(sent);

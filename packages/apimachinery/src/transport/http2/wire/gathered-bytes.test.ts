@@ -19,7 +19,7 @@ for (const sizes of [[], [1], [1024], [5000], [1, 1024, 1], [1023, 1023, 1023, 1
 }
 
 for (const size of [10, 2000]) {
-  test(`one piece of ${size} octets is not copied`, () => {
+  test(`a single piece of ${size} octets is not copied`, () => {
     const bytes = new GatheredBytes();
     const piece = octets(size);
     bytes.push(piece);

@@ -141,7 +141,7 @@ const remembered = (name: string, value: string): number[] => [0x40, ...textOcte
 const size = (bytes: number): number[] => integerOctets(0x20, 5, bytes);
 const newest = 0x80 + 62;
 
-test("a table that gets smaller forgets the oldest, and has no room for more", () => {
+test("a reduced table evicts its oldest entries and takes no more than its size", () => {
   const decoder = newFieldsDecoder();
   const decode = (...octets: number[]): string[] => lines(decoder.decode(Buffer.from(octets)).fields);
   decode(...remembered("a", "1"), ...remembered("b", "2"), ...remembered("c", "3"));
@@ -161,14 +161,14 @@ test("a field that is larger than the table empties it", () => {
   assert.throws(() => decoder.decode(Buffer.from([newest])), /index 62/);
 });
 
-test("a name may be of the field that has to go for it", () => {
+test("a new entry's name may refer to an entry that it evicts", () => {
   const decoder = newFieldsDecoder({ tableBytes: 34 });
   decoder.decode(Buffer.from(remembered("a", "1")));
   const { fields } = decoder.decode(Buffer.from([0x40 + 62, ...textOctets("2", false), newest]));
   assert.deepEqual(lines(fields), ["a: 2", "a: 2"]);
 });
 
-test("a table that was announced larger is used once the other side says so", () => {
+test("a larger table is used once the peer has announced it", () => {
   const decoder = newFieldsDecoder({ tableBytes: 65_536 });
   const large = remembered("large", "x".repeat(5_000));
   decoder.decode(Buffer.from(large));
@@ -177,14 +177,14 @@ test("a table that was announced larger is used once the other side says so", ()
   assert.equal(fields.length, 4);
 });
 
-test("a list that is too large is reported, cut, and still counts for what comes after it", () => {
+test("a header list that is too large is reported, truncated, and still updates the table", () => {
   const decoder = newFieldsDecoder({ mostListBytes: 70 });
   const three = [...remembered("a", "1"), ...remembered("b", "2"), ...remembered("c", "3")];
   assert.deepEqual(decoder.decode(Buffer.from(three)), { fields: ["a", "1", "b", "2"], tooLarge: true, count: 3 });
   assert.deepEqual(decoder.decode(Buffer.from([newest])), { fields: ["c", "3"], tooLarge: false, count: 1 });
 });
 
-test("a small block that means much is neither kept nor slow", () => {
+test("a small block that expands to a large list is neither kept nor slow", () => {
   const decoder = newFieldsDecoder({ mostListBytes: 65_536 });
   const bomb = Buffer.from([...remembered("a", "x".repeat(4_000)), ...new Array<number>(1_000_000).fill(newest)]);
   const tookMs = cpuMsOf(() => {

@@ -25,7 +25,7 @@ for (const { name, fields, want } of [
   });
 }
 
-test("what is written is read again: long texts, many names, everything that has a number", () => {
+test("encoded fields decode to the same: long values, many names, all indexed entries", () => {
   const fields = [
     ...staticFields.flatMap(({ name, value }) => [name, value]),
     ...[126, 127, 128, 254, 255, 16_000, 70_000].flatMap((length) => ["l".repeat(length), "v".repeat(length)]),

@@ -62,7 +62,7 @@ const headersOf = (i: number): Record<string, string> => ({
 });
 
 for (const tableBytes of [0, 100, 1_000, 4_096]) {
-  test(`what node's client sends is read: ${tableBytes} bytes of a table`, async (t) => {
+  test(`headers of Node's client are decoded: a table of ${tableBytes} bytes`, async (t) => {
     const { client, requests, sizes } = await aClient(t, { tableBytes, answer: [":status", "200"] });
     const sent = Array.from({ length: 40 }, (_, i) => headersOf(i));
     for (const headers of sent) await ask(client, headers);
@@ -76,7 +76,7 @@ for (const tableBytes of [0, 100, 1_000, 4_096]) {
   });
 }
 
-test("what we send is read by node's client", async (t) => {
+test("encoded headers are decoded by Node's client", async (t) => {
   const answer = {
     "audit-id": "1",
     "content-type": "application/json",

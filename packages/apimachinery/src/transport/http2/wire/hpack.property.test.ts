@@ -34,7 +34,7 @@ function written(blocks: readonly Block[]): Buffer[] {
   );
 }
 
-test("a connection's fields are read as they were, in whatever forms they come", () => {
+test("fields decode to the same values in every representation", () => {
   fc.assert(
     fc.property(fc.array(aBlock, { maxLength: 8 }), (blocks) => {
       const decoder = newFieldsDecoder({ tableBytes });
