@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { codecRows } from "./codec-rows.ts";
 
-test("every codec row encodes or decodes the value that its bare half does", () => {
+test("every codec row encodes or decodes the same value as its baseline", () => {
   for (const { name, run, bare } of codecRows(3)) {
     const [own, theirs] = [run(), bare()];
     if (name.endsWith("encode")) assert.ok((own as Buffer).length > 1000 && (theirs as string).length > 1000, name);

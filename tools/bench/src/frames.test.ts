@@ -14,7 +14,7 @@ for (const { name, octets, want } of [
   });
 }
 
-test("frames are found whole and data in pieces, however the bytes are cut", () => {
+test("frames are returned complete and data in pieces, wherever the bytes are divided", () => {
   const bytes = Buffer.concat([
     frame(0, 1, 3, Buffer.from("hello")),
     frame(4, 0, 0, Buffer.alloc(0)),

@@ -8,7 +8,7 @@ import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { openConnection } from "./http.ts";
 import { openWatchConnection } from "./watch-client.ts";
 
-test("requests bring their bodies and headers, and answers their status, size and, on request, body", async (t) => {
+test("requests send their bodies and headers, and responses have status, size and, on request, body", async (t) => {
   const connection = await openConnection(await serve(t, asyncListener(echo)), "secret", undefined);
   t.after(() => connection.close());
   const headers = { "content-type": "text/plain" };
@@ -33,14 +33,14 @@ test("many requests with bodies at once wait for the server's windows and its nu
   );
 });
 
-test("a connection that is lost ends what is under way, and takes nothing more", async (t) => {
+test("a lost connection ends running requests and refuses new ones", async (t) => {
   const url = await serve(t, (stream) => stream.session?.destroy());
   const connection = await openConnection(url, "secret", undefined);
   await assert.rejects(connection.request("/lost"), /^Error: GET \/lost: the /);
   await assert.rejects(connection.request("/late"), /^Error: GET \/late: the /);
 });
 
-test("each watch of a connection gets its own lines, and a refusal", async (t) => {
+test("each watch of a connection gets its own lines, or its refusal", async (t) => {
   const paths: unknown[] = [];
   const url = await serve(t, (stream, headers) => {
     paths.push([headers[":path"], headers.authorization]);

@@ -34,7 +34,7 @@ for (const { name, limit, ours, theirs, want } of [
     want: "1st byte ms: ours 21.00, theirs 400.00, ratio 0.05, limit for ours at most 20: NOT OK",
   },
   {
-    name: "what could not be measured is not ok",
+    name: "a figure that could not be measured is not ok",
     limit: { quantity: cpu, atMost: 1 },
     ours: Number.NaN,
     theirs: 1,

@@ -35,7 +35,7 @@ test("ends with the error of an operation", async () => {
   await assert.rejects(closedLoop(failing, { concurrency: 2, seconds: 60, maxOperations: 100 }), /refused/);
 });
 
-test("starts operations at a pace, answered or not, and waits for their answers", async () => {
+test("starts operations at a fixed rate, answered or not, and waits for their answers", async () => {
   let answered = 0;
   const operation = async (): Promise<void> => {
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -45,7 +45,7 @@ test("starts operations at a pace, answered or not, and waits for their answers"
   assert.deepEqual([started, answered], [100, 100]);
 });
 
-test("ends when operations at a pace fail, or too many are not answered", async () => {
+test("ends when operations at a fixed rate fail, or too many are not answered", async () => {
   const failing = async (sequence: number): Promise<void> => {
     if (sequence === 3) throw new Error("refused");
   };
@@ -55,7 +55,7 @@ test("ends when operations at a pace fail, or too many are not answered", async 
   await assert.rejects(openLoop(slow, tooFast), /1000 operations a second are too many/);
 });
 
-test("reads the CPU time of a process whose name looks like columns", () => {
+test("reads the CPU time of a process whose name contains blanks and parentheses", () => {
   const stat = "12 (a ) b 7) S 1 12 12 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 11 0 300 1000 200";
   assert.equal(cpuSecondsOf(stat), 3);
 });

@@ -7,7 +7,7 @@ import { residentMb, togetherKb, togetherMb } from "./process-usage.ts";
 const mapping = (at: string, file: string, rss: number, anonymous: number): string =>
   `${at}-ffff r-xp 00000000 ${file}\nSize:  100 kB\nRss: ${rss} kB\nPss: 1 kB\nAnonymous: ${anonymous} kB\n`;
 
-test("pages of one file count once, of its two mappings together; anonymous ones count in each process", () => {
+test("pages of one file mapped twice count once; anonymous ones count in each process", () => {
   const first =
     mapping("10", "fd:01 7 /bin/node", 30, 0) + mapping("20", "fd:01 7 /bin/node", 12, 2) + mapping("30", "00:00 0", 50, 50);
   const second =
@@ -16,7 +16,7 @@ test("pages of one file count once, of its two mappings together; anonymous ones
   assert.equal(togetherKb([second, first]), 30 + 10 + 2 + 50 + 5 + 9);
 });
 
-test("two processes of one program need less together than the sum of both, and more than one of them", async (t) => {
+test("two processes of one program use less memory together than the sum of both, and more than one", async (t) => {
   const children = [0, 1].map(() => spawn(process.execPath, ["-e", "setInterval(() => {}, 1e9); console.log(1)"]));
   t.after(() => children.map((child) => child.kill("SIGKILL")));
   await Promise.all(children.map((child) => once(child.stdout, "data")));

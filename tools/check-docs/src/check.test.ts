@@ -18,7 +18,7 @@ const check = (table: string, page = ""): string[] =>
   });
 const good = `${head}${all}Controllers\tjob\ton\tnot yet\t\nControllers\tdeployment\ton\tworks\ta.test.ts "it does"\n`;
 
-test("has nothing to say about a document that is right", () => assert.deepEqual(check(good), []));
+test("reports no problem of a correct document", () => assert.deepEqual(check(good), []));
 
 for (const { name, from, to, want } of [
   { name: "a missing row", from: "Rules\tR007\tsomething\tnot yet\t\n", to: "", want: /R007 is there 0 times/ },

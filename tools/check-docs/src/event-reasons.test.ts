@@ -37,7 +37,7 @@ const facts = read("e2e/facts/events.tsv")
     return { daemon, type, reason, state, note, shownBy };
   });
 
-test("each reason of an event of the release is written, and a test shows it, or the table says why not", () => {
+test("each event reason of the release is written and tested, or the table says why not", () => {
   const wrong = facts.filter(({ type, state, note, shownBy }) => {
     const known = ["Normal", "Warning"].includes(type) && ["served", "absent"].includes(state);
     return !known || (note === "" && (state === "absent" || shownBy === ""));
@@ -46,7 +46,7 @@ test("each reason of an event of the release is written, and a test shows it, or
   assert.ok(facts.length > 100);
 });
 
-test("a test that the table names for a reason looks at that reason", () => {
+test("a test that the table names for a reason contains that reason", () => {
   const wrong = facts.filter(({ reason, shownBy }) => shownBy !== "" && !read(shownBy).includes(reason));
   assert.deepEqual(wrong, []);
 });
@@ -55,7 +55,7 @@ test("a test that the table names for a reason looks at that reason", () => {
 const written = /"(Normal|Warning)",\s*"([A-Z]\w+)"|\btype: "(Normal|Warning)",\s*reason: "([A-Z]\w+)"/g;
 
 for (const [daemon, folder] of Object.entries(folders)) {
-  test(`the source of ${daemon} has the reasons of events that the table says it writes`, () => {
+  test(`the source of ${daemon} contains the event reasons of its rows`, () => {
     const text = sourcesOf(folder);
     const missing = facts
       .filter((row) => row.daemon === daemon && row.state === "served" && !composed.includes(row.reason))
@@ -63,7 +63,7 @@ for (const [daemon, folder] of Object.entries(folders)) {
     assert.deepEqual(missing, []);
   });
 
-  test(`the table has the events that the source of ${daemon} writes, with their types`, () => {
+  test(`the table contains the events in the source of ${daemon}, with their types`, () => {
     const rows = new Set(facts.filter((row) => row.daemon === daemon).map(({ type, reason }) => `${type} ${reason}`));
     const events = [...sourcesOf(folder).matchAll(written)].map(([, a = "", b = "", c = "", d = ""]) => `${a}${c} ${b}${d}`);
     assert.deepEqual(

@@ -33,7 +33,7 @@ const facts = read("e2e/facts/metrics.tsv")
     return { daemon, page, name, labels, stability, buckets, state, series };
   });
 
-test("labels, stability and buckets of the metrics that a package declares are those of the table", () => {
+test("labels, stability and buckets of declared metrics equal those of the table", () => {
   const compared = facts.flatMap((fact) => {
     const definition = definitions[fact.daemon]?.[fact.name];
     return fact.state === "absent" || definition === undefined ? [] : [{ fact, definition }];
@@ -47,7 +47,7 @@ test("labels, stability and buckets of the metrics that a package declares are t
   assert.ok(compared.length > 120, String(compared.length));
 });
 
-test("a test that the table names for the series of a metric looks at that metric", () => {
+test("a test that the table names for a metric contains that metric", () => {
   const named = facts.filter(({ series }) => series !== "");
   const wrong = named.filter(({ name, series }) => !read(series).includes(name.replace(/^apiserver_/, "")));
   assert.deepEqual(wrong, []);

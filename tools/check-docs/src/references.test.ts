@@ -29,5 +29,5 @@ for (const { name, page, want } of [
     want: "there is no tools/run/main.ts to run",
   },
 ]) {
-  test(`finds ${name} that lead nowhere`, () => assert.deepEqual(check("docs/page.md", page), [`docs/page.md: ${want}`]));
+  test(`finds dead ${name}`, () => assert.deepEqual(check("docs/page.md", page), [`docs/page.md: ${want}`]));
 }

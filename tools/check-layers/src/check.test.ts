@@ -64,7 +64,7 @@ for (const { name, path, target, want } of [
     target: "../pods/pod-runner.ts",
     want: 1,
   },
-  { name: "what runs pods knows volumes", path: "packages/node-agent/src/pods/x.ts", target: "../volumes/volume.ts", want: 0 },
+  { name: "pods/ may import volumes/", path: "packages/node-agent/src/pods/x.ts", target: "../volumes/volume.ts", want: 0 },
   {
     name: "the scheduler's framework knows no plugin",
     path: "packages/scheduler/src/framework/status.ts",
@@ -107,7 +107,7 @@ for (const { name, path, target, want } of [
   test(name, () => assert.equal(check([{ path, imports: [target] }]).length, want));
 }
 
-test("the modules of a group stand together, so that groups have an order too", () => {
+test("the modules of a group are adjacent, so that groups have an order too", () => {
   for (const [name, modules] of Object.entries(orderedModules)) {
     const groups = modules.map((module) => module.name.split("/")[0]);
     const runs = groups.filter((group, at) => group !== groups[at - 1]);

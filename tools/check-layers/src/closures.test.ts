@@ -26,12 +26,12 @@ const sources = [
   { path: "class.ts", text: `class G {\n  calls = 0;\n  add(): void {\n    let calls = 0;\n${filler(mostLines)}  }\n}\n` },
 ];
 
-test("long functions that return an object with methods are found, others are not", () => {
+test("finds only long functions that return an object with methods", () => {
   const found = largeClosures(sources).map(({ path, name, line, lines }) => `${path} ${name} ${line} ${lines}`);
   assert.deepEqual(found, ["literal.ts newA 1 86", "method.ts newB 1 90", "variable.ts newC 1 87", "parameters.ts newH 1 81"]);
 });
 
-test("each of them is a problem, with its place and length", () => {
+test("each long function is a problem with its position and length", () => {
   const problems = closureProblems(largeClosures(sources));
   assert.equal(problems.length, 4);
   assert.match(problems[1] ?? "", /^method\.ts:1: newB is a closure of 90 lines/);

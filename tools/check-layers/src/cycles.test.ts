@@ -4,7 +4,7 @@ import { describeCycle, importCycles } from "./cycles.ts";
 
 const file = (path: string, ...imports: string[]) => ({ path, imports });
 
-test("finds each cycle, whatever its length, and nothing that only leads into one", () => {
+test("finds cycles of any length, without files that only lead into one", () => {
   const files = [
     file("a/one.ts", "./two.ts"),
     file("a/two.ts", "../b/three.ts", "node:fs", "@coxswain/apimachinery/objects/meta/types"),

@@ -11,13 +11,13 @@ const objectOf = async (input: Buffer | string, version?: { group: string; versi
   JSON.parse(await textOf(input, "json", version));
 const autoscaling = (version: string) => ({ group: "autoscaling", version });
 
-test("is converted through all three encodings and back", async () => {
+test("an object is the same after conversion through all three encodings", async () => {
   let bytes: Buffer = Buffer.from(json);
   for (const format of ["protobuf", "yaml", "protobuf", "json"] satisfies Format[]) bytes = (await convert(bytes, format)).bytes;
   assert.deepEqual(JSON.parse(bytes.toString()), JSON.parse(json));
 });
 
-test("reads a value of etcd as it is, and as etcdctl prints it: behind its key, or with a line end alone", async () => {
+test("reads a raw value of etcd, and etcdctl's output with the key or only with a line end", async () => {
   const { bytes } = await convert(Buffer.from(json), "protobuf");
   const key = Buffer.from("/registry/configmaps/default/a\n");
   const end = Buffer.from("\n");
@@ -30,7 +30,7 @@ test("reads a value of etcd as it is, and as etcdctl prints it: behind its key, 
     assert.match(await textOf(value, "yaml"), /^apiVersion: v1\n/);
 });
 
-test("every document of a YAML stream is converted, and empty ones are none", async () => {
+test("every document of a YAML stream is converted, and empty ones are skipped", async () => {
   const yaml =
     "---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: b}\n";
   const text = await textOf(yaml, "json");
@@ -45,12 +45,12 @@ test("every document of a YAML stream is converted, and empty ones are none", as
   await assert.rejects(convert(Buffer.from(yaml), "protobuf"), { message: /^2 documents do not fit/ });
 });
 
-test("flow YAML is no broken JSON", async () => {
+test("flow YAML is not read as malformed JSON", async () => {
   assert.equal((await objectOf("{kind: ConfigMap, apiVersion: v1}")).kind, "ConfigMap");
   await assert.rejects(convert(Buffer.from('{"kind":'), "yaml"), { message: "unexpected end of JSON input" });
 });
 
-test("warns of fields that it leaves out", async () => {
+test("warns of fields that it drops", async () => {
   const { warnings } = await convert(
     Buffer.from('{"kind":"Pod","apiVersion":"v1","spec":{"containersss":[]},"spec":{"a":1}}'),
     "yaml",
@@ -58,7 +58,7 @@ test("warns of fields that it leaves out", async () => {
   assert.deepEqual(warnings, ['duplicate field "spec"', 'unknown field "spec.a"']);
 });
 
-test("takes a version for objects that name none", async () => {
+test("the given version is used for objects without one", async () => {
   assert.equal((await objectOf("kind: ConfigMap\nmetadata:\n  name: a\n", { group: "", version: "v1" })).apiVersion, "v1");
   await assert.rejects(convert(Buffer.from("kind: ConfigMap\n"), "json"), { message: /no apiVersion: pass --api-version/ });
 });
@@ -94,7 +94,7 @@ test("converts a list of one kind, and a List of several, item by item", async (
   });
 });
 
-test("converts the items of a List that is of the wanted version itself", async () => {
+test("converts the items of a List that already has the target version", async () => {
   const event = { kind: "Event", apiVersion: "events.k8s.io/v1", metadata: { name: "e" }, note: "n" };
   const list = { kind: "List", apiVersion: "v1", metadata: {}, items: [event] };
   const { items } = await objectOf(JSON.stringify(list), { group: "", version: "v1" });

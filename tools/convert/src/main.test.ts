@@ -19,7 +19,7 @@ function folderWith(t: TestContext, files: Record<string, string>): string {
   return folder;
 }
 
-test("writes files of the same name, in all three encodings or in the one that is requested", (t) => {
+test("writes files of the same name, in all three encodings or in the requested one", (t) => {
   const folder = folderWith(t, { "a.b.json": configMap, "c.yaml": "kind: ConfigMap\napiVersion: v1\n" });
   const out = join(folder, "out");
   const inputs = [join(folder, "a.b.json"), join(folder, "c.yaml")];
@@ -31,7 +31,7 @@ test("writes files of the same name, in all three encodings or in the one that i
   assert.deepEqual(readdirSync(out).sort(), ["a.b.pb", "c.pb"]);
 });
 
-test("converts standard input, in another version too", () => {
+test("converts standard input, also to another version", () => {
   const { status, stdout } = run(["--to", "yaml", "--api-version", "batch/v1"], "kind: CronJob\napiVersion: batch/v1beta1\n");
   assert.equal(status, 0);
   assert.match(stdout, /^apiVersion: batch\/v1\nkind: CronJob\n/);

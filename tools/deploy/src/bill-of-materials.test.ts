@@ -26,14 +26,14 @@ test("the bill of materials names Node and each package with licence and hash", 
   assert.deepEqual(components[2].licenses, [{ expression: "MIT" }]);
 });
 
-test("a package that no lock file knows is refused", (t) => {
+test("a package that is not in a lock file is refused", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-bom-"));
   t.after(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "unknown", version: "1.0.0" }));
   assert.throws(() => billOfMaterials(root, [relative(root, folder)]), /no hash of unknown@1\.0\.0/);
 });
 
-test("checksums are what sha256sum checks", (t) => {
+test("sha256sum verifies the checksum files", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-sums-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const files = ["b.tar", "a.tar.gz"].map((name) => join(folder, name));

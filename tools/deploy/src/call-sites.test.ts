@@ -27,13 +27,13 @@ export function first(value: Gone): void {
 }
 `;
 
-test("a line of compiled code leads to the line of the source that it begins with", async () => {
+test("a position in compiled code maps to the source line where its statement begins", async () => {
   const placeOf = await compiled(source, "../packages/apiserver/src/first.ts");
   assert.deepEqual(placeOf('"one"'), { file: "packages/apiserver/src/first.ts", line: 8 });
   assert.deepEqual(placeOf('"two"'), { file: "packages/apiserver/src/first.ts", line: 11 });
 });
 
-test("what is not from our sources has no place", async () => {
+test("code that is not from the sources has no source position", async () => {
   const placeOf = await compiled(source, "../node_modules/.pnpm/x@1/node_modules/x/index.ts");
   assert.equal(placeOf('"two"'), undefined);
 });

@@ -18,7 +18,7 @@ function aFolder(t: { after(fn: () => void): void }): string {
   return folder;
 }
 
-test("certificates bear the names that are given, and keep them when others come", async (t) => {
+test("certificates have the given names, and keep them when more are added", async (t) => {
   const folder = aFolder(t);
   const pki = (file: string): string => readFileSync(join(folder, "pki", file), "utf8");
   const { stdout } = await certs(
@@ -49,7 +49,7 @@ test("certificates bear the names that are given, and keep them when others come
   assert.deepEqual(["ca.crt", "ca.key", "sa.key", "etcd/ca.crt"].map(pki), kept);
 });
 
-test("an external authority is an error of one line each, and exit code 1", async (t) => {
+test("an authority without its key is an error of one line, with exit code 1", async (t) => {
   const folder = aFolder(t);
   await certs(`--folder=${folder}`);
   rmSync(join(folder, "pki", "ca.key"));

@@ -197,7 +197,7 @@ test("a watch prints each change, continues while the server is away, and ends w
   assert.match(stderr, /^kubectl why: the API server does not answer: .*; asking again\n$/);
 });
 
-test("a watch ends with 0 when the object is deleted, and with 2 when it never was there or may not be read any more", async (t) => {
+test("a watch ends with 0 when the object is deleted, and with 2 when it never existed or can no longer be read", async (t) => {
   const gone = await why(t, ["pod/web", "-w"], { answers: [wrong, ""], failures: ["", missing] });
   assert.deepEqual([gone.code, gone.stdout], [0, `${wrong}\nGone: pod/web was deleted.\n`]);
   assert.equal((await why(t, ["pod/web", "-w"], { answers: [""], failures: [missing] })).code, 2);

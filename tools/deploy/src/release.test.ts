@@ -47,7 +47,7 @@ test("each daemon runs under its own name and under the common one", async () =>
   await assert.rejects(run("coxswain", "kube-proxy"), { code: 2, stderr: /^usage: coxswain <kube-apiserver \| / });
 });
 
-test("without a Node beside it a release takes the one of the PATH, when that is new enough", async (t) => {
+test("without a bundled Node a release uses the one of the PATH if it is new enough", async (t) => {
   const own = join(home, "libexec", "node");
   renameSync(own, `${own}.away`);
   t.after(() => renameSync(`${own}.away`, own));
@@ -59,7 +59,7 @@ test("without a Node beside it a release takes the one of the PATH, when that is
   await assert.rejects(withPath(`${folder}:/usr/bin:/bin`), { code: 127, stderr: /is v18\.0\.0, v26 is needed/ });
 });
 
-test("a daemon finds its compiled code in the folder that the service manager gave it at the start before", async (t) => {
+test("a daemon uses the compiled code that its previous start left in the service manager's cache folder", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-cache-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const env = { ...process.env, CACHE_DIRECTORY: folder, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
@@ -116,14 +116,14 @@ test("the library that Node needs is named with its package, before Node starts"
   );
 });
 
-test("preflight names all that a node lacks, with the packages", async (t) => {
+test("preflight names every missing program of a node, with its package", async (t) => {
   const { code, stderr } = await launcherOn(t, ["mount", "umount", "nsenter", "prlimit"])("preflight");
   assert.equal(code, 1);
   const packages = [...stderr.matchAll(/^coxswain: .+ is missing; on Debian: .* (\S+)$/gm)].map(([, name]) => name);
   assert.deepEqual(packages, ["libatomic1", "iptables", "iproute2", "conntrack", "containernetworking-plugins", "containerd"]);
 });
 
-test("every package whose code is shipped brings its licence", () => {
+test("the licence of every shipped package is included", () => {
   const text = readFileSync(join(home, "licences/packages.txt"), "utf8");
   for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js", "preact", "@fontsource-variable/inter"]) {
     assert.match(text, new RegExp(`^==== ${name} [0-9.]+: (?:MIT|Apache-2.0|OFL-1.1)$`, "m"));

@@ -28,7 +28,7 @@ test("Node without its symbols runs, with TLS, a worker and compressed text", (t
   assert.ok(kept.subarray(64).equals(program.subarray(64, kept.length)));
 });
 
-test("what is no program of this kind is refused", () => {
+test("a file that is not an ELF program is refused", () => {
   for (const bytes of ["", "#!/bin/sh\n", "\x7fELF\x01\x01"])
     assert.throws(() => withoutSymbols(Buffer.from(bytes, "latin1")), /not a 64-bit little-endian ELF program/);
 });

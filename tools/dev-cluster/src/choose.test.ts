@@ -43,13 +43,13 @@ async function decide(requested: RequestedChoices, { taken = [], ...situation }:
 const refuses = (requested: RequestedChoices, situation: Situation, message: RegExp, type = Failure): Promise<void> =>
   assert.rejects(decide(requested, situation), (err: Error) => err instanceof type && message.test(err.message));
 
-test("a first cluster gets the documented ports and networks, and nothing is said", async () => {
+test("a first cluster gets the documented ports and networks without a message", async () => {
   const { choices, said } = await decide({});
   assert.deepEqual(choices, defaults);
   assert.deepEqual(said, []);
 });
 
-test("a second cluster gets ports and networks that the first, which is stopped, does not have", async () => {
+test("a second cluster gets other ports and networks than a stopped first one", async () => {
   const { choices, said } = await decide({}, { others: [other()] });
   assert.equal(choices.podCidr, "10.245.0.0/16");
   assert.equal(choices.serviceCidr, "10.97.0.0/16");
@@ -78,18 +78,18 @@ test("a third cluster has nothing in common with the other two", async () => {
   assert.equal(new Set([defaults, second, third].flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr])).size, 6);
 });
 
-test("a port of another program is replaced, one that was requested is refused", async () => {
+test("a default port in use by another program is replaced, a requested one is refused", async () => {
   assert.equal((await decide({}, { taken: [6443, 16443] })).choices.ports.apiserver, 16453);
   await refuses({ ports: { apiserver: 6443 } }, { taken: [6443] }, /^port 6443 is taken by another program.*--apiserver-port$/);
 });
 
-test("a port that was requested is given to nothing else", async () => {
+test("a requested port is not assigned for another purpose", async () => {
   const { choices } = await decide({ ports: { apiserver: 2379 } });
   assert.equal(choices.ports.apiserver, 2379);
   assert.equal(choices.ports.etcd, 12379);
 });
 
-test("the kubelet's ports are not looked at without a node", async () => {
+test("without a node the kubelet's ports are not checked", async () => {
   const requested = { withNode: false, ports: { kubelet: 10250 } };
   assert.equal((await decide(requested, { taken: [10250] })).choices.ports.kubelet, 10250);
 });
@@ -99,7 +99,7 @@ test("fake nodes use the kubelet's port", async () => {
   assert.equal((await decide(requested, { taken: [10250] })).choices.ports.kubelet, 20250);
 });
 
-test("a node and fake nodes exclude each other in one call, not in two", async () => {
+test("a node and fake nodes exclude each other in one call, but not across calls", async () => {
   await refuses({ withNode: true, fakeNodes: 2 }, {}, /^--node and --fake-nodes exclude each other$/, UsageFailure);
   const record = { requested: { withNode: true }, choices: defaults };
   assert.equal((await decide({ fakeNodes: 2 }, { record })).choices.fakeNodes, 2);
@@ -141,7 +141,7 @@ for (const { name, requested, situation, message } of [
   test(`refuses ${name}`, () => refuses(requested, situation, message));
 }
 
-test("avoids a VPN that has the whole of a private range", async () => {
+test("avoids a private range that a VPN routes", async () => {
   const { choices } = await decide({}, { routes: [route("10.0.0.0/8", "tun0")] });
   assert.deepEqual([choices.podCidr, choices.serviceCidr], ["172.24.0.0/16", "172.18.0.0/16"]);
 });
@@ -176,7 +176,7 @@ for (const { name, requested, message } of [
     message: /^--node-name: "my_node" is not a valid node name/,
   },
 ]) {
-  test(`${name} is a command line that cannot be used`, () => refuses(requested, {}, message, UsageFailure));
+  test(`${name} is refused as a command line`, () => refuses(requested, {}, message, UsageFailure));
 }
 
 const record = (requested: RequestedChoices = {}, choices: Partial<Choices> = {}) => ({
@@ -196,7 +196,7 @@ test("settings and choices of an earlier up are kept", async () => {
   assert.deepEqual(choices.extraArgs.etcd, ["--heartbeat-interval=200"]);
 });
 
-test("a port that was chosen for the user is chosen anew when another program has it; one the user chose is not", async () => {
+test("an automatically chosen port is replaced when another program uses it; one the user chose is not", async () => {
   const situation = { record: record({ ports: { etcd: 2379 } }), hasData: true };
   assert.equal((await decide({}, { ...situation, taken: [6443] })).choices.ports.apiserver, 16443);
   await refuses({}, { ...situation, taken: [2379] }, /port 2379 is taken/);
@@ -207,7 +207,7 @@ for (const { key, value, flag } of [
   { key: "podCidr", value: "10.50.0.0/16", flag: "--pod-network-cidr" },
   { key: "serviceCidr", value: "10.51.0.0/16", flag: "--service-cidr" },
 ] as const) {
-  test(`${flag} cannot change while there are data, and can when they are gone`, async () => {
+  test(`${flag} cannot change while the cluster has data, and can without`, async () => {
     const situation = { record: record(), nameFlag: " --name b" };
     const message = new RegExp(`^${flag}: the cluster's data were created with .*, not ${value}; .*./cox down --purge --name b$`);
     await refuses({ [key]: value }, { ...situation, hasData: true }, message);
@@ -215,14 +215,14 @@ for (const { key, value, flag } of [
   });
 }
 
-test("data whose network another cluster has by now are not started", () =>
+test("a cluster with data does not start when another cluster uses its network", () =>
   refuses(
     {},
     { record: record(), hasData: true, others: [other()] },
     /data were created with --pod-network-cidr 10.244.0.0\/16, which overlaps/,
   ));
 
-test("data whose network a VPN's wider route has by now start with a warning; a route as narrow is refused", async () => {
+test("a cluster with data starts with a warning when a VPN's wider route covers its network; an equally narrow route is refused", async () => {
   const { said } = await decide({}, { record: record(), hasData: true, routes: [route("10.0.0.0/8", "tun0")] });
   assert.match(said[0] ?? "", /hides a part of this machine's route to 10.0.0.0\/8 \(tun0\)/);
   await refuses(
@@ -232,7 +232,7 @@ test("data whose network a VPN's wider route has by now start with a warning; a 
   );
 });
 
-test("a running cluster keeps its settings: the same are accepted, others named", async () => {
+test("a running cluster accepts its own settings and names changed ones", async () => {
   const situation = { record: record(), isRunning: true, hasData: true, taken: Object.values(defaults.ports) };
   assert.deepEqual((await decide({ ports: { etcd: 2379 } }, situation)).choices, defaults);
   await refuses(

@@ -35,7 +35,7 @@ function aRepository(t: TestContext) {
   return { folder, dist, file, compiled, start };
 }
 
-test("a daemon takes its code from where the build has compiled it, and writes nothing there", async (t) => {
+test("a daemon uses the compiled code of the build and does not write to its folder", async (t) => {
   const { folder, file, compiled, start, dist } = aRepository(t);
   assert.deepEqual(await start(), { printed: "small 1.23\n", code: undefined });
   assert.deepEqual(compiled(), []);
@@ -50,7 +50,7 @@ test("a daemon takes its code from where the build has compiled it, and writes n
   assert.deepEqual(compiled(), files);
 });
 
-test("what lies there broken does no harm", async (t) => {
+test("a damaged compiled file is ignored", async (t) => {
   const { folder, file, compiled, start } = aRepository(t);
   await compileAhead(folder);
   for (const broken of ["", "no code at all", "\0".repeat(4096)]) {
@@ -61,7 +61,7 @@ test("what lies there broken does no harm", async (t) => {
   }
 });
 
-test("is done once for each build", async (t) => {
+test("code is compiled once for each build", async (t) => {
   const { folder, file, start, dist } = aRepository(t);
   await compileAhead(folder);
   assert.deepEqual(await compileAhead(folder), []);
@@ -71,14 +71,14 @@ test("is done once for each build", async (t) => {
   assert.equal((await start()).code, "accepted");
 });
 
-test("a daemon that does not start leaves nothing", async (t) => {
+test("a daemon that does not start leaves no compiled file", async (t) => {
   const { folder, file, compiled } = aRepository(t);
   writeFileSync(file("small.js"), "process.exit(1);\n");
   await assert.rejects(compileAhead(folder));
   assert.deepEqual(compiled(), []);
 });
 
-test("every daemon loads nothing but parts of Node before it reads its compiled code", () => {
+test("every daemon loads only modules of Node before its compiled code", () => {
   const mains = globSync("packages/*/src/main.ts", { cwd: root });
   assert.equal(mains.length, daemonNames.length);
   for (const name of mains) {

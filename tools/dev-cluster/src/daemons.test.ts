@@ -23,13 +23,13 @@ for (const { args, want } of [
     assert.deepEqual(servicePartsOf(settingsWith(...args)), want));
 }
 
-test("a choice of parts reaches the process as one", () => {
+test("a selection of parts is passed to the process as one flag", () => {
   const { args } = daemonProcess(settingsWith("--enable=ingress", "--disable=dns"), "coxswain-services");
   const chosen = args.filter((arg) => /^--(?:enable|disable)=/.test(arg));
   assert.deepEqual(chosen, ["--disable=*", `--enable=${[...all.filter((name) => name !== "dns"), "ingress"].join()}`]);
 });
 
-test("pods are given the address that the DNS server has", () => {
+test("pods get the DNS server's address", () => {
   const settings = settingsWith();
   assert.equal(settings.dnsAddress, "10.96.0.10");
   for (const name of ["kubelet", "coxswain-services"] as const)

@@ -28,24 +28,24 @@ function download(
   return new Promise((resolve) => child.once("close", (code) => resolve({ code, output, folder })));
 }
 
-test("says what it fetches, hides what the program prints, and passes its success on", async (t) => {
+test("says what it fetches, hides the program's output, and returns its success", async (t) => {
   const { code, output } = await download(t, "echo noise", 60);
   assert.deepEqual({ code, output }, { code: 0, output: "cox: fetching kubectl 1.23 (some 30 MB)\n" });
 });
 
-test("shows the end of what a failed program printed, its exit code and what to do", async (t) => {
+test("shows the end of a failed program's output, its exit code and the remedy", async (t) => {
   const { code, output } = await download(t, "echo E404; exit 3", 60);
   assert.equal(code, 3);
   assert.match(output, /\nE404\ncox: cannot fetch kubectl 1.23 \(some 30 MB\): ended with exit code 3; check the network\n$/);
 });
 
-test("a program that a signal has ended has the exit code of that signal", async (t) => {
+test("a program ended by a signal has the exit code of that signal", async (t) => {
   const { code, output } = await download(t, "kill -KILL $$", 60);
   assert.equal(code, 137);
   assert.match(output, /: ended by SIGKILL; check the network\n$/);
 });
 
-test("ends a program, and its children, that make no progress", async (t) => {
+test("ends a program without progress, and its children", async (t) => {
   const { code, output, folder } = await download(t, "(sleep 1000; touch survived) & echo connecting; sleep 1000", 0.5);
   assert.equal(code, 75);
   assert.match(output, /\nconnecting\ncox: cannot fetch .*: no progress for \d s; check the network\n$/);
@@ -58,7 +58,7 @@ test("shows the last output of a slow program", async (t) => {
   assert.match(output, /\ncox: still fetching kubectl 1\.23 \(some 30 MB\), for \d s: Setting up b \(1\.0\) \.\.\.\n/);
 });
 
-test("is patient with a program that keeps reading", async (t) => {
+test("a program that keeps reading is not ended", async (t) => {
   const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero | tail -c 1; sleep 0.2; done; echo";
   assert.equal((await download(t, script, 1.5)).code, 0);
 });

@@ -62,7 +62,7 @@ const record = (type: number, length = 8): Buffer => {
 const zeros = Buffer.alloc(64);
 
 for (const { name, log, want } of [
-  { name: "what it is created with", log: [record(4), record(1, 24), record(5), zeros], want: true },
+  { name: "only the records of its creation", log: [record(4), record(1, 24), record(5), zeros], want: true },
   { name: "an entry", log: [record(4), record(1), record(5), record(2), zeros], want: false },
   { name: "a state", log: [record(4), record(1), record(5), record(3), zeros], want: false },
   { name: "zeros only", log: [zeros], want: false },

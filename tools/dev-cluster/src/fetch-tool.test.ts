@@ -40,7 +40,7 @@ test("a program whose hash is not the pinned one is not used", async (t) => {
   assert.ok(!existsSync(target));
 });
 
-test("one that was fetched before is compared again, and fetched anew when it has changed", async (t) => {
+test("a cached program is verified again, and fetched again when it has changed", async (t) => {
   const { root, target, requested } = newPlace(t);
   mkdirSync(join(target, ".."), { recursive: true });
   writeFileSync(target, "half a kubectl");

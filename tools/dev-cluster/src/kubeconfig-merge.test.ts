@@ -37,7 +37,7 @@ test("cluster, user and context have one name", () => {
   assert.deepEqual(ours.contexts, [{ name: "cox-b", context: { cluster: "cox-b", user: "cox-b" } }]);
 });
 
-test("what the user has stays, with comments and the current context", () => {
+test("the user's entries, comments and current context are kept", () => {
   const text = merged(theirs, ours, "config");
   const config = parse(text);
   assert.match(text, /^# mine\n/);
@@ -51,12 +51,12 @@ test("what the user has stays, with comments and the current context", () => {
   assert.deepEqual(config.clusters[1], ours.clusters[0]);
 });
 
-test("an empty file gets ours as the current context", () => {
+test("an empty kubeconfig gets the cluster's context as the current one", () => {
   for (const text of ["", "# nothing yet\n", "apiVersion: v1\nkind: Config\nclusters: null\ncurrent-context: ''\n"])
     assert.equal(parse(merged(text, ours, "config"))["current-context"], "cox-b");
 });
 
-test("ours is replaced by a newer one, once, also when the cluster was made anew", () => {
+test("the cluster's entries are replaced, not duplicated, also for a recreated cluster", () => {
   const newer = newKubeconfig(
     { ...admin, users: [{ name: "kubernetes-admin", user: { token: "new" } }] },
     "cox-b",
@@ -82,7 +82,7 @@ for (const { name, text } of [
     ));
 }
 
-test("what is no kubeconfig is left alone", () => {
+test("a file that is not a kubeconfig is not changed", () => {
   assert.throws(() => merged("a: [", ours, "config"), /config is not valid YAML/);
   assert.throws(() => merged("- a\n", ours, "config"), /config is not a kubeconfig/);
   assert.throws(() => merged("clusters: {}\n", ours, "config"), /config is not a kubeconfig: clusters is not a list/);
@@ -96,7 +96,7 @@ function newFile(t: TestContext, text: string): string {
   return file;
 }
 
-test("the earlier file is kept beside it, a link stays one, and the second time nothing changes", (t) => {
+test("a backup of the file is kept, a link stays a link, and a second merge changes nothing", (t) => {
   const file = newFile(t, theirs);
   const link = `${file}-link`;
   symlinkSync(file, link);

@@ -54,7 +54,7 @@ for (const { minor, warning } of [
   });
 }
 
-test("tests do not take a kubectl beyond the skew", async (t) => {
+test("tests do not use a kubectl outside of the version skew", async (t) => {
   withKubectl(t, printsVersion(30));
   await assert.rejects(
     findKubectl(settings),

@@ -30,7 +30,7 @@ async function otherHolder(t: TestContext, place: { state: string; name: string 
   return child;
 }
 
-test("the second waits for the first, says for whom, and gets the lock when that ends", async (t) => {
+test("the second process waits for the lock, names the holder, and gets it when the holder ends", async (t) => {
   const place = cluster(t);
   const first = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -55,7 +55,7 @@ test("the second waits for the first, says for whom, and gets the lock when that
   );
 });
 
-test("without patience the second fails and names the holder, of another process too", async (t) => {
+test("without a wait the second fails and names the holder, also in another process", async (t) => {
   const place = cluster(t);
   const holder = await otherHolder(t, place, "up");
   await assert.rejects(
@@ -64,7 +64,7 @@ test("without patience the second fails and names the holder, of another process
   );
 });
 
-test("a holder that is killed leaves no lock behind", async (t) => {
+test("the lock of a killed holder is free", async (t) => {
   const place = cluster(t);
   const holder = await otherHolder(t, place, "up");
   holder.kill("SIGKILL");
@@ -73,14 +73,14 @@ test("a holder that is killed leaves no lock behind", async (t) => {
   assert.equal(await withClusterLock(place, "down", async () => "done", { waitMs: 0 }), "done");
 });
 
-test("a holder that fails lets go", async (t) => {
+test("a holder that fails releases the lock", async (t) => {
   const place = cluster(t);
   const failing = withClusterLock(place, "up", () => Promise.reject(new Error("no")));
   await assert.rejects(failing, /^Error: no$/);
   assert.equal(await withClusterLock(place, "up", async () => 1, { waitMs: 0 }), 1);
 });
 
-test("a lock whose file its holder removes is not shared by those who waited and those who come later", async (t) => {
+test("a waiter and a later process do not both get a lock whose file its holder removed", async (t) => {
   const place = cluster(t);
   let inside = 0;
   const purge = async (): Promise<void> => {

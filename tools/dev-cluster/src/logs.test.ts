@@ -55,7 +55,7 @@ const contents = {
 };
 const short = (lines: string[]): string[] => lines.map((line) => line.replace(/time=\S+ /, ""));
 
-test("lines of several logs come in the order of their times, a stack behind its line", async (t) =>
+test("lines of several logs are ordered by time, a stack trace behind its line", async (t) =>
   assert.deepEqual(short(await read(logs(t, contents))), [
     "b before",
     "a a1",
@@ -65,7 +65,7 @@ test("lines of several logs come in the order of their times, a stack behind its
     "b b4 without an end of line",
   ]));
 
-test("--since leaves out what is older, with its stack", async (t) =>
+test("--since omits older lines with their stack traces", async (t) =>
   assert.deepEqual(short(await read(logs(t, contents), Date.UTC(2022, 0, 2, 10, 0, 3))), [
     "a a3",
     "b b4 without an end of line",
@@ -76,6 +76,6 @@ for (const { tail, want } of [
   { tail: 1, want: ["a a3", "b b4 without an end of line"] },
   { tail: 2, want: ["a   stack", "b b2", "a a3", "b b4 without an end of line"] },
 ]) {
-  test(`--tail ${tail} is of each log`, async (t) =>
+  test(`--tail ${tail} applies to each log`, async (t) =>
     assert.deepEqual(short(await read(logs(t, contents), undefined, tail)), want));
 }

@@ -7,7 +7,7 @@ import { kubeconfigFile, withOldKubeconfig } from "./pki.ts";
 import type { ProcessState } from "./supervisor-decisions.ts";
 import { writeState } from "./supervisor-state.ts";
 
-test("what has started before its kubeconfig was written is known by it", (t) => {
+test("a process that started before its kubeconfig was written is found", (t) => {
   const state = mkdtempSync(join(tmpdir(), "cox-kubeconfigs-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
   const settings = { state };

@@ -108,7 +108,7 @@ for (const { args, code, message } of [
   { args: ["down"], code: 0, message: /^no cluster was started here; nothing to do\n$/ },
   { args: ["down", "--name", "b", "--purge"], code: 0, message: /^no cluster b was started here; nothing to do\n$/ },
 ]) {
-  test(`${args.join(" ")} before any up says so and leaves nothing`, async (t) => {
+  test(`${args.join(" ")} before any up says that there is no cluster and writes nothing`, async (t) => {
     const outcome = await run(t, ...args);
     assert.match(outcome.stdout + outcome.stderr, message);
     assert.deepEqual([outcome.code, outcome.left], [code, []]);
@@ -167,7 +167,7 @@ function requestedBy(...args: string[]): ReturnType<typeof requestedByFlags> {
   return requested;
 }
 
-test("flags of up become settings; what is not given is not requested", () => {
+test("flags of up become settings; flags that are not given set nothing", () => {
   assert.deepEqual(requestedBy(), {});
   assert.deepEqual(
     requestedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),
@@ -185,7 +185,7 @@ test("flags of up become settings; what is not given is not requested", () => {
   });
 });
 
-test("a flag of the user's replaces ours of its name, and only that", () =>
+test("a flag of the user replaces only the default flag of its name", () =>
   assert.deepEqual(withExtraArgs(["--port=1", "--port-range=2", "--v=1"], ["--port=3", "--new", "--new=x"]), [
     "--port-range=2",
     "--v=1",
@@ -237,7 +237,7 @@ for (const { name, err, text, code } of [
   });
 }
 
-test("verbs are refused by one program that knows them all", async () =>
+test("unknown verbs are refused by the program that knows all verbs", async () =>
   assert.deepEqual((await newProgram(root)).commands.map((command) => command.name()).sort(), [
     "certs",
     "doctor",

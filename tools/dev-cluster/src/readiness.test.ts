@@ -10,6 +10,6 @@ for (const { page, want } of [
   { page: "internal server error: it is not leading\n", want: "internal server error: it is not leading" },
   { page: "", want: "" },
 ])
-  test(`of a health page the failed checks are shown, else the last line (${JSON.stringify(want)})`, () => {
+  test(`the summary of a health page has the failed checks, else the last line (${JSON.stringify(want)})`, () => {
     assert.equal(failedChecks(page), want);
   });

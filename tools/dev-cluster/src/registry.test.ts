@@ -40,7 +40,7 @@ async function decide(folder: string, state: string): Promise<ReturnType<typeof 
   );
 }
 
-test("clusters that are decided on at the same moment share no port and no network", async (t) => {
+test("clusters created at the same time share no port and no network", async (t) => {
   const folder = join(newFolder(t), "run");
   const decided = await Promise.all(Array.from({ length: 5 }, () => decide(folder, newFolder(t))));
   const ports = decided.flatMap((choices) => Object.values(choices.ports));

@@ -37,7 +37,7 @@ test("settings are chosen again when a chosen port was taken meanwhile, also a s
   ]);
 });
 
-test("the third failure is reported as it is", async () => {
+test("the third failure is reported unchanged", async () => {
   const { steps, said, decided } = stepsWith([taken(1), taken(2), taken(3), {}]);
   await assert.rejects(startOnFreePorts(steps), /^Error: in use: 3$/);
   assert.equal(decided(), 3);

@@ -50,7 +50,7 @@ test("the chains and rules of one cluster are found among those of others", () =
   ]);
 });
 
-test("they are removed rule by rule, and chains once nothing jumps to them", () => {
+test("rules are removed one by one, and chains once nothing jumps to them", () => {
   assert.equal(
     removalOf([{ table: "nat", chains: ["COX-abc123-SERVICES"], rules: ["-A PREROUTING -j COX-abc123-SERVICES"] }]),
     "*nat\n:COX-abc123-SERVICES - [0:0]\n-D PREROUTING -j COX-abc123-SERVICES\n-X COX-abc123-SERVICES\nCOMMIT\n",

@@ -133,7 +133,7 @@ for (const { name, state, event, want, actions } of rows) {
   });
 }
 
-test("a process that never starts is tried after 0.5, 1, 2, 4, 8, 16, 30 and 30 seconds", () => {
+test("a process that never starts is retried after 0.5, 1, 2, 4, 8, 16, 30 and 30 seconds", () => {
   let state: ProcessState = stopped;
   const waits: number[] = [];
   const apply = (event: ProcessEvent): void => {

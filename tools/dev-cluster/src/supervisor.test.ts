@@ -28,7 +28,7 @@ for (const { name, log, want } of [
   { name: "no error at all", log: "one\ntwo\n", want: "two" },
   { name: "nothing", log: "", want: undefined },
 ])
-  test(`the reason of an end is found: ${name}`, () => assert.equal(reasonIn(log), want));
+  test(`reads why a process ended: ${name}`, () => assert.equal(reasonIn(log), want));
 
 async function until(what: string, condition: () => boolean): Promise<void> {
   for (let attempt = 0; !condition(); attempt++) {
@@ -60,7 +60,7 @@ const namesOf = (settings: Settings): string[] =>
 
 const sleeper: ProcessSpec = { name: "sleeper", command: "sleep", args: ["600"] };
 
-test("what is killed is started again and counted, with its reason; what is stopped is not", async (t) => {
+test("a killed process is restarted and counted, with the reason; a stopped one is not", async (t) => {
   const settings = await newPlace(t);
   const pid = (await start(settings, sleeper)) as number;
   process.kill(pid, "SIGKILL");
@@ -73,7 +73,7 @@ test("what is killed is started again and counted, with its reason; what is stop
   assert.equal(processState(settings, "sleeper")?.phase, "stopped");
 });
 
-test("a process that does not end on request is killed", async (t) => {
+test("a process that does not end on SIGTERM is killed", async (t) => {
   const settings = await newPlace(t);
   const script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
   await start(settings, { name: "deaf", command: "sh", args: ["-c", script] });
@@ -82,7 +82,7 @@ test("a process that does not end on request is killed", async (t) => {
   assert.equal(runningPid(settings, "deaf"), undefined);
 });
 
-test("a program that is missing, and one that fails, are reported and tried again", async (t) => {
+test("a missing and a failing program are reported and retried", async (t) => {
   const settings = await newPlace(t);
   await start(settings, { name: "missing", command: "/no/such/program", args: [] });
   await start(settings, { name: "failing", command: "sh", args: ["-c", "echo why it failed; exit 7"] });
@@ -93,7 +93,7 @@ test("a program that is missing, and one that fails, are reported and tried agai
   assert.equal(processState(settings, "failing")?.lastEnd?.reason, "exit code 7: why it failed");
 });
 
-test("a new supervisor adopts what a killed one has left running, and restarts it with its old command", async (t) => {
+test("a new supervisor adopts the processes of a killed one, and restarts them with their old command", async (t) => {
   const settings = await newPlace(t);
   const pid = (await start(settings, sleeper)) as number;
   appendFileSync(logFile(settings, "sleeper"), "I1123 17:09:26.493000 1 sleeper] something usual\n");
@@ -133,7 +133,7 @@ for (const { name, recorded, want } of [
     ]);
   });
 
-test("a state file that is damaged is as good as none", async (t) => {
+test("a damaged state file is treated as missing", async (t) => {
   const settings = await newPlace(t);
   await start(settings, sleeper);
   process.kill(supervisorPid(settings) as number, "SIGKILL");
@@ -144,7 +144,7 @@ test("a state file that is damaged is as good as none", async (t) => {
   assert.deepEqual(namesOf(settings), ["sleeper", "supervisor"], "what runs is still found");
 });
 
-test("a supervisor whose state file is damaged is found, and writes it anew", async (t) => {
+test("a supervisor with a damaged state file is found, and rewrites the file", async (t) => {
   const settings = await newPlace(t);
   const pid = await start(settings, sleeper);
   const supervisor = supervisorPid(settings);
@@ -158,7 +158,7 @@ test("a supervisor whose state file is damaged is found, and writes it anew", as
   assert.deepEqual(namesOf(settings), ["sleeper"]);
 });
 
-test("another command replaces what runs, the same one leaves it", async (t) => {
+test("another command replaces the running process, the same one keeps it", async (t) => {
   const settings = await newPlace(t);
   const pid = await start(settings, sleeper);
   assert.equal(await start(settings, sleeper), pid);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { crc32, deflateRawSync } from "node:zlib";
 import { readZipMember } from "./zip.ts";
 
-test("reads stored and deflated members and names the one that is missing", () => {
+test("reads stored and deflated members, and names a missing one", () => {
   const archive = zip({
     "a/stored": { text: "as it is", deflate: false },
     "b/deflated": { text: "x".repeat(1000), deflate: true },

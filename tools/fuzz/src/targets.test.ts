@@ -17,7 +17,7 @@ let thread = new WatchedThread({ withCoverage: isLong });
 after(() => thread.close());
 
 for (const name of names) {
-  test(`${name}: refuses in its own words, within its time, and holds to what it promises`, async () => {
+  test(`${name}: refuses input only with its own errors, in time, and keeps its invariants`, async () => {
     if (isLong) {
       await thread.close();
       thread = new WatchedThread({ withCoverage: true });

@@ -15,12 +15,12 @@ for (const documented of programs) {
     assert.deepEqual(shown.toSorted(), [...wanted.map(([name]) => name), "help", "version"].toSorted());
   });
 
-  test(`docs/flags/${program.name}.md is what the table says (run tools/generate-flag-docs)`, () => {
+  test(`docs/flags/${program.name}.md equals the table of flags (run tools/generate-flag-docs)`, () => {
     const page = join(import.meta.dirname, `../../../docs/flags/${program.name}.md`);
     assert.equal(readFileSync(page, "utf8"), flagPage(documented));
   });
 
-  test(`${program.name}: a flag that nothing reads says so, and one that is read does not`, () => {
+  test(`${program.name}: exactly the flags without an effect are marked so`, () => {
     const read = flagsThatAreRead(documented);
     const wrong = Object.entries(program.flags.table).flatMap(([name, flag]) => {
       if (flag.wired === false && read.has(name)) return [`--${name} is read: take "wired: false" away`];

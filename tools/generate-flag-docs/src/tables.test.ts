@@ -28,7 +28,7 @@ const idleGates: ReadonlySet<string> = new Set([
   "WinDSR",
 ]);
 
-test("a gate that is off by default is read by a program, or known to have nothing to do", () => {
+test("a gate that is off by default is read by a program, or listed as without effect", () => {
   const source = globSync("packages/*/src/**/*.ts", { cwd: root })
     .filter((file) => !file.endsWith(".test.ts"))
     .map((file) => readFileSync(join(root, file), "utf8"))

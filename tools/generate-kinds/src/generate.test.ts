@@ -37,7 +37,7 @@ const facts: Facts = {
   "k8s.io/apimachinery/pkg/runtime": { Codec: { alias: "any" } },
 };
 
-test("leaves out packages and types that never are on the wire", () => {
+test("omits packages and types that are never on the wire", () => {
   const [batch, ...others] = packagesOf(facts);
   assert.deepEqual(others, []);
   assert.equal(batch?.folder, "batch/v1");
@@ -55,7 +55,7 @@ test("writes a table with short references", () => {
   assert.deepEqual(table.types.Thing.fields[0], ["", "meta/v1.TypeMeta", 0, "i"]);
 });
 
-test("writes types whose optional fields are those that decoding may leave out", () => {
+test("the optional fields of written types are those that decoding may omit", () => {
   const source = writeTypes(packagesOf(facts)[0] as never, new Set());
   assert.match(
     source,
@@ -68,7 +68,7 @@ test("writes types whose optional fields are those that decoding may leave out",
   assert.match(source, /export type Policy = "A" \| "B" \| \(string & \{\}\);/);
 });
 
-test("takes types from a better version that has the same, with all that they name", () => {
+test("takes types from a preferred version that has equal ones, with all types that they refer to", () => {
   const version = (name: string, size: string): Facts => {
     const own = `k8s.io/api/batch/${name}`;
     const field = (type: string) => ({ name: type.toLowerCase(), type: `${own}.${type}`, proto: "bytes,1,opt" });

@@ -11,7 +11,7 @@ import { localImages, wgetWithTimeouts } from "./busybox.ts";
 const busybox = ["/bin/busybox", "/usr/bin/busybox"].find(existsSync);
 const skip = busybox === undefined && "busybox is not installed";
 
-test("an image says which busybox is in it, by a label and a file", { skip }, () => {
+test("an image names its busybox in a label and a file", { skip }, () => {
   const version = /BusyBox v\S+ \([^)]*\)/.exec(execFileSync(busybox as string, ["--help"], { encoding: "utf8" }))?.[0] ?? "";
   assert.notEqual(version, "");
   for (const { names, labels, layer } of localImages(busybox as string).slice(1)) {

@@ -35,7 +35,7 @@ test("phases can be left out", async () => {
   assert.deepEqual([...done], ["b"]);
 });
 
-test("what cannot be removed does not keep the rest, and is reported", async () => {
+test("a failed removal is reported and does not prevent the others", async () => {
   const there = new Set(["a", "b", "c"]);
   const row = (name: string): Remains<Set<string>> => ({
     name,

@@ -14,7 +14,7 @@ const mutants = (kind: string, count: number): Mutant[] =>
 const all = [...mutants("frequent", 50), ...mutants("rare", 2)];
 const drawn = (seed: number): string[] => [...draw(all, seed)].map(({ id }) => id);
 
-test("each fault is drawn once, in an order that the seed decides", () => {
+test("each fault is drawn once, in an order determined by the seed", () => {
   assert.deepEqual(drawn(7).toSorted(), all.map(({ id }) => id).toSorted());
   assert.deepEqual(drawn(7), drawn(7));
   assert.notDeepEqual(drawn(7), drawn(8));

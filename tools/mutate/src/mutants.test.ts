@@ -88,12 +88,12 @@ for (const { kind, body, result, want } of [
   });
 }
 
-test("an await is dropped where the types still fit", () => {
+test("an await is removed where the types still fit", () => {
   const text = "declare function g(): Promise<number>; async function f() { await g(); const n: number = await g(); return n; }";
   assert.deepEqual(faultsIn(text, "drop-await").compiling, [text.replace("await g();", "g();")]);
 });
 
-test("what is written to a log is left alone", () => {
+test("the arguments of a log statement are not mutated", () => {
   const text = `declare const log: { info(text: string, fields: object): void }; export function f(a = {}) { log.info("x", { a, b: [1, 2] }); return a; }`;
   assert.deepEqual(
     faultsIn(text)
@@ -104,12 +104,12 @@ test("what is written to a log is left alone", () => {
   assert.deepEqual(faultsIn(text, "drop-property").mutants, []);
 });
 
-test("an unused name does not keep a fault from being tried", () => {
+test("a mutation that leaves an unused name is still tried", () => {
   const text = "declare function g(x: number): void; export function f() { const x = 1; g(x); }";
   assert.equal(faultsIn(text, "drop-statement").compiling.length, 1);
 });
 
-test("the id of a fault stays when code moves, and tells apart what is there twice", () => {
+test("a fault keeps its id when code moves, and equal code has distinct ids", () => {
   const text = "declare function g(): void; export function f() { g(); g(); }";
   const ids = faultsIn(text, "drop-statement").mutants.map(({ id }) => id);
   assert.equal(new Set(ids).size, 2);

@@ -27,7 +27,7 @@ for (const [args, message] of [
     );
   });
 
-test("what is written down as equivalent has a reason and stands there once", (t) => {
+test("each entry of equivalent.json has a reason and occurs once", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-mutate-options-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, "equivalent.json");
@@ -47,7 +47,7 @@ test("what is written down as equivalent has a reason and stands there once", (t
   assert.deepEqual(outdated(known, new Set(["1"]), new Set(["a.ts"])), []);
 });
 
-test("a diff shows what changed with a line around it", () => {
+test("a diff shows the change with one line of context", () => {
   assert.equal(diffOf("a\nb\nc\nd\ne", "a\nb\nC\nd\ne"), " b\n-c\n+C\n d");
   assert.equal(diffOf("a\nb", "a\nx\nb"), " a\n+x\n b");
   assert.equal(diffOf("a\nb", "b"), "-a\n b");

@@ -16,7 +16,7 @@ const texts = {
   "child.test.ts": `import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-test("notices in a program that it starts", () => {
+test("the test notices the fault in a program that it starts", () => {
   const program = 'import { sum } from "./sum.ts"; console.log(sum(2, 3));';
   const env = { ...process.env };
   assert.equal(execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname, env, encoding: "utf8" }).trim(), "5");
@@ -55,11 +55,11 @@ test("a fault that no test notices survives", async (t) => {
   assert.deepEqual([outcome.result, outcome.by, outcome.tests], ["survived", undefined, 1]);
 });
 
-test("programs that a test starts have the fault too", async (t) => {
+test("programs that a test starts run with the fault", async (t) => {
   assert.equal((await tried(t, ["child.test.ts"])).result, "caught");
 });
 
-test("a test that hangs with the fault has noticed it", async (t) => {
+test("a test that hangs with the fault counts as having caught it", async (t) => {
   const outcome = await tried(t, ["hangs.test.ts"]);
   assert.deepEqual([outcome.result, outcome.by], ["timed out", "hangs.test.ts"]);
 });

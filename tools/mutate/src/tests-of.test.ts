@@ -21,7 +21,7 @@ const graph = importGraph(
   ]),
 );
 
-test("tests that reach a file come in the order in which they are likely to be about it", () => {
+test("tests that reach a file are ordered by how likely they test it", () => {
   assert.deepEqual(testsOf(at("cel/lexer.ts"), graph, []), [
     at("cel/lexer.test.ts"),
     at("cel/lexer-faults.test.ts"),
@@ -32,7 +32,7 @@ test("tests that reach a file come in the order in which they are likely to be a
   ]);
 });
 
-test("tests of the folders that were requested come before others that are nearer", () => {
+test("tests of the requested folders precede others, also nearer ones", () => {
   assert.deepEqual(testsOf(at("cel/lexer.ts"), graph, [at("registry")]).slice(3), [
     at("registry/rules.test.ts"),
     "packages/scheduler/src/a.test.ts",
@@ -40,7 +40,7 @@ test("tests of the folders that were requested come before others that are neare
   ]);
 });
 
-test("tests that run whole clusters are only about the code that does so", () => {
+test("tests that run whole clusters are used only for the code that does so", () => {
   assert.deepEqual(testsOf("tools/simulate/src/simulate.ts", graph, []), ["tools/simulate/src/simulate.test.ts"]);
 });
 

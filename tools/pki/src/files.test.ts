@@ -75,7 +75,7 @@ test("an absolute link leads to its file, and a link to nothing is replaced", (t
   assert.ok(lstatSync(join(folder, "dangling")).isFile());
 });
 
-test("a ring of links is refused by name, and nothing is written", (t) => {
+test("a cycle of links is refused by name, and nothing is written", (t) => {
   const folder = aFolder(t);
   symlinkSync("b", join(folder, "a"));
   symlinkSync("a", join(folder, "b"));
@@ -86,7 +86,7 @@ test("a ring of links is refused by name, and nothing is written", (t) => {
   assert.deepEqual(readdirSync(folder).toSorted(), ["a", "b"]);
 });
 
-test("through /proc/<pid>/root the file of that process is replaced, not the one of the same name here", async (t) => {
+test("through /proc/<pid>/root the file in that process's root is replaced, not the one of the same name outside", async (t) => {
   const folder = aFolder(t);
   const here = join(folder, "file");
   writeFileSync(here, "here");

@@ -76,7 +76,7 @@ test("names that are requested later come to those that are there; key and autho
   assert.deepEqual(await makeMissing({ ...plan, nodeName: "two", apiserverNames: ["other.test", "10.0.0.9"] }), []);
 });
 
-test("an authority without its key is never replaced: what it would have to sign is named, and nothing is written", async (t) => {
+test("an authority without its key is never replaced: certificates that it would have to sign are named, and nothing is written", async (t) => {
   const plan = aPlan(t);
   const external = await newCa({ commonName: "of another team" });
   put(plan, "pki/ca.crt", external.certPem);
@@ -92,7 +92,7 @@ test("an authority without its key is never replaced: what it would have to sign
   assert.deepEqual(everything(plan), before);
 });
 
-test("an external authority is enough where nothing is missing", async (t) => {
+test("an external authority without its key is accepted when nothing is missing", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   rmSync(join(plan.folder, "pki/ca.key"));
@@ -122,7 +122,7 @@ test("a worker node of kubeadm with a CA and the kubelet's kubeconfig keeps its 
   assert.deepEqual(everything(plan), before);
 });
 
-test("kubeconfigs that were edited stay as they are, whatever the plan says", async (t) => {
+test("edited kubeconfigs are not changed, whatever the plan", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   put(plan, "admin.conf", read(plan, "admin.conf").replace("127.0.0.1:6443", "lb.test:443"));
@@ -169,7 +169,7 @@ test("a certificate of other origin is kept; a missing name is an error only whe
   assert.deepEqual(everything(plan), before);
 });
 
-test("a key without a certificate gets one, as after a run that was cut off; a certificate without its key is an error", async (t) => {
+test("a key without a certificate gets one, as after an interrupted run; a certificate without its key is an error", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const key = read(plan, "pki/apiserver.key");
@@ -191,14 +191,14 @@ test("the public key of tokens is made from the private one; the other way round
   await assert.rejects(makeMissing(plan), /sa\.key is missing/);
 });
 
-test("a dry run says what a run would do, and writes nothing", async (t) => {
+test("a dry run prints what a run would do, and writes nothing", async (t) => {
   const plan = aPlan(t);
   const said = await makeMissing(plan, { dryRun: true });
   assert.deepEqual(everything(plan), []);
   assert.deepEqual(await makeMissing(plan), said);
 });
 
-test("a certificate ends soon thirty days before its end, or a sixth of its life where that is less", async (t) => {
+test("a certificate expires soon in its last thirty days, or its last sixth if that is shorter", async (t) => {
   const now = Date.UTC(2030, 0, 1);
   const ca = await newCa({ commonName: "ca", now });
   for (const [validDays, remainingDays, want] of [
@@ -216,7 +216,7 @@ test("a certificate ends soon thirty days before its end, or a sixth of its life
   t.diagnostic("by the certificate's own dates");
 });
 
-test("what ends soon is renewed in place: key, names, subject, usages, mode and authority stay", async (t) => {
+test("a certificate that expires soon is renewed with the same key, names, subject, usages, mode and authority", async (t) => {
   const plan = aPlan(t, { apiserverNames: ["lb.test"] });
   const start = Date.UTC(2030, 0, 1);
   await makeMissing(plan, { now: start });
@@ -248,7 +248,7 @@ test("what ends soon is renewed in place: key, names, subject, usages, mode and 
   assert.deepEqual((await renewExpiring(plan, later)).paths, []);
 });
 
-test("one certificate is renewed by its name, and nothing else", async (t) => {
+test("renewing one certificate by name changes nothing else", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const before = new Map(everything(plan).map(([path, text]) => [path, text]));
@@ -260,7 +260,7 @@ test("one certificate is renewed by its name, and nothing else", async (t) => {
   await assert.rejects(renew(plan, { names: ["ca"] }), /it is an authority/);
 });
 
-test("a kubeconfig that was edited is renewed with all that was added to it", async (t) => {
+test("renewing an edited kubeconfig keeps all additions", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const text = `# mine\n${read(plan, "admin.conf").replace("127.0.0.1:6443", "lb.test:443")}`;
@@ -271,7 +271,7 @@ test("a kubeconfig that was edited is renewed with all that was added to it", as
   assert.notEqual(read(plan, "admin.conf"), text);
 });
 
-test("what another authority signed is not renewed: by name that is an error, else it is said", async (t) => {
+test("a certificate of another authority is not renewed: by name it is an error, else a message", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const foreign = await newCertificate({ commonName: "x", usages: ["server"], ca: await newCa({ commonName: "elsewhere" }) });
@@ -312,7 +312,7 @@ test("a link to a certificate stays a link, and a chain stays behind its certifi
   assert.ok(text.endsWith(`-----END CERTIFICATE-----\n${read(plan, "pki/ca.crt")}`));
 });
 
-test("what has expired is named with its file, its subject and its end", async (t) => {
+test("an expired certificate is reported with its file, subject and expiry", async (t) => {
   const plan = aPlan(t);
   const start = Date.UTC(2020, 0, 1);
   await makeMissing(plan, { now: start });
@@ -336,7 +336,7 @@ async function run(plan: PkiPlan, now: number, ...args: string[]): Promise<{ cod
   }
 }
 
-test("check lists all, those of kubeconfigs too, and ends with 1 when one has expired", async (t) => {
+test("check lists all certificates, also those of kubeconfigs, and exits with 1 when one has expired", async (t) => {
   const plan = aPlan(t);
   const start = Date.UTC(2030, 0, 1);
   await run(plan, start);
@@ -366,7 +366,7 @@ test("check lists all, those of kubeconfigs too, and ends with 1 when one has ex
   assert.match(unreadable.lines.join("\n"), /apiserver\.crt cannot be read: it is no certificate in PEM form/);
 });
 
-test("the command says what it made, changed, would do, and that nothing is missing", async (t) => {
+test("the command prints what it created, changed and would do, and when nothing is missing", async (t) => {
   const plan = aPlan(t);
   const now = Date.now();
   assert.match((await run(plan, now, "--dry-run")).lines[0] ?? "", /^would make \S+pki\/ca\.key$/);

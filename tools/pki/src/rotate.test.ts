@@ -138,7 +138,7 @@ test("a machine at one stage and a machine at the next trust each other, in both
   assert.deepEqual(await makeMissing(machine), []);
 });
 
-test("a stage is refused before the earlier one, and on a machine without the new authorities; nothing is written", async (t) => {
+test("a stage is refused before the previous one and without the new authorities, and nothing is written", async (t) => {
   const machine = await aPki(t);
   const before = everything(machine);
   await assert.rejects(
@@ -157,7 +157,7 @@ test("a stage is refused before the earlier one, and on a machine without the ne
   await assert.rejects(rotateAuthorities(other, "sign"), /copy both from a machine/);
 });
 
-test("a second machine takes the new authorities that were copied to it", async (t) => {
+test("a second machine uses the new authorities that were copied to it", async (t) => {
   const one = await aPki(t);
   const two = copyOf(t, one);
   await rotateAuthorities(one, "trust");
@@ -168,7 +168,7 @@ test("a second machine takes the new authorities that were copied to it", async 
   assert.equal(read(two, "pki/ca.key"), read(one, "pki/ca-next.key"));
 });
 
-test("a stage that stopped midway is resumed", async (t) => {
+test("an interrupted stage is resumed", async (t) => {
   const machine = await aPki(t);
   await rotateAuthorities(machine, "trust");
   const half = copyOf(t, machine);

@@ -65,7 +65,7 @@ await assert.rejects(startKubelet(["--nope"]), /unknown flag: --nope/);
 console.log("done");
 `;
 
-test("a cluster of the packages schedules pods, and everything ends", async () => {
+test("a cluster of the packages schedules pods and stops completely", async () => {
   const [etcd, user] = await Promise.all([startEtcd(), project]);
   const file = join(user, "use.mjs");
   writeFileSync(file, use);
@@ -78,7 +78,7 @@ test("a cluster of the packages schedules pods, and everything ends", async () =
 });
 
 for (const { folder, entries, programs, node } of packages) {
-  test(`@coxswain/${folder} holds what it promises and nothing else`, async () => {
+  test(`@coxswain/${folder} has its documents and entries, no tests or sources, and starts nothing when imported`, async () => {
     const own = join(await project, "node_modules/@coxswain", folder);
     const manifest = JSON.parse(readFileSync(join(own, "package.json"), "utf8"));
     assert.deepEqual(

@@ -160,7 +160,7 @@ for (const { args, code, says } of [
 const slack = 3;
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 
-test("a cluster, a copy of it, and a Deployment take little CPU time, and nothing is left of clusters that ended", async (t) => {
+test("a cluster, a copy of it and a Deployment use little CPU time, and stopped clusters leave no memory", async (t) => {
   const counts = { first: 1, fork: 3, deployment: 3, cycles: isLong ? 1_000 : 8 };
   const measured = await measure(await installed(), counts);
   t.diagnostic(JSON.stringify(measured));

@@ -17,7 +17,7 @@ test("each end-to-end file is in one lane; what disturbs the shared cluster come
   assert.deepEqual(shared.slice(-lastInSharedCluster.length), lastInSharedCluster);
 });
 
-test("the tables name nothing that is gone", () => {
+test("the tables name only existing files", () => {
   const isThere = (path: string): boolean => tests.some((file) => file === path || file.startsWith(`${path}/`));
   assert.deepEqual(
     [...withoutSharedCluster, ...inNetworkOfItsOwn, ...lastInSharedCluster, ...Object.keys(slow)].filter(
@@ -38,7 +38,7 @@ test("a file with a separate network does not need the shared cluster", () => {
 /** Imports that only use folder names of the shared cluster's settings. */
 const harmless = /^import (type \{.*?\}|\{ settings \}) from/;
 
-test("no file in the lane without the shared cluster talks to it", () => {
+test("no file in the lane without the shared cluster uses it", () => {
   const helpers = /^import .*? from ".*\/framework\/(kubectl|api|namespace|pods)\.ts";$/gm;
   const found = lanesOf(endToEnd).own.flatMap((file) =>
     [...readFileSync(join(root, file), "utf8").matchAll(helpers)]
@@ -48,7 +48,7 @@ test("no file in the lane without the shared cluster talks to it", () => {
   assert.deepEqual(found, []);
 });
 
-test("the slowest begin first, the others keep their order", () => {
+test("the slowest files start first, the others keep their order", () => {
   const [slowest = ""] = Object.entries(slow).toSorted(([, a], [, b]) => b - a)[0] ?? [];
   assert.deepEqual(longestFirst(["b", "a", slowest, "c"]), [slowest, "b", "a", "c"]);
 });

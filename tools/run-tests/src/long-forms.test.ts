@@ -12,7 +12,7 @@ const lanes = {
   isShared: (file: string) => lanesOf([file]).shared.length > 0,
 };
 
-test("the budgets of all forms fit into a night, with half an hour for the other tests", () => {
+test("the budgets of all long forms fit into a night, with half an hour for the other tests", () => {
   assert.ok(longestMinutes(planOf(nightHours), lanes) <= nightHours * 60 - 30);
 });
 
@@ -64,7 +64,7 @@ test("a shorter run gives timed forms their share, and runs the shortest of the 
   ]);
 });
 
-test("a file gets its time, limited by what is left of its form's budget, and nothing without a long form", () => {
+test("a file's time is limited by the rest of its form's budget; a file without a long form gets none", () => {
   const plan = planOf(2, forms);
   assert.deepEqual(longRunOf("t.test.ts", plan, []), {
     env: { COX_TEST_LONG: "1", COX_TEST_MINUTES: "18" },

@@ -32,7 +32,7 @@ ${cases.join("\n")}
 void delay; void waitFor; void emitter; }
 `;
 
-test("forgotten and misused promises are found, of other files, other packages and Node itself", () => {
+test("forgotten and misused promises from other files, other packages and Node are found", () => {
   writeFileSync(join(folder, "a.ts"), a);
   writeFileSync(join(folder, "b.ts"), b);
   const rules = JSON.parse(readFileSync(join(root, ".oxlintrc.json"), "utf8")) as object;

@@ -46,7 +46,7 @@ failed:
   );
 });
 
-test("a repeated file counts once; what failed at first only is flaky, what failed again or anew has failed", () => {
+test("a repeated file counts once; tests that failed only at first are flaky, others that failed have failed", () => {
   const totals = newTotals();
   const failure = (name: string, error: string) => ({ ...aFailure, name, error });
   addFile(totals, { ...aRun, passed: 3 });

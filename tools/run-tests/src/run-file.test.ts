@@ -21,7 +21,7 @@ function run(text: string, options: Partial<RunOptions> = {}): Promise<FileRun> 
 }
 const errors = (result: FileRun): string[] => result.failed.map(({ name, error }) => `${name}: ${error.split("\n", 1)[0]}`);
 
-test("counts what passed, failed, was skipped and is to do, with the reasons", async () => {
+test("counts passed, failed, skipped and to-do tests, with the reasons", async () => {
   const result = await run(`
     test("passes", () => {});
     test("fails", () => { throw new Error("wrong"); });
@@ -133,7 +133,7 @@ test("an error after the tests have ended is a failure that names the test", asy
   assert.match(result.failed[0]?.error ?? "", /^the process ended with exit code 1 though no test failed\n.*"forgets".*late/s);
 });
 
-test("a test that hangs is ended by its limit, with what keeps the process alive or without", async () => {
+test("a test that hangs is ended at its limit, whether or not something keeps the process alive", async () => {
   const limits = { testMs: 300, idleMs: 300, graceMs: 60_000 };
   const idle = await run('test("a", () => new Promise(() => {})); test("b", () => {});', { limits });
   assert.deepEqual([idle.passed, errors(idle)], [1, ["a: test timed out after 300ms"]]);
@@ -141,7 +141,7 @@ test("a test that hangs is ended by its limit, with what keeps the process alive
   assert.match(errors(kept).join(), /a: test timed out after 300ms,.*after its last test: the process does not end/);
 });
 
-test("a process that does not end after its tests is stopped, with all it has started", async () => {
+test("a process that does not exit after its tests is stopped with its child processes", async () => {
   const pidFile = join(root, "pid");
   const result = await run(
     `import { spawn } from "node:child_process"; import { writeFileSync } from "node:fs";
@@ -170,7 +170,7 @@ test("name patterns choose tests; a file without a match is no failure", async (
   assert.equal((await run(text, { namePatterns: ["/TWO/i", "three"] })).failed.length, 1);
 });
 
-test("what a file prints is shown when it fails, its end only, and not when it passes", async () => {
+test("the end of a file's output is shown when it fails, and not when it passes", async () => {
   const print = 'for (let i = 0; i < 5000; i++) console.log("line", i, "x".repeat(50)); console.error("to stderr");';
   const passing = await run(`test("a", () => { ${print} });`);
   assert.match(fileReport(passing), /^ok {3}fixture-\d+\.test\.ts \(1 passed, 0 failed, \d+\.\d s\)\n$/);

@@ -29,7 +29,7 @@ test("1,000 different seeds are simulated, each plan among them, restores only i
   assert.equal(inLong.size, plans.length);
 });
 
-test("the seeds of a long form are those of no other day and no other part", () => {
+test("the seeds of a long form differ between days and parts", () => {
   const begins = [
     [0, 20_000],
     [1, 20_000],
@@ -53,7 +53,7 @@ test("each controller that runs by default has a plan", () => {
   );
 });
 
-test("a seed that fails does so again at the same step, with the same history, which says how it began and ends with why", async () => {
+test("a failing seed fails again at the same step with the same history, from its first event to the failure", async () => {
   const failing = { ...plan, always: (view: View) => (view.all("pods").length > 0 ? "there is a pod" : undefined) };
   const history: string[] = [];
   const failed = await simulate({ seed: 1, plan: failing, onTrace: (line) => void history.push(line) });

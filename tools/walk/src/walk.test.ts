@@ -26,7 +26,7 @@ const stepsOf = (walk: Walk, from: number, count: number): Step[][] =>
   Array.from({ length: count }, (_, index) => newSteps(walk)(from + index));
 const walk = { seed: 3, surface, namespace: "walk-3" };
 
-test("the same seed and number make the same request, whatever came before it", () => {
+test("the same seed and number give the same request, whatever preceded it", () => {
   assert.deepEqual(stepsOf(walk, 40, 5), stepsOf(walk, 0, 45).slice(40));
   assert.notDeepEqual(stepsOf({ ...walk, seed: 4 }, 0, 5), stepsOf(walk, 0, 5));
 });
@@ -43,7 +43,7 @@ test("every resource, verb and quality comes once in each round", () => {
   );
 });
 
-test("writes stay in the walk's namespace, or are dry runs", () => {
+test("writes are in the walk's namespace or dry runs", () => {
   for (const step of stepsOf(walk, 0, 1000).flat()) {
     if (["GET", "HEAD", "OPTIONS", "TRACE"].includes(step.method)) continue;
     const inNamespace =
@@ -101,7 +101,7 @@ for (const { name, subresource = "", given, want } of [
   })),
   { name: "another error in protobuf", given: inProtobuf(500, "it broke"), want: /^500/ },
 ]) {
-  test(`judges ${name}`, () => {
+  test(`classifies the answer: ${name}`, () => {
     const step = { ...stepsOf(walk, 0, 1)[0]?.[0], quality: "good", resource: resource({ subresource }) } as Step;
     const complaint = complaintAbout(step, given);
     if (want === undefined) assert.equal(complaint, undefined);

@@ -10,7 +10,7 @@ const round = (more: Partial<RoundResult> = {}): RoundResult => ({
   ...more,
 });
 
-test("the whole table takes at most 45 minutes, and no two benchmarks write the same files", () => {
+test("all benchmarks together take at most 45 minutes, and no two write the same files", () => {
   assert.ok(steps.reduce((sum, { mostMinutes }) => sum + mostMinutes, 0) <= 45);
   assert.equal(new Set(steps.map(({ name }) => name)).size, steps.length);
 });
@@ -47,7 +47,7 @@ for (const { name, results, want } of [
   test(name, () => assert.equal(holds(results), want));
 }
 
-test("shows both, their ratio and the verdict; what is not measured stays empty", () => {
+test("shows both figures, their ratio and the verdict; cells without a measurement are empty", () => {
   const row = { ...above, ours: round({ cpuSeconds: 0.51, apiCalls: 0 }), peer: round({ apiCalls: 0 }) };
   const text = markdownOf([{ title: "Kubelet", machine: "2 cores", reports: [row], failure: "not done after 1 minutes" }]);
   assert.match(text, /^## Kubelet\n\n2 cores\n\n\| row \|/);

@@ -20,7 +20,7 @@ const round = (more: Partial<RoundResult> = {}): RoundResult => ({
   ...more,
 });
 
-test("takes the median of each figure by itself", () => {
+test("takes the median of each figure separately", () => {
   const rounds = [
     round({ seconds: 5, cpuSeconds: 1 }),
     round({ seconds: 1, cpuSeconds: 9 }),
@@ -31,7 +31,7 @@ test("takes the median of each figure by itself", () => {
 
 test("a median of no rounds is an error", () => assert.throws(() => medianOf([]), /at least one/));
 
-test("rows that are not complete: without a round of ours none, without the second implementation's ours alone", () => {
+test("incomplete rows: without a round of ours there is no row, without one of the second implementation only our figures", () => {
   const row = (name: string, rounds: RoundResult[][]) => ({ name, limits: {}, rounds });
   const reports = reportsOf([
     row("both", [[round()], [round({ seconds: 3 })]]),
@@ -72,7 +72,7 @@ for (const { name, isEndedBySignal } of [
   });
 }
 
-test("says of each limit whether the ratio holds, a ratio at the limit included", () => {
+test("reports for each limit whether the ratio meets it, a ratio at the limit included", () => {
   const limits = { seconds: 0.5, cpu: 0.5, apiCalls: 1 };
   const ours = round({ seconds: 1, cpuSeconds: 1.2, apiCalls: 21 });
   const peer = round({ seconds: 2, cpuSeconds: 2, apiCalls: 20 });

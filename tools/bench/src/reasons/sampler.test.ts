@@ -4,7 +4,7 @@ import { samplesWithin } from "./sampler.ts";
 
 const frame = (functionName: string, url = "") => ({ functionName, url });
 
-test("counts samples in the files and in what they call, of those in which the program was busy", () => {
+test("counts samples in the files and their callees, as a share of the busy samples", () => {
   const nodes = [
     { id: 1, callFrame: frame("(root)"), children: [2, 3, 6] },
     { id: 2, callFrame: frame("(idle)") },

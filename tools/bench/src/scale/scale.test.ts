@@ -25,14 +25,14 @@ for (const argv of [
   test(`refuses ${argv.join(" ")}`, () =>
     assert.throws(() => parseScaleOptions(argv), /^Error: usage: --\w+ must be a whole number/));
 
-test("a pod has the wanted size, and its node only when there is one", () => {
+test("a pod has the requested size, and a node only when one is given", () => {
   const [free, bound] = [keptPod(7, sizes), keptPod(7, sizes, "node-2")];
   assert.deepEqual([free.spec.nodeName, bound.spec.nodeName, free.metadata.name], [undefined, "node-2", "pod-7"]);
   for (const pod of [free, bound]) assert.ok(Math.abs(JSON.stringify(pod).length - 5_000) < 100);
   assert.equal(keptPod(7, { podBytes: 1 }).metadata.annotations?.["example.com/padding"], "");
 });
 
-test("the oldest pods are replaced by new ones, each in its namespace, and a binding counts once", async () => {
+test("the oldest pods are replaced, each in its namespace, and a binding counts once", async () => {
   const calls: string[] = [];
   const events: { type: string; object: Pod }[] = [];
   const more = Promise.withResolvers<void>();
@@ -61,7 +61,7 @@ test("the oldest pods are replaced by new ones, each in its namespace, and a bin
 
 const good: ScaleFigures = { getP99: 200, listP99: 1_000, scheduleP99: 5_000, mostServerMb: 3_072, endedWatches: 0, unbound: 0 };
 
-test("figures at their limits hold", () => {
+test("figures at their limits pass", () => {
   assert.equal(isWithin(good), true);
   assert.doesNotMatch(verdictTable(good), /NOT OK/);
   assert.match(verdictTable(good), /\| GET of one pod, p99 ms \| 200\.0 \| 200 \| ok \|/);
@@ -75,7 +75,7 @@ for (const [figure, value] of Object.entries({
   endedWatches: 1,
   unbound: 1,
 }))
-  test(`${figure} of ${value} does not hold, and one line says so`, () => {
+  test(`${figure} of ${value} fails with one line`, () => {
     const figures = { ...good, [figure]: value };
     assert.equal(isWithin(figures), false);
     assert.equal(verdictTable(figures).match(/NOT OK/g)?.length, 1);

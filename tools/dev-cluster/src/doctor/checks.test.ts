@@ -223,7 +223,7 @@ const findings = [
     says: /^1 certificate signing requests wait for approval: r$/,
   },
   {
-    name: "what may not be read",
+    name: "resources that may not be read",
     facts: { unread: ["secrets: forbidden"] },
     severity: "notice",
     check: "rights",
@@ -251,7 +251,7 @@ const pressure = (status: string) => ({
 });
 const backed = webhook({ clientConfig: { service: { namespace: "a", name: "b" } } });
 
-test("the doctor finds what is less than that", () => {
+test("the doctor finds lesser problems", () => {
   for (const [facts, severity, says] of [
     [{ nodes: [node("n1", pressure("True"))] }, "warning", /n1: DiskPressure \(low on disk\)/],
     [{ disks: [{ path: "/data", freeBytes: 5 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }] }, "warning", /left/],
@@ -333,7 +333,7 @@ const harmless: Readonly<Record<string, readonly object[]>> = {
   rights: [{ unread: [] }],
 };
 
-test("each check is seen to find something, and to find nothing where there is almost something", () => {
+test("each check has a case with a finding and a near miss without one", () => {
   const names = Object.keys(checks).toSorted();
   assert.deepEqual([...new Set(findings.map(({ check }) => check))].toSorted(), names);
   assert.deepEqual(Object.keys(harmless).toSorted(), names);
@@ -342,7 +342,7 @@ test("each check is seen to find something, and to find nothing where there is a
   }
 });
 
-test("leases that may not be read are no missing leaders", () => {
+test("leases that may not be read are not reported as missing leaders", () => {
   const found = findingsOf({ ...well, leases: [], unread: ["leases: forbidden"] });
   assert.deepEqual(
     found.map(({ check }) => check),
@@ -350,7 +350,7 @@ test("leases that may not be read are no missing leaders", () => {
   );
 });
 
-test("services that may not be read are no missing services of webhooks", () => {
+test("services that may not be read are not reported as missing services of webhooks", () => {
   const found = findingsOf({ ...well, webhooks: [backed] as never, unread: ["services: forbidden"] });
   assert.deepEqual(
     found.map(({ check }) => check),
@@ -358,7 +358,7 @@ test("services that may not be read are no missing services of webhooks", () => 
   );
 });
 
-test("what only controllers ask for, since it has no newer version, is no finding", () => {
+test("requests of controllers for a deprecated version without a newer one are no finding", () => {
   const requested = {
     version: "policy/v1beta1",
     resource: "podsecuritypolicies",
@@ -370,12 +370,12 @@ test("what only controllers ask for, since it has no newer version, is no findin
   assert.equal(findingsOf({ ...well, deprecated: [{ ...requested, isOnlyVersion: false }] }).length, 1);
 });
 
-test("an API service that is away for a moment only is no finding", () => {
+test("an API service that is briefly unavailable is no finding", () => {
   const conditions = [{ type: "Available", status: "False", message: "starting", lastTransitionTime: "2026-03-01T11:59:30Z" }];
   assert.deepEqual(findingsOf({ ...well, apiServices: [{ metadata: { name: "v1.x" }, status: { conditions } }] as never }), []);
 });
 
-test("the most harmful finding comes first", () => {
+test("the most severe finding comes first", () => {
   const worst = findingsOf({
     ...well,
     unready: ["etcd: failed"],

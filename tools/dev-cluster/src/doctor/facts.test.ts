@@ -5,7 +5,7 @@ import { gatherFacts } from "./facts.ts";
 
 const nowhere = { folders: [], data: [] };
 
-test("what fails on the way is named, and the rest is looked at all the same", async () => {
+test("a failed request is named, and the other facts are still collected", async () => {
   const client = {
     raw: async (_: string, path: string) => {
       if (path === "/metrics") throw new Error("cannot read", { cause: new Error("socket hang up") });
@@ -27,7 +27,7 @@ test("what fails on the way is named, and the rest is looked at all the same", a
   assert.ok(Math.abs(facts.clockMs ?? 1e9) < 5_000);
 });
 
-test("a server that does not answer leaves what this machine shows", async () => {
+test("without an answer of the server the facts of this machine are collected", async () => {
   const refuse = { raw: () => Promise.reject(new Error("connect ECONNREFUSED 127.0.0.1:1")) } as unknown as Client;
   const facts = await gatherFacts({ client: refuse, folders: [], data: ["/"] });
   assert.equal(facts.unreachable, "connect ECONNREFUSED 127.0.0.1:1");

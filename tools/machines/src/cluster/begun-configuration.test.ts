@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { readDocuments } from "../config/documents.ts";
 import { begunText } from "./begun-configuration.ts";
 
-test("the configuration of an init that has begun is read as it was given, without tokens and keys", () => {
+test("an interrupted init's configuration is read as given, without tokens and keys", () => {
   const text = begunText({
     InitConfiguration: {
       nodeRegistration: { name: "m1", taints: [], kubeletExtraArgs: { v: "4" } },

@@ -36,7 +36,7 @@ test("cluster-info is trusted when its signature is made with the token's secret
     assert.equal(isSignedWith("info", odd, "secret"), false);
 });
 
-test("an authority is known by the hash of its key; one of several hashes and of several certificates is enough", async () => {
+test("an authority is pinned by the hash of its key; one match among several hashes and certificates is enough", async () => {
   const [one, two] = await Promise.all([newCa({ commonName: "one" }), newCa({ commonName: "two" })]);
   const [first, second] = [authorityHash(one.certPem), authorityHash(two.certPem)];
   checkAuthority(one.certPem, [second, first.toUpperCase().replace("SHA", "sha")]);
@@ -52,7 +52,7 @@ test("a discovery file may have a context or only a cluster", () => {
   assert.throws(() => discoveredIn("{}", "f"), { exitCode: 2, message: /^f: / });
 });
 
-test("sealed certificates open with their key only, and not when they were changed", () => {
+test("encrypted certificates decrypt only with their key and unchanged", () => {
   const key = parseCertificateKey(newCertificateKey());
   const sealed = seal(Buffer.from("plain"), key);
   assert.equal(open(sealed, key).toString(), "plain");
@@ -67,7 +67,7 @@ test("sealed certificates open with their key only, and not when they were chang
   assert.throws(() => parseCertificateKey("00"), { exitCode: 2, message: /64 hexadecimal digits/ });
 });
 
-test("a token becomes a Secret and is read from it", () => {
+test("a token is written to a Secret and read from it", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   const token = newToken({ token: "abcdef.0123456789abcdef", ttlMs: 3_600_000, description: "d", now });
   assert.deepEqual(tokenOf(secretOf(token) as never), token);

@@ -33,7 +33,7 @@ for (const { name, endpoint, flags, file, want } of [
   })),
   { name: "an address beside a file", endpoint: "b:6443", file: byToken, want: /^endpoint cannot be combined with --config/ },
   {
-    name: "what a discovery file has already",
+    name: "an address and hashes beside a discovery file",
     endpoint: "b:6443",
     flags: { discoveryFile: "/f", discoveryTokenCaCertHash: ["sha256:0"] },
     want: /^endpoint, --discovery-token-ca-cert-hash cannot be combined with --discovery-file/,

@@ -39,7 +39,7 @@ ${header("InitConfiguration")}nodeRegistration:\nlocalAPIEndpoint: {bindPort: }
 
 for (const { name, text, faults } of [
   {
-    name: "what has no effect here is refused by name, all at once",
+    name: "fields without an effect are all refused by name at once",
     text: `${header("ClusterConfiguration")}imageRepository: x\ndns: {}\netcd: {external: {endpoints: [a]}}\napiServer: {extraVolumes: []}`,
     faults: [
       /ClusterConfiguration\.imageRepository: is refused/,
@@ -106,7 +106,7 @@ for (const { name, text, faults } of [
   });
 }
 
-test("settings survive the ConfigMap in which a cluster keeps them", () => {
+test("settings are the same after a round trip through the cluster's ConfigMap", () => {
   const settings = clusterSettings({
     controlPlaneEndpoint: "api.test",
     networking: { serviceSubnet: "10.97.0.0/16", podSubnet: "10.1.0.0/16", dnsDomain: "c.test" },
@@ -129,7 +129,7 @@ for (const [field, document] of [
   ["apiServer.timeoutForControlPlane", { apiServer: { timeoutForControlPlane: "soon" } }],
   ["controlPlaneEndpoint", { controlPlaneEndpoint: "a/b" }],
 ] as const)
-  test(`a wrong ${field} is named`, () => {
+  test(`the error of an invalid ${field} names it`, () => {
     assert.throws(() => clusterSettings(document), {
       message: new RegExp(`^ClusterConfiguration\\.${field.replaceAll(".", "\\.")}: `),
     });
@@ -147,7 +147,7 @@ test("a machine without a default route needs its address configured", () => {
 });
 
 for (const taint of [{ key: "k" }, { key: "k", effect: "Never" }, { effect: "NoSchedule" }])
-  test(`the taint ${JSON.stringify(taint)} is refused by its place`, () => {
+  test(`the error of the taint ${JSON.stringify(taint)} names its path`, () => {
     const registration = { taints: [{ key: "a", effect: "NoSchedule" }, taint] };
     assert.throws(() => nodeSettings({ registration, isControlPlane: false }, { hostName: "a", address: "10.0.0.1" }), {
       message: /^nodeRegistration\.taints\[1\]: needs a key, and an effect/,

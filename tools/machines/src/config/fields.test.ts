@@ -51,7 +51,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
   for (const { path, shape } of leaves(kinds[kind])) {
     const reason = typeof shape === "object" && "refused" in shape ? String(shape.refused) : undefined;
     if (reason === undefined) continue;
-    test(`${kind}.${path} is refused by its name`, () => {
+    test(`the error of ${kind}.${path} names it`, () => {
       const text = JSON.stringify({ apiVersion: "kubeadm.k8s.io/v1beta3", kind, ...documentWith(path, "x") });
       assert.throws(() => readDocuments(text, "f"), { message: `${kind}.${path.replace("[]", "[0]")}: is refused: ${reason}` });
     });
@@ -182,7 +182,7 @@ const others = [
   "ClusterConfiguration.certificatesDir",
 ];
 
-test("of each honoured field of the first machine's file the effect is known", () => {
+test("each honoured field of the first machine's file has a test of its effect", () => {
   const honoured = (["InitConfiguration", "ClusterConfiguration"] as const).flatMap((kind) =>
     leaves(kinds[kind]).flatMap(({ path, shape }) =>
       typeof shape === "object" && "refused" in shape ? [] : [`${kind}.${path}`],

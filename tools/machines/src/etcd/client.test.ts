@@ -6,7 +6,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTlsEtcd } from "@coxswain/apiserver/testing/tls-etcd";
 import { EtcdClient, isNotInSync, isTooManyLearners } from "./client.ts";
 
-test("members of a real etcd: a learner is added once, is not promoted before it has started, and is removed", async (t) => {
+test("members of a real etcd: a learner is added once, promoted only after its start, and removed", async (t) => {
   const { endpoint } = await startOwnEtcd(t);
   const client = new EtcdClient([endpoint]);
   t.after(() => client.close());
@@ -37,7 +37,7 @@ test("members of a real etcd: a learner is added once, is not promoted before it
   assert.equal(await failure(client.remove(added.id)), "etcd: etcdserver: member not found");
 });
 
-test("the next member gets a call when the first cannot be reached; when none can, each reason is given", async (t) => {
+test("an unreachable member's call goes to the next one; when all fail, the error has each reason", async (t) => {
   const { endpoint } = await startOwnEtcd(t);
   const away = `http://127.0.0.1:${await freePort()}`;
   const client = new EtcdClient([away, endpoint]);

@@ -23,7 +23,7 @@ async function anEtcd(t: TestContext): Promise<EtcdClient> {
   return client;
 }
 
-test("a snapshot of a real etcd is whole, and readable by its owner only", async (t) => {
+test("a snapshot of a real etcd is complete, and readable only by its owner", async (t) => {
   const path = join(aFolder(t), "a", "s.db");
   const size = await saveSnapshot({ client: await anEtcd(t), path, key: undefined });
   const { digest, ...info } = readSnapshot(path, undefined);
@@ -35,7 +35,7 @@ test("a snapshot of a real etcd is whole, and readable by its owner only", async
   assert.equal(readFileSync(path).readUInt32LE(16), 0xed0cdaed);
 });
 
-test("a sealed snapshot opens with its key only", async (t) => {
+test("an encrypted snapshot decrypts only with its key", async (t) => {
   const path = join(aFolder(t), "s.db");
   const key = randomBytes(32);
   const size = await saveSnapshot({ client: await anEtcd(t), path, key });
@@ -49,7 +49,7 @@ test("a sealed snapshot opens with its key only", async (t) => {
 });
 
 for (const key of [undefined, randomBytes(32)])
-  test(`a ${key === undefined ? "plain" : "sealed"} snapshot that was cut off or changed is refused`, async (t) => {
+  test(`a truncated or changed ${key === undefined ? "plain" : "encrypted"} snapshot is refused`, async (t) => {
     const path = join(aFolder(t), "s.db");
     const size = await saveSnapshot({ client: await anEtcd(t), path, key });
     const whole = readFileSync(path);
@@ -64,7 +64,7 @@ for (const key of [undefined, randomBytes(32)])
     assert.throws(() => readSnapshot(path, key), { exitCode: 1 });
   });
 
-test("when etcd breaks off, an earlier snapshot of the name stays and no part of the new one", async (t) => {
+test("when etcd fails, an earlier snapshot of the name is kept and no partial file is left", async (t) => {
   const folder = aFolder(t);
   const path = join(folder, "s.db");
   writeFileSync(path, "earlier");
@@ -81,14 +81,14 @@ test("when etcd breaks off, an earlier snapshot of the name stays and no part of
   assert.deepEqual(readdirSync(folder), ["s.db"]);
 });
 
-test("the part of a snapshot that was interrupted before is replaced", (t) => {
+test("the partial file of an interrupted snapshot is replaced", (t) => {
   const path = join(aFolder(t), "s.db");
   writeFileSync(`${path}.part`, "old");
   new SnapshotWriter(path, undefined).abandon();
   assert.equal(existsSync(`${path}.part`), false);
 });
 
-test("the newest snapshots of this machine stay; files of others are not touched", (t) => {
+test("the newest snapshots of this machine are kept; files of others are not touched", (t) => {
   const folder = aFolder(t);
   const names = [1, 3, 2].map((day) => snapshotName("m1", Date.UTC(2026, 0, day)));
   assert.equal(names[0], "etcd-m1-20260101T000000Z.db");
@@ -118,7 +118,7 @@ test("a restored member begins a new cluster with the members that are named", (
   assert.throws(() => memberOf(undefined), /set up etcd with coxswain init or join first/);
 });
 
-test("machines that restore one file together name their cluster alike; one alone names it anew each time", () => {
+test("machines that restore one file together get the same cluster ID; a single machine gets a new one each time", () => {
   const two = { m1: "https://10.0.0.1:2380", m2: "https://10.0.0.2:2380" };
   const digest = "ab".repeat(32);
   assert.equal(clusterToken({ members: two, nowMs: 1 }, digest), clusterToken({ members: two, nowMs: 2 }, digest));

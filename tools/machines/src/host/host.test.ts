@@ -8,7 +8,7 @@ import { until } from "./until.ts";
 
 const unit = readFileSync(join(import.meta.dirname, "../../../deploy/systemd/kube-apiserver.service"), "utf8");
 
-test("flags take the place of the unit's own and others are added; all else stays", () => {
+test("flags replace the unit's own or are added; other lines are kept", () => {
   const text = unitWithFlags(unit, { "secure-port": "7443", "advertise-address": "10.0.0.1", "audit-log-format": "a b" });
   assert.deepEqual(unitFlags(text.replace('"--audit-log-format=a b"', "--audit-log-format=x")), {
     ...unitFlags(unit),
@@ -23,7 +23,7 @@ test("flags take the place of the unit's own and others are added; all else stay
   assert.deepEqual(others(text), others(unit));
 });
 
-test("systemd reads a word as it is given", () => {
+test("systemd reads a quoted word unchanged", () => {
   assert.equal(quoted("--a=b"), "--a=b");
   assert.equal(quoted('--a=b "c"\\'), '"--a=b \\"c\\"\\\\"');
   assert.equal(quoted("--a=5%$X"), "--a=5%%$$X");
@@ -46,7 +46,7 @@ test("the address is that of the interface of the best default route", () => {
   assert.equal(addressOfDefaultRoute([routes[0] as string, routes[3] as string], interfaces), undefined);
 });
 
-test("waiting ends with the last error and the remedy, or at once with one that stays", async () => {
+test("waiting ends with the last error and the remedy, or at once on a permanent error", async () => {
   const options = { timeoutMs: 1, everyMs: 1, what: "it", remedy: "look" };
   await assert.rejects(
     until(() => Promise.reject(new Error("no")), options),

@@ -27,7 +27,7 @@ for (const { name, registration = {}, endpoint = {} } of [
     registration: { kubeletExtraArgs: { "fail-swap-on": "false", "node-labels": 'a="$1",b=2', "node-ip": "10.0.0.9" } },
   },
 ])
-  test(`a machine that was set up with ${name} has the same settings when the command does not say them again`, () => {
+  test(`a machine set up with ${name} keeps its settings when a later command omits them`, () => {
     const asked = nodeSettings({ registration, endpoint, isControlPlane: true }, facts);
     const flags = kubeletFlags(asked, options);
     const environment = kubeletFiles({}, flags).find(({ path }) => path.endsWith("kubeadm-flags.env"))?.content;
@@ -39,13 +39,13 @@ for (const { name, registration = {}, endpoint = {} } of [
     assert.deepEqual([again.name, again.advertiseAddress, again.bindPort], [asked.name, asked.advertiseAddress, asked.bindPort]);
   });
 
-test("a machine whose set-up ended before its API server and kubelet has the defaults", () => {
+test("a machine whose set-up stopped before its API server and kubelet has the defaults", () => {
   const { nodeRegistration, localAPIEndpoint } = ownSettings({}, undefined);
   const settings = nodeSettings({ registration: nodeRegistration, endpoint: localAPIEndpoint, isControlPlane: true }, facts);
   assert.deepEqual(settings, nodeSettings({ isControlPlane: true }, facts));
 });
 
-test("the members with which etcd was started first are read from its drop-in", () => {
+test("etcd's initial members are read from its drop-in", () => {
   const cluster = { etcdDataDir: "/var/lib/etcd", extraFlags: { etcd: {} } } as never;
   const node = nodeSettings({ isControlPlane: true }, facts);
   const initial = { state: "existing", members: { m1: "https://10.0.0.2:2380", host: "https://10.0.0.1:2380" } } as const;

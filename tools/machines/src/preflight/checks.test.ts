@@ -88,7 +88,7 @@ for (const { name, facts, onControlPlane, onNode = onControlPlane } of [
     assert.deepEqual(errors(facts, node), onNode);
   });
 
-test("errors that are named are warnings, in any case of letters; all stands for every one, alone", () => {
+test("ignored errors are warnings, in any letter case; all, alone, means every one", () => {
   const found = findings({ ...well, uid: 1, swap: ["x"] }, node);
   const isError = (ignored: string[]): boolean[] => withIgnored(found, ignored).map((finding) => finding.isError);
   assert.deepEqual(isError([]), [true, true]);

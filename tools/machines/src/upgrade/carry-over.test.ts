@@ -6,7 +6,7 @@ import { carriedOver } from "./carry-over.ts";
 const unit = (version: string, flags: string): string =>
   `[Service]\n# ${version}\nExecStart=/usr/bin/kubelet \\\n  ${flags.split(" ").join(" \\\n  ")} \\\n  $KUBELET_ARGS\nRestart=always\n`;
 
-test("a unit has the other archive's lines and flags, and this machine's own", () => {
+test("an upgraded unit has the new archive's lines and flags, and this machine's own", () => {
   const from = unit("1", "--a=1 --b=1 --gone=1");
   const to = unit("2", "--a=2 --b=2 --new=2");
   const installed = unitWithFlags(from, { b: "mine", c: 'mine "too" 5% $HOME \\' });

@@ -20,7 +20,7 @@ const pod = (
   status: { phase: more.phase ?? "Running" },
 });
 
-test("pods that a controller makes anew elsewhere are evicted, and no others", () => {
+test("only pods that a controller recreates elsewhere are evicted", () => {
   const found = [
     pod("web", "ReplicaSet"),
     pod("waiting", "StatefulSet", { phase: "Pending" }),
@@ -36,7 +36,7 @@ test("pods that a controller makes anew elsewhere are evicted, and no others", (
   assert.deepEqual(podsToEvict([]), []);
 });
 
-test("all pods without a controller are named; an owner that is not the controller does not count", () => {
+test("the error names all pods without a controller; an owner that is not the controller does not count", () => {
   assert.throws(() => podsToEvict([pod("a", undefined), pod("web", "ReplicaSet"), pod("b", undefined)]), {
     message: /^pod default\/a has no controller.*\npod default\/b has no controller/,
     exitCode: 1,

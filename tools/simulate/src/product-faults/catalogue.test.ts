@@ -8,7 +8,7 @@ import { productFaults } from "./catalogue.ts";
 
 const packages = join(import.meta.dirname, "../../../../packages");
 
-test("each fault has its place in the source once, is source itself, and names plans that exist", () => {
+test("each fault's find string occurs once in the source, its replacement parses, and its plans exist", () => {
   const known = new Set(plans.map(({ name }) => name));
   for (const { name, file, find, replace, plans: named } of productFaults) {
     const source = readFileSync(join(packages, file), "utf8");
