@@ -23,6 +23,7 @@ const renewEveryMs = 2000;
 const home = "/api/v1/namespaces/bystander/configmaps";
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/bystander/leases";
 
+/** Resolves when its objects exist; it reads, writes and watches until `stop`. @param client opens each of its four connections */
 export async function startBystander(client: () => Client, queue: RunQueue): Promise<Bystander> {
   const stop = new AbortController();
   const { signal } = stop;

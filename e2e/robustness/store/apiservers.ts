@@ -49,6 +49,7 @@ const answerMs = 20_000;
 
 const program = fileURLToPath(new URL("faulty-apiserver.ts", import.meta.url));
 
+/** Starts the servers with one CA and token, and waits until all are ready. They are killed when the test ends. */
 export async function startApiServers(
   t: TestContext,
   count: number,

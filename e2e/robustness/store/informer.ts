@@ -29,6 +29,7 @@ export interface InformerOptions {
 
 const retryMs = 50;
 
+/** Runs until `stop`; failed requests are retried after `onFailure`. */
 export function startInformer(options: InformerOptions): Informer {
   const { client, prefix, selection = everything } = options;
   const state = new Map<string, number>();

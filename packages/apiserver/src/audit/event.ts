@@ -82,10 +82,12 @@ export class AuditEvent implements AuditTrail {
     }
   }
 
+  /** Whether the policy omits the record of this stage. */
   omits(stage: Stage): boolean {
     return this.#verdict.omitStages.has(stage);
   }
 
+  /** Records the decoded object of a request; `json` is called only if the level includes request bodies. */
   requestObject(object: KubeObject | undefined, json: () => Buffer | string): void {
     const ref = this.#objectRef;
     const metadata = object?.metadata;
@@ -98,6 +100,7 @@ export class AuditEvent implements AuditTrail {
     if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("request", Buffer.from(json()));
   }
 
+  /** Records the body of a patch if the level includes request bodies. */
   requestPatch(bytes: Buffer): void {
     if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("patch", bytes);
   }
@@ -108,6 +111,7 @@ export class AuditEvent implements AuditTrail {
     this.#sent.set("request", { ...sent, omitManagedFields: this.#verdict.omitManagedFields });
   }
 
+  /** Whether the level includes response bodies. */
   get recordsResponse(): boolean {
     return this.#rank >= levels.indexOf("RequestResponse");
   }
@@ -170,10 +174,12 @@ export class AuditEvent implements AuditTrail {
     if (json !== undefined && !this.#isTruncated) this.#recorded[name] = json;
   }
 
+  /** Adds an annotation, at any level. The first value of a key is kept. */
   annotate(key: string, value: string): void {
     if (!this.#annotations.has(key)) this.#annotations.set(key, value);
   }
 
+  /** As `annotate`, for values from the request's body: only if the level includes request bodies. */
   annotateContent(key: string, value: string): void {
     if (this.#rank >= levels.indexOf("Request")) this.annotate(key, value);
   }

@@ -45,7 +45,7 @@ export interface ServiceAccountTokenOptions {
 /** Counters of verified tokens by type. */
 type TokenUse = ReturnType<typeof newTokenUse>;
 
-/** Source: pkg/serviceaccount/metrics.go */
+/** Registers counters of authenticated tokens. Source: pkg/serviceaccount/metrics.go */
 export function newTokenUse(metrics: MetricsRegistry) {
   const total = (kind: string, what: string) =>
     metrics.counter({ name: `serviceaccount_${kind}_tokens_total`, help: `Cumulative ${what} service account tokens used` });

@@ -28,6 +28,7 @@ interface RightsReaderOptions {
   readonly now: number;
 }
 
+/** Caches decisions about permissions and the events of namespaces for the duration of one explanation. */
 export class RightsReader implements EventReader {
   readonly now: number;
   readonly #options: RightsReaderOptions;

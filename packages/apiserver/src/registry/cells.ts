@@ -13,6 +13,7 @@ export function since(time: string | null | undefined, ages: Ages): string {
   return ms === undefined ? "<unknown>" : ages.since(ms);
 }
 
+/** Age since the creation; `<unknown>` without a valid creationTimestamp. */
 export function age(object: KubeObject, ages: Ages): string {
   return since(object.metadata.creationTimestamp, ages);
 }

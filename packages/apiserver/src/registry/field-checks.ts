@@ -54,10 +54,12 @@ export function dns1123Subdomain(value: string, path: string): FieldError[] {
   return dns1123SubdomainProblems(value).map((message) => invalidValue(path, value, message));
 }
 
+/** A label key: a name of at most 63 characters, optionally with a DNS prefix (`example.com/name`). */
 export function qualifiedName(value: string, path: string): FieldError[] {
   return qualifiedNameProblems(value).map((message) => invalidValue(path, value, message));
 }
 
+/** All errors have the path of the map, as upstream; the bad value is the key or the value. */
 export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const all = labels ?? {};
@@ -92,7 +94,10 @@ export function checkAnnotations(annotations: Readonly<Record<string, string>> |
   return errors;
 }
 
-/** Source: k8s.io/apimachinery pkg/apis/meta/v1/validation/validation.go */
+/**
+ * An absent selector is valid. Values of matchExpressions are not validated as label values.
+ * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation/validation.go
+ */
 export function checkLabelSelector(selector: LabelSelector | undefined | null, path: string): FieldError[] {
   if (!selector) return [];
   const errors = checkLabels(selector.matchLabels, child(path, "matchLabels"));
@@ -122,6 +127,7 @@ export function oneOf(value: string | undefined | null, valid: readonly string[]
   return valid.includes(value) ? [] : [notSupported(path, value, [...valid].sort())];
 }
 
+/** @returns error texts; port 0 is invalid */
 export function portProblems(port: number): string[] {
   return port >= 1 && port <= 65535 ? [] : ["must be between 1 and 65535, inclusive"];
 }
@@ -142,11 +148,13 @@ export function portNameProblems(name: string): string[] {
   return errors;
 }
 
+/** A number, or an IANA service name (`portNameProblems`). A missing port counts as 0, which is invalid. */
 export function checkPortNumOrName(port: number | string | undefined, path: string): FieldError[] {
   if (typeof port === "string") return portNameProblems(port).map((message) => invalidValue(path, port, message));
   return checkPort(port, path);
 }
 
+/** Whether it is an IPv4 address, also with leading zeros; IPv4-mapped IPv6 addresses are not. */
 export function isIpv4Text(address: string): boolean {
   const parsed = parseIp(address);
   return parsed !== undefined && isIPv4(parsed);
@@ -154,6 +162,7 @@ export function isIpv4Text(address: string): boolean {
 
 const invalidIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
+/** IPv4, also with leading zeros, or IPv6 without zone. @returns error texts */
 export function ipProblems(address: string): string[] {
   return parseIp(address) === undefined ? [invalidIpText] : [];
 }
@@ -206,6 +215,7 @@ export function configMapKeyProblems(key: string): string[] {
   return errors;
 }
 
+/** Names of headers in probes. @returns error texts */
 export function httpHeaderNameProblems(name: string): string[] {
   return /^[-A-Za-z0-9]+$/.test(name)
     ? []

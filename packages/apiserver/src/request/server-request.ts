@@ -65,6 +65,7 @@ export class ServerRequest implements RequestContext {
     return this.#query;
   }
 
+  /** Aborted when the client disconnects, at the deadline, and, for long-running requests, when the server stops. */
   get signal(): AbortSignal {
     if (this.#signal !== undefined) return this.#signal;
     const { signal } = this.exchange;
@@ -84,6 +85,7 @@ export class ServerRequest implements RequestContext {
     return this.#signal;
   }
 
+  /** Cheaper than `signal` for a request of limited duration. @throws the reason of the abort */
   throwIfAborted(): void {
     if (this.#signal !== undefined || this.longRunning || this.exchange.isGone) this.signal.throwIfAborted();
   }
@@ -95,6 +97,7 @@ export class ServerRequest implements RequestContext {
     this.#cancel?.abort(reason);
   }
 
+  /** Adds a `Warning` header to the response. */
   warn(text: string): void {
     this.#warnings ??= new Warnings();
     this.#warnings.add(this.exchange, text);

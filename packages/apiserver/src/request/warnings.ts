@@ -15,6 +15,7 @@ export class Warnings {
   #written = 0;
   #cuts = false;
 
+  /** Ignores repeated, empty and unprintable texts, and all texts once the headers are sent. */
   add(exchange: Exchange, text: string): void {
     if (text === "" || hasControl(text) || this.#texts.has(text) || exchange.headersSent) return;
     if (this.#cuts && this.#written >= mostTogether) return;

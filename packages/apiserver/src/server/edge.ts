@@ -57,6 +57,7 @@ export class Edge {
     this.#debug = options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
   }
 
+  /** Whether `handle` would answer the path, which is without query. */
   handles(path: string): boolean {
     return healthPage(path) !== undefined || this.#isPage(path) || this.#debug?.handles(path) === true;
   }
@@ -83,6 +84,7 @@ export class Edge {
     return [...health, ...documents, ...(this.#debug?.paths ?? []), "/metrics"];
   }
 
+  /** Adds a check of /healthz, /livez and /readyz. @param warning a text for `?verbose`, which does not fail the check */
   addCheck(name: string, run: () => Promise<void>, warning?: () => Promise<string | undefined>): void {
     this.#everywhere.push({ name, run, ...(warning && { warning }) });
   }

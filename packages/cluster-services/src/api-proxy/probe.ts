@@ -61,6 +61,7 @@ export class Probe {
     return this.#reason;
   }
 
+  /** Called at the period of probes: sends a ping, now and then checks readiness, and reconnects after a failure. */
   tick(): void {
     this.#missed++;
     if (this.#missed >= mostMissed) this.#fail("it does not answer");

@@ -39,6 +39,7 @@ export class Backends {
     if (service !== undefined && this.#options.services.get(service) === undefined) this.#turns.delete(service);
   }
 
+  /** Cached until the Service, its slices or the addresses of nodes change. A result without endpoints has a `problem`. */
   endpointsOf(backend: Backend): Endpoints {
     if (backend === undefined) return { problem: { reason: "NotServed", message: "a backend is not a Service" } };
     const { service: key, port } = backend;

@@ -12,6 +12,7 @@ export interface Rank {
   readonly createdAt: number | undefined;
 }
 
+/** `restarts` is the largest number of restarts of a container. */
 export function rankOf(pod: Pod): Rank {
   return {
     pod,

@@ -17,7 +17,10 @@ interface NamespacedLookup<T> {
 const mostNamespaces = 1_000;
 const emptyForMs = 30_000;
 
-/** Source: plugin/pkg/admission/limitranger/admission.go, k8s.io/apiserver pkg/admission/plugin/resourcequota/resource_access.go */
+/**
+ * Objects of a namespaced resource that admission evaluates, such as LimitRanges and ResourceQuotas.
+ * Source: plugin/pkg/admission/limitranger/admission.go, k8s.io/apiserver pkg/admission/plugin/resourcequota/resource_access.go
+ */
 export function namespacedLookup<T extends KubeObject>(
   informers: InformerFactory,
   client: Client,

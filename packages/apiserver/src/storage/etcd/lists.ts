@@ -53,6 +53,7 @@ export class EtcdLists {
     this.#options = options;
   }
 
+  /** A prefix that does not end with `/` is a key, whose list has one entry or none. */
   async list(request: ListRequest): Promise<ListResult> {
     const cost: ListCost = { fetched: 0, evaluated: 0, returned: 0 };
     try {
@@ -121,6 +122,12 @@ export class EtcdLists {
     }
   }
 
+  /**
+   * Reads all objects page by page, in the order of their keys.
+   * @param at revision to read at; 0: the current one
+   * @param onUnreadable called with the key of each value that can never be decoded, which is left out
+   * @returns the revision that was read
+   */
   async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
     const { timed, client, prefix, turns, readInitial, passOver, listed } = this.#options;
     const cost: ListCost = { fetched: 0, evaluated: 0, returned: 0 };

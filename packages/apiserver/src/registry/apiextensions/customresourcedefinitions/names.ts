@@ -63,12 +63,15 @@ export function validateApproval(next: CustomResourceDefinition, current: Custom
   return [invalidValue(at, value, `protected groups must have approval annotation "${approvalKey}" ${either}`)];
 }
 
-/** Source: apihelpers.IsProtectedCommunityGroup */
+/** Whether the group is k8s.io, kubernetes.io or a subdomain of them. Source: apihelpers.IsProtectedCommunityGroup */
 export function isProtectedGroup(group: string): boolean {
   return /(^|\.)(k8s|kubernetes)\.io$/.test(group);
 }
 
-/** Source: apihelpers.GetAPIApprovalState */
+/**
+ * State of the annotation api-approved.kubernetes.io: a URL approves, a text that begins with `unapproved` bypasses approval.
+ * Source: apihelpers.GetAPIApprovalState
+ */
 export function approvalOf({ metadata }: CustomResourceDefinition): Approval {
   const value = metadata.annotations?.[approvalKey] ?? "";
   if (value === "") return "missing";

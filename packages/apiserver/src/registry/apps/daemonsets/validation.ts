@@ -65,7 +65,7 @@ const counts = [
   "collisionCount",
 ] as const;
 
-/** Source: pkg/apis/apps/validation ValidateDaemonSetStatusUpdate */
+/** No count is negative, and collisionCount does not decrease. Source: pkg/apis/apps/validation ValidateDaemonSetStatusUpdate */
 export function validateDaemonSetStatus(next: DaemonSet, current: DaemonSet): FieldError[] {
   return [
     ...counts.flatMap((field) => nonNegative(next.status?.[field], child("status", field))),

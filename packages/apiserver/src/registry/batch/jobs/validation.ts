@@ -24,7 +24,10 @@ export interface JobValidationOptions {
   readonly trackingAnnotation: boolean;
 }
 
-/** Source: pkg/apis/batch/validation ValidateJob */
+/**
+ * The selector is validated as set by the strategy: generated, unless `manualSelector` is true.
+ * Source: pkg/apis/batch/validation ValidateJob
+ */
 export function validateJob(job: Job, options: JobValidationOptions): FieldError[] {
   const spec = job.spec ?? ({} as JobSpec);
   const name = job.metadata.name ?? "";
@@ -90,7 +93,11 @@ export function validateJobSpec(spec: JobSpec, path: string, options: PodValidat
   return errors;
 }
 
-/** Source: pkg/apis/batch/validation ValidateJobUpdate */
+/**
+ * Completions, completionMode, selector and template are immutable; the template of a suspended job that was never started only
+ * in part.
+ * Source: pkg/apis/batch/validation ValidateJobUpdate
+ */
 export function validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): FieldError[] {
   const [spec, old] = [next.spec ?? ({} as JobSpec), current.spec ?? ({} as JobSpec)];
   return [
@@ -134,7 +141,7 @@ function immutableTemplate(
   return immutableField(template, old.template, "spec.template", goStruct("core/v1.PodTemplateSpec", template ?? {}));
 }
 
-/** Source: pkg/apis/batch/validation ValidateJobStatus */
+/** No count is negative, and uncounted pods have distinct uids. Source: pkg/apis/batch/validation ValidateJobStatus */
 export function validateJobStatusUpdate(next: Job): FieldError[] {
   const status = next.status ?? {};
   const errors = (["active", "succeeded", "failed"] as const).flatMap((field) =>

@@ -1,7 +1,10 @@
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** Source: pkg/registry/core/event/strategy.go ToSelectableFields */
+/**
+ * Fields for field selectors besides those of the metadata. Without source.component, `source` is reportingComponent.
+ * Source: pkg/registry/core/event/strategy.go ToSelectableFields
+ */
 export function coreEventFields(object: KubeObject): Record<string, string> {
   const event = object as Event;
   const involved = event.involvedObject ?? {};

@@ -139,7 +139,10 @@ function* validatePodCidrs(cidrs: readonly string[], path: string): Steps<FieldE
 const changeableText =
   "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
 
-/** Source: pkg/apis/core/validation ValidateNodeUpdate */
+/**
+ * The spec is immutable, except for configSource, taints, unschedulable, and podCIDRs and providerID while they are unset.
+ * Source: pkg/apis/core/validation ValidateNodeUpdate
+ */
 export function* validateNodeUpdate(next: Node, current: Node): Steps<FieldError[]> {
   const [spec, old] = [next.spec ?? {}, current.spec ?? {}];
   const errors = [

@@ -121,7 +121,10 @@ export function* validatePersistentVolumeClaimUpdate(
   return [...errors, ...immutableField(next.spec?.volumeMode, current.spec?.volumeMode, "volumeMode")];
 }
 
-/** Source: pkg/apis/core/validation ValidatePersistentVolumeClaimStatusUpdate */
+/**
+ * Amounts are not negative. The fields of the gate RecoverVolumeExpansionFailure are validated only with the gate.
+ * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimStatusUpdate
+ */
 export function* validatePersistentVolumeClaimStatusUpdate(
   next: PersistentVolumeClaim,
   featureEnabled: (gate: string) => boolean,

@@ -10,7 +10,10 @@ import { validatePod } from "./validation/pod.ts";
 import { validatePodStatusUpdate, validatePodUpdate } from "./validation/update.ts";
 import { podWarnings } from "./warnings.ts";
 
-/** Source: pkg/registry/core/pod/strategy.go */
+/**
+ * Strategy of the resource itself: a new pod gets phase Pending and its QoS class, and the status in requests is ignored.
+ * Source: pkg/registry/core/pod/strategy.go
+ */
 export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
   const options = (ctx: StrategyContext, old?: Pod) => podValidationOptions(ctx.featureEnabled, old, config.allowPrivileged);
   return {

@@ -41,7 +41,10 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } } as KubeObject;
 }
 
-/** Source: pkg/apis/authentication/validation/validation.go */
+/**
+ * Validates the requested lifetime, 10 minutes to 2^32 seconds; `--service-account-max-token-expiration` shortens it later.
+ * Source: pkg/apis/authentication/validation/validation.go
+ */
 export function validateTokenRequest(request: TokenRequest): FieldError[] {
   const seconds = request.spec?.expirationSeconds ?? 0;
   const errors: FieldError[] = [];

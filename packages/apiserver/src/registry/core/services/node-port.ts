@@ -12,6 +12,7 @@ export interface NodePortAllocator {
   readonly range: RangeAllocator;
 }
 
+/** @param portRange both ports inclusive @param storage of the RangeAllocations, called at each use */
 export function newNodePortAllocator(portRange: { from: number; to: number }, storage: () => Storage): NodePortAllocator {
   const { from, to } = portRange;
   const range = newRangeAllocator({

@@ -37,6 +37,7 @@ interface Held {
   readonly ifMissing: ServiceFault;
 }
 
+/** Its allocators are separate from those of requests; all of them change the stored ranges by compare-and-swap. */
 export function newServiceRepair(options: {
   config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">;
   clock: Clock;

@@ -202,7 +202,10 @@ function validateTrafficPolicies(service: Service): FieldError[] {
   return errors;
 }
 
-/** Source: pkg/apis/core/validation ValidateServiceUpdate */
+/**
+ * As `validateService`. Cluster IPs, the class of a load balancer and a health check port cannot be changed once set.
+ * Source: pkg/apis/core/validation ValidateServiceUpdate
+ */
 export function validateServiceUpdate(next: Service, current: Service): FieldError[] {
   const errors = validateClusterIpsUpdate(next, current);
   const [of, old] = [next.spec.loadBalancerClass, current.spec.loadBalancerClass];

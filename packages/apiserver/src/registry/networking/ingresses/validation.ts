@@ -29,7 +29,10 @@ import { each, need, saying } from "../../rules.ts";
 const noRules = new GoText("[]networking.IngressRule(nil)");
 const classAnnotation = "kubernetes.io/ingress.class";
 
-/** Source: pkg/apis/networking/validation/validation.go */
+/**
+ * As `validateIngress`; in addition the class is not given in both annotation and field.
+ * Source: pkg/apis/networking/validation/validation.go
+ */
 export function validateIngressCreate(ingress: Ingress): FieldError[] {
   const errors = validateIngress(ingress);
   if (ingress.metadata.annotations?.[classAnnotation] !== undefined && ingress.spec?.ingressClassName !== undefined) {

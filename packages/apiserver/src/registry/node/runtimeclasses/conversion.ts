@@ -14,6 +14,7 @@ export function runtimeClassToV1(object: KubeObject): KubeObject {
   return converted as unknown as KubeObject;
 }
 
+/** The reverse of `runtimeClassToV1`; the argument is not modified. */
 export function runtimeClassFromV1(object: KubeObject): KubeObject {
   const { handler, overhead, scheduling, ...rest } = object as RuntimeClass;
   const spec: NonNullable<RuntimeClassV1alpha1["spec"]> = { runtimeHandler: handler };

@@ -183,6 +183,7 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
   return errors;
 }
 
+/** The effect of a taint or toleration, which is required here; callers skip it where it may be empty. */
 export function checkTaintEffect(effect: string, path: string): FieldError[] {
   if (["NoSchedule", "PreferNoSchedule", "NoExecute"].includes(effect)) return [];
   if (effect === "") return [required(path)];

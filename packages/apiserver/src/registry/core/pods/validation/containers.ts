@@ -86,7 +86,10 @@ const ephemeralText = "cannot be set for an Ephemeral Container";
 /** In the order of the Go struct fields. */
 const neverForEphemeral = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] as const;
 
-/** Source: pkg/apis/core/validation validateEphemeralContainers */
+/**
+ * Names differ from those of all other containers; ports, resources, probes, lifecycle and subPath are not allowed.
+ * Source: pkg/apis/core/validation validateEphemeralContainers
+ */
 export function validateEphemeralContainers(
   spec: PodSpec,
   volumes: Volumes,

@@ -44,6 +44,7 @@ function validateSource(variable: EnvVar, path: string, options: PodValidationOp
   return errors;
 }
 
+/** Exactly one of configMapRef and secretRef is required in each source. */
 export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): FieldError[] {
   return each(sources, path, (source, at) => {
     const errors = source.prefix ? saying(envVarNameProblems(source.prefix), source.prefix, child(at, "prefix")) : [];

@@ -60,7 +60,10 @@ function propagation(mount: VolumeMount, container: Container, path: string): Fi
 
 const blockText = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
 
-/** Source: pkg/apis/core/validation ValidateVolumeDevices */
+/**
+ * Only claims and ephemeral volumes can be devices; a volume or path is either a device or a mount, and only once.
+ * Source: pkg/apis/core/validation ValidateVolumeDevices
+ */
 export function validateDevices(container: Container, volumes: Volumes, path: string): FieldError[] {
   const names = new Set<string>();
   const paths = new Set<string>();

@@ -17,7 +17,11 @@ import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotat
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodSpec } from "./pod.ts";
 
-/** Source: pkg/apis/core/validation ValidatePodTemplateSpec */
+/**
+ * A missing template is validated as one without containers, which is an error.
+ * @param path of the template
+ * Source: pkg/apis/core/validation ValidatePodTemplateSpec
+ */
 export function validatePodTemplate(
   template: PodTemplateSpec | undefined,
   path: string,

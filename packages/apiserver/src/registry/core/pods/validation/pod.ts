@@ -21,7 +21,10 @@ import { validatePodSecurityContext } from "./security-context.ts";
 import { validateVolumes } from "./volumes.ts";
 import { validateForLinux, validateForWindows, validateHostProcess } from "./windows-options.ts";
 
-/** Source: pkg/apis/core/validation ValidatePodCreate */
+/**
+ * A new pod, which must not have ephemeral containers. For updates see `validatePodUpdate`.
+ * Source: pkg/apis/core/validation ValidatePodCreate
+ */
 export function validatePod(pod: Pod, options: PodValidationOptions): FieldError[] {
   const errors = validatePodCommon(pod, options);
   if ((pod.spec.ephemeralContainers ?? []).length > 0)

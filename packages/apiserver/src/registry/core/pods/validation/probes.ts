@@ -50,6 +50,7 @@ const handlers: readonly Member<Handler>[] = [
   { field: "grpc", check: ({ grpc }, at) => checkPort(grpc?.port, child(at, "port")) },
 ];
 
+/** Exactly one handler is required. */
 export function validateLifecycleHandler(handler: LifecycleHandler, path: string): FieldError[] {
   return validateHandler(handler, path);
 }

@@ -97,7 +97,10 @@ function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]):
 
 const ownConditions = ["PodScheduled", "Ready", "Initialized"];
 
-/** Source: pkg/apis/core/validation ValidatePodStatusUpdate */
+/**
+ * An update of `/status`: terminated containers restart only if the policy allows it, and `spec.nodeName` is unchanged.
+ * Source: pkg/apis/core/validation ValidatePodStatusUpdate
+ */
 export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
   const errors = validatePodAnnotationsUpdate(next, current, "metadata.annotations", options);
   const [status, old] = [next.status ?? {}, current.status ?? {}];
@@ -164,7 +167,10 @@ function noRestart(
   return errors;
 }
 
-/** Source: pkg/apis/core/validation ValidatePodEphemeralContainersUpdate; pkg/registry/core/pod/strategy.go */
+/**
+ * An update of `/ephemeralcontainers`: may add containers, and neither change nor remove existing ones.
+ * Source: pkg/apis/core/validation ValidatePodEphemeralContainersUpdate; pkg/registry/core/pod/strategy.go
+ */
 export function validateEphemeralContainersUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
   if (isMirrorPod(current)) return [forbiddenField(wholeObject, "static pods do not support ephemeral containers")];
   const path = "spec.ephemeralContainers";

@@ -208,6 +208,7 @@ export function checkDriverName(name: string, path: string): FieldError[] {
 
 const fileModeText = "must be a number between 0 and 0777 (octal), both inclusive";
 
+/** Undefined and null are valid; the default applies. */
 export function fileMode(mode: number | undefined | null, path: string): FieldError[] {
   return mode !== undefined && mode !== null && (mode > 0o777 || mode < 0) ? [invalidValue(path, mode, fileModeText)] : [];
 }
