@@ -76,7 +76,7 @@ async function serve(t: TestContext, addOns: AddOns) {
     key: pair.keyPem,
     authenticate: delegatedAuthentication({ trust, client, tokenTtlMs: 0, anonymous: true, clock, metrics }),
     authorize: delegatedAuthorization({
-      ...{ client, clock, authorizedTtlMs: 0, unauthorizedTtlMs: 0 },
+      ...{ client, clock, metrics, authorizedTtlMs: 0, unauthorizedTtlMs: 0 },
       alwaysAllowGroups: ["system:masters"],
       alwaysAllowPaths: [],
     }),

@@ -44,7 +44,7 @@ import type { ContainerRuntime } from "./runtime/runtime.ts";
 import type { Listening } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
 import { openServers } from "./server/open-servers.ts";
-import { newLogMetrics, newPodTimes, timedCgroups } from "./server/pod-metrics.ts";
+import { newEphemeralContainerMetric, newLogMetrics, newPodTimes, timedCgroups } from "./server/pod-metrics.ts";
 import { newVolumeMetrics } from "./server/volume-metrics.ts";
 import type { NodeShutdown } from "./shutdown/node-shutdown.ts";
 import { openNodeShutdown } from "./shutdown/open-node-shutdown.ts";
@@ -316,6 +316,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
     log,
   });
   newVolumeMetrics(metrics, { pods: () => intake.sources.list(), usages });
+  newEphemeralContainerMetric(metrics, () => intake.sources.list());
   newLogMetrics(
     metrics,
     () => intake.sources.list(),

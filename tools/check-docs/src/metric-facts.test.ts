@@ -28,9 +28,9 @@ const facts = read("e2e/facts/metrics.tsv")
   .split("\n")
   .slice(1)
   .map((line) => {
-    const [daemon = "", page = "", name = "", , labels = "", stability = "", buckets = "", state = "", , series = ""] =
+    const [daemon = "", page = "", name = "", , labels = "", stability = "", buckets = "", state = "", note = "", series = ""] =
       line.split("\t");
-    return { daemon, page, name, labels, stability, buckets, state, series };
+    return { daemon, page, name, labels, stability, buckets, state, note, series };
   });
 
 test("labels, stability and buckets of declared metrics equal those of the table", () => {
@@ -52,4 +52,13 @@ test("a test that the table names for a metric contains that metric", () => {
   const wrong = named.filter(({ name, series }) => !read(series).includes(name.replace(/^apiserver_/, "")));
   assert.deepEqual(wrong, []);
   assert.ok(named.length > 0);
+});
+
+test("a note that says in which release a metric came or changed names the pull request", () => {
+  const dated = facts.filter(({ state, note }) => state === "served" && /\b1\.2\d\b/.test(note));
+  assert.deepEqual(
+    dated.filter(({ note }) => !/kubernetes#\d+/.test(note)),
+    [],
+  );
+  assert.ok(dated.length > 50, String(dated.length));
 });

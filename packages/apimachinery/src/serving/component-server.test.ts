@@ -116,6 +116,10 @@ test("a token's user comes from the API server, queried once per cache lifetime"
     'authentication_token_cache_request_duration_seconds_count{status="miss"} 3',
     'authentication_token_cache_fetch_total{status="ok"} 3',
     'authentication_token_cache_active_fetch_count{status="in_flight"} 0',
+    'apiserver_delegated_authn_request_total{code="201"} 3',
+    'apiserver_delegated_authn_request_duration_seconds_count{code="201"} 3',
+    'apiserver_delegated_authz_request_total{code="201"} 3',
+    'apiserver_delegated_authz_request_duration_seconds_count{code="201"} 3',
   ])
     assert.ok(page.includes(`\n${series}\n`), series);
 });

@@ -168,6 +168,7 @@ async function guardOf(
         alwaysAllowGroups: [privilegedGroup],
         alwaysAllowPaths: flags["authorization-always-allow-paths"],
         clock,
+        metrics,
       }),
       log,
     });

@@ -1,11 +1,19 @@
 import type { RegistryServices } from "./generic/resource.ts";
 
+/** What happens in a range of cluster IPs, by its CIDR. Source: pkg/registry/core/service/ipallocator/metrics.go */
+export interface ClusterIpMetrics {
+  used(cidr: string, allocated: number, available: number): void;
+  allocated(cidr: string): void;
+  failed(cidr: string): void;
+}
+
 /** Configuration of the built-in resources, from the flags. */
 export interface CatalogueConfig {
   /** Lazy: the stores are created from the catalogue. */
   readonly services: () => RegistryServices;
   /** --service-cluster-ip-range, one or two CIDRs; the first family is the primary one. */
   readonly serviceClusterIpRange: readonly string[];
+  readonly clusterIpMetrics?: ClusterIpMetrics;
   /** --service-node-port-range, inclusive. */
   readonly nodePortRange: { readonly from: number; readonly to: number };
   readonly featureEnabled: (gate: string) => boolean;

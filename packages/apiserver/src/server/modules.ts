@@ -61,6 +61,7 @@ import { newRegistryStore } from "../registry/generic/store.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { WatchedCertificates } from "./certificates.ts";
+import { newClusterIpMetrics } from "./cluster-ip-metrics.ts";
 import { type Diagnostics, openDiagnostics } from "./diagnostics.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
@@ -497,6 +498,7 @@ function openRegistry(options: ModuleOptions, services: () => RegistryServices):
   const catalogue = builtInResources({
     services,
     serviceClusterIpRange: config.serviceClusterIpRange,
+    clusterIpMetrics: newClusterIpMetrics(options.metrics),
     nodePortRange: config.nodePortRange,
     featureEnabled,
     kubeletConnection: { preferredAddressTypes: flags["kubelet-preferred-address-types"], port: flags["kubelet-port"] },

@@ -55,7 +55,7 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
     key: pair.keyPem,
     authenticate: delegatedAuthentication({ trust, client, tokenTtlMs: 10_000, anonymous: true, clock, metrics }),
     authorize: delegatedAuthorization({
-      ...{ client, clock, ...ttl },
+      ...{ client, clock, metrics, ...ttl },
       alwaysAllowGroups: [privilegedGroup],
       alwaysAllowPaths: [],
     }),

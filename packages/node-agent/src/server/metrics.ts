@@ -153,6 +153,10 @@ export function resourceMetrics(stats: Summary): string {
   for (const { labels, container } of containers(stats)) {
     text.sample("container_memory_working_set_bytes", labels, container.memory.workingSetBytes ?? 0, at(container.memory.time));
   }
+  text.family("container_start_time_seconds", "gauge", "[ALPHA] Start time of the container since unix epoch in seconds");
+  for (const { labels, container } of containers(stats)) {
+    text.sample("container_start_time_seconds", labels, Date.parse(container.startTime) / 1000, at(container.startTime));
+  }
   text.family("node_cpu_usage_seconds_total", "counter", "[ALPHA] Cumulative cpu time consumed by the node in core-seconds");
   text.sample("node_cpu_usage_seconds_total", {}, (stats.node.cpu.usageCoreNanoSeconds ?? 0) / 1e9, at(stats.node.cpu.time));
   text.family("node_memory_working_set_bytes", "gauge", "[ALPHA] Current working set of the node in bytes");

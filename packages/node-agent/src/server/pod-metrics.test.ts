@@ -9,7 +9,7 @@ import { newCertificateMetrics } from "../node/certificate-metrics.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newAgentMetrics, operationName } from "./metrics.ts";
-import { newLogMetrics, newPodTimes, timedCgroups } from "./pod-metrics.ts";
+import { newEphemeralContainerMetric, newLogMetrics, newPodTimes, timedCgroups } from "./pod-metrics.ts";
 import { bucketOf, countRequests } from "./request-metrics.ts";
 
 const linesOf = async (registry: ReturnType<typeof newMetricsRegistry>, ...names: string[]): Promise<string[]> =>
@@ -180,4 +180,11 @@ test("requests are counted by method, path and port, also those that fail", asyn
     'kubelet_http_inflight_requests{method="GET",path="pods",server_type="readwrite",long_running="false"} 0',
     `kubelet_http_inflight_requests{${labels}} 0`,
   ]);
+});
+
+test("the ephemeral containers of all pods of the node are counted", async () => {
+  const registry = newMetricsRegistry();
+  const debugged = aNodePod({ ephemeralContainers: [aContainer({ name: "a" }), aContainer({ name: "b" })] });
+  newEphemeralContainerMetric(registry, () => [aNodePod(), debugged]);
+  assert.deepEqual(await linesOf(registry, "kubelet_managed_ephemeral_containers"), ["kubelet_managed_ephemeral_containers 2"]);
 });

@@ -41,6 +41,14 @@ export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
   };
 }
 
+/** Counts the ephemeral containers of all pods of the node. Source: pkg/kubelet/pod/pod_manager.go updateMetrics */
+export function newEphemeralContainerMetric(registry: MetricsRegistry, pods: () => readonly NodePod[]): void {
+  registry.gauge({
+    ...definitions.kubelet_managed_ephemeral_containers,
+    collect: (gauge) => gauge.set(pods().reduce((sum, { spec }) => sum + (spec.ephemeralContainers?.length ?? 0), 0)),
+  });
+}
+
 /** Wraps the cgroup operations for pods to measure their duration. Source: pkg/kubelet/cm/cgroup_manager_linux.go */
 export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock: Clock): Cgroups {
   const seconds = registry.histogram(definitions.kubelet_cgroup_manager_duration_seconds);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 import type { NodePod } from "../pod/pod.ts";
 import { type ContainerRuntime, sandboxState } from "../runtime/runtime.ts";
+import { resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, summary } from "./stats.ts";
 
 const statOf = (uid: string, name: string, cpu: number, { timestamp = 5e9, writable = 0 } = {}) => ({
@@ -31,6 +32,7 @@ function summaryOf(
 ) {
   const runtime = {
     listContainerStats: async () => containers,
+    listContainers: async () => [{ id: "a-one", createdAt: 3_500_000_000 }],
     listPodSandboxStats: async () => sandboxes,
     listPodSandboxes: async () => ["gone", "a"].map((id) => ({ id, state: sandboxState.ready })),
   } as unknown as ContainerRuntime;
@@ -51,6 +53,16 @@ test("a pod's usage is the sum of its containers'", async () => {
     pods.map(({ cpu, memory, containers }) => [cpu.usageCoreNanoSeconds, memory.workingSetBytes, containers.length]),
     [[7, 70, 2]],
   );
+});
+
+test("a container started when the runtime created it", async () => {
+  const stats = await summaryOf([podOf("a")], [statOf("a", "one", 3), statOf("a", "gone", 4)]);
+  assert.deepEqual(
+    stats.pods[0]?.containers.map(({ startTime }) => Date.parse(startTime)),
+    [3_000, 5_000], // whole seconds; of a container that is no longer listed, the time of its statistics
+  );
+  const lines = resourceMetrics(stats).split("\n");
+  assert.ok(lines.includes('container_start_time_seconds{container="one",namespace="default",pod="a"} 3 3000'));
 });
 
 test("pods that are not of the node and containers that do not run yet are not in the summary", async () => {

@@ -53,8 +53,9 @@ interface ContainerSummary {
 
 /** The response of `/stats/summary`. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
 export async function summary(context: StatsContext, sampler: CpuSampler): Promise<Summary> {
-  const [{ containers, sandboxes }, fs, cpu, memory] = await Promise.all([
+  const [{ containers, sandboxes }, listed, fs, cpu, memory] = await Promise.all([
     fromRuntime(context),
+    context.runtime.listContainers(),
     filesystemOf(context.rootDir),
     nodeCpu(),
     nodeMemory(),
@@ -62,6 +63,7 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
   const now = context.now();
   const time = formatTime(now);
   const byPod = new Map<string, PodSummary>();
+  const createdAt = new Map(listed.map((container) => [container.id, container.createdAt ?? 0]));
   const wanted = new Map(context.pods().map((pod) => [pod.metadata.uid, pod]));
   const podOf = (uid: string, name: string, namespace: string): PodSummary =>
     byPod.getOrInsertComputed(uid, () => ({
@@ -78,7 +80,7 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     const runs = (stat.cpu?.timestamp ?? 0) > 0;
     if (uid === undefined || name === undefined || !wanted.has(uid) || !runs) continue;
     const pod = podOf(uid, labels[labelNames.podName] ?? "", labels[labelNames.podNamespace] ?? "");
-    const container = containerSummary(stat, name, sampler);
+    const container = containerSummary(stat, name, createdAt.get(stat.attributes?.id ?? "") ?? 0, sampler);
     pod.containers.push(container);
     for (const field of ["usageNanoCores", "usageCoreNanoSeconds"] as const)
       pod.cpu[field] = (pod.cpu[field] ?? 0) + (container.cpu[field] ?? 0);
@@ -149,14 +151,15 @@ function withVolumes(
   };
 }
 
-function containerSummary(stat: Cri<"ContainerStats">, name: string, sampler: CpuSampler): ContainerSummary {
+/** @param createdAt in ns since the epoch; 0 when the container has gone since its statistics were read */
+function containerSummary(stat: Cri<"ContainerStats">, name: string, createdAt: number, sampler: CpuSampler): ContainerSummary {
   const cpuTime = formatTime((stat.cpu?.timestamp ?? 0) / 1e6);
   const used = stat.cpu?.usageCoreNanoSeconds?.value ?? 0;
   const { memory } = stat;
   const id = stat.attributes?.id ?? "";
   return {
     name,
-    startTime: cpuTime,
+    startTime: createdAt > 0 ? formatTime(createdAt / 1e6) : cpuTime,
     cpu: { time: cpuTime, usageNanoCores: sampler.rate(id, used, stat.cpu?.timestamp ?? 0), usageCoreNanoSeconds: used },
     memory: {
       time: formatTime((memory?.timestamp ?? 0) / 1e6),

@@ -16,6 +16,7 @@ import { type FrontProxy, requestHeader } from "../authentication/request-header
 import { cachedTokens, newTokenCacheMetrics } from "../authentication/token-cache.ts";
 import { unionAuthenticator, withAuthenticatedGroup, withFallback } from "../authentication/union.ts";
 import { type CertificatePool, x509 } from "../authentication/x509.ts";
+import { newReviewMetrics } from "./review-metrics.ts";
 
 /** The trusted authorities at this moment; they may change at runtime. */
 export interface Trust {
@@ -44,7 +45,7 @@ export function delegatedAuthentication(options: DelegatedAuthenticationOptions)
   };
   const authenticators = [requestHeader(trust.frontProxy, clock), x509(followed, clock)];
   if (client !== undefined) {
-    const token = cachedTokens(reviewedToken(client, clock), {
+    const token = cachedTokens(reviewedToken(client, clock, options.metrics), {
       successTtlMs: tokenTtlMs,
       failureTtlMs: tokenTtlMs,
       clock,
@@ -59,11 +60,12 @@ export function delegatedAuthentication(options: DelegatedAuthenticationOptions)
 /** Time limit of all attempts together. */
 const reviewTimeoutMs = 10_000;
 
-function reviewedToken(client: Client, clock: Clock): TokenAuthenticator {
+function reviewedToken(client: Client, clock: Clock, metrics: MetricsRegistry): TokenAuthenticator {
+  const measured = newReviewMetrics(metrics, "authn", clock);
   return async (token) => {
     const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } };
     const signal = AbortSignal.timeout(reviewTimeoutMs);
-    const createReview = () => client.create<TokenReview>(tokenReviews, review, { signal });
+    const createReview = () => measured(() => client.create<TokenReview>(tokenReviews, review, { signal }));
     const { status } = await withReviewRetries(createReview, clock, signal);
     if (status?.authenticated !== true) {
       if (status?.error) throw new Error(status.error);

@@ -8,8 +8,10 @@ import { withReviewRetries } from "../../client/retry.ts";
 import type { SubjectAccessReview, SubjectAccessReviewSpec } from "../../objects/schema/kinds/authorization/v1.ts";
 import { subjectAccessReviews } from "../../objects/schema/kinds/resources.ts";
 import type { Clock } from "../../process/clock/clock.ts";
+import type { MetricsRegistry } from "../../process/metrics/registry.ts";
 import type { UserInfo } from "../authentication/user.ts";
 import { newAnswerCache } from "./answer-cache.ts";
+import { type MeasuredReview, newReviewMetrics } from "./review-metrics.ts";
 
 interface DelegatedAuthorizationOptions {
   readonly client: Client | undefined;
@@ -20,6 +22,7 @@ interface DelegatedAuthorizationOptions {
   /** Paths allowed to all users; a trailing `*` matches any suffix. */
   readonly alwaysAllowPaths: readonly string[];
   readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
 }
 
 type AccessAttributes = Pick<SubjectAccessReviewSpec, "resourceAttributes" | "nonResourceAttributes">;
@@ -41,6 +44,7 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
   const { client } = options;
   const isForAll = pathMatcher(options.alwaysAllowPaths);
   const answers = newAnswerCache<Access>(options.clock);
+  const measured = newReviewMetrics(options.metrics, "authz", options.clock);
   return async (user, attributes) => {
     if (options.alwaysAllowGroups.some((group) => user.groups.includes(group))) return always;
     const path = attributes.nonResourceAttributes?.path;
@@ -49,7 +53,7 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
     return answers.get(
       JSON.stringify([user, attributes]),
       ({ allowed }) => (allowed ? options.authorizedTtlMs : options.unauthorizedTtlMs),
-      () => reviewAccess(client, user, attributes, options.clock),
+      () => reviewAccess({ client, clock: options.clock, measured }, user, attributes),
     );
   };
 }
@@ -57,7 +61,11 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
 /** Time limit of all attempts together. */
 const reviewTimeoutMs = 10_000;
 
-async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAttributes, clock: Clock): Promise<Access> {
+async function reviewAccess(
+  { client, clock, measured }: { client: Client; clock: Clock; measured: MeasuredReview },
+  user: UserInfo,
+  attributes: AccessAttributes,
+): Promise<Access> {
   const review = {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SubjectAccessReview",
@@ -65,7 +73,8 @@ async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAt
     spec: { user: user.name, uid: user.uid ?? "", groups: [...user.groups], extra: user.extra ?? {}, ...attributes },
   };
   const signal = AbortSignal.timeout(reviewTimeoutMs);
-  const createReview = () => client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
+  const createReview = () =>
+    measured(() => client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal }));
   const { status } = await withReviewRetries(createReview, clock, signal);
   return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? "" };
 }

@@ -4,6 +4,7 @@ import { internalError, invalid } from "@coxswain/apimachinery/objects/errors/st
 import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
+import type { ClusterIpMetrics } from "../../config.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";
 
@@ -21,10 +22,16 @@ export interface ClusterIpAllocator {
   offsetOf(ip: string): number;
   ipAt(offset: number): string;
   readonly range: RangeAllocator;
+  readonly metrics: ClusterIpMetrics | undefined;
 }
 
 /** @param storage of the RangeAllocations @param secondary the range has its own key in etcd @throws Error for an invalid CIDR */
-export function newClusterIpAllocator(cidr: string, storage: () => Storage, secondary = false): ClusterIpAllocator {
+export function newClusterIpAllocator(
+  cidr: string,
+  storage: () => Storage,
+  secondary = false,
+  metrics?: ClusterIpMetrics,
+): ClusterIpAllocator {
   const parsed = parseCidr(cidr);
   if (parsed === undefined) throw new Error(`--service-cluster-ip-range: ${JSON.stringify(cidr)} is not a CIDR block`);
   const hostBits = BigInt((parsed.family === 4 ? 32 : 128) - parsed.bits);
@@ -46,6 +53,7 @@ export function newClusterIpAllocator(cidr: string, storage: () => Storage, seco
     range: `${bigIntToIp(network, parsed.family)}/${parsed.bits}`,
     size,
     texts: { taken: "provided IP is already allocated", full: "range is full" },
+    onChange: (used, free) => metrics?.used(cidr, used, free),
   });
   return {
     family,
@@ -54,6 +62,7 @@ export function newClusterIpAllocator(cidr: string, storage: () => Storage, seco
     offsetOf,
     ipAt: (offset) => bigIntToIp(base + BigInt(offset), parsed.family),
     range,
+    metrics,
   };
 }
 
@@ -83,24 +92,8 @@ export async function allocateClusterIps(
       const ip = wanted[i] ?? "";
       if (ip !== "" && fixed.includes(ip)) {
         result.push(ip);
-      } else if (ip !== "") {
-        const offset = allocator.contains(ip) ? allocator.offsetOf(ip) : -1;
-        if (offset < 0) {
-          throw refused(service, ip, `provided IP is not in the valid range. The range of valid IPs is ${allocator.cidr}`);
-        }
-        try {
-          await allocator.range.take(offset, dryRun);
-        } catch (err) {
-          if (err instanceof AllocationError) throw refused(service, ip, err.message);
-          throw err;
-        }
-        taken.push({ allocator, offset });
-        result.push(ip);
       } else {
-        const offset = await allocator.range.takeAny(dryRun).catch((err: unknown) => {
-          if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a serviceIP: ${err.message}`));
-          throw err;
-        });
+        const offset = await takeAddress(service, allocator, ip, dryRun);
         taken.push({ allocator, offset });
         result.push(allocator.ipAt(offset));
       }
@@ -114,6 +107,31 @@ export async function allocateClusterIps(
     spec.clusterIP = result[0] as string;
   }
   return { commit() {}, revert };
+}
+
+/** @param ip `""` for any free address @returns the offset of the address */
+async function takeAddress(service: Service, allocator: ClusterIpAllocator, ip: string, dryRun: boolean): Promise<number> {
+  const { range, metrics, cidr } = allocator;
+  try {
+    let offset: number;
+    if (ip === "") {
+      offset = await range.takeAny(dryRun);
+    } else {
+      if (!allocator.contains(ip)) {
+        throw new AllocationError(`provided IP is not in the valid range. The range of valid IPs is ${cidr}`);
+      }
+      offset = allocator.offsetOf(ip);
+      await range.take(offset, dryRun);
+    }
+    if (!dryRun) metrics?.allocated(cidr);
+    return offset;
+  } catch (err) {
+    if (!dryRun) metrics?.failed(cidr);
+    if (!(err instanceof AllocationError)) throw err;
+    throw ip === ""
+      ? internalError(new Error(`failed to allocate a serviceIP: ${err.message}`))
+      : refused(service, ip, err.message);
+  }
 }
 
 function refused(service: Service, ip: string, reason: string): Error {

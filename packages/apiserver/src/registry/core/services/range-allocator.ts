@@ -35,10 +35,13 @@ export function newRangeAllocator(options: {
   range: string;
   size: number;
   texts: { taken: string; full: string };
+  /** Called after each change of the stored range. @param used allocated numbers */
+  onChange?: (used: number, free: number) => void;
 }): RangeAllocator {
   const { key, range, size, texts } = options;
 
   async function change(edit: (bitmap: Bitmap) => void, dryRun = false): Promise<void> {
+    let changed: Bitmap | undefined;
     await options.storage().guaranteedUpdate(
       key,
       (entry) => {
@@ -46,6 +49,7 @@ export function newRangeAllocator(options: {
         // The configured range changed: stored offsets are meaningless.
         const bitmap = decodeBitmap(current?.range === range ? (current.data ?? "") : "", size);
         edit(bitmap);
+        changed = bitmap;
         const next: RangeAllocation = {
           apiVersion: "v1",
           kind: "RangeAllocation",
@@ -57,6 +61,9 @@ export function newRangeAllocator(options: {
       },
       { ignoreNotFound: true, dryRun },
     );
+    if (options.onChange === undefined || changed === undefined || dryRun) return;
+    const used = changed.count();
+    options.onChange(used, size - used);
   }
 
   return {

@@ -24,9 +24,7 @@ import { validateMixedProtocols, validateService, validateServiceUpdate } from "
  * deleted or no longer needs them.
  * Source: pkg/registry/core/service/strategy.go, storage/{storage,alloc}.go
  */
-export function newServiceStrategy(
-  config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">,
-): Strategy<Service> {
+export function newServiceStrategy(config: RangeConfig): Strategy<Service> {
   const { allocators, nodePorts } = newServiceAllocators(config);
   const available = [...allocators.keys()] as ("IPv4" | "IPv6")[];
 
@@ -104,12 +102,14 @@ export function newServiceStrategy(
   }
 }
 
+type RangeConfig = Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "clusterIpMetrics" | "nodePortRange">;
+
 /** Allocators by IP family, the primary one first, and the node port allocator. */
-export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">) {
+export function newServiceAllocators(config: RangeConfig) {
   const storage = () => config.services().store("", "rangeallocations").storage;
   const allocators = new Map<string, ClusterIpAllocator>();
   for (const [i, cidr] of config.serviceClusterIpRange.entries()) {
-    const allocator = newClusterIpAllocator(cidr, storage, i > 0);
+    const allocator = newClusterIpAllocator(cidr, storage, i > 0, config.clusterIpMetrics);
     allocators.set(allocator.family, allocator);
   }
   if (allocators.size === 0) throw new Error("no range of cluster IPs: --service-cluster-ip-range is empty");
