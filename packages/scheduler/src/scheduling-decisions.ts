@@ -71,6 +71,7 @@ export class SchedulingDecisions {
     this.#log?.record(objectRef(pods, pod), source, { verdict: "waiting", reason: "Binding", description, sizeBytes: 300 });
   }
 
+  /** Records the node that was chosen, with the scores of the best candidates. */
   bound(pod: Pod, { feasibleNodes, evaluatedNodes, best }: Decision): void {
     const description = (): Description => {
       const plain =
@@ -85,6 +86,7 @@ export class SchedulingDecisions {
     this.#log?.record(objectRef(pods, pod), source, { verdict: "done", reason: "Scheduled", description, sizeBytes: 400 });
   }
 
+  /** Forgets the decisions about a deleted Pod. */
   gone(pod: Pod): void {
     this.#log?.forgetObject(objectRef(pods, pod));
   }

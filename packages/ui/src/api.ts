@@ -1,5 +1,6 @@
 /** Requests to the API server that served the page, as the user: with their token, or what the connection itself proves. */
 
+/** A failed request. `code` is the HTTP status. */
 export class ApiError extends Error {
   readonly code: number;
 

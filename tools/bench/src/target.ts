@@ -131,6 +131,7 @@ export function secondServer(server: SecondServer): Target {
   };
 }
 
+/** The CA bundle; undefined: the CAs that Node trusts. */
 export function secondServerCa({ caFile }: SecondServer): Buffer | undefined {
   return caFile === undefined ? undefined : readFileSync(caFile);
 }

@@ -60,6 +60,7 @@ export function largeClosures(sources: readonly SourceText[]): Closure[] {
   }
 }
 
+/** One line for each closure, with its position and the remedy. */
 export function closureProblems(closures: readonly Closure[]): string[] {
   return closures.map(
     ({ path, line, name, lines }) =>

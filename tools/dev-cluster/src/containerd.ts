@@ -19,6 +19,7 @@ export function containerdProcess(settings: Settings): ProcessSpec {
   return { name: "containerd", command: need("containerd", "containerd"), args };
 }
 
+/** Writes containerd's configuration and the CNI network into the cluster's folders; to be called before each start. */
 export function writeContainerdConfig(settings: Settings): void {
   const folder = join(settings.state, "containerd");
   const network = cniFolder(settings);

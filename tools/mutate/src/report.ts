@@ -29,6 +29,7 @@ export function summaryOf(outcomes: readonly Outcome[]): Summary {
   return { tried, caught, timedOut, percent: tried === 0 ? 100 : Math.floor((caught * 1000) / tried) / 10 };
 }
 
+/** One line about the result of a mutant, without its diff. */
 export function lineOf({ mutant, result, by, tests, seconds }: Outcome): string {
   const what = `${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}`;
   const ran = `${tests} test file${tests === 1 ? "" : "s"}, ${seconds.toFixed(1)} s`;

@@ -6,6 +6,7 @@ interface Figures {
   readonly functions: number;
 }
 
+/** Distinct files and modules of the functions, and the number of functions. */
 export function figuresOf(functions: readonly RanFunction[]): Figures {
   const files = new Set(functions.map(({ file }) => file));
   return { files: files.size, modules: new Set([...files].map(moduleOf)).size, functions: functions.length };

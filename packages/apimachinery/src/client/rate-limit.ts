@@ -10,7 +10,10 @@ export interface TokenBucket {
   reserve(): number;
 }
 
-/** Source: golang.org/x/time/rate, as used by client-go's util/flowcontrol. */
+/**
+ * A bucket that is full at first. Any number of callers may share it.
+ * Source: golang.org/x/time/rate, as used by client-go's util/flowcontrol.
+ */
 export function newTokenBucket(options: { qps: number; burst: number; clock: Clock }): TokenBucket {
   const { qps, burst, clock } = options;
   let tokens = burst;

@@ -40,7 +40,11 @@ interface EventRecorderOptions {
   readonly random?: () => number;
 }
 
-/** Source: k8s.io/client-go tools/record/event.go */
+/**
+ * Returns a recorder that correlates events as client-go does and writes them one after the other. Recording never throws or
+ * waits: events beyond the queue's length are dropped, failed writes are logged.
+ * Source: k8s.io/client-go tools/record/event.go
+ */
 export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   const { client, component, host, log, clock, random = Math.random } = options;
   const correlator = newEventCorrelator(clock);
@@ -151,7 +155,7 @@ async function store(client: Client, event: EventObject, patch: boolean): Promis
   return client.create<EventObject>(eventsRef, { ...event, metadata });
 }
 
-/** Source: client-go tools/reference/ref.go */
+/** @returns the object's reference; a reference is returned unchanged. Source: client-go tools/reference/ref.go */
 export function referenceTo(object: KubeObject | ObjectReference): ObjectReference {
   if (!("metadata" in object)) return object;
   const { apiVersion, kind, metadata } = object;

@@ -74,6 +74,7 @@ export class KeptObjects<E> {
     append(object);
   }
 
+  /** Removes an object and its bytes from the count. */
   remove(object: KeptObject<E>): void {
     unlink(object);
     const { namespace, name } = object.ref;

@@ -1,6 +1,9 @@
 import type { Taint, Toleration } from "../objects/schema/kinds/core/v1.ts";
 
-/** Source: k8s.io/api core/v1 toleration.go ToleratesTaint */
+/**
+ * True when the toleration matches the taint. An empty effect or key matches every one.
+ * Source: k8s.io/api core/v1 toleration.go ToleratesTaint
+ */
 export function tolerates(toleration: Toleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false;
   if (toleration.key && toleration.key !== taint.key) return false;

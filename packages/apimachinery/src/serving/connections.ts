@@ -133,6 +133,7 @@ export class Connections {
     this.#connections.delete(connection);
   }
 
+  /** Closes connections without a request in progress. */
   closeIdle(): void {
     for (const connection of this.#connections) if (connection.size === 0) connection.close();
   }
@@ -185,6 +186,7 @@ export class Connections {
     }
   }
 
+  /** Waits until running requests have ended, at most `graceMs`, then closes all connections. */
   async drain(graceMs: number, http: Server): Promise<void> {
     this.#draining = true;
     this.#drainingMs = performance.now();

@@ -34,6 +34,7 @@ export class Http1Pipeline {
     });
   }
 
+  /** Calls `serve` once the connection's earlier requests were answered. Pauses the socket while too many requests wait. */
   add(request: IncomingMessage, response: ServerResponse, serve: () => void): void {
     this.#push({ request, response, serve });
     if (this.#waiting.length < mostWaiting || this.#isPaused) return;

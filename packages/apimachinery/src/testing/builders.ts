@@ -221,6 +221,7 @@ export function aService(options: MetaOptions & { spec?: Partial<Service["spec"]
   };
 }
 
+/** Endpoints with the given subsets, none by default. */
 export function someEndpoints(options: MetaOptions & { subsets?: Endpoints["subsets"] } = {}): Endpoints {
   return {
     apiVersion: "v1",

@@ -122,6 +122,7 @@ export class DbusConnection {
     this.#send({ kind: "signal", ...signal, signature, body });
   }
 
+  /** Closes the connection; pending calls reject. */
   close(): void {
     this.#socket.destroy();
   }

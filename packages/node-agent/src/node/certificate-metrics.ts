@@ -14,7 +14,11 @@ const hour = 3600;
 const day = 24 * hour;
 const rotationBuckets = [60, hour, 4 * hour, day, 7 * day, 30 * day, 90 * day, 180 * day, 365 * day, 4 * 365 * day];
 
-/** Source: pkg/kubelet/certificate/kubelet.go, cmd/kubelet/app/server.go */
+/**
+ * Registers the kubelet's certificate metrics. The TTL is +Inf until the first `current`; only serving certificates have a
+ * histogram of ages.
+ * Source: pkg/kubelet/certificate/kubelet.go, cmd/kubelet/app/server.go
+ */
 export function newCertificateMetrics(registry: MetricsRegistry, purpose: "client" | "server", clock: Clock): CertificateMetrics {
   let validTo = Number.POSITIVE_INFINITY;
   registry.gauge({

@@ -107,6 +107,7 @@ export class OwnNode {
     return this.#pressure;
   }
 
+  /** Sets the pressure conditions and triggers a status update. */
   setPressure(next: Pressure): void {
     this.#pressure = next;
     this.hurry();

@@ -38,6 +38,10 @@ export class Registration {
     this.#options = options;
   }
 
+  /**
+   * Registers the node, retrying with delays from 100 ms to 7 s, then reports its status every `updateFrequencyMs`. Resolves
+   * after the abort; failures are logged.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const { log, clock } = this.#options;
     let retryMs = firstRetryMs;

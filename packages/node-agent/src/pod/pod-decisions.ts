@@ -51,6 +51,7 @@ export class PodDecisions {
     else if (reason === "Started") for (const source of ["image", "container", "hook"]) this.#forget(pod, source + of);
   }
 
+  /** Records that the node did not admit the Pod. */
   rejected(pod: NodePod, reason: string, message: string): void {
     this.#record(pod, "admission", { verdict: "refused", reason, description: message });
   }
@@ -60,6 +61,7 @@ export class PodDecisions {
     this.#record(pod, stage, outcomeOfError(err, this.#now() + retryMs));
   }
 
+  /** Records that the Pod waits for its containers to end. @param graceSeconds not finite when there is no limit */
   terminating(pod: NodePod, graceSeconds: number): void {
     const limit = Number.isFinite(graceSeconds) ? `, which have ${graceSeconds} s for it` : "";
     this.#record(pod, "termination", {
@@ -75,10 +77,12 @@ export class PodDecisions {
     for (const { name, ready } of status?.containerStatuses ?? []) if (ready) this.#forget(pod, `probe/${name}`);
   }
 
+  /** Forgets all decisions about a Pod that no longer exists. */
   gone(pod: NodePod): void {
     this.#log.forgetObject(refOf(pod));
   }
 
+  /** Records a failure of the node itself; one is kept for each reason. */
   node(name: string, reason: string, message: string): void {
     const { group, resource, kind } = nodes;
     const ref: ObjectRef = { group, resource, kind, namespace: "", name, uid: "" };

@@ -25,6 +25,7 @@ export interface StartContext {
   signal: AbortSignal;
 }
 
+/** Starts single containers of a Pod whose sandbox and volumes exist. */
 export class ContainerStarter {
   readonly #options: PodRunnerOptions;
   readonly #downward: (ips: readonly string[]) => DownwardContext;

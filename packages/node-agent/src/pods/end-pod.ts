@@ -13,7 +13,10 @@ export type EndPod = (pod: NodePod, verdict: PodVerdict, graceSeconds: number | 
 
 const leastWaitSeconds = 10;
 
-/** Source: pkg/kubelet/pod_workers.go killPodNow */
+/**
+ * Returns an `EndPod` that writes the event, requests the eviction from the Pod's worker and waits for it.
+ * Source: pkg/kubelet/pod_workers.go killPodNow
+ */
 export function newEndPod(options: {
   workers: Pick<PodWorkers, "evict">;
   notify: Pick<AgentEvents, "pod">;

@@ -55,7 +55,11 @@ interface Outcome {
   errors: string[];
 }
 
-/** Source: pkg/kubelet/kubelet.go syncPod, kuberuntime_manager.go SyncPod */
+/**
+ * Creates the runner of all Pods of the node. Its crash loops and start failures are kept in memory: they restart with the
+ * agent.
+ * Source: pkg/kubelet/kubelet.go syncPod, kuberuntime_manager.go SyncPod
+ */
 export function newPodRunner(options: PodRunnerOptions): PodRunner {
   return new RuntimePodRunner(options);
 }

@@ -18,7 +18,11 @@ interface PreemptOptions {
 
 const verdict: PodVerdict = { reason: "Preempting", message: "Preempted in order to admit critical pod" };
 
-/** Source: pkg/kubelet/preemption/preemption.go */
+/**
+ * Returns a `Preempt` that ends the chosen Pods one after the other; one that cannot be ended is logged and does not end the
+ * attempt.
+ * Source: pkg/kubelet/preemption/preemption.go
+ */
 export function newPreempt({ endPod, onPreempted, log }: PreemptOptions): Preempt {
   return async (pod, others, missing) => {
     let victims: NodePod[];

@@ -120,6 +120,7 @@ export class ProbeManager {
     }
   }
 
+  /** Stops all probes of a Pod; a probe in progress leaves no result. */
   remove(uid: string): void {
     for (const worker of [...this.#workers.values()]) if (worker.pod.metadata.uid === uid) this.#stop(worker);
   }

@@ -37,7 +37,11 @@ interface ResourceManagersOptions {
   log: Logger;
 }
 
-/** Source: pkg/kubelet/cm/container_manager_linux.go, internal_container_lifecycle_linux.go, topologymanager/scope.go */
+/**
+ * Combines the managers of CPUs, memory and devices under the topology manager's choice of NUMA nodes. `admit` must not run for
+ * two Pods at once.
+ * Source: pkg/kubelet/cm/container_manager_linux.go, internal_container_lifecycle_linux.go, topologymanager/scope.go
+ */
 export function newResourceManagers(options: ResourceManagersOptions): ResourceManagers {
   const { cpu, memory, devices, topology, runtime, log } = options;
   let beingAdmitted: NodePod | undefined;

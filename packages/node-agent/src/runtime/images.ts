@@ -102,6 +102,7 @@ export class ImagePuller {
     return { imageRef, image: await this.#options.runtime.imageStatus(image) };
   }
 
+  /** Removes expired back-offs of pulls; called periodically. */
   collect(): void {
     this.#backoff.collect();
   }

@@ -17,6 +17,7 @@ interface PodTimes {
   gone(uid: string): void;
 }
 
+/** Registers the metrics of Pod starts and workers. Durations are measured on the monotonic clock. */
 export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
   const starts = registry.histogram(definitions.kubelet_pod_start_duration_seconds);
   const workerStarts = registry.histogram(definitions.kubelet_pod_worker_start_duration_seconds);

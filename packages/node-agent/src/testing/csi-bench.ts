@@ -53,6 +53,7 @@ export async function csiBench(t: { after(fn: () => Promise<void>): void }, opti
   return bench;
 }
 
+/** The node of `csiBench`; starts and stops drivers, and mounts below `dir`. Needs root. */
 export class CsiBench {
   readonly dir: string;
   readonly events: string[] = [];

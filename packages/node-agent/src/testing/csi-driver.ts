@@ -48,6 +48,7 @@ interface Failure {
 
 type Answer = (request: Record<string, string>) => object | Promise<object>;
 
+/** Serves a CSI driver at a unix socket. Calls are recorded; `failures` answers the next calls of a method with errors. */
 export async function startCsiDriver(options: TestDriverOptions): Promise<TestDriver> {
   const driver = new BindMountDriver(options);
   await driver.start();

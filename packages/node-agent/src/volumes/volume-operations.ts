@@ -37,7 +37,10 @@ const names = {
   block: { setUp: "map_volume", tearDown: "unmap_volume" },
 } as const;
 
-/** Source: pkg/volume/util/operationexecutor operation_generator.go; pkg/kubelet/volumemanager/metrics */
+/**
+ * Returns an empty record of operations. @param begin starts the measurement of one operation
+ * Source: pkg/volume/util/operationexecutor operation_generator.go; pkg/kubelet/volumemanager/metrics
+ */
 export function newVolumeOperations(begin: BeginOperation): VolumeOperations {
   const pods = new Map<string, Map<string, Entry>>();
   return {

@@ -28,6 +28,7 @@ export class ClusterCache {
     this.#clock = clock;
   }
 
+  /** Adds or replaces a node; Pods that were known to be on it before it was added count at once. */
   setNode(node: Node): void {
     const name = node.metadata.name ?? "";
     const info = this.#infoOf(name);
@@ -39,6 +40,7 @@ export class ClusterCache {
     this.#countImages(info, 1);
   }
 
+  /** Removes a node from snapshots. Its Pods are kept until they are removed themselves, or the node is added again. */
   removeNode(node: Node): void {
     const name = node.metadata.name ?? "";
     const info = this.#infos.get(name);
@@ -54,6 +56,7 @@ export class ClusterCache {
     this.#attach(newPodInfo(pod), pod.spec.nodeName ?? "");
   }
 
+  /** Removes a deleted Pod, assumed or not. */
   removePod(pod: Pod): void {
     this.#assumed.delete(pod.metadata.uid ?? "");
     this.#detach(pod.metadata.uid ?? "");
@@ -81,6 +84,10 @@ export class ClusterCache {
     return this.#assumed.has(pod.metadata.uid ?? "");
   }
 
+  /**
+   * The current nodes, round-robin over zones; drops expired assumed Pods first. Shares the NodeInfos with the cache: valid for
+   * one cycle, and read-only.
+   */
   snapshot(): ClusterSnapshot {
     this.#expire();
     this.#order ??= spreadOverZones([...this.#present].map((name) => this.#infoOf(name)));

@@ -20,12 +20,14 @@ export class TopologyCounts {
   /** Cached minimum by key: `least` is called for every node. Invalidated when a count of the key changes. */
   readonly #least = new Map<string, number>();
 
+  /** @returns a copy whose changes do not affect the original, for the simulation of a preemption */
   static copyOf(counts: TopologyCounts): TopologyCounts {
     const copy = new TopologyCounts();
     for (const [key, values] of counts.#byKey) copy.#byKey.set(key, new Map(values));
     return copy;
   }
 
+  /** Number of Pods in a domain; undefined without an entry for it. */
   get(key: string, value: string): number | undefined {
     return this.#byKey.get(key)?.get(value);
   }

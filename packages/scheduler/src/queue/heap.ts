@@ -37,6 +37,7 @@ export class KeyedHeap<T> {
     return first;
   }
 
+  /** @returns the removed item */
   delete(key: string): T | undefined {
     const place = this.#places.get(key);
     if (place === undefined) return undefined;
@@ -50,6 +51,7 @@ export class KeyedHeap<T> {
     return removed;
   }
 
+  /** All items, in no particular order. */
   values(): readonly T[] {
     return this.#items;
   }

@@ -58,6 +58,7 @@ export class SchedulingQueue {
     this.#backoff = new KeyedHeap<QueuedPod>(keyOfEntry, (a, b) => this.#backoffEnd(a) - this.#backoffEnd(b));
   }
 
+  /** Adds a Pod without a node as active, with its attempts reset. */
   add(pod: Pod): void {
     const { clock } = this.#options;
     const key = keyOf(pod);
@@ -67,6 +68,7 @@ export class SchedulingQueue {
     this.#activate({ pod, queuedAtMs: now, firstQueuedAtMs: now, attempts: 0, unschedulablePlugins: new Set() }, "PodAdd");
   }
 
+  /** Replaces a queued Pod. An unschedulable one moves on when more than its status changed. */
   update(old: Pod | undefined, pod: Pod): void {
     const key = keyOf(pod);
     const queued = this.#active.get(key) ?? this.#backoff.get(key);
@@ -160,6 +162,7 @@ export class SchedulingQueue {
     }
   }
 
+  /** Ends the queue: a pending `pop` and all later ones resolve to undefined. */
   close(): void {
     this.#closed = true;
     this.#waiting?.(undefined);

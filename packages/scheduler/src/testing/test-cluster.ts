@@ -55,6 +55,7 @@ export interface TestCluster {
   scores(plugin: string, pod: Pod): Record<string, number>;
 }
 
+/** Runs single scheduling cycles over fixed objects, with the default profile unless `options` give another. */
 export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   const { nodes = [], pods = [], args = {}, sets = defaultPluginSets("v1beta3"), extenders = [] } = options;
   const clock = newFakeClock();

@@ -124,6 +124,7 @@ export class ClusterParts {
     return await (this.pace === undefined ? work : this.pace.through(what, work, this.clock.now() + limitMs));
   }
 
+  /** Waits until no request is in progress and nothing more is written, without advancing virtual time. */
   async idle(): Promise<void> {
     await (this.pace?.idle() ?? untilIdle(this.activity, () => this.clock.fired + (this.etcd?.revision ?? 0)));
   }
@@ -245,11 +246,13 @@ export class ClusterParts {
     return this.#socket;
   }
 
+  /** The administrator's kubeconfig as YAML, for the port that `socket` opens. @throws Error when the port is in use */
   async kubeconfig(): Promise<string> {
     const { url, ca } = await this.socket();
     return kubeconfigOf({ server: url, ca, token: this.#scratch.tokens.admin });
   }
 
+  /** Stops all parts of the cluster; later calls return the same promise. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;

@@ -26,6 +26,7 @@ export class InProcessListener implements HttpServer {
     return this.#isClosed;
   }
 
+  /** Passes a request to the handler, subject to faults. Resolves when the handler has ended. */
   async handle(exchange: Exchange): Promise<void> {
     this.#open.add(exchange);
     this.active++;
@@ -41,6 +42,7 @@ export class InProcessListener implements HttpServer {
     this.#handler = handler;
   }
 
+  /** Refuses new requests and destroys those in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const exchange of this.#open) exchange.destroy();

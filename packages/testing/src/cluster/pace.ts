@@ -24,6 +24,7 @@ export class Pace {
     this.#writes = writes;
   }
 
+  /** Waits until nothing runs at the current time; does not advance it. */
   idle(): Promise<void> {
     return untilIdle(this.#activity, () => this.#clock.fired + this.#writes());
   }

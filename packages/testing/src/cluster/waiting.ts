@@ -34,6 +34,10 @@ export class Waiting {
     await pace.advanceTo(clock.now() + durationMs(by));
   }
 
+  /**
+   * Advances or waits until nothing was written for `quiet` (10 s of virtual time, 200 ms of real time) and no request is open.
+   * @throws Error after `within`, with the busiest writers; at once over a real etcd
+   */
   async settle({ quiet, within }: SettleOptions = {}): Promise<void> {
     const { pace, clock, activity, writes, startMs } = this.#parts;
     if (writes === undefined) throw new Error("a cluster with a real etcd does not know when it has settled");
@@ -84,6 +88,7 @@ export class Waiting {
     throw await this.#failure(ref, target, limitMs, what, found.object);
   }
 
+  /** Waits until the object does not exist. @throws Error after the limit, with the object's history */
   async eventuallyGone(ref: ResourceRef, target: ObjectTarget, { within }: WaitOptions = {}): Promise<void> {
     const limitMs = durationMs(within ?? usualWaitMs);
     const found = await this.#seen<object>(ref, target, (object) => object === undefined, limitMs);

@@ -26,6 +26,7 @@ export class AddressPool {
     return address;
   }
 
+  /** Returns an address to the pool; it is assigned again when the range has been gone through. */
   giveBack(address: string): void {
     this.#taken.delete(address);
   }

@@ -46,6 +46,7 @@ export class MemoryEtcd {
     return this.#compacted;
   }
 
+  /** Reads at `request.revision`, or at the current one. @throws EtcdError when that revision is compacted or in the future */
   range(request: RangeRequest): RangeResponse {
     const wanted = request.revision || this.#revision;
     if (wanted > this.#revision)
@@ -65,6 +66,7 @@ export class MemoryEtcd {
     return { revision: this.#revision, kvs, more: kvs.length < count && !request.countOnly, count };
   }
 
+  /** Runs one branch of a transaction under a single new revision, or under the current one when it only reads. */
   txn({ compare, success, failure }: TxnRequest): TxnResponse {
     const succeeded = compare.every(({ key, target, value }) => (this.#at(key)?.[target] ?? 0) === value);
     const { events, ranges } = this.#change(succeeded ? success : failure);
@@ -72,11 +74,16 @@ export class MemoryEtcd {
     return { revision: this.#revision, succeeded, ranges };
   }
 
+  /** @returns the new revision */
   put(key: string, value: Uint8Array): number {
     this.#publish(this.#change([{ type: "put", key, value }]).events);
     return this.#revision;
   }
 
+  /**
+   * Drops all versions that reads from revision `upTo` on do not need. @throws EtcdError when it is compacted already or in the
+   * future
+   */
   compact(upTo: number): void {
     if (upTo > this.#revision) throw new EtcdError("future-revision", "etcdserver: mvcc: required revision is a future revision");
     if (upTo <= this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
@@ -96,6 +103,7 @@ export class MemoryEtcd {
     return ++this.#leases;
   }
 
+  /** Deletes the keys of a lease under one revision. */
   expire(lease: bigint): void {
     const keys = this.#sorted.filter((key) => this.#at(key)?.lease === lease);
     this.#publish(this.#change(keys.map((key) => ({ type: "delete", key }))).events);

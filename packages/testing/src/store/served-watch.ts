@@ -23,6 +23,7 @@ export class ServedWatch {
     this.#output = output;
   }
 
+  /** Handles one encoded WatchRequest of the stream: creates, cancels or reports the progress of a watch. */
   request(message: Uint8Array): void {
     const etcd = this.#etcd;
     const request = decodeWatchRequest(message);

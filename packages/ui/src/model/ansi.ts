@@ -15,6 +15,7 @@ const colours = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "
 /** A line with more pieces is shown without colours from there. */
 const mostSegments = 200;
 
+/** Splits a line of a log by its ANSI colours; other escape sequences are removed. */
 export function segmentsOf(line: string): Segment[] {
   const segments: Segment[] = [];
   let colour = "";

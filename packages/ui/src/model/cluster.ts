@@ -50,6 +50,7 @@ export class Cluster {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Applies a message of the worker. Listeners are called later, once for all messages since. */
   apply(message: Exclude<FromWorker, { readonly type: "refused" }>): void {
     if (message.type === "rows") {
       for (const uid of message.gone) this.#remove(uid);
@@ -125,6 +126,7 @@ export class Cluster {
     return this.#podUsage.size > 0;
   }
 
+  /** State of the resource's list and watch. */
   source(resource: Resource): Source {
     return this.#sources.get(resource) ?? { state: "loading", message: "" };
   }

@@ -2,7 +2,7 @@
 import type { ContainerState, ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Health } from "./row.ts";
 
-/** Source: pkg/printers/internalversion/printers.go printPod */
+/** The text of kubectl's column STATUS. Source: pkg/printers/internalversion/printers.go printPod */
 export function podStatus({ metadata, spec, status }: Pod): string {
   const inits = status?.initContainerStatuses ?? [];
   const starting = inits.findIndex(({ state }) => state?.terminated === undefined || state.terminated.exitCode !== 0);

@@ -22,6 +22,7 @@ export interface Route {
   readonly tab: Tab;
 }
 
+/** @returns the first view when the hash is invalid */
 export function parseRoute(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const requested = new URLSearchParams(search);

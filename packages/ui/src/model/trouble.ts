@@ -28,6 +28,10 @@ const order: readonly Resource[] = [
 const isTroubled = ({ health, sinceMs }: { readonly health: Health; readonly sinceMs: number }, nowMs: number): boolean =>
   health === "bad" || (health === "moving" && sinceMs > 0 && nowMs - sinceMs > patienceMs);
 
+/**
+ * Unhealthy objects, and those that are in transition for too long. Pods of one owner with the same status are one entry;
+ * owners of an unhealthy Pod have none.
+ */
 export function troublesOf(cluster: Cluster, nowMs: number): Trouble[] {
   const groups = new Map<string, { row: Row; more: number }>();
   const reported = new Set<string>();

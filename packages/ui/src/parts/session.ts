@@ -12,6 +12,7 @@ export type Session =
 /** A path that every authenticated user may read, and no anonymous one. */
 const probe = "/apis";
 
+/** Signs in with the token kept for this tab, or without one by the connection's own credentials. */
 export async function resume(): Promise<Session> {
   const token = sessionStorage.getItem(key) ?? "";
   const session = await signIn(token);

@@ -20,6 +20,7 @@ export class Rows {
     return this.#rows.size;
   }
 
+  /** Begins a list: `endList` removes the rows that were not `set` since. */
   beginList(): void {
     this.#seen = new Set();
   }

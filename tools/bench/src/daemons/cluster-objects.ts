@@ -68,6 +68,7 @@ export function benchPod({ name, labels = {}, cpu = "10m", spec = {} }: PodOptio
   };
 }
 
+/** Creates `count` Pods, several requests at a time; resolves when all were created. */
 export function addPods({ client, namespace }: DaemonCluster, count: number, podOf: (index: number) => Pod): Promise<void> {
   return repeat(count, (index) => client.create<Pod>(pods, podOf(index), { namespace }));
 }

@@ -31,6 +31,7 @@ interface ControllerSizes {
 
 const limits: ScenarioLimits = { seconds: 0.7, cpu: 0.5, apiCalls: 1 };
 
+/** The rows of the controller manager's table, in the order in which they are measured. */
 export function controllerScenarios(sizes: ControllerSizes): Scenario[] {
   return [
     ...oneDeployment(sizes.replicas),

@@ -108,6 +108,7 @@ export class NodeCluster implements DaemonCluster {
     this.#kubelet = undefined;
   }
 
+  /** CPU time of all kubelet processes so far, including those that have exited; memory of the running one, 0 without one. */
   async usage(): Promise<Usage> {
     const apiCalls = await this.#own.othersOf(this.client);
     const pid = this.#kubelet?.pid;

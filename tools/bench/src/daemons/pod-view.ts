@@ -24,6 +24,7 @@ export class PodView {
     this.#client = client;
   }
 
+  /** Lists the Pods and follows their changes; a failure of the watch is thrown by `until`. */
   async start(): Promise<void> {
     const { metadata } = await this.#client.list<Pod>(pods);
     this.#watch = this.#follow(metadata.resourceVersion ?? "").catch((err) => {

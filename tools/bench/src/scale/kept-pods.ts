@@ -36,6 +36,7 @@ export class Churn {
     this.#next = sizes.pods;
   }
 
+  /** Creates a new Pod and deletes the oldest one at the same time. */
   async replaceOne(): Promise<void> {
     const [gone, index] = [this.#oldest++, this.#next++];
     this.#createdAt.set(podName(index), performance.now());

@@ -91,6 +91,10 @@ export interface DoctorTarget {
 const answerWithinMs = 15_000;
 const mostObjects = 2_000;
 
+/**
+ * Collects what the checks need, within 15 s. Never rejects: requests that fail are named in `unread`, a missing server in
+ * `unreachable`.
+ */
 export async function gatherFacts({ client, noClient, folders, data }: DoctorTarget): Promise<DoctorFacts> {
   const local = { now: Date.now(), certificates: certificatesIn(folders), disks: disksOf(data) };
   const unread: string[] = [];

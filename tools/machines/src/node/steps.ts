@@ -151,6 +151,7 @@ export interface Reached {
   readonly caPem: string;
 }
 
+/** A kubeconfig as JSON text in which `user` presents the token. */
 export function tokenKubeconfig({ server, serverName, caPem }: Reached, user: string, token: string): string {
   const cluster = {
     server,

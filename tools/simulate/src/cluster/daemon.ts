@@ -39,6 +39,10 @@ interface DaemonOptions {
 
 const restartMs = 2_000;
 
+/**
+ * A daemon that is not started yet. Each start gets its own process, clock and connections; what a crashed one still does is
+ * lost.
+ */
 export function newDaemon(options: DaemonOptions): Daemon {
   const { world, name, backend, network } = options;
   let life: Life | undefined;

@@ -210,6 +210,7 @@ export class Faults {
     this.counts = this.#counts;
   }
 
+  /** The faults of one API server's connection to etcd. */
   etcd(server: number): EtcdNetwork {
     return {
       delayMs: () => this.#delayMs(),
@@ -230,6 +231,7 @@ export class Faults {
     };
   }
 
+  /** Draws the offset of a daemon's wall clock, in ms; 0 without the fault kind `skew`. */
   skewMs(): number {
     return this.#kinds.includes("skew") ? this.#upTo(2 * longestSkewMs) - longestSkewMs : 0;
   }

@@ -6,6 +6,7 @@ import type { Plan } from "../plans/plan.ts";
 import type { World } from "../world/world.ts";
 import { controllerOf, isActive, objectOf, type Stored, type View, viewOf } from "./view.ts";
 
+/** A safety invariant does not hold. */
 export class Violation extends Error {}
 
 /** The first violation. */

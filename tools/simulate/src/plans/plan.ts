@@ -74,6 +74,7 @@ export const namespace = "default";
 export const smallTime = 0.6;
 export const allFaults: readonly FaultKind[] = faultKinds.filter((kind) => kind !== "restore");
 
+/** A user that repeats each request until the server has answered it. @param isSmall shortens its pauses */
 export function newUser(client: Client, random: () => number, pause: (ms: number) => Promise<void>, isSmall: boolean): User {
   const requested = new Map<string, unknown>();
   const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {

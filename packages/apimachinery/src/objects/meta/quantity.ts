@@ -34,6 +34,7 @@ export class Quantity {
     return result;
   }
 
+  /** @returns undefined when the text is not a quantity */
   static tryParse(text: string): Quantity | undefined {
     const result = parse(text);
     return typeof result === "string" ? undefined : result;
@@ -103,6 +104,7 @@ export class Quantity {
     return decimalText(this.nanos, this.format === "DecimalExponent");
   }
 
+  /** The canonical text, as `toString`. */
   toJSON(): string {
     return this.toString();
   }

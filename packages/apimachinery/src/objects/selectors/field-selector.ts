@@ -36,6 +36,7 @@ export class FieldSelector {
     return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
   }
 
+  /** A selector that requires each field to equal its value. */
   static fromSet(fields: Fields): FieldSelector {
     const terms = Object.entries(fields ?? {}).map(([field, value]): FieldTerm => ({ field, op: "=", value }));
     return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
@@ -67,6 +68,7 @@ export class FieldSelector {
     return this.terms.find((term) => term.field === field && term.op === "=")?.value;
   }
 
+  /** The selector in the syntax of `fieldSelector`, with escapes. */
   toString(): string {
     return this.terms.map(({ field, op, value }) => `${field}${op}${escapeValue(value)}`).join(",");
   }

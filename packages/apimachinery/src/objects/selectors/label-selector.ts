@@ -85,6 +85,7 @@ export class LabelSelector {
     return !this.#nothing && this.requirements.length === 0;
   }
 
+  /** True when the labels meet every requirement; an empty selector matches everything. */
   matches(labels: Labels): boolean {
     if (this.#nothing) return false;
     if (this.requirements.length > fewRequirements && this.#used) {

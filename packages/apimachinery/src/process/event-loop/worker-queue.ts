@@ -15,6 +15,10 @@ interface WorkerQueueOptions {
 
 type JobFailure = "timeout" | "memory";
 
+/**
+ * The worker thread was ended during the job: it took too long or ran out of memory. Errors of the job itself are not of this
+ * class.
+ */
 export class JobError extends Error {
   readonly reason: JobFailure;
   constructor(reason: JobFailure) {

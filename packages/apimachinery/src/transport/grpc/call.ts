@@ -240,6 +240,7 @@ export class MessageStream implements StreamHandlers {
   }
 }
 
+/** A received message is longer than the channel's limit. */
 export class MessageTooLarge extends Error {}
 
 /** Frames one message, uncompressed. */

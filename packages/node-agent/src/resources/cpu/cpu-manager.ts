@@ -36,6 +36,10 @@ export class CpuManager implements HintProvider {
     this.#state = this.#restore();
   }
 
+  /**
+   * NUMA nodes that can provide the container's exclusive CPUs. Empty without exclusive CPUs; without any choice when the
+   * container holds another number of CPUs than it requests.
+   */
   hints(pod: NodePod, container: AnyContainer): Hints {
     const { settings } = this.#options;
     const count = exclusiveCpus(pod, container);
@@ -48,6 +52,7 @@ export class CpuManager implements HintProvider {
     return new Map([["cpu", cpuHints(settings.machine, available, this.#reusableOf(uid), count)]]);
   }
 
+  /** As `hints`, for all containers of the Pod together: the sum of the containers, or the largest init container. */
   podHints(pod: NodePod): Hints {
     const { settings } = this.#options;
     if (settings === undefined) return new Map();
@@ -90,6 +95,7 @@ export class CpuManager implements HintProvider {
     return this.#given(uid, container) ?? this.#state.shared;
   }
 
+  /** The CPUs assigned to the container alone; empty when it uses the shared pool. */
   exclusiveCpusOf(uid: string, container: string): CpuSet {
     return this.#given(uid, container) ?? [];
   }

@@ -46,6 +46,7 @@ export function cpuSet(numbers: Iterable<number>): CpuSet {
   return [...new Set(numbers)].sort((a, b) => a - b);
 }
 
+/** All CPUs of the sets, sorted and without duplicates. */
 export function union(...sets: readonly CpuSet[]): CpuSet {
   return cpuSet(sets.flat());
 }

@@ -105,10 +105,12 @@ export class DeviceManager implements HintProvider {
     return containersOf(pod).some((one) => [...limitsOf(one).keys()].some((resource) => this.#isOurs(resource)));
   }
 
+  /** NUMA nodes that can provide the container's devices, by resource; devices that it already holds are the only choice. */
   hints(pod: NodePod, container: AnyContainer): Hints {
     return this.#hintsOf(pod, limitsOf(container), (resource) => this.#idsGivenTo(pod.metadata.uid, [container.name], resource));
   }
 
+  /** As `hints`, for all containers of the Pod together. */
   podHints(pod: NodePod): Hints {
     const names = containersOf(pod).map(({ name }) => name);
     return this.#hintsOf(pod, sumOverPod(pod, limitsOf), (resource) => this.#idsGivenTo(pod.metadata.uid, names, resource));
@@ -151,6 +153,7 @@ export class DeviceManager implements HintProvider {
     return access;
   }
 
+  /** The allocations of a container, one for each resource. */
   givenTo(uid: string, container: string): readonly GivenDevices[] {
     return this.#given.filter((one) => one.podUid === uid && one.container === container);
   }
@@ -174,12 +177,17 @@ export class DeviceManager implements HintProvider {
     );
   }
 
+  /** Healthy devices by resource, whether allocated or not. */
   healthy(): ReadonlyMap<string, readonly PluginDevice[]> {
     return new Map(
       [...this.#devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),
     );
   }
 
+  /**
+   * Releases the devices of all Pods except these, and writes the checkpoint. @throws Error when the checkpoint cannot be
+   * written
+   */
   release(pods: readonly NodePod[]): void {
     const kept = this.#given.filter(({ podUid }) => pods.some((pod) => pod.metadata.uid === podUid));
     if (kept.length === this.#given.length) return;

@@ -45,11 +45,13 @@ export class MemoryManager implements HintProvider {
     this.#state = this.#restore();
   }
 
+  /** NUMA nodes that can provide the container's memory, by type; empty for Pods that are not Guaranteed. */
   hints(pod: NodePod, container: AnyContainer): Hints {
     if (!this.#cares(pod)) return new Map();
     return this.#hintsOf(pod, requestOf(container), this.#given(pod.metadata.uid, container.name));
   }
 
+  /** As `hints`, for all containers of the Pod together. */
   podHints(pod: NodePod): Hints {
     if (!this.#cares(pod)) return new Map();
     const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
@@ -87,6 +89,7 @@ export class MemoryManager implements HintProvider {
     return [...new Set((this.#given(uid, container) ?? []).flatMap(({ nodes }) => nodes))].sort((a, b) => a - b);
   }
 
+  /** The memory reserved for a container, in bytes by type and NUMA nodes. */
   blocksOf(uid: string, container: string): readonly MemoryBlock[] {
     return this.#given(uid, container) ?? [];
   }
@@ -110,6 +113,7 @@ export class MemoryManager implements HintProvider {
     this.#remove((uid, name) => uid === pod.metadata.uid && ended.includes(name));
   }
 
+  /** Releases the memory of all Pods except these, and writes the state file. */
   release(pods: readonly NodePod[]): void {
     this.#remove((uid) => !pods.some((pod) => pod.metadata.uid === uid));
   }

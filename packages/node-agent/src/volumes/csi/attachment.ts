@@ -28,7 +28,11 @@ interface AttachmentsOptions {
   byController: boolean;
 }
 
-/** Source: pkg/volume/csi/csi_attacher.go */
+/**
+ * Reads attachments from the node's status, or creates and deletes VolumeAttachments itself without the attach/detach
+ * controller.
+ * Source: pkg/volume/csi/csi_attacher.go
+ */
 export function newAttachments({ client, nodeName, node, byController }: AttachmentsOptions): Attachments {
   async function attach(source: CsiSource, name: string): Promise<void> {
     const attachment: VolumeAttachment = {

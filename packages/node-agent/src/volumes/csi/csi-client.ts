@@ -64,12 +64,14 @@ export class CsiClient {
     this.#channel = newPluginChannel(socket, csiMessages);
   }
 
+  /** NodeGetInfo. `maxVolumes` is 0 when the driver sets no limit. */
   async info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }> {
     const answer = await this.#call("NodeGetInfo", {});
     const { segments = {} } = (answer.accessibleTopology ?? {}) as { segments?: Texts };
     return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
   }
 
+  /** NodeGetCapabilities; capabilities unknown here are ignored. */
   async capabilities(): Promise<ReadonlySet<NodeCapability>> {
     const answer = await this.#call("NodeGetCapabilities", {});
     const numbers = new Set((answer.capabilities as { rpc: { type: number } | null }[]).map(({ rpc }) => rpc?.type));
@@ -77,6 +79,7 @@ export class CsiClient {
     return new Set(names.filter((name) => numbers.has(nodeCapabilities[name])));
   }
 
+  /** NodeStageVolume: mounts a volume once for the node. Idempotent, as the other calls. */
   async stage({ handle, stagingPath, capability, publishContext, secrets, context }: StageRequest): Promise<void> {
     await this.#call("NodeStageVolume", {
       volumeId: handle,
@@ -92,6 +95,7 @@ export class CsiClient {
     await this.#call("NodeUnstageVolume", { volumeId: handle, stagingTargetPath: stagingPath });
   }
 
+  /** NodePublishVolume: makes a staged volume available at `targetPath` of one Pod. */
   async publish({
     handle,
     stagingPath,
@@ -128,6 +132,7 @@ export class CsiClient {
     return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition };
   }
 
+  /** NodeExpandVolume: grows the volume's file system to at least `bytes`. */
   async expand({
     handle,
     path,

@@ -33,6 +33,7 @@ const resizeConditions = ["Resizing", "FileSystemResizePending"];
 const nodesTurn = ["NodeExpansionPending", "NodeExpansionInProgress"];
 
 /**
+ * Returns an `Expand` that reports each outcome as an event of the Pod and of its claim.
  * Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, node_expander.go,
  * pkg/volume/util/resize_util.go, pkg/volume/csi/expander.go
  */

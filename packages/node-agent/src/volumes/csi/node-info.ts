@@ -84,6 +84,7 @@ export class CsiNodeInfo implements DriverAnnouncer {
     });
   }
 
+  /** Removes the driver from the CSINode and the node's annotations. @throws Error when a write fails */
   async uninstall(driver: string): Promise<void> {
     await this.#setDrivers((drivers) => drivers.filter((one) => one.name !== driver)).catch((err: Error) => {
       throw new Error(`error uninstalling CSI driver from CSINode object ${err.message}`);

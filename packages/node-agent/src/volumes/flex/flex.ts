@@ -43,7 +43,10 @@ interface Source {
   readonly secretNamespace: string;
 }
 
-/** Source: pkg/volume/flexvolume mounter.go, unmounter.go */
+/**
+ * Creates the FlexVolumes of the node; drivers are found in `pluginDir` whenever a volume needs one.
+ * Source: pkg/volume/flexvolume mounter.go, unmounter.go
+ */
 export function newFlexVolumes(options: FlexOptions): FlexVolumes {
   return new NodeFlexVolumes(options);
 }

@@ -20,6 +20,7 @@ export interface SpdyStream {
   end(): Promise<void>;
 }
 
+/** The server side of a SPDY/3.1 connection, as kubectl uses for exec, attach and port-forward. */
 export class SpdyConnection {
   readonly #socket: Duplex;
   readonly #inputs = new Map<number, PassThrough>();

@@ -9,6 +9,7 @@ export class ServedLeases {
     this.#etcd = etcd;
   }
 
+  /** @returns the ID of a lease that expires after `seconds` unless it is kept alive */
   grant(seconds: number): bigint {
     const id = this.#etcd.grantLease();
     this.#start(id, seconds);
@@ -22,6 +23,7 @@ export class ServedLeases {
     return seconds;
   }
 
+  /** Ends a lease early and deletes its keys. */
   end(id: bigint): void {
     clearTimeout(this.#open.get(id)?.timer);
     this.#open.delete(id);

@@ -59,6 +59,7 @@ export async function connectRaw(options: RawClientOptions): Promise<RawClient> 
   return client;
 }
 
+/** A client that sends frames as given, valid or not, and records the server's frames, for tests of the server's reaction. */
 export class RawClient {
   readonly socket: TLSSocket;
   /** All received frames, in order. */
@@ -153,6 +154,7 @@ export class RawClient {
     return this.end();
   }
 
+  /** False when the server closed the connection or does not acknowledge a PING. */
   async isAlive(): Promise<boolean> {
     return this.ping().then(
       () => this.#failure() === undefined,
