@@ -90,6 +90,23 @@ test("following a log continues across rotation and ends with the container", as
   await done;
 });
 
+test("an incomplete last line of a rotated log is not put before the first line of the next file", async (t) => {
+  const path = join(await tempDir(t), "0.log");
+  await writeFile(path, `${line(1, "one")}${line(2, "half").trimEnd()}`);
+  let running = true;
+  let got = "";
+  const done = (async () => {
+    for await (const piece of readLog({ path, isRunning: async () => running }, { follow: true })) got += piece;
+  })();
+  await waitFor(() => got === "one\n");
+  await rename(path, `${path}.old`);
+  await writeFile(path, line(3, "three"));
+  await waitFor(() => got.includes("three"));
+  running = false;
+  await done;
+  assert.equal(got, "one\nthree\n");
+});
+
 test("the last lines before a rotation are read, also when they are written during a poll", async (t) => {
   const log = join(await tempDir(t), "0.log");
   await writeFile(log, line(1, "one"));
