@@ -1,6 +1,9 @@
-/** Requests to the API server that served the page, as the user: with their token, or what the connection itself proves. */
+/**
+ * Requests to the API server that served the page, authenticated by the user's token or by the connection (client certificate,
+ * proxy).
+ */
 
-/** A failed request. `code` is the HTTP status. */
+/** A failed request. `code` is the HTTP status; 0 without a response. */
 export class ApiError extends Error {
   readonly code: number;
 
@@ -11,7 +14,7 @@ export class ApiError extends Error {
 }
 
 export class Api {
-  /** `""`: the connection's client certificate, or a proxy's. */
+  /** `""`: no token; the connection or a proxy authenticates the user. */
   readonly #token: string;
 
   constructor(token: string) {
@@ -53,7 +56,7 @@ async function messageOf(response: Response): Promise<string> {
     const { message } = JSON.parse(text) as { message?: string };
     if (message) return message.slice(0, mostMessage);
   } catch {
-    // No Status: a proxy's answer.
+    // The response of a proxy is not a Status.
   }
   return text.slice(0, mostMessage) || `${response.status} ${response.statusText}`;
 }

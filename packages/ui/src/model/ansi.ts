@@ -1,4 +1,4 @@
-/** Lines of a log: colours of terminals become classes, all other control characters go. */
+/** Formats lines of a log: terminal colours become CSS classes, other control characters are removed. */
 
 interface Segment {
   readonly text: string;
@@ -12,7 +12,7 @@ const control =
 
 const colours = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
-/** A line with more pieces is shown without colours from there. */
+/** Limit of segments per line; the rest of the line is shown without colours. */
 const mostSegments = 200;
 
 /** Splits a line of a log by its ANSI colours; other escape sequences are removed. */
@@ -38,7 +38,7 @@ export function segmentsOf(line: string): Segment[] {
       else if (code === 22) isBold = false;
       else if (code === 39) colour = "";
       else if (code === 38 || code === 48)
-        break; // of 256 colours and true colour: the arguments are no codes
+        break; // codes of 256 colours and true colour have arguments, which are not codes
       else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) colour = colours[code % 10] as string;
     }
   }
@@ -47,7 +47,7 @@ export function segmentsOf(line: string): Segment[] {
   return segments;
 }
 
-/** What a line of a list has room for; more would only cost memory. */
+/** Maximum number of shown characters per line; longer lines would cost memory without being readable. */
 export const mostLine = 4_000;
 
 export const cutLine = (line: string): string =>

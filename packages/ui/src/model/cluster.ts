@@ -6,18 +6,18 @@ interface Amounts {
   readonly memoryBytes: number;
 }
 
-/** The pods of one node, in the order of their names. Replaced when one of them changes. */
+/** The pods of one node, ordered by name. Replaced by a new object when one of them changes. */
 interface NodePods {
   readonly pods: readonly PodRow[];
-  /** The sum of what they request. */
+  /** The sum of the pods' requests. */
   readonly requested: Amounts;
 }
 
 const noPods: NodePods = { pods: [], requested: { cpuMilli: 0, memoryBytes: 0 } };
 
 /**
- * What the page knows of the cluster: the rows that the worker sent, with indexes by node and owner. `version` grows with each
- * change; listeners are notified of several at once.
+ * The page's state of the cluster: the rows that the worker sent, with indexes by node and owner. `version` increases with each
+ * change; listeners are called once for several changes.
  */
 export class Cluster {
   readonly #rows = new Map<string, Row>();
@@ -35,7 +35,7 @@ export class Cluster {
   #isScheduled = false;
   #version = 0;
 
-  /** @param schedule calls its argument soon, once; `requestAnimationFrame` on the page */
+  /** @param schedule calls its argument once, asynchronously; `requestAnimationFrame` on the page */
   constructor(schedule: (report: () => void) => void) {
     this.#schedule = schedule;
   }
@@ -44,7 +44,7 @@ export class Cluster {
     return this.#version;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -68,7 +68,7 @@ export class Cluster {
     return (this.#byResource.get(resource) ?? new Map()) as ReadonlyMap<string, R>;
   }
 
-  /** Grows when a row of the resource changes. */
+  /** Increases when a row of the resource changes. */
   versionOf(resource: Resource): number {
     return this.#versions.get(resource) ?? 0;
   }
@@ -84,12 +84,12 @@ export class Cluster {
     return undefined;
   }
 
-  /** What the object controls. */
+  /** The objects that the object controls. */
   owned(uid: string): Row[] {
     return [...(this.#byOwner.get(uid) ?? [])].flatMap((one) => this.#rows.get(one) ?? []).sort(byName);
   }
 
-  /** From the object up to the one that nothing controls. */
+  /** The owners of the object, from its controller to the topmost one. */
   owners(row: Row): Row[] {
     const found: Row[] = [];
     for (let next = this.#rows.get(row.owner); next !== undefined && found.length < 10; next = this.#rows.get(next.owner)) {
@@ -117,7 +117,7 @@ export class Cluster {
     return made;
   }
 
-  /** undefined where there are no metrics. */
+  /** undefined without metrics of the object. */
   usageOf(row: NodeRow | PodRow): Amounts | undefined {
     return isPod(row) ? this.#podUsage.get(`${row.namespace}/${row.name}`) : this.#nodeUsage.get(row.name);
   }
@@ -172,7 +172,7 @@ export class Cluster {
     if (pods?.delete(row.uid) && pods.size === 0) this.#byNode.delete(row.node);
   }
 
-  /** Each message brings new strings; those that many rows share are kept once. */
+  /** Messages from the worker contain new strings; equal ones are replaced by one shared string to save memory. */
   #interned(row: Row): Row {
     const { namespace, owner, status } = row;
     const base = { ...row, namespace: this.#text(namespace), owner: this.#text(owner), status: this.#text(status) };

@@ -1,4 +1,4 @@
-/** A row for each resource that the page follows: where it is listed, and how an object becomes a row. */
+/** The resources that the page shows: where each is listed, and how an object becomes a row. */
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -10,11 +10,11 @@ import type { EventRow, Health, NodeRow, PodRow, Resource, Row, WorkloadRow } fr
 
 export interface Kind {
   readonly resource: Resource;
-  /** Prefix of its URL: `/apis/apps/v1`. */
+  /** URL prefix: `/apis/apps/v1`. */
   readonly api: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Only so many of the newest are kept; undefined: all. */
+  /** Number of newest objects to keep; undefined: all. */
   readonly most?: number;
   rowOf(object: KubeObject): Row;
 }
@@ -33,7 +33,7 @@ const kind = <T extends KubeObject>(
   rowOf: (object) => describe(object as T, baseOf(resource, object)),
 });
 
-/** In the order in which they are requested: what the first view shows comes first. */
+/** In request order: the resources of the first view come first. */
 export const kinds: readonly Kind[] = [
   kind<Node>("nodes", "/api/v1", nodeRow, { namespaced: false }),
   kind<Pod>("pods", "/api/v1", podRow),
@@ -111,7 +111,7 @@ function podRow(pod: Pod, base: Base): PodRow {
   };
 }
 
-/** Of a pod that is deleted its grace period counts as no fault. */
+/** Start of the current transition. A deletionTimestamp is the end of the grace period, which itself is no problem. */
 function podSinceMs({ metadata, status }: Pod, createdMs: number): number {
   if (metadata?.deletionTimestamp) return timeOf(metadata.deletionTimestamp);
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
@@ -128,11 +128,14 @@ interface Counts {
   readonly wanted: number;
   readonly ready: number;
   readonly updated: number;
-  /** Of earlier revisions; they are usually ready, which the numbers do not show. */
+  /** Pods of earlier revisions; usually ready, which the other numbers do not show. */
   readonly old?: number;
 }
 
-/** Moving until as many are ready and new as are wanted; a condition that says it is stuck makes it bad. */
+/**
+ * `moving` until the wanted number of pods is ready and of the newest revision; `bad` when a condition reports that the rollout
+ * is stuck.
+ */
 function workloadRow(
   base: Base,
   { wanted, ready, updated, old = 0 }: Counts,
@@ -170,7 +173,7 @@ function deploymentRow({ metadata, spec, status }: Deployment, base: Base): Work
   const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
   const ready = status?.availableReplicas ?? 0;
   const old = Math.max(0, (status?.replicas ?? 0) - (status?.updatedReplicas ?? 0));
-  // Old pods that are left mean that the rollout is not over.
+  // While old pods are left the rollout is not complete.
   const most = isSeen && old === 0 ? wanted : Math.max(0, wanted - 1);
   const updated = Math.min(status?.updatedReplicas ?? 0, most);
   const problem = reasonOf(status?.conditions, "ReplicaFailure", "True") || reasonOf(status?.conditions, "Progressing", "False");
@@ -228,7 +231,7 @@ function autoscalerRow({ status }: HorizontalPodAutoscaler, base: Base): Row {
   return { ...base, health: isThere ? "good" : "moving", status: `${currentReplicas} of ${desiredReplicas} replicas` };
 }
 
-/** The page shows this much of a message. */
+/** Maximum number of shown characters of a message. */
 const mostText = 1_000;
 
 function eventRow(event: Event, base: Base): EventRow {
@@ -258,7 +261,7 @@ const timeOf = (text: string | null | undefined): number => (text ? Date.parse(t
 const milli = (text: string | undefined): number => Math.round(amount(text) * 1000);
 const bytes = (text: string | undefined): number => Math.round(amount(text));
 
-/** Clusters use few different amounts. */
+/** Cache of parsed quantities: a cluster uses few different ones. */
 const amounts = new Map<string, number>();
 const mostAmounts = 10_000;
 

@@ -2,9 +2,9 @@ import { type Api, ApiError, linesOf, pause } from "../api.ts";
 import { cutLine, mostLine } from "./ansi.ts";
 
 const mostLines = 10_000;
-/** What is there already is requested up to here. */
+/** Number of existing lines to request. */
 const tail = 1_000;
-/** A container that logs fast is drawn so often at most. */
+/** Minimum time between two updates of the view. */
 const drawMs = 100;
 const againMs = 1_000;
 
@@ -12,18 +12,18 @@ interface LogOptions {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
-  /** Of the container's run before the last restart. */
+  /** The log of the container's previous instance. */
   readonly isPrevious: boolean;
   readonly changed: () => void;
 }
 
-/** The last lines of a container's log, and those that follow. */
+/** Follows a container's log, starting with its last lines. */
 export class LogStream {
   readonly #options: LogOptions;
   readonly #stop = new AbortController();
   #lines: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Text below the lines. */
+  /** Text shown below the lines, such as the reason why the log ended. */
   end = "";
 
   constructor(options: LogOptions) {
@@ -34,7 +34,7 @@ export class LogStream {
     return this.#lines;
   }
 
-  /** Until the log ends; a connection that breaks off is made again. */
+  /** Reads until the log ends; an interrupted connection is opened again. */
   async run(api: Api): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
@@ -70,7 +70,7 @@ export class LogStream {
   }
 
   #add(lines: readonly string[]): void {
-    // A new array each time: who has drawn the old one sees that it is another.
+    // A new array for each update, so that views detect the change by identity.
     this.#lines = [...this.#lines, ...lines.map(cutLine)].slice(-mostLines);
     this.#changed();
   }

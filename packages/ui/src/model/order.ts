@@ -1,6 +1,7 @@
 /**
- * Sorts what was sorted before and has changed a little: the old order is kept where it still holds, which makes the sort
- * linear. @param before the last result; @param rows by uid
+ * Sorts rows incrementally: the previous order is kept where it is still valid, so that few changes take linear time.
+ * @param before the previous result
+ * @param rows by uid
  */
 export function reordered<R extends { readonly uid: string }>(
   before: readonly R[],

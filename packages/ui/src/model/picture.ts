@@ -1,10 +1,10 @@
-/** The pods of a node as a picture: squares in rows, one SVG path for each state, so that a node is few elements. */
+/** Draws the pods of a node as squares in rows, with one SVG path for each state, so that a node needs few elements. */
 import type { Health, PodRow } from "./row.ts";
 
 export interface Measures {
-  /** Squares in a row. */
+  /** Squares per row. */
   readonly columns: number;
-  /** From one square to the next. */
+  /** Distance between the origins of two squares. */
   readonly pitch: number;
   readonly side: number;
 }
@@ -14,7 +14,8 @@ export const heightOf = (count: number, { columns, pitch, side }: Measures): num
   count === 0 ? 0 : (Math.ceil(count / columns) - 1) * pitch + side;
 
 /**
- * The shape shows the state as the colour does: full for good, a diamond for bad, a frame for moving, small for idle.
+ * The shape shows the state like the colour: a full square for good, a diamond for bad, a frame for moving, a small square for
+ * idle.
  * @returns the path of each state that occurs
  */
 export function pathsOf(pods: readonly PodRow[], measures: Measures): Partial<Record<Health, string>> {
@@ -35,12 +36,12 @@ const forms: Readonly<Record<Health, (x: number, y: number, side: number) => str
     const half = side / 2;
     return `M${x + half} ${y - 1}l${half + 1} ${half + 1}l${-half - 1} ${half + 1}l${-half - 1} ${-half - 1}z`;
   },
-  // Two outlines with the even-odd rule leave a frame.
+  // Two outlines with the even-odd fill rule give a frame.
   moving: (x, y, side) => square(x, y, side) + square(x + 2, y + 2, side - 4),
   idle: (x, y, side) => square(x + side / 4, y + side / 4, side / 2),
 };
 
-/** @returns the index of the square at a point, -1 beside them */
+/** @returns the index of the square at a point; -1 outside of all squares */
 export function squareAt(x: number, y: number, count: number, { columns, pitch }: Measures): number {
   const column = Math.floor(x / pitch);
   const row = Math.floor(y / pitch);

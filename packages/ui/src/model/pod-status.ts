@@ -1,4 +1,4 @@
-/** The state of a pod in a word, as kubectl's STATUS column has it, and whether that is well. */
+/** The status of a pod as in kubectl's STATUS column, and the health that it means. */
 import type { ContainerState, ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Health } from "./row.ts";
 
@@ -39,7 +39,7 @@ const isUnschedulable = (conditions: readonly { type: string; status: string; re
   conditions?.some(({ type, status, reason }) => type === "PodScheduled" && status === "False" && reason === "Unschedulable") ===
   true;
 
-/** What a container that waits says when nothing is wrong. */
+/** Waiting reasons that are not problems. */
 const usual = new Set(["ContainerCreating", "PodInitializing"]);
 
 export function podHealth(pod: Pod): Health {

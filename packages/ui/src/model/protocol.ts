@@ -6,19 +6,19 @@ export interface Start {
   readonly token: string;
   /** Requested where the user may not list all namespaces; `""` for none. */
   readonly namespace: string;
-  /** Whether the connection carries many requests at once (HTTP/2). Without it some resources are requested now and then. */
+  /** True when the connection multiplexes requests (HTTP/2). Otherwise some resources are polled. */
   readonly isMultiplexed: boolean;
 }
 
 /**
- * `loading`: the first list is under way; `live`: up to date; `away`: the server cannot be reached, or failed, and is tried again;
- * `denied`: the user may not; `absent`: not served.
+ * `loading`: the first list is in progress; `live`: up to date; `away`: the server is unreachable or failed, and is retried;
+ * `denied`: the user may not list it; `absent`: not served.
  */
 type SourceState = "loading" | "live" | "away" | "denied" | "absent";
 
 export interface Source {
   readonly state: SourceState;
-  /** Why, as the server put it. */
+  /** The server's message. */
   readonly message: string;
 }
 
@@ -27,7 +27,7 @@ export type Usage = readonly [key: string, cpuMilli: number, memoryBytes: number
 export type FromWorker =
   | { readonly type: "rows"; readonly set: readonly Row[]; readonly gone: readonly string[] }
   | { readonly type: "source"; readonly resource: Resource; readonly source: Source }
-  /** Of nodes by name, of pods by `namespace/name`; each message replaces the last. */
+  /** Usage of nodes by name and of pods by `namespace/name`; each message replaces the previous one. */
   | { readonly type: "usage"; readonly nodes: readonly Usage[]; readonly pods: readonly Usage[] }
-  /** The credentials are not accepted any more. */
+  /** The server no longer accepts the credentials. */
   | { readonly type: "refused"; readonly message: string };

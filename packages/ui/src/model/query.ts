@@ -1,4 +1,4 @@
-/** What the search field means: words that all must occur, `ns:`, `node:`, `kind:` and `is:` restrict one field. */
+/** Parses the search field: words that must all occur; `ns:`, `node:`, `kind:` and `is:` restrict one field. */
 import { isEvent, isPod, isWorkload, kindNames, type Row } from "./row.ts";
 
 type Test = (row: Row) => boolean;

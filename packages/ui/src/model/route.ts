@@ -1,4 +1,4 @@
-/** Where the page is, as the part of its address after `#`: it can be kept, sent and gone back to. */
+/** The location in the page, as the URL's fragment: it can be bookmarked, shared and reached by the Back button. */
 
 export const views = ["cluster", "workloads", "pods", "events", "trouble"] as const;
 export type View = (typeof views)[number];

@@ -1,4 +1,4 @@
-/** What the page knows of each object: a few fields, made by the worker from the object (`kinds.ts`). */
+/** The fields of an object that the page shows; the worker computes them from the object (`kinds.ts`). */
 
 /** Resource and group as in `/debug/explain`: `pods`, `deployments.apps`. */
 export type Resource = keyof typeof kindNames;
@@ -20,8 +20,8 @@ export const kindNames = {
 } as const;
 
 /**
- * `good`: as wanted; `moving`: on its way; `bad`: something is wrong; `idle`: nothing is wanted of it (a Job that is complete,
- * a Deployment of 0).
+ * `good`: in the desired state; `moving`: in transition; `bad`: a problem; `idle`: nothing to do (a complete Job, a Deployment
+ * with 0 replicas).
  */
 export type Health = "good" | "moving" | "bad" | "idle";
 
@@ -35,20 +35,20 @@ export interface Row {
   /** uid of the controlling owner, `""` for none. */
   readonly owner: string;
   readonly health: Health;
-  /** Since when it is moving; 0 where that is no fault however long it lasts. */
+  /** Start of the transition, in ms since the epoch; 0 when a transition of any length is no problem. */
   readonly sinceMs: number;
-  /** A word or two, as kubectl's STATUS column. */
+  /** Short text like kubectl's STATUS column. */
   readonly status: string;
 }
 
 export interface PodRow extends Row {
   readonly resource: "pods";
-  /** `""` while it has none. */
+  /** `""` without a node. */
   readonly node: string;
   readonly ready: number;
   readonly containers: number;
   readonly restarts: number;
-  /** What it requests, in thousandths of a core and in bytes. */
+  /** Requests in millicores and bytes. */
   readonly cpuMilli: number;
   readonly memoryBytes: number;
 }
@@ -68,9 +68,9 @@ export interface WorkloadRow extends Row {
   readonly resource: WorkloadResource;
   readonly wanted: number;
   readonly ready: number;
-  /** Those of them that are of the newest revision. */
+  /** Ready pods of the newest revision. */
   readonly updatedReady: number;
-  /** Of the newest revision, ready or not. */
+  /** Pods of the newest revision, ready or not. */
   readonly updated: number;
   readonly images: string;
 }
@@ -91,7 +91,7 @@ export interface EventRow extends Row {
   readonly count: number;
   readonly lastMs: number;
   readonly source: string;
-  /** uid of the object it is about. */
+  /** uid of the object that the event refers to. */
   readonly about: string;
   readonly aboutKind: string;
   readonly aboutName: string;

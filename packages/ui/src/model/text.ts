@@ -1,6 +1,6 @@
-/** Numbers and times in words. */
+/** Formats numbers and times. */
 
-/** `45s`, `7m`, `3h`, `12d`: two digits say enough. */
+/** `45s`, `7m`, `3h`, `12d`: in the largest unit that fits. */
 export function age(fromMs: number, nowMs: number): string {
   if (fromMs === 0) return "–";
   const seconds = Math.max(0, Math.floor((nowMs - fromMs) / 1000));

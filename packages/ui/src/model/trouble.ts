@@ -3,13 +3,13 @@ import type { Cluster } from "./cluster.ts";
 import { type Health, isPod, type Resource, type Row } from "./row.ts";
 
 export interface Trouble {
-  /** Of several pods the first. */
+  /** The object, or the first of several pods. */
   readonly row: Row;
-  /** How many more there are like it. */
+  /** Number of further pods with the same problem. */
   readonly more: number;
 }
 
-/** Starting, ending and binding take a moment. */
+/** A transition of this length is no problem yet. */
 const patienceMs = 60_000;
 
 const order: readonly Resource[] = [

@@ -1,4 +1,4 @@
-/** Answers of /debug/explain, queried a few at a time and kept for a while. */
+/** Explanations from /debug/explain, requested a few at a time and cached. */
 import type { Api } from "../api.ts";
 import type { Row } from "./row.ts";
 
@@ -32,9 +32,9 @@ export type Answer =
   | { readonly state: "answered"; readonly explanation: Explanation; readonly atMs: number; readonly row: Row }
   | { readonly state: "failed"; readonly message: string; readonly atMs: number; readonly row: Row };
 
-/** How long an answer is shown before it is called again, when the object has not changed meanwhile. */
+/** Maximum age of an explanation whose object has not changed. */
 const freshMs = 15_000;
-/** When it has. */
+/** Minimum age before a changed object is explained again. */
 const leastMs = 1_500;
 const mostAtOnce = 3;
 const mostAnswers = 500;
@@ -54,7 +54,7 @@ export class Explanations {
     this.#changed = changed;
   }
 
-  /** The last answer; requested again when it is old. Meanwhile the last one is shown. */
+  /** The last explanation; an outdated one is requested again in the background and returned until then. */
   of(row: Row): Answer {
     const known = this.#answers.get(row.uid);
     const now = Date.now();

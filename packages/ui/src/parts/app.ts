@@ -1,4 +1,4 @@
-/** What every part of the page may need: the cluster, the API, the route, and the way to change it. */
+/** The context of all parts of the page: cluster, API, route, and the function that changes the route. */
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import type { Api } from "../api.ts";
@@ -12,7 +12,7 @@ export interface App {
   readonly cluster: Cluster;
   readonly explanations: Explanations;
   readonly route: Route;
-  /** Changes a part of the address. A change of the view or object can be undone by the browser's Back. */
+  /** Changes parts of the route. A change of the view or object can be undone by the browser's Back button. */
   go(change: Partial<Route>): void;
 }
 
@@ -60,10 +60,10 @@ export function useRoute(): [Route, (change: Partial<Route>) => void] {
 
 export const pathOf = ({ resource, namespace, name }: Row): ObjectPath => ({ resource, namespace, name });
 
-/** Where a link to an object leads. */
+/** The link to an object. */
 export const hrefOf = (route: Route, object: ObjectPath): string => formatRoute({ ...route, object, tab: "why" });
 
-/** Whether the window is as narrow as a phone. */
+/** True for windows as narrow as a phone. */
 export function useNarrow(): boolean {
   const [isNarrow, setNarrow] = useState(() => matchMedia(narrow).matches);
   useEffect(() => {

@@ -27,7 +27,7 @@ export async function signIn(token: string): Promise<Session> {
     if (!(err instanceof ApiError))
       return { state: "out", message: "this is not a token: it contains characters that tokens cannot contain" };
     if (err.code === 401) return { state: "out", message: "the API server does not accept this token" };
-    // Who may not read discovery may still read other things; without a token that is an anonymous user.
+    // A user who may not read discovery may still read other resources; without a token a 403 means an anonymous user.
     if (err.code !== 403 || token === "") return { state: "out", message: err.message };
   }
   if (token !== "") sessionStorage.setItem(key, token);

@@ -5,7 +5,7 @@ import { parseQuery } from "../model/query.ts";
 import type { Resource, Row } from "../model/row.ts";
 import { useApp } from "./app.ts";
 
-/** The rows of some resources that search field and namespace leave, sorted; computed again only when a row of them changes. */
+/** The rows of the resources that match search field and namespace, sorted; recomputed only when one of them changes. */
 export function useRows<R extends Row>(
   resources: readonly Resource[],
   compare: (a: R, b: R) => number = byName,

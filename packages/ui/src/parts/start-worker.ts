@@ -1,4 +1,4 @@
-/** The only place that makes a script address: the page's policy allows no other ("trusted-types worker"). */
+/** The only place that creates a script URL: the page's content security policy allows no other ("trusted-types worker"). */
 interface Policies {
   createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
 }
@@ -10,5 +10,5 @@ export function startWorker(): Worker {
 }
 
 const file = "worker.js";
-/** A policy of this name can be made once. */
+/** A policy of one name can be created only once. */
 let policy: ReturnType<Policies["createPolicy"]> | undefined;

@@ -1,12 +1,12 @@
 import { Component, type JSX } from "preact";
 
 interface StillProps {
-  /** What the drawing depends on; it is drawn again when one of them is another. */
+  /** Inputs of the rendering; it is rendered again when one of them differs by identity. */
   readonly on: readonly unknown[];
   readonly draw: () => JSX.Element;
 }
 
-/** A part of a long list that is not drawn again because the list was scrolled. */
+/** Keeps the rendering of a part of a long list while the list is scrolled. */
 export class Still extends Component<StillProps> {
   override shouldComponentUpdate({ on }: StillProps): boolean {
     return on.length !== this.props.on.length || on.some((one, i) => one !== this.props.on[i]);

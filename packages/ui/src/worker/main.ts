@@ -1,4 +1,4 @@
-/** The worker: holds the watches, keeps the objects away from the page, and sends it what changed. */
+/** The worker: runs the watches, keeps the objects out of the page's memory, and sends it the changed rows. */
 import { Api } from "../api.ts";
 import { kinds } from "../model/kinds.ts";
 import type { FromWorker, Start } from "../model/protocol.ts";
@@ -7,7 +7,10 @@ import { ResourceWatch } from "./resource-watch.ts";
 import { Rows } from "./rows.ts";
 import { followUsage } from "./usage.ts";
 
-/** Browsers open six connections to a server that does not speak HTTP/2; some must be left for what the page asks for. */
+/**
+ * Watched over HTTP/1.1 too. Browsers open at most six connections to such a server, and some must remain for the page's own
+ * requests.
+ */
 const alwaysWatched = new Set(["pods", "nodes", "deployments.apps"]);
 
 const post = (message: FromWorker): void => self.postMessage(message);

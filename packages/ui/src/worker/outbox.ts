@@ -1,12 +1,12 @@
 import type { FromWorker } from "../model/protocol.ts";
 import type { Row } from "../model/row.ts";
 
-/** Changes are collected so long, and sent at once after a pause. */
+/** Time for which changes are collected; after a pause they are sent at once. */
 const collectMs = 50;
-/** A message of so many rows occupies the page for a few milliseconds. */
+/** Maximum number of rows per message; this many occupy the page for a few milliseconds. */
 const mostRows = 1_000;
 
-/** Sends what changed, in small messages: each object once, in its last state. */
+/** Sends changed rows to the page in small messages, each row once in its last state. */
 export class Outbox {
   readonly #post: (message: FromWorker) => void;
   readonly #set = new Map<string, Row>();
@@ -30,7 +30,7 @@ export class Outbox {
     this.#schedule();
   }
 
-  /** What is not a row is sent in order with the rows. */
+  /** Sends another message, in order with the rows. */
   send(message: FromWorker): void {
     while (this.#set.size + this.#gone.size > 0) this.#flush();
     this.#post(message);

@@ -4,28 +4,28 @@ import type { Kind } from "../model/kinds.ts";
 import type { Source } from "../model/protocol.ts";
 import type { Rows } from "./rows.ts";
 
-/** 500 pods are some 2 MB; a page of a list is parsed at once. */
+/** Objects per page of a list, which is parsed at once: 500 pods are about 2 MB. */
 const pageSize = 500;
 const watchSeconds = 240;
 const firstRetryMs = 500;
 const longestRetryMs = 15_000;
-/** A server or proxy that ends watches sooner is not queried all the time. */
+/** Minimum time between two watches, for servers or proxies that end watches early. */
 const shortestWatchMs = 1_000;
-/** Between two lists where there is no watch. */
+/** Interval of lists without a watch. */
 const pollMs = 5_000;
-/** After which the user's rights, or what is served, may have changed. */
+/** Retry interval after a denial: the user's permissions or the served resources may have changed. */
 const retryAfterMs = 60_000;
 
 interface WatchOptions {
   readonly api: Api;
   readonly kind: Kind;
   readonly rows: Rows;
-  /** Where to look when all namespaces are forbidden. */
+  /** Namespace to list when the user may not list all namespaces. */
   readonly namespace: string;
-  /** Otherwise it is listed now and then. */
+  /** False: the resource is polled. */
   readonly isWatched: boolean;
   readonly report: (source: Source) => void;
-  /** The credentials are not accepted. */
+  /** Called when the server does not accept the credentials. */
   readonly refused: (message: string) => void;
 }
 
@@ -39,11 +39,11 @@ interface WatchEvent {
   readonly object: KubeObject & { readonly code?: number; readonly message?: string };
 }
 
-/** Keeps the rows of one resource up to date: list, watch, and again when the watch cannot go on. */
+/** Keeps the rows of one resource current: a list, then watches; another list when a watch cannot be resumed. */
 export class ResourceWatch {
   readonly #options: WatchOptions;
   #isScoped = false;
-  /** Of the last event; `""`: a list is needed. */
+  /** Version of the last event; `""`: a list is required. */
   #version = "";
   #failures = 0;
 
@@ -89,7 +89,7 @@ export class ResourceWatch {
       report({ state: code === 403 ? "denied" : "absent", message });
       return pause(retryAfterMs, signal);
     }
-    if (code === 410) return; // the list is made again
+    if (code === 410) return; // a new list is required
     report({ state: "away", message });
     const backoffMs = Math.min(longestRetryMs, firstRetryMs * 2 ** this.#failures++);
     await pause(backoffMs * (0.75 + Math.random() / 2), signal);
@@ -127,7 +127,7 @@ export class ResourceWatch {
         this.#failures = 0;
       }
     } catch (err) {
-      // A connection that breaks off loses nothing: the watch resumes after the last event.
+      // An interrupted connection loses no events: the watch resumes after the last one.
       if (err instanceof ApiError || err instanceof SyntaxError) throw err;
       throw new ApiError(0, "the connection to the API server was lost");
     }

@@ -3,12 +3,12 @@ import type { Kind } from "../model/kinds.ts";
 import { isEvent, type Row } from "../model/row.ts";
 import type { Outbox } from "./outbox.ts";
 
-/** The rows of one resource; passes on what changed. */
+/** The rows of one resource; passes changed ones to the outbox. */
 export class Rows {
   readonly #kind: Kind;
   readonly #outbox: Pick<Outbox, "set" | "gone">;
   readonly #rows = new Map<string, Row>();
-  /** What a list under way has shown so far. */
+  /** uids in the current list so far; undefined outside of a list. */
   #seen: Set<string> | undefined;
 
   constructor(kind: Kind, outbox: Pick<Outbox, "set" | "gone">) {
@@ -25,7 +25,7 @@ export class Rows {
     this.#seen = new Set();
   }
 
-  /** What the list did not show is gone. */
+  /** Removes the rows that the list did not contain. */
   endList(): void {
     const seen = this.#seen ?? new Set();
     this.#seen = undefined;
@@ -37,7 +37,7 @@ export class Rows {
     const row = this.#kind.rowOf(object);
     this.#seen?.add(row.uid);
     const known = this.#rows.get(row.uid);
-    // Most writes, such as a node's heartbeat, change nothing that is shown.
+    // Most updates, such as a node's heartbeat, change no shown field.
     if (known !== undefined && isSame(known, row)) return;
     this.#rows.set(row.uid, row);
     this.#outbox.set(row);
@@ -56,7 +56,7 @@ export class Rows {
     if (this.#rows.delete(uid)) this.#outbox.gone(uid);
   }
 
-  /** A tenth more than wanted may be there, so that not each new row sorts them all. */
+  /** Removes the oldest rows above the limit. The limit may be exceeded by a tenth, so that not every new row causes a sort. */
   #trim(): void {
     const { most } = this.#kind;
     if (most === undefined || this.#rows.size <= most * 1.1) return;
@@ -65,7 +65,7 @@ export class Rows {
   }
 }
 
-/** Larger for what is newer. */
+/** Sort key; larger for newer rows. */
 const ageOf = (row: Row): number => (isEvent(row) ? row.lastMs : row.createdMs);
 
 function isSame(a: Row, b: Row): boolean {

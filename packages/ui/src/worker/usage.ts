@@ -1,13 +1,13 @@
-/** What nodes and pods use, from the metrics API where there is one. */
+/** Usage of nodes and pods from the metrics API, if it is served. */
 import { type Api, ApiError, pause } from "../api.ts";
 import { amount } from "../model/kinds.ts";
 import type { FromWorker, Usage } from "../model/protocol.ts";
 
 const api = "/apis/metrics.k8s.io/v1beta1";
 const everyMs = 15_000;
-/** Where the metrics API is not served, or not for this user. */
+/** Retry interval when the metrics API is not served or not permitted. */
 const withoutMs = 60_000;
-/** The metrics of many pods are some megabytes. */
+/** Above this number of pods metrics are requested less often: a response has several megabytes. */
 const manyPods = 5_000;
 const manyEveryMs = 60_000;
 
@@ -40,7 +40,7 @@ export async function followUsage(
   }
 }
 
-/** @returns nothing for what the user may not read or is not served */
+/** @returns an empty list when the resource is not served or the user may not read it */
 async function read(client: Api, resource: string, signal: AbortSignal): Promise<readonly Metrics[]> {
   try {
     return (await client.get<{ readonly items: readonly Metrics[] }>(`${api}/${resource}`, signal)).items;
