@@ -14,8 +14,8 @@ const attachCheckMs = 1_000;
 const waitMs = 123_000;
 
 /** Tracks Pods with missing volumes: events and retry delays. */
-/** Records events. @returns the sync error, and when to retry */
 export interface MissingVolumes {
+  /** Records events. @returns the sync error, and when to retry */
   failed(pod: NodePod, failures: readonly VolumeFailure[]): { error: Error; retryMs: number };
   /** Records events for volumes that are mounted but could not be refreshed. */
   outdated(pod: NodePod, failures: readonly VolumeFailure[]): void;

@@ -225,7 +225,7 @@ const removable = [
   "ephemeralContainerStatuses",
 ] as const;
 
-/** Conditions are merged by type, so a field that a condition no longer has is set to null, and a condition of ours that is gone deleted. */
+/** Conditions are merged by type: a field that a condition no longer has is set to null, a removed condition of the kubelet is deleted. */
 function conditionPatches(present: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
   const patches = next.map((condition) => {
     const old = present.find(({ type }) => type === condition.type);
