@@ -42,7 +42,7 @@ function configure(command: Command): void {
     .option("--admin-copy <file>", "where to write a second admin.conf, for users who cannot read the folder");
 }
 
-/** Read by programs of the node and by users; the others by the control plane. */
+/** Files that node programs and users read; the others are read only by the control plane. */
 const readOutside: ReadonlySet<string> = new Set(["admin", "kubelet", "services"]);
 
 const planOf = (flags: Flags): PkiPlan => ({

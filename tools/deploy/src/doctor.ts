@@ -1,4 +1,4 @@
-/** `coxswain doctor`: what is wrong with a cluster, or soon will be, seen from one of its machines. */
+/** `coxswain doctor`: reports problems of a cluster, and those to be expected soon, from one of its machines. */
 import { join } from "node:path";
 import { type DoctorFormat, doctor } from "@coxswain/dev-cluster/doctor/doctor";
 import { Command, Option } from "commander";

@@ -69,7 +69,7 @@ export async function writeImage(root: string, out: string, names: readonly stri
 
 const link = (path: string, target: string): TarEntry => ({ type: "symlink", path, target });
 
-/** What an image has of a release: its programs, also on the PATH, and their code and licences. */
+/** The files of a release that are in an image: programs, also on the PATH, with their code and licences. */
 export function ofRelease(entries: readonly TarEntry[]): TarEntry[] {
   const release = entries.filter(({ path }) => /^(?:bin|lib|libexec|licences)\//.test(path));
   return [

@@ -12,10 +12,10 @@ const segment = { offset: 8, bytesInFile: 32 };
 const identification = Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1]);
 
 /**
- * Removes what only debuggers read from an ELF program: the sections behind the last segment, and the table of sections. The kernel
- * and the dynamic loader use segments alone. Of Node's program that is a fifth. strip(1) of binutils would do it too, but is missing on
+ * Removes from an ELF program what only debuggers read: the sections behind the last segment, and the section table. The kernel
+ * and the dynamic loader use only segments. For Node this saves a fifth. strip(1) of binutils does the same, but is missing on
  * most machines.
- * @throws Error when it is not a 64-bit little-endian ELF program
+ * @throws Error when the file is not a 64-bit little-endian ELF program
  */
 export function withoutSymbols(program: Buffer): Buffer {
   if (!program.subarray(0, identification.length).equals(identification))

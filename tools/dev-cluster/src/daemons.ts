@@ -205,7 +205,8 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       "--healthz-bind-address=",
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,
-      // Of the node's only address: those of the cluster's processes, and what is usual on machines.
+      // Ports of the node's only address that load balancers must not use: those of the cluster's processes, and usual ones of
+      // the machine.
       `--load-balancer-reserved-ports=${[22, 10053, 10262, ...Object.values(settings.ports)].join()}`,
       `--local-volumes-dir=${join(settings.state, "volumes")}`,
       "--metrics-bind-address=",

@@ -11,7 +11,7 @@ import type { Settings } from "./settings.ts";
 import { endSupervisor } from "./supervisor-client.ts";
 import { recordAllStopped } from "./supervisor-state.ts";
 
-/** What earlier versions started in place of coxswain-services. */
+/** Process that earlier versions started instead of coxswain-services. */
 export const earlierServices = "service-routes";
 
 /** Processes of one row are stopped in parallel, rows one after the other. */

@@ -15,7 +15,7 @@ import type { Settings } from "./settings.ts";
 interface Remains {
   /** Descriptions of existing leftovers, for the user. */
   find(settings: Settings): Promise<string[]> | string[];
-  /** Best effort; what cannot be removed is reported by the next `find`. */
+  /** Best effort; leftovers are reported by the next `find`. */
   remove(settings: Settings): Promise<void> | void;
 }
 

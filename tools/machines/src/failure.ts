@@ -1,4 +1,4 @@
-/** Errors that the user can fix: a line for each, with its remedy. */
+/** Errors that the user can fix, one line each, with the remedy. */
 export class Failure extends Error {
   readonly exitCode: number;
 

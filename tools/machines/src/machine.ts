@@ -18,7 +18,7 @@ export interface Machine {
 export const adminConf = join(folder, "admin.conf");
 export const pkiFile = (name: string): string => join(folder, "pki", name);
 
-/** A file of the archive. @throws Failure */
+/** Reads a file of the archive. @throws Failure */
 export function shipped(home: string, path: string): string {
   try {
     return readFileSync(join(home, path), "utf8");
@@ -27,7 +27,10 @@ export function shipped(home: string, path: string): string {
   }
 }
 
-/** A client by a kubeconfig. @param master another address than the one in it @throws Failure */
+/**
+ * A client from a kubeconfig. @param master overrides its server address
+ * @throws Failure
+ */
 export async function clientBy(kubeconfig: string, master?: string): Promise<Client> {
   try {
     const config = await loadKubeconfig(kubeconfig, master === undefined ? {} : { master });
@@ -38,7 +41,10 @@ export async function clientBy(kubeconfig: string, master?: string): Promise<Cli
   }
 }
 
-/** Runs with an administrator's client of this machine's API server; undefined while there is no kubeconfig, as in a dry run. */
+/**
+ * Calls `use` with an administrator's client of this machine's API server; undefined while there is no kubeconfig, as in a dry
+ * run.
+ */
 export async function asAdmin<T>({ node }: Machine, use: (client: Client | undefined) => Promise<T>): Promise<T> {
   const client = existsSync(adminConf) ? await clientBy(adminConf, urlOf(node.advertiseAddress, node.bindPort)) : undefined;
   try {
@@ -48,7 +54,7 @@ export async function asAdmin<T>({ node }: Machine, use: (client: Client | undef
   }
 }
 
-/** As {@link asAdmin}, when the kubeconfig must be there. @throws Failure */
+/** As {@link asAdmin}, but a missing kubeconfig is a Failure. */
 export const asAdminNow = <T>(machine: Machine, use: (client: Client) => Promise<T>): Promise<T> =>
   asAdmin(machine, async (client) => {
     if (client === undefined) throw new Failure(`${adminConf} is missing: this machine is not part of a control plane`);

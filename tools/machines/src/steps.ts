@@ -3,7 +3,7 @@ import { Failure } from "./failure.ts";
 
 /** A step of a command. All its functions get the command's context. */
 export interface Step<C> {
-  /** For `--skip-phases` and messages: kubeadm's name of the phase, where it has one. */
+  /** Name for `--skip-phases` and messages; that of kubeadm's phase if there is one. */
   readonly name: string;
   /** A line for each thing that the step would change; empty when there is nothing to do. Read-only. */
   missing(context: C): readonly string[] | Promise<readonly string[]>;
@@ -16,7 +16,7 @@ export interface Remains<C> {
   readonly name: string;
   /** A line for each thing to remove; empty when there is nothing. Read-only. */
   present(context: C): readonly string[] | Promise<readonly string[]>;
-  /** Removes all of it, and does not fail for what is already gone. */
+  /** Removes all of it; anything already removed is no error. */
   remove(context: C): void | Promise<void>;
 }
 
@@ -28,8 +28,8 @@ interface RunOptions {
 }
 
 /**
- * Runs the steps that have something to do, in order, and prints what each does.
- * Names in `skip` that are none of a step are ignored: kubeadm has phases that are not steps here.
+ * Runs the steps that have something to do, in order, and prints what each does. Unknown names in `skip` are ignored: kubeadm
+ * has phases that are not steps here.
  * @throws the error of the step that failed
  */
 export async function runSteps<C>(

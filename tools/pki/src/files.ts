@@ -60,22 +60,22 @@ export function writeWhole(path: string, text: string, mode: number): void {
   syncFolder(dirname(target));
 }
 
-/** @returns undefined when there is nothing, or a link to nothing */
+/** @returns undefined when the path or its link target does not exist */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (err) {
-    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`); // such as a ring of links
+    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`); // such as a cycle of links
   }
 }
 
 /**
- * Follows links of the last component only, and leaves the folders to the kernel: `realpath` would take /proc/<pid>/root, the files
- * of a process in another mount namespace, for the link to `/` that it looks like.
+ * Follows links of the last path component only. `realpath` would resolve /proc/<pid>/root, the root of a process in another
+ * mount namespace, to `/`.
  */
 function fileBehind(path: string): string {
   let file = path;
-  // The kernel follows as many, and has followed these; but they may change meanwhile.
+  // The kernel's own limit of links, which stat has already followed; the links may change in the meantime.
   for (let links = 0; links <= 40; links++) {
     if (!lstatSync(file).isSymbolicLink()) return file;
     const target = readlinkSync(file);

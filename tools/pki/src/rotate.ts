@@ -8,19 +8,19 @@ import { belongsTo, type Made } from "./make.ts";
 import { type AuthorityFile, authorities, authorityFiles, certificates, kubeconfigNames, type PkiPlan } from "./plan.ts";
 
 /**
- * Exchange of the authorities. Each stage is done on all machines before the next one begins, so that whoever has done it and whoever
- * has not trust each other:
- * - `trust`: the new authorities are trusted beside the old ones, which still sign
- * - `sign`: the new ones sign, and all certificates are theirs; the old ones are still trusted
- * - `finish`: only the new ones are left
+ * Rotation of the certificate authorities. Each stage is done on all machines before the next one starts, so that machines
+ * before and after a stage trust each other:
+ * - `trust`: the new authorities are trusted in addition to the old ones, which still sign
+ * - `sign`: the new authorities sign, and all certificates are reissued; the old ones are still trusted
+ * - `finish`: only the new authorities are left
  */
 export const rotationStages = ["trust", "sign", "finish"] as const;
 export type RotationStage = (typeof rotationStages)[number];
 
-/** The new authority, until `finish`. Machines of one control plane need the same. */
+/** Base name of the new authority's files until `finish`. All machines of a control plane need the same authority. */
 export const nextFile = (file: AuthorityFile): string => `${file}-next`;
 
-/** The certificate of `ca` that signs, alone, until `finish`: the controller manager takes no bundle to sign with. */
+/** The signing certificate of `ca` alone, until `finish`: the controller manager does not accept a bundle for signing. */
 export const signerFile = "ca-signer";
 
 interface RotateOptions {
@@ -29,7 +29,7 @@ interface RotateOptions {
   readonly now?: number;
 }
 
-/** A file to write; undefined content: to remove. */
+/** A file to write, or to remove when its content is undefined. */
 interface Change {
   readonly path: string;
   readonly why: string;
@@ -38,10 +38,9 @@ interface Change {
 }
 
 /**
- * Takes the files of a machine of the control plane to a stage. Has nothing to do when they are there, and continues where an earlier
- * attempt stopped.
+ * Brings the files of a control plane machine to a stage. Idempotent: continues where an earlier attempt stopped.
  * @returns what was or would be written
- * @throws PkiError when an earlier stage was not done here, or a file cannot be used; nothing is written then
+ * @throws PkiError when an earlier stage was not done on this machine, or a file is unusable; nothing is written then
  */
 export async function rotateAuthorities(plan: PkiPlan, stage: RotationStage, options: RotateOptions = {}): Promise<Made[]> {
   const { dryRun = false, now = Date.now() } = options;
@@ -56,7 +55,7 @@ export async function rotateAuthorities(plan: PkiPlan, stage: RotationStage, opt
   };
   const pairs = authorityFiles.map((file) => [file, pairAt(plan, file, stage)] as const);
   for (const [file, pair] of pairs) {
-    if (pair === undefined) continue; // finished before
+    if (pair === undefined) continue; // already finished
     const next = pair.next ?? (await newCa({ commonName: authorities[file], now }));
     take(changesOf(plan, file, stage, pair, next));
     if (stage === "sign") take(await leavesOf(plan, file, next, [...pair.trusted, next.certPem], now));
@@ -76,11 +75,11 @@ export async function rotateAuthorities(plan: PkiPlan, stage: RotationStage, opt
 interface Authority {
   /** The certificates in the file, the signing one first. */
   readonly trusted: readonly string[];
-  /** undefined: it is to be made. */
+  /** undefined: the new authority has to be created. */
   readonly next: KeyPair | undefined;
 }
 
-/** @returns undefined when there is no rotation to finish @throws PkiError */
+/** @returns undefined when no rotation of this authority is in progress. @throws PkiError */
 function pairAt(plan: PkiPlan, file: AuthorityFile, stage: RotationStage): Authority | undefined {
   const path = certFile(plan, file);
   const trusted = certificatesIn(readIfThere(path) ?? "");
@@ -88,7 +87,7 @@ function pairAt(plan: PkiPlan, file: AuthorityFile, stage: RotationStage): Autho
   const [certPem, keyPem] = [certFile(plan, nextFile(file)), keyFile(plan, nextFile(file))].map(readIfThere);
   if (certPem === undefined || keyPem === undefined) {
     if (stage === "finish" && certPem === undefined && trusted.length === 1) return undefined;
-    // A key alone is left of an attempt that stopped.
+    // A key without a certificate was left by an interrupted attempt.
     if (stage === "trust" && certPem === undefined && trusted.length === 1) return { trusted, next: undefined };
     throw new PkiError(
       `${certFile(plan, nextFile(file))} and its key are not there: run the stage trust, or copy both from a machine that has done it`,
@@ -105,10 +104,10 @@ function pairAt(plan: PkiPlan, file: AuthorityFile, stage: RotationStage): Autho
   return { trusted, next: { certPem: normal(certPem), keyPem } };
 }
 
-/** Which certificates a stage trusts, the signing one first. */
+/** The certificates that a stage trusts, the signing one first. */
 function bundleOf(stage: RotationStage, trusted: readonly string[], next: string): string {
   const others = trusted.filter((pem) => !isSame(pem, next));
-  // Once it signs it goes on to sign.
+  // Repeating `trust` after `sign` must not make the old authority sign again.
   const isSigning = stage !== "trust" || isSame(trusted[0] ?? "", next);
   if (stage === "finish") return next;
   return (isSigning ? [next, ...others] : [...others, next]).join("");
@@ -122,7 +121,7 @@ function changesOf(
   next: KeyPair,
 ): Change[] {
   const changes: Change[] = [];
-  // The key first: one without its certificate can be completed, a certificate without a key is useless.
+  // The key is written first: a key without its certificate can be completed, a certificate without its key is useless.
   if (present === undefined)
     changes.push(
       { path: keyFile(plan, nextFile(file)), why: "the new authority's", content: next.keyPem, mode: 0o600 },
@@ -144,7 +143,10 @@ const said: Readonly<Record<RotationStage, string>> = {
   finish: "trusts the new authority only",
 };
 
-/** All that authorities of the bundle signed, but for the new one, is signed by that. Keys and names stay. */
+/**
+ * Reissues all certificates signed by an authority of the bundle other than the new one, with the new one. Keys and names are
+ * kept.
+ */
 async function leavesOf(
   plan: PkiPlan,
   file: AuthorityFile,
@@ -178,7 +180,10 @@ async function leavesOf(
   return changes;
 }
 
-/** Gives all kubeconfigs of a folder these authorities; on a node, too, which has no keys of them. @returns what was or would be written */
+/**
+ * Sets the trusted authorities in all kubeconfigs of a folder; on a node, too, which has no authority keys.
+ * @returns what was or would be written
+ */
 export function trustAuthorities(plan: PkiPlan, bundle: string, { dryRun = false }: RotateOptions = {}): Made[] {
   const path = certFile(plan, "ca");
   const changes = [
@@ -195,7 +200,7 @@ function trustChanges(plan: PkiPlan, bundle: string): Change[] {
     const before = readIfThere(path);
     if (before === undefined) return [];
     let text = before;
-    // One that trusts nothing of this cluster is another's.
+    // A kubeconfig that trusts no authority of this cluster belongs to another cluster.
     for (const pem of readKubeconfig(before, path).authorities)
       if (pem !== bundle && certificatesIn(pem).some((one) => certificatesIn(bundle).some((other) => isSame(one, other)))) {
         const changed = withAuthority(text, pem, bundle);

@@ -1,4 +1,4 @@
-/** What the doctor concludes: a table of pure checks. */
+/** The doctor's checks: a table of pure functions of the collected facts. */
 
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";

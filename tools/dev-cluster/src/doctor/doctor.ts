@@ -1,4 +1,4 @@
-/** `./cox doctor` and `coxswain doctor`: looks at a cluster and prints findings by severity, each with its remedy. */
+/** `./cox doctor` and `coxswain doctor`: inspect a cluster and print findings by severity, each with its remedy. */
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { checks, type DoctorFinding, findingsOf } from "./checks.ts";

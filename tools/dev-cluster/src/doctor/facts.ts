@@ -1,4 +1,4 @@
-/** What the doctor looks at, gathered from the API server with an administrator's kubeconfig, and from this machine. */
+/** Collects the doctor's facts from the API server with an administrator's kubeconfig, and from this machine. */
 import { X509Certificate } from "node:crypto";
 import { globSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ interface DeprecatedUse {
   readonly isOnlyVersion: boolean;
 }
 
-/** What cannot be read is absent, and `unread` says why. */
+/** Facts that could not be read are absent, with the reason in `unread`. */
 export interface DoctorFacts {
   /** In ms since the epoch. */
   readonly now: number;
@@ -58,7 +58,7 @@ export interface DoctorFacts {
   readonly disks: readonly DiskFact[];
   /** Why the API server does not answer. */
   readonly unreachable?: string;
-  /** `name: what it said` of failing checks and warnings of /readyz. */
+  /** Failing checks and warnings of /readyz, as `name: message`. */
   readonly unready: readonly string[];
   /** By how much the server's clock is ahead of this machine's, in ms. */
   readonly clockMs?: number;
@@ -80,7 +80,7 @@ export interface DoctorFacts {
 
 export interface DoctorTarget {
   readonly client: Client | undefined;
-  /** Why there is no client. */
+  /** The reason when there is no client. */
   readonly noClient?: string;
   /** Folders with certificates (`*.crt`, `*.pem`) and kubeconfigs (`*.conf`), searched to a depth of three. */
   readonly folders: readonly string[];

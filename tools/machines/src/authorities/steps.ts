@@ -34,7 +34,7 @@ interface Rotation {
   readonly stage: RotationStage;
 }
 
-/** The folder of this machine; names are not changed. */
+/** The PKI plan for this machine's folder; certificate names are kept. */
 const plan: PkiPlan = {
   folder,
   nodeName: hostname().toLowerCase(),
@@ -110,7 +110,7 @@ const isWell: Readonly<Record<string, () => Promise<boolean>>> = {
 
 const restartMs = 180_000;
 
-/** One after the other, so that a control plane of several machines keeps serving. */
+/** Restarts run one after the other, so that a control plane of several machines keeps serving. */
 const restartStep = (name: (typeof daemons)[number]): Step<Rotation> => ({
   name,
   missing: async () => (hasUnit(name) && (await isOlder(name)) ? [`restart ${name}`] : []),
@@ -142,7 +142,7 @@ async function asOwnAdmin<T>(use: (client: OwnClient) => Promise<T>): Promise<T>
   }
 }
 
-/** With the address that is in it. */
+/** cluster-info with the server address that it already has. */
 async function clusterInfo(client: OwnClient): Promise<ReturnType<typeof discoveryObjects>> {
   const { server } = discoveredIn(await readInfo(client), "cluster-info");
   return discoveryObjects(server, readFileSync(authority, "utf8"));
@@ -160,7 +160,7 @@ async function readInfo(client: OwnClient): Promise<string> {
   return (JSON.parse(body.toString()) as ConfigMap).data?.["kubeconfig"] ?? "";
 }
 
-/** Steps of a machine of the control plane. */
+/** Rotation steps of a control plane machine. */
 export const controlPlaneRotation: readonly Step<Rotation>[] = [
   filesStep,
   signerStep,
@@ -197,7 +197,7 @@ const trustStep: Step<Rotation> = {
   run: async (rotation) => void trustAuthorities(plan, await bundleOfCluster(rotation)),
 };
 
-/** Whether the kubelet's client certificate was issued by the current signing CA. */
+/** True when the kubelet's client certificate was issued by the current signing CA. */
 async function isOfSigner(): Promise<boolean> {
   const { cert, certFile } = await loadKubeconfig(kubeletConf);
   const pem = cert ?? readIfThere(certFile ?? "") ?? "";
@@ -224,7 +224,7 @@ const clientCertificateStep: Step<Rotation> = {
   },
 };
 
-/** Steps of a node. */
+/** Rotation steps of a node. */
 export const nodeRotation: readonly Step<Rotation>[] = [
   trustStep,
   clientCertificateStep,

@@ -1,4 +1,4 @@
-/** The configuration of an init that has begun here, until the cluster itself keeps it: for its repetition after a failure. */
+/** The configuration of an unfinished init, kept on this machine until the cluster stores it, so that a repeated init uses it. */
 import { rmSync } from "node:fs";
 import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { type Documents, readDocuments } from "../config/documents.ts";
@@ -27,14 +27,14 @@ export function begunText({ InitConfiguration = {}, ClusterConfiguration = {}, K
     .join("---\n");
 }
 
-/** The first step. */
+/** First step of init: stores the configuration. */
 export const keepConfigurationStep = (documents: Documents): Step<Machine> => ({
   name: "configuration",
   missing: () => (readIfThere(begunFile) === begunText(documents) ? [] : [`keep it in ${begunFile} until the cluster has it`]),
   run: () => writeFiles([{ path: begunFile, content: begunText(documents), mode: 0o600 }]),
 });
 
-/** After the phase upload-config. */
+/** Removes the stored configuration, after the phase upload-config. */
 export const forgetConfigurationStep: Step<Machine> = {
   name: "configuration",
   missing: () => (readIfThere(begunFile) === undefined ? [] : [`remove ${begunFile}`]),

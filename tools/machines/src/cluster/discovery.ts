@@ -100,7 +100,7 @@ async function signedInfo(
   }
 }
 
-/** Pure. @param signature a JWS with HS256 whose content is left out: `<header>..<signature>` */
+/** Pure. @param signature a JWS with HS256 and detached content: `<header>..<signature>` */
 export function isSignedWith(content: string, signature: string, secret: string): boolean {
   const [header = "", middle, mark = ""] = signature.split(".");
   if (middle !== "" || algorithmOf(header) !== "HS256") return false;

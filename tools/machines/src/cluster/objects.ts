@@ -34,7 +34,10 @@ const targetOf = ({ metadata: { namespace, name = "" } }: KubeObject) => ({ name
 const shown = ({ kind, metadata: { namespace, name } }: KubeObject): string =>
   `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
 
-/** A line for each object that is missing or differs; all of them without a client, and while the API server does not answer. */
+/**
+ * One line for each object that is missing or differs; without a client, and while the API server does not respond, for all
+ * objects.
+ */
 export async function missingObjects(client: Client | undefined, objects: readonly KubeObject[]): Promise<string[]> {
   if (client === undefined) return objects.map((object) => `create ${shown(object)}`);
   const lines = await Promise.all(

@@ -5,7 +5,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { Failure, UsageFailure } from "../failure.ts";
 
-/** Files below the folder of certificates; in the Secret a slash is a dash. */
+/** Files below the certificate folder; in the Secret's keys a dash replaces the slash. */
 export const sharedFiles = [
   "ca.crt",
   "ca.key",

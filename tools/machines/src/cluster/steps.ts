@@ -114,7 +114,7 @@ export const servicesRightsStep: Step<Machine> = {
   },
 };
 
-/** @param home folder of the archive whose rights they are */
+/** @param home folder of the archive that defines the roles */
 export async function writeServicesRights(home: string): Promise<void> {
   const program = join(home, "bin", "coxswain-services");
   await runProgram(program, ["--apply-rights", "--enable=api-proxy", `--kubeconfig=${adminConf}`]);

@@ -17,7 +17,7 @@ export interface StoredConfiguration {
 
 const requestMs = 30_000;
 
-/** An object of kube-system. @returns undefined when there is none, or none for this client @throws Failure */
+/** Reads an object of kube-system. @returns undefined when it does not exist or this client may not read it. @throws Failure */
 export async function readObject<T extends object>(
   client: Client,
   resource: "configmaps" | "secrets",
@@ -32,7 +32,7 @@ export async function readObject<T extends object>(
   }
 }
 
-/** @returns undefined when it is not there, or not for this client @throws Failure */
+/** @returns undefined when it does not exist or this client may not read it. @throws Failure */
 export async function storedConfiguration(client: Client): Promise<StoredConfiguration | undefined> {
   const config = await readObject<ConfigMap>(client, "configmaps", kubeadmConfigName);
   const kubelet = await readObject<ConfigMap>(client, "configmaps", kubeletConfigName);

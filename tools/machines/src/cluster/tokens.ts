@@ -10,7 +10,7 @@ export interface BootstrapToken {
   readonly id: string;
   readonly secret: string;
   readonly description: string;
-  /** Milliseconds since the epoch; undefined: it does not end. */
+  /** Expiry in ms since the epoch; undefined: never. */
   readonly expiresMs: number | undefined;
   readonly usages: readonly string[];
   readonly groups: readonly string[];
@@ -38,13 +38,13 @@ export function parseToken(text: string): { readonly id: string; readonly secret
   return { id, secret };
 }
 
-/** The id of a token or of an id. @throws UsageFailure */
+/** Extracts the id from a token; accepts a bare id. @throws UsageFailure */
 export const tokenId = (text: string): string => (idForm.test(text) ? text : parseToken(text).id);
 
 interface TokenOptions {
   readonly token: string;
   readonly description?: string | undefined;
-  /** 0: it does not end. */
+  /** 0: the token never expires. */
   readonly ttlMs: number;
   readonly usages?: readonly string[] | undefined;
   readonly groups?: readonly string[] | undefined;
@@ -87,7 +87,7 @@ export function secretOf({ id, secret, description, expiresMs, usages, groups }:
   } as KubeObject;
 }
 
-/** @returns undefined for a Secret that is no bootstrap token */
+/** @returns undefined for a Secret that is not a bootstrap token */
 export function tokenOf({ type, metadata, data = {} }: Secret): BootstrapToken | undefined {
   const text = (key: string): string => (Object.hasOwn(data, key) ? Buffer.from(data[key] ?? "", "base64").toString() : "");
   const id = text("token-id");

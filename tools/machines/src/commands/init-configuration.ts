@@ -1,4 +1,7 @@
-/** What `coxswain init` is to make: from its command line and file, from an attempt before it, or from the cluster that is there. */
+/**
+ * The configuration of `coxswain init`: from its command line and file, from an unfinished earlier init, or from the existing
+ * cluster.
+ */
 import { begunConfiguration } from "../cluster/begun-configuration.ts";
 import { type StoredConfiguration, storedConfiguration } from "../cluster/stored-configuration.ts";
 import type { Documents } from "../config/documents.ts";
@@ -30,18 +33,19 @@ export interface InitFlags extends CommonFlags {
 }
 
 interface InitConfiguration {
-  /** Of the file. */
+  /** InitConfiguration of the file. */
   readonly requested: Document<"InitConfiguration">;
   readonly node: NodeSettings;
   readonly cluster: ClusterSettings;
   /** The kubelets' KubeletConfiguration. */
   readonly kubelet: Readonly<Record<string, unknown>>;
-  /** What has to be kept for a repetition until the cluster has it; undefined: it has it. */
+  /** Documents to store for a repeated init until the cluster has them; undefined when it has. */
   readonly begun: Documents | undefined;
 }
 
 /**
- * What the command line and its file do not say of a machine or cluster that is there already is kept: defaults would overwrite it.
+ * Settings of an existing machine or cluster that neither the command line nor the file set are kept; defaults would overwrite
+ * them.
  * @throws Failure with its remedy
  */
 export async function initConfiguration(flags: InitFlags): Promise<InitConfiguration> {
@@ -83,7 +87,7 @@ export async function initConfiguration(flags: InitFlags): Promise<InitConfigura
   };
 }
 
-/** Flags that stand in a file. */
+/** Flags that are fields of the configuration file, with their values. */
 const besideFile = (flags: InitFlags): Readonly<Record<string, unknown>> => ({
   "apiserver-advertise-address": flags.apiserverAdvertiseAddress,
   "apiserver-bind-port": flags.apiserverBindPort,
@@ -92,7 +96,7 @@ const besideFile = (flags: InitFlags): Readonly<Record<string, unknown>> => ({
   "token-ttl": flags.tokenTtl,
 });
 
-/** Those that are about the cluster rather than this machine. */
+/** Flags about the cluster, not about this machine. */
 const clusterFlags = (flags: InitFlags): Readonly<Record<string, unknown>> => ({
   "apiserver-cert-extra-sans": flags.apiserverCertExtraSans,
   "control-plane-endpoint": flags.controlPlaneEndpoint,
@@ -114,12 +118,12 @@ const clusterDocument = (flags: InitFlags): Document<"ClusterConfiguration"> =>
     apiServer: given({ certSANs: flags.apiserverCertExtraSans }),
   });
 
-/** Without members that are undefined. */
+/** The object without undefined members. */
 function given<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** @throws Failure with its remedy when the cluster of this machine does not say what it was made with */
+/** @throws Failure with its remedy when this machine's cluster does not have its stored configuration */
 async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Promise<StoredConfiguration> {
   try {
     const client = await clientBy(adminConf, urlOf(advertiseAddress, bindPort));

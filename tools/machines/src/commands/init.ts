@@ -98,9 +98,9 @@ interface InitOptions {
   readonly begun: Documents | undefined;
 }
 
-/** The table of `init`. */
+/** The steps of `init`, in order. */
 function initSteps({ staticPods, kubelet, tokens, certificateKey, begun }: InitOptions): Step<Machine>[] {
-  // A machine that joined the cluster has others there, which matter to the first start only.
+  // For a machine that has joined the cluster its unit lists other members, which only matter for etcd's first start.
   const alone = ({ node }: Machine): InitialCluster =>
     initialClusterIn(readIfThere(etcdDropIn)) ?? { state: "new", members: { [node.name]: peerUrl(node) } };
   const start = kubeletStep({ configuration: kubelet, hasServingCertificate: true });
@@ -108,7 +108,7 @@ function initSteps({ staticPods, kubelet, tokens, certificateKey, begun }: InitO
     ...(begun === undefined ? [] : [keepConfigurationStep(begun)]),
     installStep,
     certsStep,
-    // Static pods need a kubelet; units are better there before it.
+    // Static pods need a running kubelet; units are started before it.
     ...(staticPods ? [start, podsStep(alone)] : [etcdStep(alone), daemonsStep, start]),
     uploadConfigStep(kubelet),
     ...(begun === undefined ? [] : [forgetConfigurationStep]),
@@ -142,7 +142,7 @@ export function tokensOf(
   });
 }
 
-/** What to run on other machines. */
+/** The commands to run on other machines. */
 export function joinLines(server: string, token: string, hash: string, certificateKey: string | undefined): string[] {
   const line = `coxswain join ${new URL(server).host} --token ${token} --discovery-token-ca-cert-hash ${hash}`;
   return [

@@ -29,10 +29,10 @@ import { preflight, preflightEtcdData } from "../preflight/preflight.ts";
 import { runSteps, type Step } from "../steps.ts";
 import { type Archive, type CommonFlags, documentsOf, list, newCommand, port, refuseBeside, withSetUpFlags } from "./options.ts";
 
-/** Of the command line. */
+/** Flags of the command line. */
 type Flags = CommonFlags & ClusterFlags;
 
-/** What the command line says in place of a JoinConfiguration. */
+/** Flags that replace a JoinConfiguration. */
 interface ClusterFlags {
   readonly apiserverAdvertiseAddress?: string;
   readonly apiserverBindPort?: number;
@@ -241,7 +241,7 @@ function tokenIn(text: string): string | undefined {
 /** Read from the cluster with the bootstrap token. */
 interface Known extends StoredConfiguration {
   readonly servicesToken: string | undefined;
-  /** Only for the control plane. */
+  /** The encrypted certificates; only for control plane machines. */
   readonly sealed: Readonly<Record<string, string>> | undefined;
 }
 
@@ -282,7 +282,7 @@ function nodeSteps(kubelet: Readonly<Record<string, unknown>>, credentials: Cred
   return [installStep, credentialsStep(credentials), ...(isBehindProxy ? [...services, ...start] : [...start, ...services])];
 }
 
-/** @param server an API server that answers already */
+/** @param server an API server that already responds */
 const controlPlaneSteps = (
   kubelet: Readonly<Record<string, unknown>>,
   shared: readonly WantedFile[],
@@ -309,7 +309,7 @@ const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({
   run: () => writeFiles(files),
 });
 
-/** @throws Failure when they are neither in the cluster's Secret nor on this machine */
+/** @throws Failure when the certificates are neither in the cluster's Secret nor on this machine */
 function sharedCertificates(sealed: Readonly<Record<string, string>> | undefined, key: Buffer | undefined): WantedFile[] {
   if (key === undefined || sealed === undefined) {
     const missing = sharedFiles.map(pkiFile).filter((path) => readIfThere(path) === undefined);
@@ -329,7 +329,7 @@ function sharedCertificates(sealed: Readonly<Record<string, string>> | undefined
 
 const requestMs = 30_000;
 
-/** Each API server has a member of etcd on its machine. */
+/** The etcd members' URLs: one on the machine of each API server. */
 async function etcdUrls(server: string): Promise<string[]> {
   const client = await clientBy(adminConf, server);
   try {

@@ -1,11 +1,11 @@
-/** What all commands share: their flags and how they end. */
+/** Flags and exit handling that all commands share. */
 import { readFileSync } from "node:fs";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError } from "commander";
 import { type Documents, readDocuments } from "../config/documents.ts";
 import { UsageFailure } from "../failure.ts";
 
-/** Given by the program: where the archive is. */
+/** The archive of the running program. */
 export interface Archive {
   readonly home: string;
 }
@@ -52,7 +52,7 @@ export function newCommand(name: string, description: string): Command {
 export const withDryRun = (command: Command): Command =>
   command.option("--dry-run", "say what would be done, and change nothing", false);
 
-/** Flags of commands that set a machine up. */
+/** Adds the flags of commands that set up a machine. */
 export const withSetUpFlags = (command: Command): Command =>
   withDryRun(command)
     .option("--config <file>", "a configuration file in kubeadm's form (kubeadm.k8s.io/v1beta3)")
@@ -71,7 +71,11 @@ export function documentsOf(file: string | undefined): Documents {
   return readDocuments(text, file);
 }
 
-/** @param what the problem with the flags, and the remedy @param flags by name; undefined: not given @throws UsageFailure */
+/**
+ * @param what describes the conflict and the remedy
+ * @param flags by name; undefined: not given
+ * @throws UsageFailure
+ */
 export function refuseBeside(what: string, flags: Readonly<Record<string, unknown>>): void {
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const words = given.map((name) => (name === "endpoint" ? name : `--${name}`));

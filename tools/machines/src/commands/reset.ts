@@ -1,4 +1,4 @@
-/** `coxswain reset`: what init and join have done is undone on this machine. */
+/** `coxswain reset`: undoes init and join on this machine. */
 import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
@@ -46,7 +46,7 @@ async function reset(home: string, flags: Flags): Promise<void> {
   );
 }
 
-/** Where this machine's member of etcd has its data. */
+/** The data folder of this machine's etcd member. */
 function dataDirOf(): string {
   const text = existsSync(etcdDropIn) ? readFileSync(etcdDropIn, "utf8") : "";
   return /--data-dir=(\S+)/.exec(text)?.[1] ?? "/var/lib/etcd";

@@ -1,4 +1,4 @@
-/** `coxswain certs rotate-ca`: one stage of an exchange of the cluster's authorities, on one machine. */
+/** `coxswain certs rotate-ca`: one stage of a rotation of the cluster's authorities, on one machine. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type RotationStage, rotationStages } from "@coxswain/pki/rotate";

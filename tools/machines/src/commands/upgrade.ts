@@ -67,10 +67,10 @@ export function upgradeCommand({ home }: Archive): Command {
   return command;
 }
 
-/** As units or as static pods. */
+/** True when the control plane runs on this machine, as units or as static pods. */
 const hasControlPlane = (): boolean => isControlPlane() || existsSync(serverManifest);
 
-/** As it stands among the cluster's. */
+/** Host of this machine's API server, as in the cluster's list. */
 const ownHost = (): string => new URL(ownServer()).host;
 
 async function versionAt(kubeconfig: string, server: string): Promise<string | undefined> {
@@ -130,7 +130,7 @@ async function faultsOf({ kubernetes }: ArchiveVersion, versions: ClusterVersion
 async function plan(home: string): Promise<void> {
   const to = versionOf(home);
   const from = await installedArchive().catch((err: Error) => err);
-  if (from instanceof Error && !hasControlPlane() && !existsSync(kubeletConf)) throw from; // in no cluster
+  if (from instanceof Error && !hasControlPlane() && !existsSync(kubeletConf)) throw from; // this machine is in no cluster
   const versions = await clusterVersions();
   const { apiServers, kubelets } = versions;
   printTable([

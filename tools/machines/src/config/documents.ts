@@ -7,7 +7,7 @@ export interface Documents {
   readonly InitConfiguration?: Document<"InitConfiguration">;
   readonly ClusterConfiguration?: Document<"ClusterConfiguration">;
   readonly JoinConfiguration?: Document<"JoinConfiguration">;
-  /** Passed on to the kubelets as it is; the kubelet checks it. */
+  /** Passed to the kubelets unchanged; the kubelet validates it. */
   readonly KubeletConfiguration?: Readonly<Record<string, unknown>>;
 }
 
@@ -22,7 +22,7 @@ export function readDocuments(text: string, file: string): Documents {
   const faults: string[] = [];
   const documents: Record<string, unknown> = {};
   for (const document of parse(text, file)) {
-    if (document === null) continue; // nothing between two separators
+    if (document === null) continue; // an empty document between two separators
     if (!isMap(document)) {
       faults.push(`${file}: a document is not a map`);
       continue;
@@ -60,7 +60,7 @@ function faultOfKind(apiVersion: string, kind: string): string | undefined {
   return apiVersion === version ? undefined : `${kind} has apiVersion ${JSON.stringify(apiVersion)} in place of ${version}`;
 }
 
-/** Removes fields without a value (`networking:`), which are as if they were absent. */
+/** Removes fields without a value (`networking:`), which count as absent. */
 function check(value: unknown, shape: Shape, path: string, faults: string[]): void {
   const wrong = (kind: string): void => void faults.push(`${path}: is not a ${kind}`);
   if (shape === "strings") {

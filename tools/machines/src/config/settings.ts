@@ -6,7 +6,7 @@ import type { Document } from "./fields.ts";
 
 export type FlagMap = Readonly<Record<string, string>>;
 
-/** What is the same on all machines of a cluster. It is kept in the ConfigMap kubeadm-config, as a ClusterConfiguration. */
+/** Settings common to all machines of a cluster; stored in the ConfigMap kubeadm-config, as a ClusterConfiguration. */
 export interface ClusterSettings {
   readonly clusterName: string;
   /** `host:port` of a name or load balancer in front of the API servers; "": none. */
@@ -18,7 +18,7 @@ export interface ClusterSettings {
   readonly apiServerNames: readonly string[];
   readonly etcdServerNames: readonly string[];
   readonly etcdPeerNames: readonly string[];
-  /** More flags of each daemon, by name without dashes. */
+  /** Additional flags of each daemon, by name without dashes. */
   readonly extraFlags: {
     readonly apiServer: FlagMap;
     readonly controllerManager: FlagMap;
@@ -29,7 +29,7 @@ export interface ClusterSettings {
   readonly timeoutMs: number;
 }
 
-/** What is particular to one machine. */
+/** Settings of one machine. */
 export interface NodeSettings {
   readonly name: string;
   /** `unix:///run/containerd/containerd.sock` */
@@ -46,7 +46,7 @@ export interface Taint {
   readonly effect: string;
 }
 
-/** What the machine says of itself, where nothing else is requested. */
+/** Defaults that are read from the machine. */
 export interface MachineFacts {
   readonly hostName: string;
   /** Address of the interface of the default route; undefined when there is none. */
@@ -55,12 +55,12 @@ export interface MachineFacts {
 
 export const folder = "/etc/kubernetes";
 export const defaultCriSocket = "unix:///run/containerd/containerd.sock";
-/** Of a control plane, as kubeadm 1.23 sets it. */
+/** Taint of control plane nodes, as kubeadm 1.23 sets it. */
 const controlPlaneTaint: Taint = { key: "node-role.kubernetes.io/master", effect: "NoSchedule" };
 
 const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/** @throws UsageFailure with a line for each value that is refused */
+/** @throws UsageFailure with a line for each invalid value */
 export function clusterSettings(document: Document<"ClusterConfiguration"> = {}): ClusterSettings {
   const { networking = {}, etcd = {}, apiServer = {}, controllerManager = {}, scheduler = {} } = document;
   const { local = {} } = etcd;
@@ -191,14 +191,14 @@ export function addressIn(subnet: string, n: number): string {
   return bigIntToIp(ipToBigInt(ip) + BigInt(n), family);
 }
 
-/** The cluster's DNS server, as kubelets and coxswain-services know it. */
+/** Address of the cluster's DNS server for kubelets and coxswain-services. */
 export const clusterDns = ({ serviceSubnet }: ClusterSettings): string => addressIn(serviceSubnet.split(",")[0] as string, 10);
 
 /** `https://10.0.0.1:6443`, `https://[fd00::1]:6443` */
 export const urlOf = (address: string, port: number): string =>
   `https://${address.includes(":") ? `[${address}]` : address}:${port}`;
 
-/** Where nodes and users reach the API: the common endpoint, or else this machine's. */
+/** URL of the API for nodes and users: the common endpoint, else that of this machine. */
 export const serverUrl = ({ controlPlaneEndpoint }: ClusterSettings, { advertiseAddress, bindPort }: NodeSettings): string =>
   controlPlaneEndpoint === "" ? urlOf(advertiseAddress, bindPort) : `https://${controlPlaneEndpoint}`;
 

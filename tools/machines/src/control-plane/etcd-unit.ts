@@ -26,7 +26,7 @@ TimeoutStartSec=infinity
   return { path: etcdDropIn, content };
 }
 
-/** What the drop-in says of the members of the first start. Pure. @returns undefined for none */
+/** The initial members in the drop-in. Pure. @returns undefined for none */
 export function initialClusterIn(dropIn = ""): InitialCluster | undefined {
   const [, list] = /--initial-cluster=(\S+)/.exec(dropIn) ?? [];
   const [, state] = /--initial-cluster-state=(new|existing)/.exec(dropIn) ?? [];

@@ -1,10 +1,10 @@
-/** Flags of the control plane's daemons that are not the same in every cluster. Pure. */
+/** Flags of the control plane's daemons that differ between clusters. Pure. */
 import { type ClusterSettings, type FlagMap, type NodeSettings, urlOf } from "../config/settings.ts";
 
 export const controlPlaneDaemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 export type ControlPlaneDaemon = (typeof controlPlaneDaemons)[number];
 
-/** Flags beside those of the archive's unit, or in place of them. */
+/** Flags to add to those of the archive's unit, or to replace them. */
 export function daemonFlags(daemon: ControlPlaneDaemon, cluster: ClusterSettings, node: NodeSettings): FlagMap {
   const { serviceSubnet, podSubnet, dnsDomain, clusterName, extraFlags } = cluster;
   switch (daemon) {

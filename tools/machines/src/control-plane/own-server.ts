@@ -14,7 +14,7 @@ import { manifestFolder } from "./static-pods.ts";
 const unit = join(unitFolder, "kube-apiserver.service");
 export const serverManifest = join(manifestFolder, "kube-apiserver.yaml");
 
-/** Whether it runs as a unit. */
+/** True when the API server runs as a unit. */
 export const isControlPlane = (): boolean => existsSync(unit);
 
 /** `https://10.0.0.1:6443`, of a unit or a static pod */
@@ -40,19 +40,19 @@ export async function isOwnApiReady(): Promise<boolean> {
 
 interface OwnControlPlane {
   readonly runsAs: "units" | "static pods";
-  /** Of the API server; empty: it was not set up yet. */
+  /** Flags of the API server; empty before it is set up. */
   readonly serverFlags: FlagMap;
   /** `kubeadm-flags.env` */
   readonly kubeletEnvironment: string | undefined;
 }
 
-/** What init or join has set up here, whole or in part; undefined: no control plane. */
+/** The control plane that init or join has set up on this machine, possibly incomplete; undefined without one. */
 export function ownControlPlane(): OwnControlPlane | undefined {
   const kubeletEnvironment = readIfThere(join(kubeletFolder, "kubeadm-flags.env"));
   const manifest = readIfThere(serverManifest);
   if (isOurs(unit) || isOurs(etcdDropIn))
     return { runsAs: "units", serverFlags: unitFlags(readIfThere(unit) ?? ""), kubeletEnvironment };
-  // Those of kubeadm come with another unit of the kubelet.
+  // Static pods of kubeadm come with another unit of the kubelet.
   if (manifest === undefined || !isOurs(join(unitFolder, "kubelet.service"))) return undefined;
   return { runsAs: "static pods", serverFlags: manifestFlags(manifest), kubeletEnvironment };
 }
@@ -61,11 +61,11 @@ interface Manifest {
   readonly spec?: { readonly containers?: readonly { readonly command?: readonly string[] }[] };
 }
 
-/** Of the first container of a static pod. */
+/** Flags of the first container of a static pod. */
 function manifestFlags(text: string): FlagMap {
   try {
     return flagsIn((parseYaml(text) as Manifest | null)?.spec?.containers?.[0]?.command ?? []);
   } catch {
-    return {}; // it is written anew
+    return {}; // a malformed manifest is written again
   }
 }

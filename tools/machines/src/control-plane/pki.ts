@@ -1,7 +1,7 @@
 import type { PkiPlan } from "@coxswain/pki/plan";
 import { addressIn, type ClusterSettings, folder, hostOf, type NodeSettings, serverUrl, urlOf } from "../config/settings.ts";
 
-/** Certificates and kubeconfigs of a machine of the control plane, in kubeadm's layout. Pure. */
+/** Certificates and kubeconfigs of a control plane machine, in kubeadm's layout. Pure. */
 export function pkiPlan(cluster: ClusterSettings, node: NodeSettings): PkiPlan {
   const { advertiseAddress, bindPort } = node;
   const endpoint = cluster.controlPlaneEndpoint === "" ? [] : [hostOf(cluster.controlPlaneEndpoint)];

@@ -9,7 +9,7 @@ import { type ControlPlaneDaemon, etcdFlags, type InitialCluster } from "./flags
 
 export const manifestFolder = join(folder, "manifests");
 
-/** What `./cox build --image --name …` names the archive's image. */
+/** The image reference that `./cox build --image --name …` gives the archive's image. */
 const imageOf = (name: string): string => `k8s.gcr.io/${name}:${kubernetesRelease.gitVersion}`;
 const etcdImage = "k8s.gcr.io/etcd:3.5.1-0";
 
@@ -26,7 +26,7 @@ interface Pod {
   readonly cpu: string;
   readonly live: Probe;
   readonly ready?: Probe;
-  /** By name: the path, the same on the node and in the container, and what it is. */
+  /** hostPath volumes by name: path, equal on node and in the container, and hostPath type. */
   readonly volumes: Readonly<Record<string, readonly [path: string, type: string]>>;
   readonly writable?: readonly string[];
   readonly words: readonly string[];

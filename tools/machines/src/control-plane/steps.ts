@@ -1,4 +1,4 @@
-/** Steps of a machine of the control plane. */
+/** Steps of a control plane machine. */
 import { chownSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -20,7 +20,7 @@ import { controlPlaneDaemons, daemonFlags, type InitialCluster } from "./flags.t
 import { pkiPlan } from "./pki.ts";
 import { daemonPod, etcdPod, manifestFolder } from "./static-pods.ts";
 
-/** Certificates and kubeconfigs, those that are missing. */
+/** Creates missing certificates and kubeconfigs. */
 export const certsStep: Step<Machine> = {
   name: "certs",
   async missing({ cluster, node }) {
@@ -34,7 +34,7 @@ export const certsStep: Step<Machine> = {
   },
 };
 
-/** The data folder, which belongs to the user of the distribution's unit. */
+/** Creates etcd's data folder, owned by the user of the distribution's unit. */
 async function makeDataFolder(path: string, owner: string): Promise<void> {
   makeFolderSync(path, 0o700);
   const [, , uid, gid] = (await runProgram("getent", ["passwd", owner])).trim().split(":");
@@ -42,7 +42,7 @@ async function makeDataFolder(path: string, owner: string): Promise<void> {
   if (before.uid !== Number(uid)) chownSync(path, Number(uid), Number(gid));
 }
 
-/** @param initial which members etcd has, this one included; only used by its first start */
+/** @param initial etcd's members, this one included; used only by its first start */
 export function etcdStep(initial: (machine: Machine) => InitialCluster): Step<Machine> {
   return {
     name: "etcd",
@@ -80,7 +80,7 @@ const daemonUnits = ({ home, cluster, node }: Machine): WantedFile[] =>
     content: unitWithFlags(shipped(home, `systemd/${name}.service`), daemonFlags(name, cluster, node)),
   }));
 
-/** API server, controller manager and scheduler as units. */
+/** Starts API server, controller manager and scheduler as units. */
 export const daemonsStep: Step<Machine> = {
   name: "control-plane",
   missing: async (machine) =>
@@ -92,7 +92,7 @@ export const daemonsStep: Step<Machine> = {
   },
 };
 
-/** The same as static pods; the kubelet is started before. */
+/** As `etcdStep` and `daemonsStep`, as static pods; requires the kubelet to run. */
 export function podsStep(initial: (machine: Machine) => InitialCluster): Step<Machine> {
   const pods = (machine: Machine): WantedFile[] => [
     etcdPod(machine.cluster, machine.node, initial(machine)),

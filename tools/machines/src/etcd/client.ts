@@ -20,7 +20,7 @@ export interface Member {
 interface MemberStatus {
   readonly version: string;
   readonly dbSizeBytes: number;
-  /** Hexadecimal; "0": there is none. */
+  /** Hexadecimal; "0" without a leader. */
   readonly leader: string;
   readonly raftIndex: number;
   readonly isLearner: boolean;
@@ -33,7 +33,10 @@ interface EtcdIdentity {
   readonly key: Buffer;
 }
 
-/** Calls about the cluster and its data, to one of several members: the first that answers. etcd3 is loaded by the first call. */
+/**
+ * Client of etcd's cluster and maintenance API. Calls go to the first of several members that responds. etcd3 is loaded by the
+ * first call.
+ */
 export class EtcdClient {
   readonly #urls: readonly string[];
   readonly #identity: EtcdIdentity | undefined;
@@ -143,7 +146,7 @@ async function openClients(urls: readonly string[], identity: EtcdIdentity | und
         hosts,
         ...(identity && {
           credentials: { rootCertificate: identity.ca, certChain: identity.cert, privateKey: identity.key },
-          // TLS has no server name that is an IP address; the certificates of members are valid for this name, too.
+          // TLS server names cannot be IP addresses; the members' certificates are also valid for this name.
           grpcOptions: { "grpc.ssl_target_name_override": "localhost" },
         }),
         faultHandling: { host: () => noop, global: noop },
@@ -151,7 +154,7 @@ async function openClients(urls: readonly string[], identity: EtcdIdentity | und
   );
 }
 
-/** etcd3 passes 64 bits in decimal. */
+/** etcd3 returns 64-bit IDs in decimal. */
 const hexadecimal = (id: string): string => BigInt(id).toString(16);
 const decimal = (id: string): string => BigInt(`0x${id}`).toString();
 
@@ -163,13 +166,13 @@ const memberOf = ({ ID, name, peerURLs, clientURLs, isLearner }: IMember): Membe
   isLearner,
 });
 
-/** Without the code and its name in front: "etcdserver: unhealthy cluster". */
+/** The message without the leading gRPC code: "etcdserver: unhealthy cluster". */
 const detailsOf = ({ message }: Error): string => message.replace(/^\d+ [A-Z_]+: |^\w*Error: /, "");
 
-/** Whether no connection was made, so that the member cannot have seen the call. */
+/** True when no connection was made, so that the member cannot have received the call. */
 const isUnsent = ({ message }: Error): boolean => /No connection established|ECONNREFUSED|EHOSTUNREACH|ENOTFOUND/.test(message);
 
-/** The error codes of etcd's texts that commands react to. */
+/** Recognize etcd's errors by text, because etcd3 does not expose their codes. */
 export const isNotInSync = (text: string): boolean =>
   text.includes("can only promote a learner member which is in sync with leader");
 export const isTooManyLearners = (text: string): boolean => text.includes("too many learner members in cluster");

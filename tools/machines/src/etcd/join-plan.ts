@@ -1,12 +1,12 @@
-/** How a machine becomes a member of etcd. Pure. */
+/** Decides how a machine becomes a member of etcd. Pure. */
 import type { Member } from "./client.ts";
 
 type JoinStep =
-  /** It becomes a learner. */
+  /** Add this machine as a learner. */
   | { readonly do: "add" }
-  /** It was a member, but its data is lost: it cannot rejoin under its old identity. */
+  /** Remove the former member of this machine, whose data is lost: it cannot rejoin under its old identity. */
   | { readonly do: "remove"; readonly id: string }
-  /** It starts, or runs, and catches up. */
+  /** Start the learner if necessary, and promote it once it has caught up. */
   | { readonly do: "promote"; readonly id: string }
   | { readonly do: "nothing" };
 

@@ -13,11 +13,11 @@ import { readSnapshot, type SnapshotInfo } from "./snapshot-file.ts";
 export interface Restore {
   readonly snapshot: string;
   readonly key: Buffer | undefined;
-  /** Of the unit of etcd on this machine. */
+  /** Name of this machine's member in etcd's unit. */
   readonly name: string;
   readonly peerUrl: string;
   readonly dataDir: string;
-  /** Peer URLs by name: of all machines that are restored from the same snapshot. */
+  /** Peer URLs by name of all machines that are restored from the same snapshot. */
   readonly members: Readonly<Record<string, string>>;
   readonly nowMs: number;
 }

@@ -112,7 +112,7 @@ function unseal(file: number, size: number, key: Buffer, next: (piece: Buffer) =
 /** Compares the last 32 bytes with the SHA-256 of those before. */
 class DigestCheck {
   readonly #hash = createHash("sha256");
-  /** The last bytes seen: the digest, once all has come. */
+  /** The last bytes received; the digest at the end of the file. */
   #tail = Buffer.alloc(0);
   size = 0;
 

@@ -1,4 +1,4 @@
-/** A folder of snapshots: their names, which are kept, what is in them. */
+/** A folder of snapshots: file names, selection of those to keep, and contents. */
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";

@@ -11,7 +11,7 @@ import { initialMembers, nextStep } from "./join-plan.ts";
 const hasData = ({ cluster }: Machine): boolean => existsSync(join(cluster.etcdDataDir, "member"));
 const learnerMs = 600_000;
 
-/** A member of etcd on this machine: a learner until it has caught up. @param others finds the client URLs of members */
+/** Adds an etcd member on this machine: a learner until it has caught up. @param others finds the client URLs of members */
 export function etcdJoinStep(others: () => Promise<readonly string[]>): Step<Machine> {
   return {
     name: "etcd-join",
@@ -40,7 +40,7 @@ const initialOf =
   ({ node }: Machine) =>
     ({ state: "existing", members: initialMembers(members, node.name, peerUrl(node)) }) as const;
 
-/** In a dry run the certificates are not there yet. */
+/** False in a dry run before the certificates exist. */
 function canAsk(): boolean {
   try {
     etcdClient([]).close();
@@ -100,7 +100,7 @@ async function joinEtcd(machine: Machine, client: EtcdClient): Promise<void> {
   }
 }
 
-/** @returns undefined when it failed with such a text */
+/** @returns undefined when the call failed with an expected error */
 async function unless<T>(call: Promise<T>, isExpected: (text: string) => boolean): Promise<T | undefined> {
   try {
     return await call;

@@ -18,7 +18,7 @@ export function missingFiles(files: readonly WantedFile[]): string[] {
   });
 }
 
-/** Atomic for each file; one that has the content already is not written. The mode, 0644 by default, is that of new files. */
+/** Writes each file atomically; unchanged files are not written. The mode, 0644 by default, applies to new files. */
 export function writeFiles(files: readonly WantedFile[]): void {
   for (const { path, content, mode = 0o644 } of files) if (readIfThere(path) !== content) writeWhole(path, content, mode);
 }
@@ -35,7 +35,7 @@ export function linesOf(path: string): string[] {
 /** Whether this program wrote the file. */
 export const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 
-/** What a symbolic link leads to: undefined when nothing is there, "" for what is not a link. */
+/** Target of a symbolic link; undefined when the path does not exist, "" when it is not a link. */
 export function linkTarget(path: string): string | undefined {
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
   try {
@@ -45,7 +45,7 @@ export function linkTarget(path: string): string | undefined {
   }
 }
 
-/** Replaces what is at the path; not atomic. */
+/** Replaces the file or link at the path; not atomic. */
 export function writeLink(path: string, target: string): void {
   rmSync(path, { force: true });
   symlinkSync(target, path);

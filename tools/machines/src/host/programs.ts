@@ -5,7 +5,7 @@ import { Failure } from "../failure.ts";
 
 const folders = [...(process.env["PATH"] ?? "").split(":"), "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/** The path of a program, also of one in a folder that is only in root's PATH. */
+/** The path of a program; also searches the folders that are only in root's PATH. */
 export function findProgram(name: string): string | undefined {
   return folders
     .filter((folder) => folder !== "")
@@ -25,7 +25,7 @@ interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** @returns standard output @throws Failure with the program's words when it is missing, fails or takes too long */
+/** @returns standard output. @throws Failure with the program's error output when it is missing, fails or times out */
 export function runProgram(
   name: string,
   args: readonly string[],

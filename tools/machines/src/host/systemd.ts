@@ -2,7 +2,7 @@ import { runProgram, tryProgram } from "./programs.ts";
 
 export const unitFolder = "/etc/systemd/system";
 
-/** False also for a unit that is starting, that is unknown, or when there is no systemd. */
+/** False also for starting and unknown units, and without systemd. */
 export const isActive = async (unit: string): Promise<boolean> =>
   (await tryProgram("systemctl", "is-active", unit))?.trim() === "active";
 

@@ -1,4 +1,4 @@
-/** Programs that systemd runs now and then. */
+/** Programs that systemd runs periodically. */
 import { join } from "node:path";
 import type { WantedFile } from "./files.ts";
 import { runProgram } from "./programs.ts";

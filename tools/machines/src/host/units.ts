@@ -1,7 +1,7 @@
 /** Units and drop-ins derived from those of the archive, with other flags. Pure. */
 import type { FlagMap } from "../config/settings.ts";
 
-/** First line of each file that this program writes and may replace and remove. */
+/** First line of each file that this program writes, and may therefore replace and remove. */
 export const header = "# Written by coxswain; to change it, add a drop-in (systemctl edit).\n";
 
 interface Command {
@@ -30,7 +30,7 @@ function commandOf(text: string): Command {
   };
 }
 
-/** Of words of a command line; others are left out. */
+/** The flags among the words of a command line; other words are ignored. */
 export const flagsIn = (words: readonly string[]): FlagMap =>
   Object.fromEntries(words.filter(isFlag).map((word) => splitFlag(word.slice(2))));
 
@@ -38,7 +38,7 @@ const isFlag = (word: string): boolean => /^"?--/.test(word);
 
 export const unitFlags = (text: string): FlagMap => commandOf(text).flags;
 
-/** The unit with these flags instead of its own of the same name; others are added. */
+/** The unit with these flags replacing its own of the same name; further ones are added. */
 export function unitWithFlags(text: string, flags: FlagMap): string {
   const { before, after, start, flags: own, rest } = commandOf(text);
   const words = [start, ...flagWords({ ...own, ...flags }).map(quoted), ...rest];
@@ -56,7 +56,7 @@ function splitFlag(text: string): [string, string] {
   return at < 0 ? [text, "true"] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Quotes a word for systemd where it needs that. Source: systemd.service(5), Command lines */
+/** Quotes a word for systemd if necessary. Source: systemd.service(5), Command lines */
 export function quoted(word: string): string {
   const escaped = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$*[\]-]+$/.test(escaped) ? escaped : `"${escaped.replaceAll(/[\\"]/g, "\\$&")}"`;

@@ -3,12 +3,12 @@ import { Failure } from "../failure.ts";
 
 interface UntilOptions {
   readonly timeoutMs: number;
-  /** What is waited for, for the error: `the API server to be ready`. */
+  /** Description of the condition for the error: `the API server to be ready`. */
   readonly what: string;
   /** Command to run when the wait fails. */
   readonly remedy?: string;
   readonly everyMs?: number;
-  /** An error that will not go away by waiting. */
+  /** True for an error that waiting cannot resolve. */
   readonly isFinal?: (err: unknown) => boolean;
 }
 

@@ -21,7 +21,7 @@ import {
 export interface Credentials extends Discovered {
   /** The bootstrap token. */
   readonly token: string;
-  /** Of the ServiceAccount coxswain-services; undefined where the cluster has none. */
+  /** Token of the ServiceAccount coxswain-services; undefined when the cluster has none. */
   readonly servicesToken: string | undefined;
   /** Whether the machine's programs reach the API through coxswain-services. */
   readonly isBehindProxy: boolean;
@@ -31,19 +31,19 @@ function files({ server, caPem, token, servicesToken, isBehindProxy }: Credentia
   const reached: Reached = isBehindProxy ? { server: apiProxyUrl, serverName: apiServerName, caPem } : { server, caPem };
   return [
     { path: authorityFile, content: caPem },
-    // With its certificate the kubelet needs no token.
+    // A kubelet with a client certificate needs no token.
     ...(existsSync(kubeletConf)
       ? []
       : [{ path: bootstrapConf, content: tokenKubeconfig(reached, "tls-bootstrap-token-user", token), mode: 0o600 }]),
     ...(servicesToken === undefined
       ? []
       : [{ path: servicesConf, content: tokenKubeconfig(reached, "coxswain-services", servicesToken), mode: 0o600 }]),
-    // Later coxswain-services keeps the list.
+    // Written once; later coxswain-services maintains the list.
     ...(isBehindProxy && !existsSync(apiServersFile) ? [{ path: apiServersFile, content: `${new URL(server).host}\n` }] : []),
   ];
 }
 
-/** The cluster's authority, kubeconfigs with tokens, and where the API servers are. */
+/** Writes the cluster's authority, kubeconfigs with tokens, and the list of API servers. */
 export const credentialsStep = (credentials: Credentials): Step<Machine> => ({
   name: "credentials",
   missing: () => missingFiles(files(credentials)),
@@ -52,7 +52,7 @@ export const credentialsStep = (credentials: Credentials): Step<Machine> => ({
 
 const bootstrapMs = 300_000;
 
-/** The kubelet requests its certificate; afterwards it does not use the token. */
+/** Waits until the kubelet has its certificate and no longer needs the bootstrap token. */
 export const tlsBootstrapStep: Step<Machine> = {
   name: "kubelet-bootstrap",
   missing: () =>

@@ -1,4 +1,4 @@
-/** The kubelets' configuration, which is the same on all machines; what differs is in flags. Pure. */
+/** The kubelets' configuration, common to all machines; settings that differ are flags. Pure. */
 
 import { join } from "node:path";
 import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
@@ -33,7 +33,7 @@ export function kubeletConfiguration(
 interface KubeletFlagOptions {
   /** Cgroup driver of the runtime; undefined: unknown, the configuration decides. */
   readonly cgroupDriver: "systemd" | "cgroupfs" | undefined;
-  /** Whether the cluster's authority signed a serving certificate for this machine. */
+  /** True when the machine has a serving certificate signed by the cluster's authority. */
   readonly hasServingCertificate: boolean;
   readonly hostName: string;
 }

@@ -1,4 +1,4 @@
-/** What a machine of the control plane was given when it was set up, for a command that does not say it again. Pure. */
+/** Reconstructs the settings that a control plane machine was set up with, for commands that do not repeat them. Pure. */
 import type { Document } from "../config/fields.ts";
 import type { FlagMap } from "../config/settings.ts";
 import { flagsIn } from "../host/units.ts";
@@ -6,7 +6,7 @@ import { flagsIn } from "../host/units.ts";
 type Init = Document<"InitConfiguration">;
 type OwnSettings = Required<Pick<Init, "nodeRegistration" | "localAPIEndpoint">>;
 
-/** Flags that come from fields of their own, or from the machine. */
+/** Flags that are derived from separate settings, or from the machine. */
 const derived = new Set([
   "container-runtime",
   "container-runtime-endpoint",
@@ -45,6 +45,6 @@ function registrationOf(flags: FlagMap): OwnSettings["nodeRegistration"] {
   };
 }
 
-/** Of `KUBELET_KUBEADM_ARGS="--name=value …"`. */
+/** Flags in `KUBELET_KUBEADM_ARGS="--name=value …"`. */
 const environmentFlags = (text: string): FlagMap =>
   flagsIn((/"(.*)"/s.exec(text)?.[1] ?? "").replaceAll(/\\([\\"$`])/g, "$1").split(/ (?=--)/));

@@ -1,4 +1,4 @@
-/** Steps that every machine has: programs, kubelet, coxswain-services. */
+/** Steps of every machine: programs, kubelet, coxswain-services. */
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type ClusterSettings, clusterDns, folder } from "../config/settings.ts";
@@ -27,7 +27,7 @@ const linkFor = ({ home }: Machine, path: string): string => join(home, "bin", p
 const usersPath = "/usr/lib/sysusers.d/coxswain.conf";
 const users = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
-/** Links to the programs, and the daemons' users. */
+/** Creates the links to the programs, and the daemons' users. */
 export const installStep: Step<Machine> = {
   name: "install",
   async missing(machine) {
@@ -50,7 +50,7 @@ export const installStep: Step<Machine> = {
   },
 };
 
-/** Lines for units that are not started, or not with the machine. */
+/** One line for each unit that is not running, or not enabled. */
 export async function stoppedUnits(units: readonly string[]): Promise<string[]> {
   const states = await Promise.all(units.map(async (unit) => (await isActive(unit)) && (await isEnabled(unit))));
   return units.filter((_, i) => !states[i]).map((unit) => `start ${unit}`);
@@ -58,11 +58,11 @@ export async function stoppedUnits(units: readonly string[]): Promise<string[]> 
 
 interface KubeletOptions {
   readonly configuration: (machine: Machine) => Readonly<Record<string, unknown>>;
-  /** Whether the cluster's authority signs its serving certificate on this machine. */
+  /** True when the cluster's authority signs the kubelet's serving certificate on this machine. */
   readonly hasServingCertificate: boolean;
 }
 
-/** @param options of the command: a node gets the configuration from the cluster */
+/** @param options depend on the command: a node gets the configuration from the cluster */
 export function kubeletStep({ configuration, hasServingCertificate }: KubeletOptions): Step<Machine> {
   const files = async (machine: Machine): Promise<WantedFile[]> => {
     const flags = kubeletFlags(machine.node, {
@@ -94,7 +94,7 @@ export function kubeletStep({ configuration, hasServingCertificate }: KubeletOpt
   };
 }
 
-/** Whether the URL answers with 2xx within 5 s. @throws when there is no answer */
+/** True when the URL responds with 2xx within 5 s. @throws Error without a response */
 export const answers = async (url: string): Promise<boolean> => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).ok;
 
 /** Cgroup driver of containerd, which the kubelet must use too; undefined for other runtimes. */
@@ -104,14 +104,14 @@ async function runtimeCgroupDriver(criSocket: string): Promise<"systemd" | "cgro
   return setting === undefined ? undefined : setting === "true" ? "systemd" : "cgroupfs";
 }
 
-/** Whether a node reaches the API servers through coxswain-services, or by the cluster's own name or load balancer. */
+/** True when nodes reach the API servers through coxswain-services, not through the cluster's own name or load balancer. */
 export const usesApiProxy = ({ controlPlaneEndpoint }: ClusterSettings): boolean => controlPlaneEndpoint === "";
 
-/** Where a node's programs reach the part api-proxy of coxswain-services. */
+/** URL of the part api-proxy of coxswain-services, for a node's programs. */
 export const apiProxyUrl = "https://127.0.0.1:6444";
-/** A name that every API server's certificate has, also kubeadm's. */
+/** A name in every API server's certificate, also in kubeadm's. */
 export const apiServerName = "kubernetes";
-/** The list by which that part starts; it keeps it. */
+/** The initial list of API servers for that part, which then maintains it. */
 export const apiServersFile = "/var/lib/coxswain/api-servers";
 
 const servicesUnit = (machine: Machine, isBehindProxy: boolean): WantedFile => ({
@@ -121,7 +121,7 @@ const servicesUnit = (machine: Machine, isBehindProxy: boolean): WantedFile => (
     "cluster-dns": clusterDns(machine.cluster),
     "cluster-domain": machine.cluster.dnsDomain,
     "node-name": machine.node.name,
-    // Nodes that joined have self-made serving certificates.
+    // Joined nodes have self-signed serving certificates.
     "kubelet-insecure-tls": "true",
     ...(isBehindProxy && { enable: "api-proxy", "api-proxy-servers-file": apiServersFile }),
   }),
@@ -146,7 +146,7 @@ export const servicesStep = (isBehindProxy: boolean): Step<Machine> => ({
 /** How a kubeconfig reaches the cluster. */
 export interface Reached {
   readonly server: string;
-  /** The name in the server's certificate, where it is not that of the URL. */
+  /** The name in the server's certificate, if it differs from the URL's host. */
   readonly serverName?: string;
   readonly caPem: string;
 }

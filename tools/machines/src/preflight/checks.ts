@@ -1,4 +1,4 @@
-/** What a machine must have, decided from facts. Pure; the names are those of kubeadm, for --ignore-preflight-errors. */
+/** Checks the requirements of a machine against facts. Pure; names are kubeadm's, for --ignore-preflight-errors. */
 import { UsageFailure } from "../failure.ts";
 
 export interface Finding {
@@ -8,7 +8,7 @@ export interface Finding {
   readonly remedy: string;
 }
 
-/** What is known of the machine. */
+/** Facts about the machine. */
 export interface Facts {
   readonly uid: number;
   readonly hasSystemd: boolean;
@@ -22,23 +22,23 @@ export interface Facts {
   readonly hasRuntime: boolean;
   readonly runtimeSocket: string;
   readonly missingControllers: readonly string[];
-  /** Devices and files. */
+  /** Swap devices and files. */
   readonly swap: readonly string[];
   readonly failsOnSwap: boolean;
   readonly ipForward: string;
   /** undefined: unknown. */
   readonly isTimeSynchronized: boolean | undefined;
-  /** Address of the node's name. */
+  /** Address to which the node's name resolves. */
   readonly resolvesTo: string | undefined;
   readonly addresses: readonly string[];
-  /** Programs and units of others where ours belong. */
+  /** Programs and units of other software at the paths of this program's. */
   readonly foreignFiles: readonly string[];
-  /** Ports in use, with the unit that uses them or "", without those of units that this program wrote. */
+  /** Ports in use by the unit that uses them, "" if unknown; without those of units that this program wrote. */
   readonly busyPorts: ReadonlyMap<number, string>;
   readonly hasEtcdData: boolean;
 }
 
-/** What the machine is to be. */
+/** The machine's intended role. */
 export interface Role {
   readonly isControlPlane: boolean;
   readonly isNew: boolean;
@@ -46,7 +46,7 @@ export interface Role {
   readonly address: string;
   readonly bindPort: number;
   readonly criSocket: string;
-  /** undefined: the cluster says it later, see {@link etcdDataFindings}. */
+  /** undefined before the cluster's configuration is known, see {@link etcdDataFindings}. */
   readonly etcdDataDir: string | undefined;
   readonly staticPods: boolean;
 }
@@ -65,7 +65,7 @@ export const nodePrograms = {
 const install = (...packages: readonly string[]): string =>
   `apt-get install --no-install-recommends ${[...new Set(packages)].join(" ")}`;
 
-/** All that is wrong, errors and warnings, in the order of the table. */
+/** All errors and warnings, in the order of the table. */
 export function findings(facts: Facts, role: Role): Finding[] {
   return checks.flatMap((check) => check(facts, role));
 }

@@ -1,4 +1,4 @@
-/** Reads what {@link findings} decides about. Changes nothing. */
+/** Reads the facts for {@link findings}. Changes nothing. */
 import { lookup } from "node:dns/promises";
 import { existsSync, globSync } from "node:fs";
 import { createServer } from "node:net";
@@ -63,10 +63,10 @@ export async function readFacts(role: Role, { home, links, kubeletFlags }: Facts
   };
 }
 
-/** Data that an earlier attempt of this program did not write. */
+/** True when the folder contains data that this program did not write. */
 export const hasEtcdData = (folder: string): boolean => existsSync(join(folder, "member")) && !isOurs(etcdDropIn);
 
-/** With cgroup v2 the root's list; with v1 the kernel's table. */
+/** Reads the root's list for cgroup v2, the kernel's table for v1. */
 function missingControllers(): string[] {
   const v2 = linesOf("/sys/fs/cgroup/cgroup.controllers")[0];
   const present =
@@ -78,7 +78,7 @@ function missingControllers(): string[] {
   return ["cpu", "memory", "pids", "cpuset"].filter((name) => !present.includes(name));
 }
 
-/** An earlier attempt has started the control plane as static pods. */
+/** True when an earlier attempt has started the control plane as static pods. */
 const runsPods = ({ staticPods }: Role): boolean =>
   staticPods && isOurs(join(unitFolder, "kubelet.service")) && readIfThere(join(manifestFolder, "etcd.yaml")) !== undefined;
 
@@ -102,7 +102,7 @@ function canListen(port: number): Promise<boolean> {
   });
 }
 
-/** `etcd.service`, by the cgroup of the process that listens; "" when there is no such unit. */
+/** The unit of the process that listens, by its cgroup: `etcd.service`; "" without a unit. */
 async function unitOfPort(port: number): Promise<string> {
   const text =
     (await tryProgram("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", `sport = :${port}`)) ?? "";

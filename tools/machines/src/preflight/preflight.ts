@@ -12,7 +12,7 @@ export async function preflight(role: Role, options: FactsOptions & ReportOption
   report(findings(await readFacts(role, options), role), options);
 }
 
-/** The check that a machine which joins can make only when the cluster has said where etcd's data are. @throws Failure */
+/** The check of etcd's data folder, whose path a joining machine gets from the cluster. @throws Failure */
 export function preflightEtcdData(etcdDataDir: string, options: ReportOptions): void {
   report(etcdDataFindings(hasEtcdData(etcdDataDir), etcdDataDir), options);
 }

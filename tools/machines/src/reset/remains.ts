@@ -1,4 +1,4 @@
-/** Everything that a cluster leaves on a machine, and how reset removes it. */
+/** Everything that a cluster leaves on a machine, and its removal by reset. */
 import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { begunFile } from "../cluster/begun-configuration.ts";
@@ -14,7 +14,7 @@ import { kubeletFolder } from "../node/kubelet-config.ts";
 import { apiServersFile, links } from "../node/steps.ts";
 import type { Remains } from "../steps.ts";
 
-/** What reset knows. */
+/** Context of reset. */
 export interface ResetContext {
   readonly home: string;
   readonly etcdDataDir: string;
@@ -107,10 +107,10 @@ export const remains: readonly Remains<ResetContext>[] = [
   remove("users", () => ["/usr/lib/sysusers.d/coxswain.conf"]),
 ];
 
-/** A drop-in that is gone changes a unit only then. */
+/** Reloads systemd, which otherwise keeps using removed drop-ins. */
 export const afterRemoval = async (): Promise<void> => void (await reloadUnits());
 
-/** The folder itself may be a mount. */
+/** The contents of a folder; the folder itself may be a mount point and stays. */
 const contentsOf = (path: string): string[] => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : []);
 
 const address = ({ criSocket }: ResetContext): string[] => [
@@ -120,7 +120,7 @@ const address = ({ criSocket }: ResetContext): string[] => [
   "k8s.io",
 ];
 
-/** Those of containerd's namespace k8s.io; other runtimes are left to their own tools. */
+/** Containers in containerd's namespace k8s.io; those of other runtimes are left to their own tools. */
 async function containers(context: ResetContext): Promise<string[]> {
   if (!basename(context.criSocket).startsWith("containerd")) return [];
   const text = await tryProgram("ctr", ...address(context), "containers", "list", "--quiet");

@@ -14,7 +14,7 @@ export interface Upgrade {
   readonly from: ArchiveVersion;
   readonly to: ArchiveVersion;
   readonly nodeName: string;
-  /** With the rights of the machine's kubelet, or of an administrator. */
+  /** Client with the permissions of the machine's kubelet, or of an administrator. */
   readonly client: Client;
   /** Whether the API server of this machine is ready. */
   readonly isApiReady: () => Promise<boolean>;
@@ -40,7 +40,7 @@ const filesStep: Step<Upgrade> = {
   run: ({ from, to }) => writeMachine(filesOf(presentFiles(), from.home, to.home)),
 };
 
-/** Whether a daemon of the archive works. */
+/** True when the restarted daemon runs from the archive and is healthy. */
 async function works(name: string, home: string, isApiReady: () => Promise<boolean>): Promise<boolean> {
   if (!(await runsFrom(name, home)) || !(await isSteady(name))) return false;
   if (name === "kube-apiserver") return isApiReady();
@@ -72,7 +72,7 @@ const uncordonStep: Step<Upgrade> = {
     }).then(() => {}),
 };
 
-/** @param more steps of the command, once the machine has the new version */
+/** @param more steps of the command that follow the change of version */
 const upgradeSteps = (drainMs: number | undefined, more: readonly Step<Upgrade>[]): Step<Upgrade>[] => [
   ...(drainMs === undefined ? [] : [drainStep(drainMs)]),
   filesStep,

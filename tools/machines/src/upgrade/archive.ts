@@ -33,7 +33,7 @@ export async function installedArchive(): Promise<ArchiveVersion> {
   const target = linkTarget(kubelet);
   if (target === undefined) throw new Failure(`${kubelet} does not exist: this machine was not set up by coxswain init or join`);
   const [, home] = /^(.+)\/bin\/kubelet$/.exec(target) ?? [];
-  // With a unit elsewhere, as of a package, the program was put in place of another one.
+  // A unit at another path belongs to a package whose program was replaced.
   if (home !== undefined && existsSync(join(unitFolder, "kubelet.service"))) return versionOf(home);
   const version = (await tryProgram(kubelet, "--version"))?.trim() ?? "of unknown version";
   throw new Failure(
@@ -50,7 +50,7 @@ export async function runsFrom(unit: string, home: string): Promise<boolean> {
       .split("\0")
       .some((word) => word.startsWith(`${home}/lib/`));
   } catch {
-    return false; // it has just ended
+    return false; // the process has just exited
   }
 }
 

@@ -2,10 +2,10 @@
 import { header, unitFlags, unitWithFlags } from "../host/units.ts";
 
 /**
+ * Applies this machine's changes of flags to the unit of another archive.
  * @param installed the unit on the machine
- * @param from the unit of the archive that it was made of
+ * @param from the unit of the archive that `installed` was made from
  * @param to the unit of the other archive
- * @returns that one with the flags that the machine's has beside or in place of its archive's
  */
 export function carriedOver(installed: string, from: string, to: string): string {
   if (installed === header + from) return header + to;

@@ -48,7 +48,7 @@ interface DrainOptions {
   readonly timeoutMs: number;
 }
 
-/** Evicts pods as budgets for disruption allow it, and waits until they are gone. @throws Failure after the time limit */
+/** Evicts pods as disruption budgets allow, and waits until they are gone. @throws Failure after the time limit */
 export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Promise<void> {
   // Errors are reported before anything is changed.
   podsToEvict(await podsOn(client, nodeName));
@@ -73,7 +73,7 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
   }
 }
 
-/** @returns whether it was accepted; a budget may allow it later */
+/** @returns false when a disruption budget refused the eviction for now */
 async function evict(client: Client, { metadata }: Pod): Promise<boolean> {
   const { name = "", namespace } = metadata;
   const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace } };

@@ -11,7 +11,7 @@ import { carriedOver } from "./carry-over.ts";
 
 const unitPath = (name: string): string => join(unitFolder, name);
 
-/** In the order in which they are restarted: the API server before its clients. */
+/** In restart order: the API server before its clients. */
 const daemons = [...controlPlaneDaemons, "coxswain-services", "kubelet"] as const;
 
 /** Daemons that have a unit on this machine. */
@@ -23,7 +23,7 @@ interface MachineFiles {
   readonly files: readonly WantedFile[];
 }
 
-/** As they are now. */
+/** The current links and units. */
 export function presentFiles(): MachineFiles {
   const paths = [
     ...installedDaemons().map((name) => unitPath(`${name}.service`)),
@@ -39,7 +39,7 @@ export function presentFiles(): MachineFiles {
   };
 }
 
-/** As they are with the archive `to` instead of `from`. What was changed for this machine stays. */
+/** The links and units with the archive `to` instead of `from`. Changes made for this machine are kept. */
 export function filesOf({ files }: MachineFiles, from: string, to: string): MachineFiles {
   const changed = files.map(({ path, content }) => {
     const name = basename(path);
@@ -51,7 +51,7 @@ export function filesOf({ files }: MachineFiles, from: string, to: string): Mach
   return { links: Object.fromEntries(links.map((path) => [path, join(to, "bin", basename(path))])), files: changed };
 }
 
-/** What `writeMachine` would change, a line each; empty when nothing is to be done. */
+/** The changes that `writeMachine` would make, one line each; empty for none. */
 export const missingOf = ({ links: wanted, files }: MachineFiles): string[] => [
   ...Object.entries(wanted)
     .filter(([path, target]) => linkTarget(path) !== target)

@@ -4,9 +4,9 @@
  */
 
 export interface ClusterVersions {
-  /** By the address of each API server; undefined where it does not answer. */
+  /** Version by address of each API server; undefined when it does not respond. */
   readonly apiServers: Readonly<Record<string, string | undefined>>;
-  /** By node. */
+  /** Version by node. */
   readonly kubelets: Readonly<Record<string, string>>;
 }
 
@@ -52,18 +52,18 @@ export function controlPlaneFaults(target: string, own: string, { apiServers, ku
 export interface ChangedMachine {
   /** The address of its API server; undefined: it is a node. */
   readonly own: string | undefined;
-  /** Whether its kubelet uses that one only, and not a load balancer. */
+  /** True when its kubelet uses only that API server, and not a load balancer. */
   readonly usesOwn: boolean;
 }
 
-/** The same for a whole machine, whose API server changes before its kubelet. */
+/** As `controlPlaneFaults`, for a whole machine, whose API server changes before its kubelet. */
 export function machineFaults(target: string, { own, usesOwn }: ChangedMachine, versions: ClusterVersions): string[] {
   if (own === undefined) return kubeletFaults(target, versions);
   const others = usesOwn ? {} : Object.fromEntries(Object.entries(versions.apiServers).filter(([server]) => server !== own));
   return [...controlPlaneFaults(target, own, versions), ...kubeletFaults(target, { ...versions, apiServers: others })];
 }
 
-/** The same for a kubelet. */
+/** As `controlPlaneFaults`, for a kubelet. */
 export function kubeletFaults(target: string, { apiServers }: ClusterVersions): string[] {
   const to = minorOf(target) ?? Number.NaN;
   return Object.entries(apiServers).flatMap(([address, version]) => {
