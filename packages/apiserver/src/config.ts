@@ -3,11 +3,13 @@
  * start with a clear error.
  * Source: cmd/kube-apiserver/app/options/validation.go, pkg/kubeapiserver/options
  */
+
 import { readFileSync } from "node:fs";
 import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
@@ -69,7 +71,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     try {
       return make();
     } catch (err) {
-      problems.push((err as Error).message);
+      problems.push(messageOf(err));
       return fallback;
     }
   };
@@ -165,7 +167,7 @@ function readCloudConfig(path: string): void {
   try {
     if (path !== "") readFileSync(path);
   } catch (err) {
-    throw new Error(`Error reading from cloud configuration file ${path}: ${(err as Error).message}`);
+    throw new Error(`Error reading from cloud configuration file ${path}: ${messageOf(err)}`);
   }
 }
 

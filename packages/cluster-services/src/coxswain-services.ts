@@ -9,7 +9,7 @@ import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
-import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { causesOf, messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -137,7 +137,7 @@ function leaderElectionOf(flags: ServicesFlags): LeaderElectionConfig {
   try {
     newResourceLock(config.resourceLock, config.resourceNamespace, config.resourceName);
   } catch (err) {
-    throw new ConfigError(`--leader-elect-resource-lock: ${(err as Error).message}`, { cause: err });
+    throw new ConfigError(`--leader-elect-resource-lock: ${messageOf(err)}`, { cause: err });
   }
   return config;
 }

@@ -1,6 +1,7 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { ControllerManagerFlags } from "./flags.ts";
 
 /**
@@ -64,7 +65,7 @@ export function leaderMigrationOf(
   try {
     if (path !== "") migration = migrationIn(readConfigFile(path, "LeaderMigrationConfiguration", apiVersions));
   } catch (err) {
-    errors.push(`unable to read leader migration configuration from ${JSON.stringify(path)}: ${(err as Error).message}`);
+    errors.push(`unable to read leader migration configuration from ${JSON.stringify(path)}: ${messageOf(err)}`);
     return undefined;
   }
   const wrong = problemsOf(migration);

@@ -4,6 +4,7 @@ import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questio
 import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -373,8 +374,7 @@ function openWorkers(
     onSynced: (pod) => podDecisions.synced(pod, status.get(pod.metadata.uid)),
     onTerminating: (pod, graceSeconds) => podDecisions.terminating(pod, graceSeconds),
     onRetry: (...retry) => podDecisions.failed(...retry),
-    onFailure: (pod, err) =>
-      notify.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
+    onFailure: (pod, err) => notify.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${messageOf(err)}`),
     onGone: async (pod, { runtimeOnly, wantedAgain }) => {
       times.gone(pod.metadata.uid);
       podDecisions.gone(pod);

@@ -1,5 +1,6 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { problemsOf, problemsOfGates } from "@coxswain/apimachinery/flags/settings";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
@@ -19,7 +20,7 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     try {
       what();
     } catch (err) {
-      return (err as Error).message;
+      return messageOf(err);
     }
     return undefined;
   };

@@ -12,6 +12,7 @@ import {
   withoutGatedValues,
 } from "@coxswain/apimachinery/flags/settings";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
@@ -107,7 +108,7 @@ export function readConfiguration(path: string): Written {
   try {
     unknownFields(kubeletConfiguration, file);
   } catch (err) {
-    throw new ConfigError(`failed to load config file ${path}: failed to decode: ${(err as Error).message}`);
+    throw new ConfigError(`failed to load config file ${path}: failed to decode: ${messageOf(err)}`);
   }
   return absolutePaths(agentSettings, file, dirname(resolve(path)));
 }

@@ -17,7 +17,7 @@ import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
-import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { causesOf, messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { tuneDaemonHeap } from "@coxswain/apimachinery/process/memory/daemon-heap";
@@ -144,7 +144,7 @@ function lockOf({ enabled, ...lease }: LeaderElectionConfig): ResourceLock {
   try {
     return newResourceLock(enabled ? lease.resourceLock : "leases", lease.resourceNamespace, lease.resourceName);
   } catch (err) {
-    throw new ConfigError(`couldn't create resource lock: ${(err as Error).message}`, { cause: err });
+    throw new ConfigError(`couldn't create resource lock: ${messageOf(err)}`, { cause: err });
   }
 }
 
@@ -153,6 +153,6 @@ function schedulerOf(options: SchedulerOptions): Scheduler {
   try {
     return new Scheduler(options);
   } catch (err) {
-    throw new ConfigError(`couldn't create scheduler: initializing profiles: ${(err as Error).message}`, { cause: err });
+    throw new ConfigError(`couldn't create scheduler: initializing profiles: ${messageOf(err)}`, { cause: err });
   }
 }

@@ -362,7 +362,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
         Object.hasOwn(plugins, name) ? plugins[name]?.(context, args) : undefined,
       );
     } catch (err) {
-      throw new Error(`creating profile for scheduler name ${schedulerName}: ${(err as Error).message}`, { cause: err });
+      throw new Error(`creating profile for scheduler name ${schedulerName}: ${messageOf(err)}`, { cause: err });
     }
     return profile;
   });

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
 import { parseYaml } from "../objects/codec/yaml.ts";
+import { messageOf } from "../objects/errors/message.ts";
 import type { ClientConfig, ExecConfig, Impersonation } from "./config.ts";
 import { parseProxyUrl } from "./proxy.ts";
 
@@ -142,7 +143,7 @@ function clusterProblem(name: string, cluster: KubeconfigCluster = {}): string |
     parseProxyUrl(proxy);
     return undefined;
   } catch (err) {
-    return `invalid 'proxy-url' ${JSON.stringify(proxy)} for cluster ${JSON.stringify(name)}: ${(err as Error).message}`;
+    return `invalid 'proxy-url' ${JSON.stringify(proxy)} for cluster ${JSON.stringify(name)}: ${messageOf(err)}`;
   }
 }
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { isIP, isIPv6, connect as netConnect, type Socket } from "node:net";
 import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
+import { messageOf } from "../objects/errors/message.ts";
 import { cidrContains, parseCidr } from "../objects/meta/ip.ts";
 import type { Connect } from "../transport/connect.ts";
 import { requestTunnel } from "./http-connect.ts";
@@ -83,7 +84,7 @@ export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOpti
       return connection;
     } catch (err) {
       connection.destroy();
-      throw new Error(`cannot connect over the proxy ${proxy.host}: ${(err as Error).message}`, { cause: err });
+      throw new Error(`cannot connect over the proxy ${proxy.host}: ${messageOf(err)}`, { cause: err });
     }
   };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseYaml } from "../objects/codec/yaml.ts";
+import { messageOf } from "../objects/errors/message.ts";
 import { isJsonObject } from "../objects/meta/json-value.ts";
 
 /**
@@ -14,7 +15,7 @@ export function readConfigFile(path: string, kind: string, apiVersions: readonly
   try {
     config = parseYaml(readFileSync(path, "utf8"));
   } catch (err) {
-    throw new Error(`failed to load config file ${path}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`failed to load config file ${path}: ${messageOf(err)}`, { cause: err });
   }
   if (!isJsonObject(config)) throw new Error(`failed to load config file ${path}: it does not contain an object`);
   const written = config as { apiVersion?: unknown; kind?: unknown };

@@ -110,7 +110,7 @@ function read(name: string, flag: Flag<unknown>, text: string, before: unknown):
     value = flag.parse(text, before);
   } catch (err) {
     const shown = flag.shorthand === undefined ? `--${name}` : `-${flag.shorthand}, --${name}`;
-    throw new FlagError(`invalid argument ${JSON.stringify(text)} for ${JSON.stringify(shown)} flag: ${(err as Error).message}`);
+    throw new FlagError(`invalid argument ${JSON.stringify(text)} for ${JSON.stringify(shown)} flag: ${messageOf(err)}`);
   }
   const problem = flag.check?.(value);
   if (problem !== undefined) throw new FlagError(`invalid argument ${JSON.stringify(text)} for "--${name}" flag: ${problem}`);

@@ -1,3 +1,4 @@
+import { messageOf } from "../objects/errors/message.ts";
 import { Quantity } from "../objects/meta/quantity.ts";
 import { realClock } from "../process/clock/clock.ts";
 import { type LineWriter, type LogFileOptions, newFileWriter } from "../process/logging/log-files.ts";
@@ -39,7 +40,7 @@ export async function runMain<T extends FlagTable>(
     log = newLogger(loggingOptions(program.name, values));
     featureGates = newFeatureGates(program.name, (values["feature-gates"] as Record<string, boolean> | undefined) ?? {});
   } catch (err) {
-    return refuse(program, (err as Error).message);
+    return refuse(program, messageOf(err));
   }
   for (const warning of featureGates.warnings) log.warn(warning);
   report(program, parsed, log);

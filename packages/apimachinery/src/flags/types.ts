@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { messageOf } from "../objects/errors/message.ts";
 import { Quantity } from "../objects/meta/quantity.ts";
 import { formatDuration, parseDuration } from "../objects/meta/time.ts";
 import type { Shape } from "./config-shape.ts";
@@ -283,7 +284,7 @@ function parseBoolOf(written: string | undefined, key: string): boolean {
   try {
     return parseBool(written);
   } catch (err) {
-    throw new Error(`invalid value of ${key}=${written}, err: ${(err as Error).message}`);
+    throw new Error(`invalid value of ${key}=${written}, err: ${messageOf(err)}`);
   }
 }
 

@@ -3,6 +3,7 @@ import { userAgentOf } from "../client/config.ts";
 import { loadKubeconfig } from "../client/kubeconfig.ts";
 import { clientMetrics } from "../client/metrics.ts";
 import { ConfigError } from "../flags/run-main.ts";
+import { messageOf } from "../objects/errors/message.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { RootLogger } from "../process/logging/logger.ts";
 import type { MetricsRegistry } from "../process/metrics/registry.ts";
@@ -121,7 +122,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
     };
   } catch (err) {
     ending.abort();
-    throw new ConfigError(`failed to serve on ${flags["bind-address"]}:${flags["secure-port"]}: ${(err as Error).message}`, {
+    throw new ConfigError(`failed to serve on ${flags["bind-address"]}:${flags["secure-port"]}: ${messageOf(err)}`, {
       cause: err,
     });
   }
@@ -174,13 +175,13 @@ async function guardOf(
     });
     const failed = new Promise<never>((_, reject) => {
       trust.lookedUp.catch((err: unknown) => {
-        if (!signal.aborted) reject(new ConfigError((err as Error).message, { cause: err }));
+        if (!signal.aborted) reject(new ConfigError(messageOf(err), { cause: err }));
       });
     });
     failed.catch(() => {}); // avoids an unhandled rejection when the caller ignores it
     return { guard, failed };
   } catch (err) {
-    throw new ConfigError((err as Error).message, { cause: err });
+    throw new ConfigError(messageOf(err), { cause: err });
   }
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PluginContext } from "./plugin-context.ts";
 /**
  * All admission plugins of 1.23 in execution order; the order of names in flags is ignored.
@@ -125,7 +126,7 @@ export function makePlugins(selection: PluginSelection, ctx: PluginContext): Adm
     try {
       return make(ctx);
     } catch (err) {
-      const text = `failed to initialize admission: couldn't init admission plugin ${goQuote(name)}: ${(err as Error).message}`;
+      const text = `failed to initialize admission: couldn't init admission plugin ${goQuote(name)}: ${messageOf(err)}`;
       throw new ConfigError(text, { cause: err });
     }
   });

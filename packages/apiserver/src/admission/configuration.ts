@@ -4,9 +4,11 @@
  * the whole file is the plugin's configuration.
  * Source: k8s.io/apiserver pkg/admission/config.go
  */
+
 import { readFileSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 /** @returns the configuration of the plugin with that name; undefined when there is none. */
 export type PluginConfigurations = (plugin: string) => unknown;
@@ -88,7 +90,7 @@ function readDocument(path: string): unknown {
   try {
     return parseYaml(readFileSync(path, "utf8"));
   } catch (err) {
-    throw new Error(`unable to read admission control configuration from ${JSON.stringify(path)} [${(err as Error).message}]`, {
+    throw new Error(`unable to read admission control configuration from ${JSON.stringify(path)} [${messageOf(err)}]`, {
       cause: err,
     });
   }

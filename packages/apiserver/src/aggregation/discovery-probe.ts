@@ -5,6 +5,7 @@
  */
 
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { groupVersionPath } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type ApiService, groupVersionOf, serviceOf } from "./api-services.ts";
@@ -34,7 +35,7 @@ export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
     const url = `https://${formatLocation(location)}${groupVersionPath(groupVersionOf(apiService))}`;
     const backend = backendOf(apiService) as Backend;
     const code = await statusOf(backend, location, url, clock, signal).catch((err: unknown) => {
-      throw new Error(`failing or missing response from ${url}: Get "${url}": ${(err as Error).message}`, { cause: err });
+      throw new Error(`failing or missing response from ${url}: Get "${url}": ${messageOf(err)}`, { cause: err });
     });
     if (code < 200 || code > 299) throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${code}`);
   };
@@ -45,7 +46,7 @@ export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
       return undefined;
     } catch (err) {
       signal.throwIfAborted();
-      return ((err as AggregateError).errors.at(-1) as Error).message;
+      return messageOf((err as AggregateError).errors.at(-1));
     } finally {
       settled.abort();
     }

@@ -5,6 +5,7 @@
  */
 
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -56,7 +57,7 @@ export function newProxy({ resolve, refused, clock, log }: ProxyOptions): Proxy 
     } catch (err) {
       if (ctx.signal.aborted) throw ctx.signal.reason; // the request timeout is answered by its own filter
       if (ctx.exchange.headersSent) throw err;
-      answerText(ctx.exchange, 503, `${(err as Error).message}\n`);
+      answerText(ctx.exchange, 503, `${messageOf(err)}\n`);
     }
   };
 }

@@ -3,6 +3,7 @@
  * that match no rule are not audited.
  * Source: k8s.io/apiserver pkg/audit/policy, pkg/apis/audit/validation
  */
+
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import {
@@ -12,6 +13,7 @@ import {
   notSupported,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 import type { UserInfo } from "../request/context.ts";
@@ -115,12 +117,12 @@ export function loadPolicy(path: string): AuditPolicy {
   try {
     text = readFileSync(path, "utf8");
   } catch (err) {
-    throw new Error(`failed to read file path ${JSON.stringify(path)}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`failed to read file path ${JSON.stringify(path)}: ${messageOf(err)}`, { cause: err });
   }
   try {
     return parsePolicy(text);
   } catch (err) {
-    throw new Error(`${(err as Error).message}: from file ${path}`, { cause: err });
+    throw new Error(`${messageOf(err)}: from file ${path}`, { cause: err });
   }
 }
 
@@ -133,7 +135,7 @@ export function parsePolicy(text: string): AuditPolicy {
   try {
     written = parseYaml(text);
   } catch (err) {
-    throw new Error(`failed decoding: ${(err as Error).message}`, { cause: err });
+    throw new Error(`failed decoding: ${messageOf(err)}`, { cause: err });
   }
   if (!isJsonObject(written)) throw new Error("failed decoding: the policy is not an object");
   const { apiVersion = "", kind = "" } = written;

@@ -1,5 +1,7 @@
 /** The worker thread of `recorded-object.ts`. */
+
 import { parentPort } from "node:worker_threads";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { recordedObject, type SentObject } from "./recorded-object.ts";
 
 parentPort?.on("message", (sent: SentObject & { readonly maxBytes: number }) => {
@@ -9,6 +11,6 @@ parentPort?.on("message", (sent: SentObject & { readonly maxBytes: number }) => 
     const json = recorded.json && new Uint8Array(recorded.json);
     parentPort?.postMessage({ ...recorded, ...(json && { json }) }, json ? [json.buffer] : []);
   } catch (err) {
-    parentPort?.postMessage({ failure: (err as Error).message });
+    parentPort?.postMessage({ failure: messageOf(err) });
   }
 });

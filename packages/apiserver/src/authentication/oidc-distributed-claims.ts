@@ -3,6 +3,7 @@
  * The endpoint returns a JWT, which is verified like an ID token.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go claimResolver; OpenID Connect Core 1.0 section 5.6.2
  */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 import type { HttpsGet } from "./oidc-https.ts";
@@ -94,7 +95,7 @@ async function wrap<T>(what: string, act: () => T | Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (err) {
-    throw new Error(`${what}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`${what}: ${messageOf(err)}`, { cause: err });
   }
 }
 

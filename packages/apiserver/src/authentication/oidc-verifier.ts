@@ -3,7 +3,9 @@
  * signature (key rotation). Claims that need no key are checked first.
  * Source: github.com/coreos/go-oidc v2 oidc.go, verify.go, jwks.go; OpenID Connect Core 1.0, Discovery 1.0
  */
+
 import { createPublicKey, type KeyObject } from "node:crypto";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { compactVerify, decodeProtectedHeader } from "jose";
@@ -88,7 +90,7 @@ async function verify(token: string, issuer: string, config: VerifierConfig, key
   try {
     payload = await verifySignature(token, alg, kid, keys);
   } catch (err) {
-    throw new Error(`failed to verify signature: ${(err as Error).message}`, { cause: err });
+    throw new Error(`failed to verify signature: ${messageOf(err)}`, { cause: err });
   }
   if (!bytes.equals(payload)) throw new Error("oidc: internal error, payload parsed did not match previous payload");
   return claims;
@@ -136,7 +138,7 @@ function headerOf(token: string): { alg: string; kid: string } {
     const { alg = "", kid = "" } = decodeProtectedHeader(token);
     return { alg, kid };
   } catch (err) {
-    throw new Error(`oidc: malformed jwt: ${(err as Error).message}`, { cause: err });
+    throw new Error(`oidc: malformed jwt: ${messageOf(err)}`, { cause: err });
   }
 }
 
@@ -209,7 +211,7 @@ function parseDocument(text: string, what: string): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch (err) {
-    throw new Error(`${what}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`${what}: ${messageOf(err)}`, { cause: err });
   }
   if (!isJsonObject(value)) throw new Error(`${what}: not a JSON object`);
   return value;

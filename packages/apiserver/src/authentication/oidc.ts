@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go
  */
 
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -160,7 +161,7 @@ function read<T>(claims: Claims, name: string, convert: (value: unknown) => T, w
     if (!Object.hasOwn(claims, name)) throw new Error("claim not present");
     return convert(claims[name]);
   } catch (err) {
-    throw new Error(`oidc: ${what}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`oidc: ${what}: ${messageOf(err)}`, { cause: err });
   }
 }
 

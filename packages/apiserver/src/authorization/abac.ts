@@ -3,8 +3,10 @@
  * without apiVersion and kind use the legacy format: see `fromLegacy`.
  * Source: pkg/auth/authorizer/abac/abac.go, pkg/apis/abac
  */
+
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import { allAuthenticated } from "../request/user-names.ts";
 import type { Attributes, Authorizer, RuleResolver } from "./authorizer.ts";
@@ -56,7 +58,7 @@ export function parseAbacPolicies(text: string, path: string): AbacPolicies {
       policies.push(parsed.policy);
       legacy ||= parsed.legacy;
     } catch (err) {
-      throw new Error(`error reading policy file ${path}, line ${index + 1}: ${line}: ${(err as Error).message}`);
+      throw new Error(`error reading policy file ${path}, line ${index + 1}: ${line}: ${messageOf(err)}`);
     }
   }
   return { policies, legacy };
@@ -88,7 +90,7 @@ function parseLine(line: string): Record<string, unknown> {
   try {
     value = line.trimStart().startsWith("{") ? JSON.parse(line) : parseYaml(line);
   } catch (err) {
-    throw new Error(`couldn't get version/kind; json parse error: ${(err as Error).message}`);
+    throw new Error(`couldn't get version/kind; json parse error: ${messageOf(err)}`);
   }
   if (!isJsonObject(value)) {
     const found = Array.isArray(value) ? "array" : typeof value;

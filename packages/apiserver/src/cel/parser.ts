@@ -2,6 +2,7 @@
  * Recursive-descent parser.
  * Source: cel-go v0.9 parser/parser.go, parser/gen/CEL.g4; error texts and error recovery follow ANTLR
  */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type Expression, qualifiedName } from "./ast.ts";
 import { isDeeperThan } from "./depth.ts";
 import type { Issue } from "./issues.ts";
@@ -379,7 +380,7 @@ class Parser {
     try {
       return { kind: "constant", at, value: read() };
     } catch (err) {
-      return this.#report(at, (err as Error).message);
+      return this.#report(at, messageOf(err));
     }
   }
 

@@ -2,10 +2,12 @@
  * Deletes the instances of a CustomResourceDefinition that is being deleted, then removes its finalizer.
  * Source: apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go
  */
+
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -94,7 +96,7 @@ async function deleteInstances(
   }
   const store = storeOf(crd);
   const failed = (reason: string, what: string, err: unknown): Outcome => {
-    const message = `${what}: ${(err as Error).message}`;
+    const message = `${what}: ${messageOf(err)}`;
     return { state: terminating("True", reason, message), failure: new Error(message, { cause: err }) };
   };
   if (store === undefined)

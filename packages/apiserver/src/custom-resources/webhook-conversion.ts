@@ -3,10 +3,12 @@
  * change labels and annotations, but no other metadata.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
  */
+
 import { randomUUID } from "node:crypto";
 import { parseLargeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -52,7 +54,7 @@ export function converterOf(conversion: CustomResourceConversion | undefined, ca
       await turns.next();
       converted = convertedIn(given, review, request.uid);
     } catch (err) {
-      throw plainError(`${subject} failed: ${(err as Error).message}`, { cause: err });
+      throw plainError(`${subject} failed: ${messageOf(err)}`, { cause: err });
     }
     if (converted.length !== objects.length) {
       throw plainError(`${subject} returned ${converted.length} objects, expected ${objects.length}`);

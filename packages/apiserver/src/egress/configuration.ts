@@ -4,10 +4,12 @@
  * `etcd`: etcd.
  * Source: k8s.io/apiserver pkg/server/egressselector/config.go, pkg/server/options/egress_selector.go
  */
+
 import { existsSync, readFileSync } from "node:fs";
 import { DecodeFailure } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import { type ProxyServer, proxyServerOf } from "./proxy-server.ts";
 import type { EgressSelection, SelectionName } from "./selections.ts";
@@ -40,7 +42,7 @@ function orSay<T>(what: string, work: () => T): T {
   try {
     return work();
   } catch (err) {
-    throw new Error(`${what}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`${what}: ${messageOf(err)}`, { cause: err });
   }
 }
 
@@ -50,7 +52,7 @@ function readSelections(path: string): readonly EgressSelection[] {
   try {
     text = readFileSync(path, "utf8");
   } catch (err) {
-    throw new Error(`unable to read egress selector configuration from "${path}" [${(err as Error).message}]`);
+    throw new Error(`unable to read egress selector configuration from "${path}" [${messageOf(err)}]`);
   }
   const value = parseYaml(text);
   const { kind = "", egressSelections = [] } = orSay(

@@ -2,9 +2,11 @@
  * A proxy server of the egress configuration: its address, TLS settings and protocol.
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go
  */
+
 import { readFileSync } from "node:fs";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { type ConnectionOptions, createSecureContext, connect as tlsConnect } from "node:tls";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
 
@@ -41,7 +43,7 @@ function addressOf(text: string) {
   try {
     url = new URL(text);
   } catch (err) {
-    throw new Error(`invalid proxy server url ${JSON.stringify(text)}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`invalid proxy server url ${JSON.stringify(text)}: ${messageOf(err)}`, { cause: err });
   }
   const isSecure = url.protocol === "https:";
   return {
@@ -60,7 +62,7 @@ function secureContextOf({ caBundle = "", clientCert = "", clientKey = "" }: Tls
     createSecureContext(pair);
   } catch (err) {
     const isMismatch = (err as NodeJS.ErrnoException).code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH";
-    const why = isMismatch ? "tls: private key does not match public key" : (err as Error).message;
+    const why = isMismatch ? "tls: private key does not match public key" : messageOf(err);
     throw new Error(`failed to read key pair ${clientCert} & ${clientKey}, got ${why}`, { cause: err });
   }
   return createSecureContext({ ...pair, ...(caBundle !== "" && { ca: authoritiesIn(caBundle) }) });
@@ -78,7 +80,7 @@ function authoritiesIn(path: string): string {
   try {
     text = readFileSync(path, "utf8");
   } catch (err) {
-    throw new Error(`failed to read cert file ${path}, got ${(err as Error).message}`, { cause: err });
+    throw new Error(`failed to read cert file ${path}, got ${messageOf(err)}`, { cause: err });
   }
   try {
     parseBundle(text, path);

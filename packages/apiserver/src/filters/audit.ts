@@ -3,7 +3,9 @@
  * complete, and panic. The filter is part of the chain only when a policy and a backend are configured.
  * Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, authn_audit.go
  */
+
 import { isIP } from "node:net";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -114,7 +116,7 @@ async function audited(
       broken = true;
       event.responseStatus = {
         status: "Failure",
-        message: `APIServer panic'd: ${(err as Error).message}`,
+        message: `APIServer panic'd: ${messageOf(err)}`,
         reason: "InternalError",
         code: 500,
       };

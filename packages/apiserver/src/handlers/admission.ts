@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
@@ -139,7 +140,7 @@ export async function guardEntries(call: Call, object: KubeObject, mutate: () =>
     else after.managedFields = before;
     call.ctx.warn(
       ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating " +
-        `admission controller; please fix your requests: ${(err as Error).message}`,
+        `admission controller; please fix your requests: ${messageOf(err)}`,
     );
   }
 }

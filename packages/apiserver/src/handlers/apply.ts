@@ -6,6 +6,7 @@
 
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/objects/codec/yaml-aside";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -87,7 +88,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
         object.metadata ??= {};
         return withEntries(object, managedFields);
       } catch (err) {
-        throw plainError(`failed to convert new object to proper version: ${(err as Error).message}`);
+        throw plainError(`failed to convert new object to proper version: ${messageOf(err)}`);
       }
     },
   };
@@ -124,7 +125,7 @@ async function parseConfig(bytes: Buffer, repeated: string[] | undefined, turns:
     config = await parseYamlAside(bytes.toString(), repeated, turns);
   } catch (err) {
     if (err instanceof StatusError && err.code !== 400) throw err; // too large, as opposed to malformed
-    throw badRequest(`error decoding YAML: ${(err as Error).message}`);
+    throw badRequest(`error decoding YAML: ${messageOf(err)}`);
   }
   if (config === null || config === undefined) return {} as Unstructured;
   if (typeof config !== "object" || Array.isArray(config)) {

@@ -5,6 +5,7 @@
  */
 
 import { type FieldError, forbiddenField, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest, invalid, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { parseResourceVersion } from "@coxswain/apimachinery/objects/meta/resource-version";
@@ -132,7 +133,7 @@ function parseSelector<T>(parse: () => T): T {
   try {
     return parse();
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw badRequest(messageOf(err));
   }
 }
 
@@ -216,7 +217,7 @@ export function revisionParam(resourceVersion: string, readBy: "etcd" | "cache")
   try {
     return parseResourceVersion(resourceVersion);
   } catch (err) {
-    const why = (err as Error).message;
+    const why = messageOf(err);
     throw readBy === "etcd" ? badRequest(`invalid resource version: ${why}`) : plainError(why);
   }
 }

@@ -15,6 +15,7 @@ import {
 import { strictComplaints } from "@coxswain/apimachinery/objects/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import {
   badRequest,
   invalid,
@@ -174,7 +175,7 @@ function* patchedBy(patched: (object: KubeObject) => Steps<Patched>, object: Kub
   try {
     return yield* patched(object);
   } catch (err) {
-    throw err instanceof StatusError ? err : plainError((err as Error).message);
+    throw err instanceof StatusError ? err : plainError(messageOf(err));
   }
 }
 
@@ -251,7 +252,7 @@ function* restored(
   try {
     checkRestorable(value, structOf(type));
   } catch (err) {
-    throw invalid({ group: "", kind: "" }, "", [invalidValue("patch", goText(patch), (err as Error).message)]);
+    throw invalid({ group: "", kind: "" }, "", [invalidValue("patch", goText(patch), messageOf(err))]);
   }
   yield;
   const object = coerce(value, type);
@@ -274,7 +275,7 @@ function checked(
   try {
     claimedKind(value);
   } catch (err) {
-    throw refuse((err as Error).message);
+    throw refuse(messageOf(err));
   }
   if (value === null || value === undefined) throw refuse("Object 'Kind' is missing in 'null'");
   const object = value as Unstructured;
@@ -290,7 +291,7 @@ function checked(
     coerced.metadata ??= {};
     return coerced;
   } catch (err) {
-    throw refuse((err as Error).message);
+    throw refuse(messageOf(err));
   }
 }
 

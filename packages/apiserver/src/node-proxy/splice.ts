@@ -7,6 +7,7 @@
 
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -90,7 +91,7 @@ async function answered(
       at = redirectTarget(first.toString("latin1", 0, end), at, target.url, redirects.sameHost);
     } catch (err) {
       backend.destroy();
-      throw plainError((err as Error).message, { cause: err });
+      throw plainError(messageOf(err), { cause: err });
     } finally {
       unbind();
     }

@@ -2,10 +2,12 @@
  * Creates the auditor from the --audit-* flags; none without a policy.
  * Source: k8s.io/apiserver pkg/server/options/audit.go
  */
+
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -201,6 +203,6 @@ function orConfigError<T>(doing: string, make: () => T): T {
   try {
     return make();
   } catch (err) {
-    throw new ConfigError(`${doing}: ${(err as Error).message}`, { cause: err });
+    throw new ConfigError(`${doing}: ${messageOf(err)}`, { cause: err });
   }
 }

@@ -3,7 +3,9 @@
  * `api/alpha`, `api/all`, the version's default.
  * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go, pkg/server/options/api_enablement.go
  */
+
 import { parseBool } from "@coxswain/apimachinery/flags/types";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
@@ -71,6 +73,6 @@ function particularValue(key: string, value: string): boolean {
   try {
     return parseBool(value);
   } catch (err) {
-    throw new Error(`invalid value of ${key}: ${value}, err: ${(err as Error).message}`);
+    throw new Error(`invalid value of ${key}: ${value}, err: ${messageOf(err)}`);
   }
 }

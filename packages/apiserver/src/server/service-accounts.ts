@@ -1,4 +1,5 @@
 /** Keys, issuer and object lookup of service-account tokens, from the configuration and the stores. */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ServiceAccountGetter } from "../authentication/service-account.ts";
@@ -44,7 +45,7 @@ export function issuerDocumentsOf(
   try {
     return issuerDocuments({ issuer, jwksUri, keys });
   } catch (err) {
-    log.warn("the discovery documents of service account tokens are not served", { reason: (err as Error).message });
+    log.warn("the discovery documents of service account tokens are not served", { reason: messageOf(err) });
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { child, type FieldError, index, invalidValue, mapKey, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
@@ -52,7 +53,7 @@ function typeFaults(resource: Fields, path: string): FieldError[] {
   try {
     metadataOf(resource);
   } catch (err) {
-    errors.push(invalidValue(child(path, "metadata"), resource.metadata, (err as Error).message));
+    errors.push(invalidValue(child(path, "metadata"), resource.metadata, messageOf(err)));
   }
   return errors;
 }
@@ -123,7 +124,7 @@ function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
   try {
     resource.metadata = decodeValue(resource.metadata, objectMeta);
   } catch (err) {
-    if (invalid === "refuse") throw badRequest((err as Error).message);
+    if (invalid === "refuse") throw badRequest(messageOf(err));
     resource.metadata = readableMetadata(resource.metadata);
   }
 }

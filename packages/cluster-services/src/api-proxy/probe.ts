@@ -1,4 +1,5 @@
 import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { connectTls } from "@coxswain/apimachinery/transport/connect";
 import { ClientConnection } from "@coxswain/apimachinery/transport/http2/client/connection";
 import { encodeFields } from "@coxswain/apimachinery/transport/http2/wire/hpack";
@@ -94,7 +95,7 @@ export class Probe {
     try {
       socket = connectTls({ ...tls, host, port, ALPNProtocols: ["h2"] });
     } catch (err) {
-      this.#lost((err as Error).message);
+      this.#lost(messageOf(err));
       return;
     }
     this.#socket = socket.setNoDelay(true);

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { queryUpstream } from "./exchange-upstream.ts";
 import { type WalkedMessage, walkResponse } from "./message-walk.ts";
@@ -117,7 +118,7 @@ class CachingForwarder implements Forwarder {
       }
     }
     if (last !== undefined) return last;
-    throw new ForwardError(rcodes.servFail, `no name server answered: ${String((cause as Error)?.message ?? "time is over")}`);
+    throw new ForwardError(rcodes.servFail, `no name server answered: ${String(messageOf(cause) ?? "time is over")}`);
   }
 
   async #start(key: string, query: Query): Promise<Relayed> {

@@ -1,4 +1,5 @@
 import { isIPv4 } from "node:net";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { bigIntToIp, ipToBigInt } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
@@ -79,7 +80,7 @@ export async function startDns(context: PartContext): Promise<Part> {
     async stop() {
       await publishing;
       await publisher.withdraw(AbortSignal.timeout(withdrawMs)).catch((err: unknown) => {
-        log.warn("cannot delete the EndpointSlice of this DNS server", { err: String((err as Error).message) });
+        log.warn("cannot delete the EndpointSlice of this DNS server", { err: String(messageOf(err)) });
       });
       await server.close();
     },

@@ -1,4 +1,5 @@
 /** The objects by which pods find this server: the Service kube-dns, and an EndpointSlice for each node. */
+
 import { createHash } from "node:crypto";
 import { isIPv6 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -6,6 +7,7 @@ import { type Controller, done, newController } from "@coxswain/apimachinery/con
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -162,7 +164,7 @@ export function newPublisher(options: PublisherOptions): Publisher {
       if (plan === "create") await client.create(services, dnsService(ip), { signal });
     } catch (err) {
       if (!isAlreadyExists(err)) {
-        problem = `the Service kube-system/kube-dns cannot be created: ${(err as Error).message}`;
+        problem = `the Service kube-system/kube-dns cannot be created: ${messageOf(err)}`;
         throw err;
       }
     }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { recordsIn, resolveAliases } from "./alias.ts";
 import { encodeName, hinfoRecord } from "./encode-record.ts";
@@ -31,7 +32,7 @@ const anyReply: Reply = { rcode: rcodes.noError, authoritative: false, answers: 
 
 export function newResponder({ zone, isReady, forwarder, loop, log }: ResponderOptions): Responder {
   const failed = (query: Query, err: unknown, limit: number): Response => {
-    log.v(2)?.info("cannot forward a query", { err: String((err as Error).message), type: query.type });
+    log.v(2)?.info("cannot forward a query", { err: String(messageOf(err)), type: query.type });
     return encoded(query, plainReply(err instanceof ForwardError ? err.rcode : rcodes.servFail), limit);
   };
   const relay = (query: Query, client: string, limit: number): Response | Promise<Response> => {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { sharedSigningSettings, signerSettings, signingDurationSettings } from "../flags/certificates.ts";
 import type { ControllerManagerFlags } from "../flags.ts";
 
@@ -57,6 +58,6 @@ function fileFault(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").includes("-----BEGIN ") ? undefined : `${path} holds no PEM block`;
   } catch (err) {
-    return (err as Error).message;
+    return messageOf(err);
   }
 }

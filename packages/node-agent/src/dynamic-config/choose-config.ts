@@ -1,4 +1,5 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { NodeConfigStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
@@ -31,7 +32,7 @@ interface ConfigLoader {
  */
 export function chooseConfig(checkpoints: Checkpoints, loader: ConfigLoader, log: Logger): ConfigChoice {
   const cannot = (err: unknown): never => {
-    throw new ConfigError(`failed to determine a valid configuration, error: ${(err as Error).message}`);
+    throw new ConfigError(`failed to determine a valid configuration, error: ${messageOf(err)}`);
   };
   let [assigned, lastKnownGood]: (ConfigSource | undefined)[] = [];
   try {

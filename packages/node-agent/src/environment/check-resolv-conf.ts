@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { AgentConfig } from "../agent-config.ts";
 import { maxSearches, maxSearchLength, parseResolvConf } from "./dns.ts";
 
@@ -16,7 +17,7 @@ export async function checkResolvConf(path: string, clusterDomain: string): Prom
   try {
     text = await readFile(path, "utf8");
   } catch (err) {
-    return (err as NodeJS.ErrnoException).code === "ENOENT" ? `open ${path}: no such file or directory` : (err as Error).message;
+    return (err as NodeJS.ErrnoException).code === "ENOENT" ? `open ${path}: no such file or directory` : messageOf(err);
   }
   const { searches } = parseResolvConf(text);
   const room = maxSearches - (clusterDomain === "" ? 0 : clusterSearches);

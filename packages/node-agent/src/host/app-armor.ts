@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { appArmorContainer } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import { containersOf, type NodePod } from "../pod/pod.ts";
 
@@ -43,7 +44,7 @@ export async function readAppArmor(
       try {
         loaded = loadedProfiles(await readFile(files.profiles, "utf8"));
       } catch (err) {
-        return `could not read loaded profiles: ${(err as Error).message}`;
+        return `could not read loaded profiles: ${messageOf(err)}`;
       }
       const missing = profiles.find((profile) => !loaded.has(profile));
       return missing === undefined ? undefined : `profile ${JSON.stringify(missing)} is not loaded`;

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /** Settings that containers rely on: memory overcommit, and a reboot after a kernel panic. */
@@ -33,7 +34,7 @@ export async function setKernelTunables({ protect, log, dir = "/proc/sys" }: Ker
     try {
       actual = Number(await readFile(path, "utf8"));
     } catch (err) {
-      if (protect) differences.push((err as Error).message);
+      if (protect) differences.push(messageOf(err));
       else log.error("cannot read a kernel flag", err, { flag });
       continue;
     }

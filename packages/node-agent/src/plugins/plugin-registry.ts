@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -119,12 +120,12 @@ export class PluginRegistry {
       try {
         await handler.validate(name, endpoint, supportedVersions);
       } catch (err) {
-        return await refuse(`plugin validation failed with err: ${(err as Error).message}`);
+        return await refuse(`plugin validation failed with err: ${messageOf(err)}`);
       }
       try {
         await handler.register(name, endpoint, supportedVersions);
       } catch (err) {
-        return await refuse(`plugin registration failed with err: ${(err as Error).message}`);
+        return await refuse(`plugin registration failed with err: ${messageOf(err)}`);
       }
       await notify(true, "").catch(async (err: Error) => {
         await this.#letGo(handler, name); // the plugin may never retry, so undo the registration

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
@@ -46,7 +47,7 @@ export class ContainerStarter {
     try {
       found = await options.images.ensure(pod, container, context.pullSecrets, context.config, event);
     } catch (err) {
-      event("Warning", "Failed", `Error: ${err instanceof ContainerError ? err.reason : (err as Error).message}`);
+      event("Warning", "Failed", `Error: ${err instanceof ContainerError ? err.reason : messageOf(err)}`);
       throw err;
     }
     const { node } = options;

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { podDns } from "../environment/dns.ts";
@@ -148,7 +149,7 @@ class RuntimePodRunner implements PodRunner {
       try {
         await this.#kill(pod, record, { runtimeOnly: false });
       } catch (err) {
-        return { kind: "failed", error: new Error(`error killing pod: ${(err as Error).message}`) };
+        return { kind: "failed", error: new Error(`error killing pod: ${messageOf(err)}`) };
       }
     }
     return { kind: "failed", error: new Error(`pod cannot be run: ${message}`) };
@@ -159,7 +160,7 @@ class RuntimePodRunner implements PodRunner {
     try {
       await killPod(containers, pod, record, terminateOptions);
     } catch (err) {
-      containers.event(pod, undefined, "Warning", "FailedKillPod", `error killing pod: ${(err as Error).message}`);
+      containers.event(pod, undefined, "Warning", "FailedKillPod", `error killing pod: ${messageOf(err)}`);
       throw err;
     }
   }
@@ -323,7 +324,7 @@ class RuntimePodRunner implements PodRunner {
       this.#options.onStart?.("pod");
       sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
     } catch (err) {
-      const message = (err as Error).message;
+      const message = messageOf(err);
       if (plan.createSandbox) this.#options.onStart?.("pod", message);
       containers.event(pod, undefined, "Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${message}`);
       outcome.errors.push(
@@ -361,7 +362,7 @@ class RuntimePodRunner implements PodRunner {
       outcome.changed = true;
     } catch (err) {
       const reason = err instanceof ContainerError ? err.reason : "CreateContainerError";
-      const message = (err as Error).message;
+      const message = messageOf(err);
       if (reason !== "CrashLoopBackOff") this.#options.onStart?.(kind, reason);
       if (before?.reason !== reason || before.message !== message) outcome.changed = true;
       failures.set(container.name, { reason, message });

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { describePod, fullName, isStaticPod, type NodePod } from "../pod/pod.ts";
@@ -348,7 +349,7 @@ class QueuedPodWorkers implements PodWorkers {
     const { pod, runtimeOnly, verdict } = worker;
     runner
       .terminate(pod, { runtimeOnly, graceSecondsOverride: now, verdict })
-      .catch((err) => log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: (err as Error).message }));
+      .catch((err) => log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: messageOf(err) }));
   }
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import { describePod, isCriticalPod, type NodePod } from "../pod/pod.ts";
@@ -29,7 +30,7 @@ export function newPreempt({ endPod, onPreempted, log }: PreemptOptions): Preemp
     try {
       victims = podsToPreempt(pod, others, missing);
     } catch (err) {
-      const why = `preemption: error finding a set of pods to preempt: ${(err as Error).message}`;
+      const why = `preemption: error finding a set of pods to preempt: ${messageOf(err)}`;
       const message = `Unexpected error while attempting to recover from admission failure: ${why}`;
       return { reason: "UnexpectedAdmissionError", message };
     }

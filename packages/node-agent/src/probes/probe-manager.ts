@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -236,7 +237,7 @@ export class ProbeManager {
       } catch (err) {
         if (attempt < maxTries) continue;
         this.#options.onProbe?.(worker.kind, "unknown", worker.pod, worker.container.name);
-        this.#options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${(err as Error).message}`);
+        this.#options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${messageOf(err)}`);
         return undefined;
       }
     }

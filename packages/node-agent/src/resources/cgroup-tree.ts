@@ -1,5 +1,6 @@
 import { readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { cpuWeight } from "./container-resources.ts";
@@ -175,7 +176,7 @@ class FileCgroupTree implements CgroupTree {
       await writeFile(join(dir, path, file), String(value));
       return true;
     } catch (err) {
-      this.#options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: (err as Error).message });
+      this.#options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: messageOf(err) });
       return false;
     }
   }

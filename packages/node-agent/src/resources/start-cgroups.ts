@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
@@ -53,7 +54,7 @@ export async function startCgroups(options: {
   try {
     await cgroups.start(amounts, enforce.includes("pods"));
   } catch (err) {
-    throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
+    throw new ConfigError(`Failed to initialize the cgroups of pods: ${messageOf(err)}`);
   }
   if (config.cgroupsPerQos) notify.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
   for (const [key, title, cgroup, reserved] of [
@@ -64,7 +65,7 @@ export async function startCgroups(options: {
     try {
       await cgroups.enforceReserved(cgroup, reserved);
     } catch (err) {
-      const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${(err as Error).message}`;
+      const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${messageOf(err)}`;
       notify.node("Warning", "FailedNodeAllocatableEnforcement", message);
       throw new ConfigError(message);
     }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Systemd, UnitProperty } from "../dbus/systemd.ts";
 import { unitOf } from "./cgroup-names.ts";
@@ -33,7 +34,7 @@ export function newSystemdTree({ systemd, files, cfsPeriodUs, log }: SystemdTree
       written.set(path, (written.get(path) ?? new Map<string, string>()).set(names, values));
       return true;
     } catch (err) {
-      log.warn("cannot set the limits of a slice", { unit, reason: (err as Error).message });
+      log.warn("cannot set the limits of a slice", { unit, reason: messageOf(err) });
       return false;
     }
   }

@@ -1,5 +1,6 @@
 import { readdir, symlink, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
@@ -94,7 +95,7 @@ export async function startContainer(deps: ContainerDependencies, request: Start
     });
     await makeFolder(join(logDirectory, container.name), 0o755);
   } catch (err) {
-    const message = (err as Error).message;
+    const message = messageOf(err);
     event("Warning", "Failed", `Error: ${message}`);
     throw new ContainerError("CreateContainerConfigError", message, { cause: err });
   }
@@ -172,7 +173,7 @@ function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err:
 /** The gRPC description without the code, as upstream shows it here. */
 function detailsOf(err: unknown): string {
   const details = (err as { details?: string }).details;
-  return details ?? (err as Error).message;
+  return details ?? messageOf(err);
 }
 
 /** Pure: the CRI container configuration. */

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { withDefaultTag } from "@coxswain/apimachinery/objects/validation/image-reference";
@@ -64,7 +65,7 @@ export class ImagePuller {
     try {
       present = await this.#options.runtime.imageStatus(image);
     } catch (err) {
-      const message = `Failed to inspect image ${JSON.stringify(container.image)}: ${(err as Error).message}`;
+      const message = `Failed to inspect image ${JSON.stringify(container.image)}: ${messageOf(err)}`;
       event("Warning", "InspectFailed", message);
       throw new ContainerError("ImageInspectError", message);
     }
@@ -91,7 +92,7 @@ export class ImagePuller {
       if (!this.#take()) throw new Error("pull QPS exceeded");
       imageRef = await this.#inTurn(() => this.#pullWithLogins(image, pullSecrets, sandbox));
     } catch (err) {
-      const reason = (err as Error).message;
+      const reason = messageOf(err);
       event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
       this.#backoff.next(key);
       throw new ContainerError("ErrImagePull", reason);
@@ -128,7 +129,7 @@ export class ImagePuller {
       }
     }
     if (failures.length === 1) throw failures[0];
-    throw new RuntimeError("Unknown", `[${failures.map((err) => (err as Error).message).join(", ")}]`);
+    throw new RuntimeError("Unknown", `[${failures.map((err) => messageOf(err)).join(", ")}]`);
   }
 }
 

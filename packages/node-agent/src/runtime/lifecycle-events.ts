@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -76,7 +77,7 @@ export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEv
         try {
           await relist();
         } catch (err) {
-          log.v(2)?.info("cannot list what runs", { reason: (err as Error).message });
+          log.v(2)?.info("cannot list what runs", { reason: messageOf(err) });
         }
         await clock.sleep(periodMs, signal).catch(() => undefined);
       }

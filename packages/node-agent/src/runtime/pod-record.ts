@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Cri } from "./cri-schema.ts";
 import { annotationNames, labelNames } from "./labels.ts";
 import { readLogTail } from "./logs.ts";
@@ -152,7 +153,7 @@ async function terminationMessage(status: Cri<"ContainerStatus">): Promise<strin
         const text = await readEnd(mount.hostPath, maxTerminationMessageBytes);
         if (text !== "") return message === "" ? text : `${message}: ${text}`;
       } catch (err) {
-        message = `Error on reading termination message from ${mount.hostPath}: ${(err as Error).message}`;
+        message = `Error on reading termination message from ${mount.hostPath}: ${messageOf(err)}`;
       }
     }
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -72,7 +73,7 @@ export async function serveLogs(
       return;
     }
     const status = err instanceof Refused ? err.status : 500;
-    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, (err as Error).message);
+    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, messageOf(err));
   } finally {
     // Closes the file of a client that disconnects before its first chunk: a file that garbage collection closes ends the process.
     await pieces?.return(undefined);

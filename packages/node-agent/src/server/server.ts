@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -120,7 +121,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
       await route(exchange, names, parsed.query, parsed.path);
     } catch (err) {
       context.log.error("request to the kubelet API failed", err, { method: exchange.method, path: parsed?.path ?? "" });
-      if (!exchange.headersSent) exchange.respond(500, text, `${(err as Error).message}\n`);
+      if (!exchange.headersSent) exchange.respond(500, text, `${messageOf(err)}\n`);
       else exchange.destroy();
     }
   };

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { AgentEvents } from "../events.ts";
 
 /**
@@ -15,7 +16,7 @@ export function withReportedFailures(
       failures = 0;
     } catch (err) {
       failures++;
-      if (failures > tolerated) notify.node("Warning", reason, (err as Error).message);
+      if (failures > tolerated) notify.node("Warning", reason, messageOf(err));
       throw err;
     }
   };

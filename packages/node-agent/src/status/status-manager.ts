@@ -1,4 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isConflict, isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Pod, PodCondition, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -145,7 +146,7 @@ class ApiStatusManager implements StatusManager {
             return;
           }
         } catch (err) {
-          log.v(2)?.info("cannot write the status of a pod", { pod: describePod(entry.pod), reason: (err as Error).message });
+          log.v(2)?.info("cannot write the status of a pod", { pod: describePod(entry.pod), reason: messageOf(err) });
           await clock.sleep(retryMs, this.#controller.signal).catch(() => undefined);
         }
       }
@@ -176,7 +177,7 @@ class ApiStatusManager implements StatusManager {
       // The Pod was deleted or replaced by another one with the same name.
       if (isNotFound(err) || isConflict(err)) return true;
       if (isForbidden(err)) {
-        log.warn("the status of a pod may not be written", { pod: describePod(entry.pod), reason: (err as Error).message });
+        log.warn("the status of a pod may not be written", { pod: describePod(entry.pod), reason: messageOf(err) });
         return false;
       }
       throw err;

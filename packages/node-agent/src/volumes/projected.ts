@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type PayloadFile, writeAtomically } from "./atomic-writer.ts";
 import { memoryDir } from "./empty-dir.ts";
 import { commonUser, setVolumeOwnership } from "./ownership.ts";
@@ -52,7 +53,7 @@ async function collect({ pod, volume, objects, downward }: VolumeContext): Promi
       }
       for (const [path, file] of found) files.set(path, file);
     } catch (err) {
-      errors.push((err as Error).message);
+      errors.push(messageOf(err));
     }
   }
   if (errors.length === 1) throw new Error(errors[0]);

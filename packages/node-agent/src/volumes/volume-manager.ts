@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
@@ -158,7 +159,7 @@ class NodeVolumeManager implements VolumeManager {
         } catch (err) {
           const before = present?.get(volume.name);
           if (before !== undefined) volumes.set(volume.name, before);
-          failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
+          failures.push({ volume: volume.name, message: messageOf(err), cause: err as Error });
         }
       }),
     );

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
@@ -40,7 +41,7 @@ export function newVolumeUsages(options: {
         const usages: VolumeUsage[] = [];
         for (const [name, volume] of options.volumes.of(uid)) {
           const measured = await volume.measure?.().catch((err) => {
-            options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: (err as Error).message });
+            options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: messageOf(err) });
             return undefined;
           });
           if (measured === undefined) continue;

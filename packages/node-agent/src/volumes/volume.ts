@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { MeasuredVolume } from "./measure.ts";
 
 /** A volume that is ready to be used by containers. */
@@ -32,7 +33,7 @@ export class VolumeError extends Error {
   readonly volume: string;
 
   constructor(step: VolumeStep, volume: string, cause: unknown) {
-    super((cause as Error).message, { cause });
+    super(messageOf(cause), { cause });
     this.step = step;
     this.volume = volume;
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 
@@ -39,7 +40,7 @@ export function parseAffinity(pod: Pod): PodAffinityTerms | undefined {
     };
     return Object.values(terms).some((list: readonly unknown[]) => list.length > 0) ? terms : undefined;
   } catch (err) {
-    return { required: [], requiredAnti: [], preferred: [], preferredAnti: [], parseError: (err as Error).message };
+    return { required: [], requiredAnti: [], preferred: [], preferredAnti: [], parseError: messageOf(err) };
   }
 }
 

@@ -1,6 +1,7 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type Settings, type SettingValues, settingValues } from "@coxswain/apimachinery/flags/settings";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { SchedulerFlags } from "../flags.ts";
 import {
   connectionSettings,
@@ -34,7 +35,7 @@ export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, 
     const file = flags.config === "" ? withoutFile(flags, set) : readSchedulerConfig(flags.config);
     config = complete(file, flags, set, gates);
   } catch (err) {
-    throw new ConfigError((err as Error).message, { cause: err });
+    throw new ConfigError(messageOf(err), { cause: err });
   }
   const errors = validateConfig(config, gates.enabled("VolumeCapacityPriority"));
   if (errors.length > 0) throw new ConfigError(formatFieldErrors(errors));

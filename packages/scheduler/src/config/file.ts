@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import type { Written } from "@coxswain/apimachinery/flags/settings";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { argsShapes } from "./argument-rows.ts";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { configurationShapes } from "./shapes.ts";
@@ -84,7 +85,7 @@ export function decodeArgs(name: string, args: unknown, version: ConfigVersion):
     const { apiVersion: _, kind: __, ...own } = strictly(args ?? {}, shape) as Record<string, unknown>;
     return own;
   } catch (err) {
-    throw new Error(`decoding args for plugin ${name}: ${(err as Error).message}`, { cause: err });
+    throw new Error(`decoding args for plugin ${name}: ${messageOf(err)}`, { cause: err });
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -126,7 +127,7 @@ class VolumeBindingPlugin implements Plugin {
     try {
       all = this.#claimsFor(pod);
     } catch (err) {
-      return unresolvable((err as Error).message);
+      return unresolvable(messageOf(err));
     }
     if (all.length === 0) return undefined;
     try {
@@ -194,7 +195,7 @@ class VolumeBindingPlugin implements Plugin {
       throw new Error("timed out waiting for the condition");
     } catch (err) {
       this.#metrics.volumeStageFailed("bind");
-      return failed(new Error(`binding volumes: ${(err as Error).message}`, { cause: err }));
+      return failed(new Error(`binding volumes: ${messageOf(err)}`, { cause: err }));
     }
   }
 

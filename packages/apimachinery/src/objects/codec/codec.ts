@@ -1,4 +1,5 @@
 import type { Turns } from "../../process/event-loop/turns.ts";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, internalError, StatusError } from "../errors/status-error.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
@@ -147,7 +148,7 @@ function parsed(bytes: Buffer, expected: GroupVersionKind | undefined): unknown 
 }
 
 function unparsable(err: unknown, bytes: Buffer, expected: GroupVersionKind | undefined): Error {
-  return unreadable(`couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes, expected);
+  return unreadable(`couldn't get version/kind; json parse error: ${messageOf(err)}`, bytes, expected);
 }
 
 function unreadable(why: string, bytes: Buffer, expected: GroupVersionKind | undefined): Error {
@@ -159,7 +160,7 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
   try {
     said = claimedKind(value);
   } catch (err) {
-    throw unreadable((err as Error).message, bytes, options.asExpected ? undefined : expected);
+    throw unreadable(messageOf(err), bytes, options.asExpected ? undefined : expected);
   }
   if (options.asExpected && expected !== undefined) {
     const type = scheme.kind(expected);

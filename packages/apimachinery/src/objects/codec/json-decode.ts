@@ -1,3 +1,4 @@
+import { messageOf } from "../errors/message.ts";
 import { Quantity } from "../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -477,7 +478,7 @@ function decodeTime(value: unknown, canonical: (text: string) => string | undefi
   try {
     return canonical(value);
   } catch (err) {
-    throw new DecodeFailure(undefined, "", (err as Error).message);
+    throw new DecodeFailure(undefined, "", messageOf(err));
   }
 }
 
@@ -495,7 +496,7 @@ export function decodeQuantity(value: unknown): string {
   try {
     canonical = Quantity.parse(text.trim()).toString();
   } catch (err) {
-    throw new DecodeFailure(undefined, "", (err as Error).message);
+    throw new DecodeFailure(undefined, "", messageOf(err));
   }
   if (canonicalQuantities.size >= 4096) canonicalQuantities.clear();
   if (text.length <= 32) canonicalQuantities.set(text, canonical);

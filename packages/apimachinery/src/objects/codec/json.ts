@@ -1,4 +1,5 @@
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, type StatusError } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
@@ -72,7 +73,7 @@ function* decodingJson(
   try {
     value = inSteps ? yield* parseJsonInSteps(text, options) : parseJsonText(text, options);
   } catch (err) {
-    throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
+    throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${messageOf(err)}`, bytes);
   }
   yield;
   let decoded: Decoded;
@@ -92,7 +93,7 @@ function depthError(text: string, wantedKind: string, bytes: Buffer | string): S
     refuseDeep(text, maxTextDepth);
     return undefined;
   } catch (err) {
-    return unrecognized(wantedKind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
+    return unrecognized(wantedKind, `couldn't get version/kind; json parse error: ${messageOf(err)}`, bytes);
   }
 }
 
@@ -153,7 +154,7 @@ function* decodingParsed(
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
     // strictComplaints recurses into JSON schemas before the decoder can check their depth.
-    const why = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
+    const why = err instanceof RangeError ? "exceeded max depth" : messageOf(err);
     throw cannotHandle(gvk, wanted.kind, why);
   }
   // Evaluated after decoding: upstream reports a wrong type without other errors.
@@ -178,7 +179,7 @@ export function parseJson(bytes: Buffer | string, options?: ParseOptions): unkno
   try {
     return parseJsonText(text, options);
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw badRequest(messageOf(err));
   }
 }
 
@@ -191,7 +192,7 @@ export function* parseLargeJson(bytes: Buffer, options?: ParseOptions): Steps<un
   try {
     return yield* parseJsonInSteps(bytes.toString("utf8"), options);
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw badRequest(messageOf(err));
   }
 }
 
@@ -222,7 +223,7 @@ export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
   try {
     return decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw badRequest(messageOf(err));
   }
 }
 
@@ -318,7 +319,7 @@ function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | strin
   try {
     said = claimedKind(value);
   } catch (err) {
-    throw unrecognized(wanted.kind, (err as Error).message, source);
+    throw unrecognized(wanted.kind, messageOf(err), source);
   }
   const kind = said.kind || wanted.kind;
   if (said.apiVersion === "") return { group: wanted.group, version: wanted.version, kind };

@@ -1,5 +1,6 @@
 import protobuf from "protobufjs/minimal.js";
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, StatusError } from "../errors/status-error.ts";
 import { hasManyValues } from "../meta/deep-equal.ts";
 import { goQuote } from "../meta/go-quote.ts";
@@ -110,7 +111,7 @@ function openEnvelope(bytes: Uint8Array, expected: GroupVersionKind | undefined)
   try {
     unknown = decodeUnknown(bytes);
   } catch (err) {
-    const why = (err as Error).message;
+    const why = messageOf(err);
     throw expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes);
   }
   const { apiVersion, kind, raw } = unknown;
@@ -137,7 +138,7 @@ function lookUpKind(apiVersion: string, named: string, expected: GroupVersionKin
 
 function refusalOf(err: unknown, gvk: GroupVersionKind, expected: GroupVersionKind | undefined): StatusError {
   if (err instanceof StatusError) return err;
-  const why = (err as Error).message;
+  const why = messageOf(err);
   return expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why);
 }
 

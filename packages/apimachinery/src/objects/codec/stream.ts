@@ -1,4 +1,5 @@
 import protobuf from "protobufjs/minimal.js";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, StatusError } from "../errors/status-error.ts";
 import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
@@ -119,7 +120,7 @@ function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent 
     return { type, object: decodeProtobuf(raw, undefined, options) };
   } catch (err) {
     if (err instanceof StatusError) throw err;
-    throw badRequest(`unable to decode an event from the watch stream: ${(err as Error).message}`);
+    throw badRequest(`unable to decode an event from the watch stream: ${messageOf(err)}`);
   }
 }
 

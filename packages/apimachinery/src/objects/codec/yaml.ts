@@ -1,5 +1,6 @@
 import { type Document, isScalar, Lexer, parseAllDocuments, type ScalarTag, type Tags, visit } from "yaml";
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
@@ -87,7 +88,7 @@ function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Re
       if (!isRepeated) return [value];
     } catch (err) {
       // Not JSON: parsed as YAML flow style below, except for excessive nesting.
-      if ((err as Error).message.endsWith("exceeded max depth")) throw badRequest(`${failed}yaml: exceeded max depth`);
+      if (messageOf(err).endsWith("exceeded max depth")) throw badRequest(`${failed}yaml: exceeded max depth`);
     }
   }
   refuseDeepFlow(text);
@@ -112,7 +113,7 @@ function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Re
       return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
     });
   } catch (err) {
-    const what = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
+    const what = err instanceof RangeError ? "exceeded max depth" : messageOf(err);
     throw badRequest(`${failed}${goValueError(what)}`);
   }
 }

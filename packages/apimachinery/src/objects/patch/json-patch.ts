@@ -2,6 +2,7 @@ import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { parseJson } from "../codec/json.ts";
 import { encodeJsonTextInSteps } from "../codec/json-encode-steps.ts";
 import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
+import { messageOf } from "../errors/message.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
 import { deepClone, deepEqual } from "../meta/deep-equal.ts";
 import { isJsonObject, jsonWord } from "../meta/json-value.ts";
@@ -32,7 +33,7 @@ export function* jsonPatchSteps(document: unknown, patch: Buffer | string): Step
       yield;
     }
   } catch (err) {
-    const refused = genericServerResponse(422, "", { group: "", resource: "" }, "", (err as Error).message, 0, false);
+    const refused = genericServerResponse(422, "", { group: "", resource: "" }, "", messageOf(err), 0, false);
     refused.cause = err;
     throw refused;
   }

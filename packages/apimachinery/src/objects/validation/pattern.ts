@@ -3,7 +3,9 @@
  * Both factors come from users and are bounded here: compiling and a single match take less than about 100 ms each.
  * Source: Go's regexp package; https://github.com/google/re2/wiki/Syntax
  */
+
 import { RE2JS } from "re2js";
+import { messageOf } from "../errors/message.ts";
 
 /** Maximum number of instructions of a pattern, about 5 µs each to compile. Repetitions count as often as they repeat. */
 export const mostInstructions = 10_000;
@@ -34,7 +36,7 @@ export class Pattern {
     try {
       this.#compiled = RE2JS.compile(source);
     } catch (err) {
-      throw new PatternError((err as Error).message, { cause: err });
+      throw new PatternError(messageOf(err), { cause: err });
     }
     this.instructions = this.#compiled.programSize();
   }

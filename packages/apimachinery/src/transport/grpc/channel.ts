@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { messageOf } from "../../objects/errors/message.ts";
 import type { Clock, Timer } from "../../process/clock/clock.ts";
 import type { Connect } from "../connect.ts";
 import { ClientConnection } from "../http2/client/connection.ts";
@@ -260,7 +261,7 @@ class Connector {
       if (attempt.isUsable) this.#session = session;
       return session;
     } catch (err) {
-      this.#reason = (err as Error).message;
+      this.#reason = messageOf(err);
       const backoffMs = firstBackoffMs * 2 ** Math.min(this.#failures++, 10);
       this.#notBefore = performance.now() + Math.min(backoffMs, longestBackoffMs);
       throw unreachable(`cannot connect to ${name}: ${this.#reason}`, err);

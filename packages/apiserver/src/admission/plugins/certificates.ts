@@ -3,6 +3,7 @@
  * subject of client certificates.
  * Source: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}/admission.go
  */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Authorizer } from "../../authorization/authorizer.ts";
@@ -72,7 +73,7 @@ export const certificateSubjectRestriction = (): AdmissionPlugin => ({
     try {
       ({ organizations } = await parseCertificateRequest(Buffer.from(spec.request ?? "", "base64").toString("utf8")));
     } catch (err) {
-      throw refuse(attributes, `failed to parse CSR: ${(err as Error).message}`);
+      throw refuse(attributes, `failed to parse CSR: ${messageOf(err)}`);
     }
     if (organizations.includes("system:masters")) {
       throw refuse(attributes, "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed");

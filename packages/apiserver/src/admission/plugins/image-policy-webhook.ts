@@ -3,11 +3,13 @@
  * fails.
  * Source: plugin/pkg/admission/imagepolicy/{admission,config}.go
  */
+
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -86,7 +88,7 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
             attributes.annotate(`${auditPrefix}failed-open`, "true");
             return;
           }
-          throw refuse(attributes, (err as Error).message);
+          throw refuse(attributes, messageOf(err));
         }
         const ttl = verdict.allowed ? allowTtlMs : denyTtlMs;
         if (ttl > 0) answers.set(key, verdict, { ttl });

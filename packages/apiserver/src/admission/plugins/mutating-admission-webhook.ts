@@ -3,7 +3,9 @@
  * chain runs all mutating plugins a second time, and webhooks with `reinvocationPolicy: IfNeeded` see the later changes.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go
  */
+
 import { decodeParsed, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
@@ -101,7 +103,7 @@ function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
   try {
     operations = parseJson(patch);
   } catch (err) {
-    throw new WebhookCallError(`received undecodable patch in webhook response: ${(err as Error).message}`, 503, err);
+    throw new WebhookCallError(`received undecodable patch in webhook response: ${messageOf(err)}`, 503, err);
   }
   if (Array.isArray(operations)) return operations;
   throw new WebhookCallError("received undecodable patch in webhook response: not a list of operations");

@@ -3,7 +3,9 @@
  * the annotations use the cluster-wide configuration.
  * Source: plugin/pkg/admission/podtolerationrestriction/admission.go, pkg/util/tolerations/tolerations.go
  */
+
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -74,7 +76,7 @@ function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toler
   try {
     value = parseJson(text);
   } catch (err) {
-    throw plainError((err as Error).message);
+    throw plainError(messageOf(err));
   }
   if (!Array.isArray(value)) throw plainError(`annotation ${annotation}: not a list of tolerations`);
   return value as Toleration[];

@@ -2,6 +2,7 @@
  * Requires that a pod's service account exists, and mounts a bound token at the well-known path.
  * Source: plugin/pkg/admission/serviceaccount/admission.go
  */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { generateName } from "@coxswain/apimachinery/objects/meta/names";
@@ -52,7 +53,7 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
     try {
       return await accountNamed(attributes, name);
     } catch (err) {
-      throw refuse(attributes, `error looking up service account ${attributes.namespace}/${name}: ${(err as Error).message}`);
+      throw refuse(attributes, `error looking up service account ${attributes.namespace}/${name}: ${messageOf(err)}`);
     }
   };
 

@@ -3,12 +3,14 @@
  * are limited in size and time.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
+
 import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
@@ -91,7 +93,7 @@ export function newWebhookCaller(
         endpoint = endpointOf(config, resolve);
         credentials = credentialsFor(endpoint.hostPort);
       } catch (err) {
-        throw new WebhookNotCalledError(`could not get REST client: ${(err as Error).message}`, 500, err);
+        throw new WebhookNotCalledError(`could not get REST client: ${messageOf(err)}`, 500, err);
       }
       if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
       const agent = agentFor(config.caBundle, credentials.certificate, endpoint);

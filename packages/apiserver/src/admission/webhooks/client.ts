@@ -3,6 +3,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotCalledError } from "./caller.ts";
@@ -39,7 +40,7 @@ export function newWebhookClient(
       try {
         return await turns.run(readAnswer(body, review, expectsPatch));
       } catch (err) {
-        throw new WebhookCallError(`received invalid webhook response: ${(err as Error).message}`, 503, err);
+        throw new WebhookCallError(`received invalid webhook response: ${messageOf(err)}`, 503, err);
       }
     },
   };

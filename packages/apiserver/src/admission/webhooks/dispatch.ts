@@ -1,4 +1,5 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 import type { WebhookClient } from "./client.ts";
 import type { CredentialsFor } from "./credentials.ts";
@@ -243,7 +244,7 @@ function* reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, sh
   try {
     return yield* newReview(webhook.admissionReviewVersions ?? [], attributes, shown);
   } catch (err) {
-    throw new WebhookCallError(`could not create admission objects: ${(err as Error).message}`, 400, err);
+    throw new WebhookCallError(`could not create admission objects: ${messageOf(err)}`, 400, err);
   }
 }
 

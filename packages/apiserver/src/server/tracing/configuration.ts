@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { type FieldError, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 export interface TracingConfiguration {
   /** Address of an OTLP collector as a gRPC target: `localhost:4317`, `unix:///run/otel.sock`. */
@@ -24,7 +25,7 @@ export function readTracingConfiguration(path: string): TracingConfiguration {
   try {
     file = parseYaml(readFileSync(path, "utf8"));
   } catch (err) {
-    throw failed((err as Error).message);
+    throw failed(messageOf(err));
   }
   const { apiVersion, kind, endpoint, samplingRatePerMillion: rate } = (file ?? {}) as Record<string, unknown>;
   if (kind !== "TracingConfiguration" || apiVersion !== "apiserver.config.k8s.io/v1alpha1")

@@ -3,6 +3,7 @@
  * keys. The first provider writes.
  * Source: k8s.io/apiserver pkg/server/options/encryptionconfig, pkg/apis/config/validation
  */
+
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import {
@@ -14,6 +15,7 @@ import {
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
 import { formatDuration, parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { EncryptionMetrics, EncryptionMetricsOf } from "./encryption-metrics.ts";
@@ -78,17 +80,16 @@ export function readEncryptionConfig(path: string): Encryption {
   try {
     text = readFileSync(path, "utf8");
   } catch (err) {
-    throw new Error(`error opening encryption provider configuration file ${JSON.stringify(path)}: ${(err as Error).message}`, {
+    throw new Error(`error opening encryption provider configuration file ${JSON.stringify(path)}: ${messageOf(err)}`, {
       cause: err,
     });
   }
   try {
     return parseEncryptionConfig(text);
   } catch (err) {
-    throw new Error(
-      `error while parsing encryption provider configuration file ${JSON.stringify(path)}: ${(err as Error).message}`,
-      { cause: err },
-    );
+    throw new Error(`error while parsing encryption provider configuration file ${JSON.stringify(path)}: ${messageOf(err)}`, {
+      cause: err,
+    });
   }
 }
 

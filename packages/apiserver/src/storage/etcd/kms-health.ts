@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { KmsService } from "./kms-service.ts";
 
@@ -20,7 +21,7 @@ export function newKmsCheck(name: string, service: KmsService, clock: Clock): ()
       section = "decrypt";
       await service.decrypt(cipher);
     } catch (cause) {
-      const text = `failed to perform ${section} section of the healthz check for KMS Provider ${name}, error: ${(cause as Error).message}`;
+      const text = `failed to perform ${section} section of the healthz check for KMS Provider ${name}, error: ${messageOf(cause)}`;
       error = new Error(text, { cause });
     }
     last = { error, untilMs: clock.monotonic() + (error === undefined ? goodForMs : badForMs) };

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
@@ -123,7 +124,7 @@ export class CpuManager implements HintProvider {
         throw new Error(differ);
       }
     } catch (err) {
-      throw new Error(`start cpu manager error: could not restore state from checkpoint: ${(err as Error).message}, ${advice}`);
+      throw new Error(`start cpu manager error: could not restore state from checkpoint: ${messageOf(err)}, ${advice}`);
     }
     const empty: CpuState = { policy: this.#policy, shared: [], assigned: new Map() };
     try {
@@ -131,7 +132,7 @@ export class CpuManager implements HintProvider {
       file.save(valid);
       return valid;
     } catch (err) {
-      throw new Error(`start cpu manager error: ${(err as Error).message}`);
+      throw new Error(`start cpu manager error: ${messageOf(err)}`);
     }
   }
 

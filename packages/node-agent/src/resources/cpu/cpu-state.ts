@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type GoType, goChecksum } from "../checkpoint-checksum.ts";
 import { type CheckpointForm, corrupt, entriesOf } from "../checkpoint-file.ts";
 import { type CpuSet, formatCpus, parseCpus } from "./cpu-set.ts";
@@ -74,6 +75,6 @@ function parsed(cpus: string, what: string): CpuSet {
   try {
     return parseCpus(cpus);
   } catch (err) {
-    throw new Error(`${what}: ${(err as Error).message}`);
+    throw new Error(`${what}: ${messageOf(err)}`);
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
@@ -131,7 +132,7 @@ export class MemoryManager implements HintProvider {
       file.save(valid);
       return valid;
     } catch (err) {
-      throw new Error(`start memory manager error: ${(err as Error).message}`);
+      throw new Error(`start memory manager error: ${messageOf(err)}`);
     }
   }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import { CsiClient, type OnCsiCall } from "./csi-client.ts";
 
@@ -31,7 +32,7 @@ export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: On
     try {
       version = highestVersion(versions);
     } catch (err) {
-      throw new Error(`${failed} None of the versions specified ${shown} are supported. err=${(err as Error).message}`);
+      throw new Error(`${failed} None of the versions specified ${shown} are supported. err=${messageOf(err)}`);
     }
     const existing = drivers.get(driver);
     if (existing !== undefined && compareVersions(existing.version, version) >= 0) {
@@ -52,7 +53,7 @@ export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: On
       try {
         acceptedVersion("ValidatePlugin", name, versions);
       } catch (err) {
-        throw new Error(`validation failed for CSI Driver ${name} at endpoint ${endpoint}: ${(err as Error).message}`);
+        throw new Error(`validation failed for CSI Driver ${name} at endpoint ${endpoint}: ${messageOf(err)}`);
       }
     },
     async register(name, endpoint, versions) {

@@ -1,4 +1,5 @@
 /** Sensitive parameters of CSI calls: Secrets referenced by the volume, and service account tokens of the Pod. */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { SecretReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { NodePod } from "../../pod/pod.ts";
@@ -19,7 +20,7 @@ export async function readSecret(
     const { data = {} } = await objects.secret(namespace, name);
     return Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, "base64").toString()]));
   } catch (err) {
-    const why = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${(err as Error).message}`;
+    const why = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${messageOf(err)}`;
     throw new Error(`fetching ${field} ${namespace}/${name} failed: ${why}`);
   }
 }

@@ -1,5 +1,6 @@
 import { symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
@@ -123,7 +124,7 @@ export class CsiVolumes {
         if (mode !== "Ephemeral") void this.#releaseUnused([name]);
       } catch (err) {
         const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
-        const message = `${what} failed for volume ${JSON.stringify(name)} : ${(err as Error).message}`;
+        const message = `${what} failed for volume ${JSON.stringify(name)} : ${messageOf(err)}`;
         failures.push(new Error(message, { cause: err }));
       }
     }
@@ -187,7 +188,7 @@ export class CsiVolumes {
     try {
       return drivers.client(source.driver);
     } catch (err) {
-      throw new Error(`kubernetes.io/csi: ${caller}: ${(err as Error).message}`);
+      throw new Error(`kubernetes.io/csi: ${caller}: ${messageOf(err)}`);
     }
   }
 
@@ -324,7 +325,7 @@ export class CsiVolumes {
       try {
         client = drivers.client(data.driverName);
       } catch (err) {
-        throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed to get CSI client: ${(err as Error).message}`);
+        throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed to get CSI client: ${messageOf(err)}`);
       }
       await client.unpublish(data.volumeHandle, targetPath).catch((err: Error) => {
         throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed: ${err.message}`);

@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -110,7 +111,7 @@ export function newExpansion(options: {
           log.error("MountVolume.NodeExpandVolume failed to mark node expansion as failed", failed, { volume: source.name }),
         );
       }
-      const text = `Expander.NodeExpand failed to expand the volume : ${(err as Error).message}`;
+      const text = `Expander.NodeExpand failed to expand the volume : ${messageOf(err)}`;
       // The driver refuses to expand a volume in use (FailedPrecondition); the volume itself stays usable.
       if (err instanceof PluginError && err.code === "FailedPrecondition") {
         log.error("MountVolume.NodeExpandVolume failed", err, { volume: source.name });

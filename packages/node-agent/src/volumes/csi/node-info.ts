@@ -1,4 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -60,8 +61,8 @@ export class CsiNodeInfo implements DriverAnnouncer {
         return this.#say(undefined);
       } catch (err) {
         // NotFound: the Node is not registered yet, and CSINode needs it as owner.
-        if (!isNotFound(err)) this.#say(`Failed to initialize CSINode: ${(err as Error).message}`);
-        log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
+        if (!isNotFound(err)) this.#say(`Failed to initialize CSINode: ${messageOf(err)}`);
+        log.v(4)?.info("CSINode cannot be initialized yet", { reason: messageOf(err) });
         await clock.sleep(retryMs, signal).catch(() => undefined);
       }
     }
@@ -112,7 +113,7 @@ export class CsiNodeInfo implements DriverAnnouncer {
       try {
         return await change();
       } catch (err) {
-        failures.push((err as Error).message);
+        failures.push(messageOf(err));
         if (waitMs !== undefined) await clock.sleep(waitMs);
       }
     }
@@ -184,7 +185,7 @@ function nodeIds(node: Node): Readonly<Record<string, string>> {
     return JSON.parse(text) as Record<string, string>;
   } catch (err) {
     throw new Error(
-      `failed to parse node's ${JSON.stringify(nodeIdAnnotation)} annotation value (${JSON.stringify(text)}) err=${(err as Error).message}`,
+      `failed to parse node's ${JSON.stringify(nodeIdAnnotation)} annotation value (${JSON.stringify(text)}) err=${messageOf(err)}`,
     );
   }
 }

@@ -1,5 +1,6 @@
 import { readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
 /**
@@ -40,7 +41,7 @@ export async function loadVolumeData(dir: string): Promise<VolumeData | undefine
   try {
     return JSON.parse(text) as VolumeData;
   } catch (err) {
-    throw new Error(`failed to parse volume data file [${join(dir, fileName)}]: ${(err as Error).message}`);
+    throw new Error(`failed to parse volume data file [${join(dir, fileName)}]: ${messageOf(err)}`);
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { FlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume, flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type {
   FlexPersistentVolumeSource,
   FlexVolumeSource,
@@ -167,7 +168,7 @@ class NodeFlexVolumes implements FlexVolumes {
       if (secret?.type !== flex.driver) throw new Error(`cannot get secret of type ${flex.driver}`);
       return Object.fromEntries(Object.entries(secret.data ?? {}).map(([key, data]) => [`kubernetes.io/secret/${key}`, data]));
     } catch (err) {
-      throw new Error(`couldn't get secret ${secretNamespace}/${name} err: ${(err as Error).message}`, { cause: err });
+      throw new Error(`couldn't get secret ${secretNamespace}/${name} err: ${messageOf(err)}`, { cause: err });
     }
   }
 

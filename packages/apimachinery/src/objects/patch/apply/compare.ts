@@ -3,7 +3,9 @@
  * as absent, one that it always writes as present.
  * Source: structured-merge-diff v4 typed/merge.go, typed.go (Compare)
  */
+
 import { atOnce, type Steps } from "../../../process/event-loop/steps.ts";
+import { messageOf } from "../../errors/message.ts";
 import { deepEqual, valuesPerStep } from "../../meta/deep-equal.ts";
 import {
   type ApplyType,
@@ -230,7 +232,7 @@ class Walk {
       try {
         return itemElement(list, item);
       } catch (err) {
-        throw new TypedValueError([`${displayPath(this.#path)}: element ${i}: ${(err as Error).message}`]);
+        throw new TypedValueError([`${displayPath(this.#path)}: element ${i}: ${messageOf(err)}`]);
       }
     });
   }

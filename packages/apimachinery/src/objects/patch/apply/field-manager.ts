@@ -6,6 +6,7 @@
  */
 
 import type { Steps } from "../../../process/event-loop/steps.ts";
+import { messageOf } from "../../errors/message.ts";
 import { badRequest, plainError } from "../../errors/status-error.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
@@ -355,7 +356,7 @@ function* decodeForApply(live: KubeObject | undefined): Steps<Map<ManagerId, Man
   try {
     return yield* decodeManagedInSteps(live?.metadata.managedFields);
   } catch (err) {
-    throw plainError(`failed to decode managed fields: ${(err as Error).message}`);
+    throw plainError(`failed to decode managed fields: ${messageOf(err)}`);
   }
 }
 
@@ -411,7 +412,7 @@ function checkTyped(type: ApplyType, object: KubeObject, failed: string): void {
   try {
     validateTyped(type, object);
   } catch (err) {
-    throw plainError(`${failed.replace("%", () => describeObject(object))}: ${(err as Error).message}`);
+    throw plainError(`${failed.replace("%", () => describeObject(object))}: ${messageOf(err)}`);
   }
 }
 

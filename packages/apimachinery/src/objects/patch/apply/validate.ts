@@ -2,6 +2,7 @@
  * Validation of an applied configuration against its type.
  * Source: structured-merge-diff v4 typed/validate.go, errors.go
  */
+import { messageOf } from "../../errors/message.ts";
 import type { ApplyType, ListApplyType, MapApplyType, ScalarApplyType, StructApplyType } from "./apply-type.ts";
 import { type Fields, isFields, itemElement } from "./list-items.ts";
 import { displayElement } from "./path-element.ts";
@@ -59,7 +60,7 @@ class Visit {
         try {
           step = itemElement(list, item);
         } catch (err) {
-          this.#complain(`element ${i}: ${(err as Error).message}`);
+          this.#complain(`element ${i}: ${messageOf(err)}`);
           return; // errors below cannot be reported without a path element
         }
         if (seen.has(step)) this.#complain(`duplicate entries for key ${displayElement(step)}`);

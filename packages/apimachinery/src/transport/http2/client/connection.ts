@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { messageOf } from "../../../objects/errors/message.ts";
 import { TransientMap } from "../../../process/memory/transient-map.ts";
 import { GatheredBytes, ReceiveWindow } from "../wire/buffers.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "../wire/connection-error.ts";
@@ -165,7 +166,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
       this.#input.take(chunk);
     } catch (err) {
       this.#goAway(codeOf(err));
-      this.#fail((err as Error).message);
+      this.#fail(messageOf(err));
     }
   }
 

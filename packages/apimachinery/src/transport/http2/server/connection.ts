@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { messageOf } from "../../../objects/errors/message.ts";
 import { TransientMap } from "../../../process/memory/transient-map.ts";
 import { giveSlabBack, largestSlabBytes, ReceiveWindow, takeSlab } from "../wire/buffers.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "../wire/connection-error.ts";
@@ -207,7 +208,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     try {
       this.#input.take(chunk);
     } catch (err) {
-      this.#fail(codeOf(err), (err as Error).message);
+      this.#fail(codeOf(err), messageOf(err));
     }
   }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -57,7 +58,7 @@ function etcdFault(body: string): string | undefined {
     const { health = "" } = parseJsonText(body) as { health?: unknown };
     return health === "true" || health === true ? undefined : `Unhealthy status: ${String(health)}`;
   } catch (err) {
-    return (err as Error).message;
+    return messageOf(err);
   }
 }
 

@@ -11,6 +11,7 @@ import {
   invalidValue,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
@@ -80,7 +81,7 @@ function parsed<T>(
   try {
     return check(decode(parseJsonText(text)));
   } catch (err) {
-    return [invalidValue(faultPath, key, (err as Error).message)];
+    return [invalidValue(faultPath, key, messageOf(err))];
   }
 }
 

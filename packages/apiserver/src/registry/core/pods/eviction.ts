@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
 import {
   badRequest,
@@ -54,7 +55,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
         if (attempt < mostTries) continue; // the pod may have become ready
       }
       if (requested.preconditions !== undefined) throw err;
-      throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);
+      throw conflict({ group: "", resource: "pods" }, call.name, messageOf(err));
     }
   }
 }

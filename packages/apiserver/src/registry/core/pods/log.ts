@@ -1,5 +1,6 @@
 import { canonicalTime } from "@coxswain/apimachinery/objects/codec/go-time";
 import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { CatalogueConfig } from "../../config.ts";
 import { isNegativeText } from "../../field-checks.ts";
@@ -63,7 +64,7 @@ function timeOf(text: string): string {
   try {
     canonicalTime(text);
   } catch (err) {
-    throw badRequest((err as Error).message);
+    throw badRequest(messageOf(err));
   }
   return text;
 }

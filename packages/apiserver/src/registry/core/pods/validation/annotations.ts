@@ -7,6 +7,7 @@ import {
   invalidValue,
   mapKey,
 } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";
@@ -77,7 +78,7 @@ function serializedTolerations(text: string, path: string): FieldError[] {
   try {
     return validateTolerations(parseJsonText(text) as Toleration[], child(path, tolerationsKey));
   } catch (err) {
-    return [invalidValue(path, tolerationsKey, (err as Error).message)];
+    return [invalidValue(path, tolerationsKey, messageOf(err))];
   }
 }
 
