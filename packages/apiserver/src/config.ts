@@ -206,7 +206,7 @@ function serviceRange(text: string): string[] {
       );
     if (longest - Number(bits) < 3) throw new Error("the service cluster IP range must be at least 8 IP addresses");
   }
-  const families = ranges.map((range) => isIPv6(range.split("/")[0] as string));
+  const families = ranges.map((range) => isIPv6(range.split("/")[0]!));
   if (families.length === 2 && families[0] === families[1]) {
     throw new Error("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
   }
@@ -316,7 +316,7 @@ function parseOverride(text: string): { group: string; resource: string; servers
     throw new Error(
       `--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated: ${text}`,
     );
-  return { group: match[1] as string, resource: match[2] as string, servers: (match[3] as string).split(";") };
+  return { group: match[1]!, resource: match[2]!, servers: match[3]!.split(";") };
 }
 
 /**

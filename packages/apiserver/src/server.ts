@@ -212,7 +212,7 @@ class Apiserver implements RunningApiserver {
       servers: liveServers(config.flags, storage),
       advertiseAddress: config.advertiseAddress,
       securePort: this.port,
-      clusterIp: firstAddress(config.serviceClusterIpRange[0] as string),
+      clusterIp: firstAddress(config.serviceClusterIpRange[0]!),
       nodePort: config.flags["kubernetes-service-node-port"],
       clock,
       log,

@@ -131,7 +131,7 @@ function headersOf(pairs: readonly (readonly [string, string])[]): Record<string
 
 /** Parses `key=value:effect,…`; the file's field is used when the flag is empty. */
 function taintsOf(flag: string, field: unknown): readonly Taint[] {
-  if (flag === "" && Array.isArray(field)) return field as Taint[];
+  if (flag === "" && Array.isArray(field)) return field;
   return flag
     .split(",")
     .filter((text) => text !== "")
@@ -139,6 +139,6 @@ function taintsOf(flag: string, field: unknown): readonly Taint[] {
       const match = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/.exec(text);
       if (match === null) throw new ConfigError(`invalid taint spec: ${text}, invalid taint effect`);
       const value = match[2];
-      return { key: match[1] as string, ...(value === undefined ? {} : { value }), effect: match[3] as string };
+      return { key: match[1]!, ...(value === undefined ? {} : { value }), effect: match[3]! };
     });
 }

@@ -136,7 +136,7 @@ class RegisteredMetrics implements SchedulerMetrics {
 
 /** The code of a Status or of a result with a status; "Success" when there is none. */
 function codeOf(outcome: unknown): string {
-  const { code, status } = (outcome ?? {}) as { code?: unknown; status?: unknown };
+  const { code, status }: { code?: unknown; status?: unknown } = outcome ?? {};
   if (typeof code === "string") return code;
   return status === undefined ? "Success" : codeOf(status);
 }

@@ -197,7 +197,7 @@ export function scoreNodes(
     const scores = nodes.map((node) => plugin.score?.(state, pod, node, snapshot) ?? 0);
     plugin.normalize?.(state, pod, scores, nodes);
     timer?.plugin(plugin.name, "Score", undefined, begin);
-    for (let i = 0; i < totals.length; i++) totals[i] = (totals[i] as number) + weight * (scores[i] as number);
+    for (let i = 0; i < totals.length; i++) totals[i] = totals[i]! + weight * scores[i]!;
   }
   return totals;
 }

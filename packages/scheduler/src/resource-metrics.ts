@@ -38,7 +38,7 @@ export function newResourceMetrics(pods: () => readonly Pod[]): MetricsRegistry 
 const units: Readonly<Record<string, string>> = { cpu: "cores", memory: "bytes", storage: "bytes", "ephemeral-storage": "bytes" };
 
 function unitOf(resource: string): string {
-  if (Object.hasOwn(units, resource)) return units[resource] as string;
+  if (Object.hasOwn(units, resource)) return units[resource]!;
   if (resource.startsWith("hugepages-")) return "bytes";
   return resource.startsWith("attachable-volumes-") ? "integer" : "";
 }

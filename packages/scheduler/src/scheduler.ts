@@ -351,7 +351,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
     let profile: Profile | undefined;
     const context = {
       ...parts,
-      recorder: parts.recorders.get(schedulerName) as EventRecorder,
+      recorder: parts.recorders.get(schedulerName)!,
       profile(): Profile {
         if (profile === undefined) throw new Error("a plugin read its profile too early");
         return profile;

@@ -114,7 +114,7 @@ function findFeasible(search: Search): { feasible: NodeInfo[]; next: number } {
     const feasible: NodeInfo[] = [];
     let looked = 0;
     while (looked < nodes.length && feasible.length < wanted) {
-      const node = nodes[(options.startIndex + looked++) % nodes.length] as NodeInfo;
+      const node = nodes[(options.startIndex + looked++) % nodes.length]!;
       const status = runFiltersWithNominated(profile, state, pod, node, options.nominator, options.timer?.plugins);
       if (status === undefined) feasible.push(node);
       else statuses.set(node.name, status);
@@ -143,7 +143,7 @@ function decisionOf(
   totals: readonly number[] = [],
 ): Decision {
   return {
-    nodeName: (feasible[best] as NodeInfo).name,
+    nodeName: feasible[best]!.name,
     best: bestThree(feasible, totals),
     evaluatedNodes: feasible.length + statuses.size,
     feasibleNodes: feasible.length,
@@ -155,10 +155,10 @@ function decisionOf(
 function bestThree(nodes: readonly NodeInfo[], totals: readonly number[]): ScoredNode[] {
   const best: ScoredNode[] = [];
   for (let i = 0; i < totals.length; i++) {
-    const score = totals[i] as number;
-    if (best.length === 3 && score <= (best[2] as ScoredNode).score) continue;
+    const score = totals[i]!;
+    if (best.length === 3 && score <= best[2]!.score) continue;
     const at = best.findIndex((other) => other.score < score);
-    best.splice(at < 0 ? best.length : at, 0, { node: (nodes[i] as NodeInfo).name, score });
+    best.splice(at < 0 ? best.length : at, 0, { node: nodes[i]!.name, score });
     if (best.length > 3) best.length = 3;
   }
   return best;
@@ -179,7 +179,7 @@ export function selectBest(scores: readonly number[], random: () => number): num
   let best = 0;
   let equals = 1;
   for (let i = 1; i < scores.length; i++) {
-    const difference = (scores[i] as number) - (scores[best] as number);
+    const difference = scores[i]! - scores[best]!;
     if (difference > 0) {
       best = i;
       equals = 1;

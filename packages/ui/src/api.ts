@@ -72,7 +72,7 @@ export async function* linesOf(response: Response, mostChars = Number.POSITIVE_I
       const { value, done } = await reader.read();
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       const lines = rest.split("\n");
-      rest = lines.pop() as string;
+      rest = lines.pop()!;
       if (rest.length > mostChars) rest = rest.slice(0, mostChars);
       if (lines.length > 0) yield lines;
       if (done) break;

@@ -59,4 +59,4 @@ function Live({ token, onRefused, onSignOut }: LiveProps): JSX.Element {
   );
 }
 
-render(<Page />, document.getElementById("page") as HTMLElement);
+render(<Page />, document.getElementById("page")!);

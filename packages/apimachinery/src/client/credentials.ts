@@ -118,7 +118,7 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
     const changed = current !== undefined && current.cert !== status.clientCertificateData;
     current = {
       ...(status.token ? { token: status.token } : {}),
-      ...(status.clientCertificateData ? { cert: status.clientCertificateData, key: status.clientKeyData as string } : {}),
+      ...(status.clientCertificateData ? { cert: status.clientCertificateData, key: status.clientKeyData! } : {}),
       ...(expiresAt === undefined ? {} : { expiresAt }),
     };
     refused = false;
@@ -135,7 +135,7 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
       }
       return current?.token;
     },
-    certificate: () => (current?.cert === undefined ? undefined : { cert: current.cert, key: current.key as string }),
+    certificate: () => (current?.cert === undefined ? undefined : { cert: current.cert, key: current.key! }),
     forget() {
       refused = true;
     },

@@ -73,7 +73,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
 
   get body(): Readable {
     if (this.#body === undefined) {
-      this.#body = new AnswerBody(this.#stream as ClientStream, () => this.#settle());
+      this.#body = new AnswerBody(this.#stream!, () => this.#settle());
       for (const bytes of this.#received.splice(0)) this.#body.receive(bytes);
       this.#passEnd();
     }
@@ -89,7 +89,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   }
 
   parts(): AsyncIterableIterator<Buffer> {
-    this.#parts = new AnswerParts(this.#stream as ClientStream, () => this.#settle());
+    this.#parts = new AnswerParts(this.#stream!, () => this.#settle());
     for (const bytes of this.#received.splice(0)) this.#parts.receive(bytes);
     this.#passEnd();
     return this.#parts;
@@ -159,7 +159,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     this.#parts?.end(failure);
     if (failure === undefined) {
       this.#body?.push(null);
-      this.#whole?.resolve(this.#received.length === 1 ? (this.#received[0] as Buffer) : Buffer.concat(this.#received));
+      this.#whole?.resolve(this.#received.length === 1 ? this.#received[0]! : Buffer.concat(this.#received));
     } else {
       this.#body?.destroy(failure);
       this.#whole?.reject(failure);
@@ -248,7 +248,7 @@ class AnswerParts implements AsyncIterableIterator<Buffer> {
   next(): Promise<IteratorResult<Buffer>> {
     if (this.#end?.failure !== undefined) return Promise.reject(this.#end.failure);
     if (this.#early.length > 0) {
-      const value = this.#early.length === 1 ? (this.#early[0] as Buffer) : Buffer.concat(this.#early);
+      const value = this.#early.length === 1 ? this.#early[0]! : Buffer.concat(this.#early);
       this.#early = [];
       this.#stream.consumed(value.length);
       return Promise.resolve({ value, done: false });

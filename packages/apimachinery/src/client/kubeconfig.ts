@@ -296,7 +296,7 @@ function execOf(exec: KubeconfigExec | undefined, directory: string | undefined)
     env: exec.env ?? undefined,
     installHint: exec.installHint,
     provideClusterInfo: exec.provideClusterInfo,
-  }) as ExecConfig;
+  });
 }
 
 function impersonationOf(user: KubeconfigUser | undefined): Impersonation | undefined {
@@ -306,7 +306,7 @@ function impersonationOf(user: KubeconfigUser | undefined): Impersonation | unde
     uid: user["as-uid"],
     groups: user["as-groups"],
     extra: user["as-user-extra"],
-  }) as Impersonation;
+  });
 }
 
 function withoutUndefined<T extends object>(value: T): T {

@@ -26,7 +26,7 @@ export async function withReviewRetries<T>(send: () => Promise<T>, clock: Clock,
 function mayPass(err: unknown): boolean {
   if (isInternalError(err) || isTimeout(err) || isTooManyRequests(err) || suggestsDelay(err) !== undefined) return true;
   for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException;
+    const { code }: NodeJS.ErrnoException = cause;
     if (code === "ECONNRESET" || code === "CONNECTION_LOST" || code === "NOT_PROCESSED") return true;
   }
   return false;

@@ -44,7 +44,7 @@ export async function connectThroughSocks5(
   connection.write(Buffer.concat([Buffer.from([version, toConnect, 0, byName]), counted(target.host), port]));
   const [, code = 0, , kind = 0] = await read(4);
   if (code !== 0) throw new Error(`socks connect: ${refusals[code] ?? `unknown code: ${code}`}`);
-  const address = kind === byName ? ((await read(1))[0] as number) : addressBytes[kind];
+  const address = kind === byName ? (await read(1))[0]! : addressBytes[kind];
   if (address === undefined) throw new Error(`socks connect: unknown address type ${kind}`);
   await read(address + 2);
   release();

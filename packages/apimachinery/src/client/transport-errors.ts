@@ -39,7 +39,7 @@ export class NotProcessed extends Error {
 
 function errorCodeOf(err: unknown): string | undefined {
   for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException;
+    const { code }: NodeJS.ErrnoException = cause;
     if (typeof code === "string") return code;
   }
   return undefined;

@@ -74,7 +74,7 @@ function readStream(body: Readable): Promise<Buffer> {
     let isWhole = false;
     body.once("end", () => {
       isWhole = true;
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     });
     body.once("error", reject);
     // Every body emits `close`; creating an error for each would cost a stack trace.

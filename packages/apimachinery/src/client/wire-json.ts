@@ -20,7 +20,7 @@ export function stringifyWire(value: unknown): string {
 
 /** Removes `metadata.managedFields` from a decoded object, or from the items of a list. */
 export function dropManagedFields(value: unknown): void {
-  const { metadata, items } = (value ?? {}) as { metadata?: { managedFields?: unknown } | null; items?: unknown };
+  const { metadata, items }: { metadata?: { managedFields?: unknown } | null; items?: unknown } = value ?? {};
   if (metadata?.managedFields !== undefined) delete metadata.managedFields;
   if (Array.isArray(items)) for (const item of items) dropManagedFields(item);
 }

@@ -51,7 +51,7 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
     record.lastAt = now;
     similar.set(group, record);
     if (record.messages.size < maxSimilar) return { event, key: eventKey(event) };
-    record.messages.delete(record.messages.values().next().value as string); // evict one, so that the set stays bounded
+    record.messages.delete(record.messages.values().next().value!); // evict one, so that the set stays bounded
     const message = `(combined from similar events): ${event.message}`;
     return { event: { ...event, metadata: { ...event.metadata }, message }, key: group };
   };
@@ -165,7 +165,7 @@ function newRecent<V>() {
     set(key: string, value: V): void {
       entries.delete(key);
       entries.set(key, value);
-      if (entries.size > mostEntries) entries.delete(entries.keys().next().value as string);
+      if (entries.size > mostEntries) entries.delete(entries.keys().next().value!);
     },
   };
 }

@@ -118,7 +118,7 @@ export class DecisionLog {
     if (object === undefined) {
       this.#objects.add(ref, [entry], objectOverhead + ref.name.length + ref.namespace.length + sizeBytes, verdict === "done");
     } else {
-      if (object.entries.length >= mostSources) this.#drop(object, object.entries[0] as Entry);
+      if (object.entries.length >= mostSources) this.#drop(object, object.entries[0]!);
       object.entries.push(entry);
       this.#objects.touch(object, sizeBytes - (former?.sizeBytes ?? 0), isSettled(object));
     }

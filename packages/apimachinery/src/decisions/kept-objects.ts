@@ -78,11 +78,11 @@ export class KeptObjects<E> {
   remove(object: KeptObject<E>): void {
     unlink(object);
     const { namespace, name } = object.ref;
-    const names = this.#byNamespace.get(namespace) as Map<string, KeptObject<E>>;
+    const names = this.#byNamespace.get(namespace)!;
     const { namesake } = object;
-    let before = names.get(name) as KeptObject<E>;
+    let before = names.get(name)!;
     if (before !== object) {
-      while (before.namesake !== object) before = before.namesake as KeptObject<E>;
+      while (before.namesake !== object) before = before.namesake!;
       before.namesake = namesake;
     } else if (namesake !== undefined) names.set(name, namesake);
     else {

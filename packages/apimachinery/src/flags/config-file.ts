@@ -18,7 +18,7 @@ export function readConfigFile(path: string, kind: string, apiVersions: readonly
     throw new Error(`failed to load config file ${path}: ${messageOf(err)}`, { cause: err });
   }
   if (!isJsonObject(config)) throw new Error(`failed to load config file ${path}: it does not contain an object`);
-  const written = config as { apiVersion?: unknown; kind?: unknown };
+  const written: { apiVersion?: unknown; kind?: unknown } = config;
   if (written.kind !== kind || !apiVersions.includes(String(written.apiVersion))) {
     throw new Error(
       `failed to load config file ${path}: no kind ${JSON.stringify(written.kind ?? "")} is registered for version ${JSON.stringify(written.apiVersion ?? "")}`,

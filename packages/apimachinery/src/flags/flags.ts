@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from "commander";
+import { messageOf } from "../objects/errors/message.ts";
 import type { Flag } from "./types.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a table holds flags of every type; each keeps its own in FlagValues.
@@ -93,7 +94,7 @@ export function parseFlags<T extends FlagTable>({ table }: ProgramFlags<T>, argv
   try {
     command.parse(words, { from: "user" });
   } catch (err) {
-    throw err instanceof CommanderError ? new FlagError(messageOf(err)) : err;
+    throw err instanceof CommanderError ? new FlagError(refusalOf(err)) : err;
   }
   const [argument] = command.args;
   if (argument !== undefined && !help) throw new FlagError(`unknown command ${JSON.stringify(argument)}`);
@@ -124,7 +125,7 @@ function normalize(table: FlagTable, argv: readonly string[]): string[] {
   );
   const normalized: string[] = [];
   for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] as string;
+    const word = argv[i]!;
     if (word === "--") return [...normalized, ...argv.slice(i)];
     const long = /^--([^=]+)(=[\s\S]*)?$/.exec(word);
     const short = /^-([^-])(?:=?([\s\S]+))?$/u.exec(word);
@@ -152,7 +153,7 @@ function normalize(table: FlagTable, argv: readonly string[]): string[] {
 /** The flag's name in `--flag=value`, the form that `normalize` produces; empty for other words. */
 const flagOf = (word: string): string => /^--([^=]+)=/.exec(word)?.[1] ?? "";
 
-function messageOf(err: CommanderError): string {
+function refusalOf(err: CommanderError): string {
   const unknown = /unknown option '(--?[^'=]+)/.exec(err.message)?.[1];
   return unknown === undefined ? err.message.replace(/^error: /, "") : `unknown flag: ${unknown}`;
 }

@@ -154,7 +154,7 @@ class InformerState<T extends KubeObject> {
   replace(objects: readonly T[], isOtherHistory: boolean): void {
     const present = new Set(objects.map(keyOf));
     for (const key of [...this.#store.keys()]) {
-      if (!present.has(key)) this.#remove(this.#store.get(key) as T);
+      if (!present.has(key)) this.#remove(this.#store.get(key)!);
     }
     for (const received of objects) {
       const before = this.#store.get(keyOf(received));

@@ -47,5 +47,5 @@ function readPathLength(certificate: X509Certificate): number | undefined {
 /** The fields of the TBSCertificate. */
 function fieldsOf(certificate: X509Certificate): ReturnType<typeof readAll> {
   const [signed] = readAll(readElement(certificate.raw, 0).content);
-  return readAll((signed as { content: Buffer }).content);
+  return readAll(signed!.content);
 }

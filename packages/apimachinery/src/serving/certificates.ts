@@ -358,7 +358,7 @@ function notBeyond(ca: KeyPair, { notBefore, notAfter }: Validity): Validity {
 /** A random positive serial number of 127 bits. */
 function newSerial(): string {
   const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] as number) & 0x3f) | 0x40;
+  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
   return bytes.toString("hex");
 }
 
@@ -395,7 +395,7 @@ async function toPublic(key: KeyObject): Promise<CryptoKey> {
 
 /** Exports as SEC1 or PKCS#1, the formats that upstream writes. */
 function privatePem(key: KeyObject): string {
-  return key.export({ type: key.asymmetricKeyType === "rsa" ? "pkcs1" : "sec1", format: "pem" }) as string;
+  return key.export({ type: key.asymmetricKeyType === "rsa" ? "pkcs1" : "sec1", format: "pem" });
 }
 
 function pemOf(certificate: x509.X509Certificate): string {

@@ -108,7 +108,7 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
       log,
       metrics,
       async handler(exchange) {
-        const path = exchange.url.split("?")[0] as string;
+        const path = exchange.url.split("?")[0]!;
         if (await guard(exchange, path)) await answer(exchange, path);
       },
     });

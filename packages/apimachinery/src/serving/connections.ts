@@ -261,7 +261,7 @@ export class UnorderedSet<T extends Listed> {
 
   delete(member: T): void {
     if (member.place < 0) return;
-    const last = this.#members.pop() as T;
+    const last = this.#members.pop()!;
     if (last !== member) {
       this.#members[member.place] = last;
       last.place = member.place;

@@ -18,7 +18,7 @@ const headers = { ...plain, "x-content-type-options": "nosniff" };
 /** `/readyz/etcd?verbose` → page `readyz`, check `etcd`; undefined for any other path. */
 export function healthPage(path: string): { page: string; check: string } | undefined {
   const match = /^\/(healthz|livez|readyz)(?:\/(.+))?$/.exec(path);
-  return match === null ? undefined : { page: match[1] as string, check: match[2] ?? "" };
+  return match === null ? undefined : { page: match[1]!, check: match[2] ?? "" };
 }
 
 /**

@@ -287,9 +287,9 @@ function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
   const cookies: string[] = [];
   let authorization: string | undefined;
   for (let at = 0; at < fields.length; at += 2) {
-    const name = fields[at] as string;
+    const name = fields[at]!;
     if (name.charCodeAt(0) === 58 /* : */) continue;
-    const value = fields[at + 1] as string;
+    const value = fields[at + 1]!;
     const before = headers[name];
     if (name === "authorization") authorization ??= value;
     else if (name === "set-cookie") {

@@ -187,7 +187,7 @@ function headersOf({ names, fields }: SimpleHead): IncomingHttpHeaders {
   let authorization = -1;
   for (let at = 0; at < names.length; at++) {
     if (names[at] === "authorization") authorization = 2 * at + 1;
-    else headers[names[at] as string] = fields[2 * at + 1] as string;
+    else headers[names[at]!] = fields[2 * at + 1]!;
   }
   if (authorization >= 0) headers.authorization = fields[authorization];
   return headers;

@@ -71,7 +71,7 @@ export function opensslCiphers(names: readonly string[]): string | undefined {
     const known = { ...cipherSuites, ...insecureCipherSuites };
     if (!Object.hasOwn(known, name)) throw new Error(`Cipher suite ${name} not supported or doesn't exist`);
     if (removed.test(name)) throw new Error(`Cipher suite ${name} is not available: the TLS library has neither RC4 nor 3DES`);
-    return known[name] as string;
+    return known[name]!;
   });
   return [tls13Suites, ...list.filter((name) => !name.startsWith("TLS_"))].join(":");
 }
@@ -80,7 +80,7 @@ export function opensslCiphers(names: readonly string[]): string | undefined {
 function opensslVersion(name: string | undefined): SecureVersion {
   if (name === undefined || name === "") return "TLSv1.2";
   if (!Object.hasOwn(versions, name)) throw new Error(`unknown tls version "${name}"`);
-  return versions[name] as SecureVersion;
+  return versions[name]!;
 }
 
 /**
@@ -135,12 +135,12 @@ export function loadTls(options: TlsOptions): LoadedTls {
   }
   const ca: (string | Buffer)[] = [options.clientCaFile, ...(options.clientCaFiles ?? [])]
     .filter((file) => file !== undefined && file !== "")
-    .map((file) => readFileSync(file as string));
+    .map((file) => readFileSync(file!));
   if (options.clientCa !== undefined) ca.push(options.clientCa);
   // Without a CA list Node would trust all public authorities.
   shared.ca = ca;
-  const cert = options.cert ?? readFileSync(options.certFile as string);
-  const key = options.key ?? readFileSync(options.keyFile as string);
+  const cert = options.cert ?? readFileSync(options.certFile!);
+  const key = options.key ?? readFileSync(options.keyFile!);
   const pairs = (options.sni ?? []).map(({ certFile, keyFile, names = [] }) => {
     const own = { ...shared, cert: readFileSync(certFile), key: readFileSync(keyFile) };
     return { own, names, certFile, certificate: new X509Certificate(own.cert), context: createSecureContext(own) };

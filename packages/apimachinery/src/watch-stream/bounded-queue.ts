@@ -31,8 +31,8 @@ export function newBoundedQueue<T>(limit: number): BoundedQueue<T> {
     wake = undefined;
   };
   const take = (): T => {
-    const value = waiting[head] as T;
-    waiting[head] = undefined as T; // release the reference, so that consumed values can be collected
+    const value = waiting[head]!;
+    waiting[head] = undefined!; // release the reference, so that consumed values can be collected
     head++;
     if (head === waiting.length || head > 1024) {
       waiting = waiting.slice(head);

@@ -34,7 +34,7 @@ export function newWorkQueue<K>(observer?: QueueObserver<K>): WorkQueue<K> {
 
   const length = (): number => order.length - head;
   const shift = (): K => {
-    const key = order[head++] as K;
+    const key = order[head++]!;
     if (head === order.length || head > 4096) {
       order = order.slice(head);
       head = 0;

@@ -76,8 +76,8 @@ function checked(plugin: string, configuration: unknown): unknown {
   if (typeof configuration !== "object" || configuration === null) {
     throw new Error(`the configuration of admission plugin ${plugin} is not a map`);
   }
-  const accepted = Object.hasOwn(kinds, plugin) ? (kinds[plugin] as readonly string[]) : undefined;
-  const { apiVersion = "", kind = "" } = configuration as { apiVersion?: unknown; kind?: unknown };
+  const accepted = Object.hasOwn(kinds, plugin) ? kinds[plugin]! : undefined;
+  const { apiVersion = "", kind = "" }: { apiVersion?: unknown; kind?: unknown } = configuration;
   if (accepted !== undefined && !accepted.includes(`${apiVersion} ${kind}`)) {
     throw new Error(
       `the configuration of admission plugin ${plugin}: no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,

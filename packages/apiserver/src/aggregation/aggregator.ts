@@ -117,7 +117,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
     handle(ctx) {
       const apiService = remote.get(apiServiceOf(ctx.info.path) ?? "");
       const backend = apiService === undefined ? undefined : backends.of(apiService);
-      return backend === undefined ? undefined : proxy(ctx, apiService as ApiService, backend);
+      return backend === undefined ? undefined : proxy(ctx, apiService!, backend);
     },
     groups() {
       groups ??= [

@@ -30,10 +30,10 @@ const asker = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
 export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
   const probe = async (apiService: ApiService, signal: AbortSignal): Promise<void> => {
-    const { namespace, name, port } = serviceOf(apiService) as NonNullable<ReturnType<typeof serviceOf>>;
+    const { namespace, name, port } = serviceOf(apiService)!;
     const location = resolve(namespace, name, port);
     const url = `https://${formatLocation(location)}${groupVersionPath(groupVersionOf(apiService))}`;
-    const backend = backendOf(apiService) as Backend;
+    const backend = backendOf(apiService)!;
     const code = await statusOf(backend, location, url, clock, signal).catch((err: unknown) => {
       throw new Error(`failing or missing response from ${url}: Get "${url}": ${messageOf(err)}`, { cause: err });
     });

@@ -55,7 +55,7 @@ export function newPluginError(metrics: AuditMetrics, log: Logger): PluginError 
 
 /** Sends the events to all backends; true when all accepted them. */
 export function union(backends: readonly AuditBackend[]): AuditBackend {
-  if (backends.length === 1) return backends[0] as AuditBackend;
+  if (backends.length === 1) return backends[0]!;
   return {
     process(records) {
       const taken = backends.map((backend) => backend.process(records));

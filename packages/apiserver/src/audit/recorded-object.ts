@@ -157,7 +157,7 @@ function withoutManagedFields(value: unknown): unknown {
     if (typeof metadata === "object" && metadata !== null) delete metadata.managedFields;
   };
   drop(value);
-  const { items, rows } = (value ?? {}) as { items?: unknown; rows?: unknown };
+  const { items, rows }: { items?: unknown; rows?: unknown } = value ?? {};
   if (Array.isArray(items)) for (const item of items) drop(item);
   if (Array.isArray(rows)) for (const row of rows) drop((row as { object?: unknown } | null)?.object);
   return value;

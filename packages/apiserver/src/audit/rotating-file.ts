@@ -78,12 +78,12 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
         let to = from;
         try {
           file ??= await openFile();
-          if (size > 0 && size + (all[from] as Waiting).bytes.length > maxBytes) file = await rotate();
+          if (size > 0 && size + all[from]!.bytes.length > maxBytes) file = await rotate();
           let bytes = 0;
-          do bytes += (all[to++] as Waiting).bytes.length;
-          while (to < all.length && size + bytes + (all[to] as Waiting).bytes.length <= maxBytes);
+          do bytes += all[to++]!.bytes.length;
+          while (to < all.length && size + bytes + all[to]!.bytes.length <= maxBytes);
           const batch = all.slice(from, to).map((one) => one.bytes);
-          await file.appendFile(batch.length === 1 ? (batch[0] as Buffer) : Buffer.concat(batch));
+          await file.appendFile(batch.length === 1 ? batch[0]! : Buffer.concat(batch));
           size += bytes;
           for (const one of all.slice(from, to)) one.resolve();
         } catch (err) {

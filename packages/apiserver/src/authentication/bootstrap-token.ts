@@ -17,9 +17,8 @@ export function bootstrapToken(getter: ServiceAccountGetter, clock: Clock): Toke
     const match = form.exec(token);
     if (match === null) return undefined;
     const [, id, secretPart] = match as unknown as [string, string, string];
-    const secret = (await getter.get("secrets", "kube-system", `bootstrap-token-${id}`, false)) as
-      | { metadata: { deletionTimestamp?: string | null }; type?: string; data?: Record<string, string> }
-      | undefined;
+    const secret: { metadata: { deletionTimestamp?: string | null }; type?: string; data?: Record<string, string> } | undefined =
+      await getter.get("secrets", "kube-system", `bootstrap-token-${id}`, false);
     if (secret === undefined || secret.metadata.deletionTimestamp || secret.type !== "bootstrap.kubernetes.io/token")
       return undefined;
     const data = (key: string): string => Buffer.from(secret.data?.[key] ?? "", "base64").toString("utf8");

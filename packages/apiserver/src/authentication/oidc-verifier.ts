@@ -69,7 +69,7 @@ export function untrustedIssuer(token: string): string {
 function payloadOf(token: string): { claims: Claims; bytes: Buffer } {
   const parts = token.split(".");
   if (parts.length !== 3) throw new Error("malformed token");
-  const encoded = parts[1] as string;
+  const encoded = parts[1]!;
   if (!/^[A-Za-z0-9_-]*$/.test(encoded)) throw new Error("error decoding token: illegal base64 data");
   const bytes = Buffer.from(encoded, "base64url");
   return { bytes, claims: parseDocument(bytes.toString("utf8"), "while unmarshaling token") };

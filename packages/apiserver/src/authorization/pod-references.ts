@@ -82,11 +82,11 @@ export function volumeSecretReferences(volume: KubeObject, claimNamespace: strin
   const references: string[] = [];
   const add = (ref: unknown): void => {
     if (typeof ref !== "object" || ref === null) return;
-    const { name, namespace } = ref as SecretRef;
+    const { name, namespace }: SecretRef = ref;
     if (name) references.push(referenceKey("secrets", namespace || claimNamespace, name));
   };
   for (const type of ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"]) add(source[type]?.["secretRef"]);
-  const azureFile = source["azureFile"] as SecretRef | undefined;
+  const azureFile: SecretRef | undefined = source["azureFile"];
   if (azureFile?.secretName) {
     references.push(referenceKey("secrets", azureFile.secretNamespace || claimNamespace, azureFile.secretName));
   }

@@ -20,7 +20,7 @@ function authorizeFrom(
   for (let i = from; i < authorizers.length; i++) {
     let decision: Decision | Promise<Decision>;
     try {
-      decision = (authorizers[i] as Authorizer)(attributes);
+      decision = authorizers[i]!(attributes);
     } catch (err) {
       decision = { decision: "no-opinion", error: err as Error };
     }

@@ -17,7 +17,7 @@ export async function ensure<T extends KubeObject>(
   bring: (existing: T) => T | undefined = () => undefined,
   signal?: AbortSignal,
 ): Promise<void> {
-  const target = { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string };
+  const target = { namespace: wanted.metadata.namespace, name: wanted.metadata.name! };
   for (let attempt = 1; ; attempt++) {
     try {
       const existing = await client.get<T>(ref, target, { signal });
@@ -43,7 +43,7 @@ export async function ensure<T extends KubeObject>(
 export async function forEachLimited<T>(items: readonly T[], limit: number, work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
-    while (next < items.length) await work(items[next++] as T);
+    while (next < items.length) await work(items[next++]!);
   };
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
 }

@@ -69,7 +69,7 @@ export async function collectIdentityLeases({ client, clock }: IdentityLeaseOpti
   const { items } = await client.list<Lease>(leases, { namespace }, { labelSelector, signal });
   for (const { metadata } of items.filter((lease) => isExpired(lease, clock.now()))) {
     try {
-      await client.delete(leases, { namespace, name: metadata.name as string }, { signal });
+      await client.delete(leases, { namespace, name: metadata.name! }, { signal });
     } catch (err) {
       if (!isNotFound(err)) throw err;
     }

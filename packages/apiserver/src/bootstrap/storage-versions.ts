@@ -58,7 +58,7 @@ export function newStorageVersions(
   async function updateOne(one: StoredResource, identity: string, signal: AbortSignal): Promise<Error | undefined> {
     const { encodingVersion, decodableVersions } = one;
     const server = { apiServerID: identity, encodingVersion, decodableVersions: [...decodableVersions] };
-    const name = nameOf(one.names[0] as GroupResource);
+    const name = nameOf(one.names[0]!);
     const failure = await say(client, name, server, clock, signal).then(() => undefined, asError);
     for (const key of one.names.map(formatGroupResource)) {
       if (failure === undefined) waiting.delete(key);

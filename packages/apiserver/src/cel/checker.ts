@@ -72,7 +72,7 @@ class Checker {
   check(expression: Expression): Type {
     switch (expression.kind) {
       case "constant":
-        return constants[typeOf(expression.value)] as Type;
+        return constants[typeOf(expression.value)]!;
       case "name":
         return this.#lookup(expression.name) ?? this.#undeclared(expression.at, expression.name);
       case "select":

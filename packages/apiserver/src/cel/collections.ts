@@ -17,7 +17,7 @@ export class MadeList extends List {
   }
 
   at(i: number): Value {
-    return this.#items[i] as Value;
+    return this.#items[i]!;
   }
 
   outOfRange(i: bigint): Failure {

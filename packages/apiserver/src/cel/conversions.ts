@@ -74,7 +74,7 @@ export function convert(name: string, value: Value, budget: Budget): Value {
   const target = targets[name] ?? name;
   const type = typeOf(value);
   if (type === target) return value;
-  const row = rows[target] as Readonly<Record<string, (value: never) => Value | undefined>>;
+  const row = rows[target]!;
   const converted = Object.hasOwn(row, type) ? row[type]?.(value as never) : undefined;
   return converted ?? new Failure(`type conversion error from '${type}' to '${target}'`);
 }

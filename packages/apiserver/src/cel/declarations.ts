@@ -137,10 +137,10 @@ function parseSignature(signature: string): Overload {
 function parseType(text: string): Type {
   const [, name = "", args = ""] = /^([a-zA-Z]+)(?:\((.*)\))?$/.exec(text) ?? [];
   const parts = args === "" ? [] : args.split(",").map((part) => parseType(part.trim()));
-  if (name === "list") return listOf(parts[0] as Type);
-  if (name === "map") return mapOf(parts[0] as Type, parts[1] as Type);
+  if (name === "list") return listOf(parts[0]!);
+  if (name === "map") return mapOf(parts[0]!, parts[1]!);
   if (name === "type") return typeType(parts[0]);
-  return simple[name] as Type;
+  return simple[name]!;
 }
 
 /** Type names that can be used as values: `type(x) == int`. */

@@ -31,11 +31,11 @@ type OfTwo = (a: Value, b: Value, budget: Budget) => Value;
 const ofOne =
   (run: (value: Value, budget: Budget) => Value): Implementation =>
   (args, budget) =>
-    run(args[0] as Value, budget);
+    run(args[0]!, budget);
 const ofTwo =
   (run: OfTwo): Implementation =>
   (args, budget) =>
-    run(args[0] as Value, args[1] as Value, budget);
+    run(args[0]!, args[1]!, budget);
 
 const implementations: ReadonlyMap<string, Implementation> = new Map<string, Implementation>([
   ...binaryOperators.map((name) => [name, ofTwo((a, b, budget) => operate(name, a, b, budget))] as const),
@@ -44,7 +44,7 @@ const implementations: ReadonlyMap<string, Implementation> = new Map<string, Imp
   ...Object.keys(partsOfTimes).map((name) => [name, (args, budget) => timePart(name, args, budget)] as [string, Implementation]),
   ...textMethods.map((name) => [name, (args, budget) => callTextMethod(name, args, budget)] as [string, Implementation]),
   ["matches", matches],
-  ["join", ([list, separator = ""], budget) => joinTexts(list as Value, separator, budget)],
+  ["join", ([list, separator = ""], budget) => joinTexts(list!, separator, budget)],
   ["_==_", ofTwo(equal)],
   ["_!=_", ofTwo(differ)],
   ["!_", ofOne((value) => (typeof value === "boolean" ? !value : noOverload("!_")))],

@@ -50,7 +50,7 @@ export class Interpreter {
           scope,
           (values) =>
             MadeMap.of(
-              expression.entries.map((_entry, i) => [values[2 * i] as Value, values[2 * i + 1] as Value]),
+              expression.entries.map((_entry, i) => [values[2 * i]!, values[2 * i + 1]!]),
               this.#budget,
             ),
         );
@@ -105,7 +105,7 @@ export class Interpreter {
       case "_?_:_":
         return this.#conditional(args, scope);
       case "@not_strictly_false": {
-        const value = this.evaluate(args[0] as Expression, scope);
+        const value = this.evaluate(args[0]!, scope);
         return typeof value === "boolean" ? value : true;
       }
     }
@@ -115,9 +115,9 @@ export class Interpreter {
 
   /** Either operand can decide the result, even when the other one is an error. @param decisive true for `||` */
   #logical([left, right]: readonly Expression[], scope: Scope | undefined, decisive: boolean): Value {
-    const first = this.evaluate(left as Expression, scope);
+    const first = this.evaluate(left!, scope);
     if (first === decisive) return decisive;
-    const second = this.evaluate(right as Expression, scope);
+    const second = this.evaluate(right!, scope);
     if (second === decisive) return decisive;
     if (typeof first === "boolean" && typeof second === "boolean") return !decisive;
     if (first instanceof Failure) return first;
@@ -125,9 +125,9 @@ export class Interpreter {
   }
 
   #conditional([condition, yes, no]: readonly Expression[], scope: Scope | undefined): Value {
-    const value = this.evaluate(condition as Expression, scope);
+    const value = this.evaluate(condition!, scope);
     if (typeof value !== "boolean") return value instanceof Failure ? value : noOverload();
-    return this.evaluate((value ? yes : no) as Expression, scope);
+    return this.evaluate((value ? yes : no)!, scope);
   }
 
   #fold({ variable, range, start, condition, step, result }: Fold, scope: Scope | undefined): Value {

@@ -24,7 +24,7 @@ export const endOfInput = "<EOF>";
 export function expectation(kinds: Iterable<TokenKind>): string {
   const sorted = [...kinds].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
   const names = sorted.map((kind) => (/^(?:[A-Z]|<)/.test(kind) ? kind : `'${kind}'`));
-  return names.length === 1 ? (names[0] as string) : `{${names.join(", ")}}`;
+  return names.length === 1 ? names[0]! : `{${names.join(", ")}}`;
 }
 
 const keywords: ReadonlySet<string> = new Set(["in", "true", "false", "null"]);
@@ -103,7 +103,7 @@ function longest(text: string, at: number): Match {
   if (sign > 0) return { kind: text.slice(at, at + sign), length: sign };
   if (literal.length > 0) return literal;
   // The first half of a two-character operator is reported together with the next character, as ANTLR does.
-  const isHalf = "=&|".includes(text[at] as string);
+  const isHalf = "=&|".includes(text[at]!);
   return { kind: undefined, length: characterLength(text, at) + (isHalf ? characterLength(text, at + 1) : 0) };
 }
 
@@ -118,7 +118,7 @@ function literalAt(text: string, at: number): Match {
   if (isBytes) quote++;
   const isRaw = "rR".includes(text[quote] ?? " ");
   if (isRaw) quote++;
-  const mark = text[quote] as string;
+  const mark = text[quote]!;
   if (mark !== '"' && mark !== "'") return { kind: undefined, length: 0 };
   const kind = isBytes ? "BYTES" : "STRING";
   const thrice = text.startsWith(mark.repeat(3), quote) ? quotedEnd(text, quote + 3, mark.repeat(3), isRaw) : undefined;
@@ -141,7 +141,7 @@ function quotedEnd(
   let at = from;
   while (at < text.length) {
     if (text.startsWith(mark, at)) return { isWhole: true, end: at + mark.length };
-    const character = text[at] as string;
+    const character = text[at]!;
     if (mark.length === 1 && (character === "\n" || character === "\r")) return { isWhole: false, end: at };
     if (character !== "\\" || isRaw) {
       at++;

@@ -52,7 +52,7 @@ function unquote(literal: string, isBytes: boolean): string | Uint8Array {
 }
 
 function escaped(code: string, isBytes: boolean): string | number {
-  const kind = code[0] as string;
+  const kind = code[0]!;
   const isOctal = kind >= "0" && kind <= "3";
   if (!isOctal && !"xXuU".includes(kind)) return named[kind] ?? kind;
   if (isBytes && "uU".includes(kind)) throw new Error("unable to unescape string");

@@ -56,41 +56,41 @@ function folding(
     if (variable.kind !== "name") return nameless(call);
     const fold = parts(makerAt(call.at), variable, args);
     return {
-      expression: { kind: "fold", at: call.at, variable: variable.name, range: call.target as Expression, ...fold },
+      expression: { kind: "fold", at: call.at, variable: variable.name, range: call.target!, ...fold },
     };
   };
 }
 
-const needsSimpleName = ({ args }: Call): Expansion => fault((args[0] as Expression).at, "argument must be a simple name");
+const needsSimpleName = ({ args }: Call): Expansion => fault(args[0]!.at, "argument must be a simple name");
 const needsIdentifier = ({ at }: Call): Expansion => fault(at, "argument is not an identifier");
 
 const all = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(true),
   condition: call("@not_strictly_false", so),
-  step: call("_&&_", so, predicate as Expression),
+  step: call("_&&_", so, predicate!),
   result: so,
 }));
 
 const exists = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(false),
   condition: call("@not_strictly_false", call("!_", so)),
-  step: call("_||_", so, predicate as Expression),
+  step: call("_||_", so, predicate!),
   result: so,
 }));
 
 const existsOne = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(0n),
   condition: constant(true),
-  step: call("_?_:_", predicate as Expression, call("_+_", so, constant(1n)), so),
+  step: call("_?_:_", predicate!, call("_+_", so, constant(1n)), so),
   result: call("_==_", so, constant(1n)),
 }));
 
 const map = folding(needsIdentifier, ({ so, constant, call, list }, _variable, args) => {
-  const append = call("_+_", so, list(args.at(-1) as Expression));
+  const append = call("_+_", so, list(args.at(-1)!));
   return {
     start: list(),
     condition: constant(true),
-    step: args.length === 1 ? append : call("_?_:_", args[0] as Expression, append, so),
+    step: args.length === 1 ? append : call("_?_:_", args[0]!, append, so),
     result: so,
   };
 });
@@ -98,7 +98,7 @@ const map = folding(needsIdentifier, ({ so, constant, call, list }, _variable, a
 const filter = folding(needsIdentifier, ({ so, constant, call, list }, variable, [predicate]) => ({
   start: list(),
   condition: constant(true),
-  step: call("_?_:_", predicate as Expression, call("_+_", so, list(variable)), so),
+  step: call("_?_:_", predicate!, call("_+_", so, list(variable)), so),
   result: so,
 }));
 

@@ -65,7 +65,7 @@ export const binaryOperators: readonly string[] = Object.keys(binary);
 
 /** @param name one of `binaryOperators` @returns a Failure on overflow, division by zero or unsuitable operands */
 export function operate(name: string, a: Value, b: Value, budget: Budget): Value {
-  const rows = binary[name] as Readonly<Record<string, Operation>>;
+  const rows = binary[name]!;
   const [left, right] = [kindOf(a), kindOf(b)];
   const run = Object.hasOwn(rows, left) ? rows[left] : undefined;
   if (run === undefined) return noOverload(name);
@@ -100,11 +100,11 @@ export function compare(name: string, a: Value, b: Value, budget: Budget): Value
   if (typeOf(a) !== typeOf(b)) return noOverload();
   if (a instanceof Uint8Array) {
     budget.spendOnText(a.length);
-    return (meanings[name] as (order: number) => boolean)(Buffer.compare(a, b as Uint8Array));
+    return meanings[name]!(Buffer.compare(a, b as Uint8Array));
   }
-  const other = sortKey(b) as typeof key;
+  const other = sortKey(b)!;
   if (typeof key === "string") budget.spendOnText(key.length, (other as string).length);
-  return (meanings[name] as (order: number) => boolean)(orderOf(key, other));
+  return meanings[name]!(orderOf(key, other));
 }
 
 /** Value to compare by; undefined for types without an order. */

@@ -92,7 +92,7 @@ class Parser {
   }
 
   get #token(): Token {
-    return this.#tokens[this.#next] as Token;
+    return this.#tokens[this.#next]!;
   }
 
   get #kindAfter(): TokenKind {
@@ -209,10 +209,10 @@ class Parser {
       const middle = (first + last + 1) >> 1;
       const left = middle === first ? terms[middle] : tree(first, middle - 1);
       const right = middle === last ? terms[middle + 1] : tree(middle + 1, last);
-      const args = [left as Expression, right as Expression];
-      return { kind: "call", at: at[middle] as number, name: `_${kind}_`, args };
+      const args = [left!, right!];
+      return { kind: "call", at: at[middle]!, name: `_${kind}_`, args };
     };
-    return at.length === 0 ? (terms[0] as Expression) : tree(0, at.length - 1);
+    return at.length === 0 ? terms[0]! : tree(0, at.length - 1);
   }
 
   #relation(): Expression {
@@ -245,7 +245,7 @@ class Parser {
     if (kind !== "-" && kind !== "!") return this.#member();
     let count = 0;
     while (this.#tokens[this.#next + count]?.kind === kind) count++;
-    const after = this.#tokens[this.#next + count] as Token;
+    const after = this.#tokens[this.#next + count]!;
     if (kind === "-" && count === 1 && numbers.includes(after.kind)) return this.#member();
     if (kind === "-" && (after.kind === "!" || !openers.includes(after.kind))) {
       this.#next += count - 1;

@@ -108,7 +108,7 @@ const own: ReadonlySet<string> = new Set(["contains", "startsWith", "endsWith"])
 /** @param name one of `textMethods` @returns a Failure for unsuitable arguments */
 export function callTextMethod(name: string, [text, ...args]: readonly Value[], budget: Budget): Value {
   if (typeof text !== "string") return noOverload(own.has(name) ? name : undefined);
-  const { takes, run } = methods[name] as Method;
+  const { takes, run } = methods[name]!;
   const fits = takes.some((types) => types.length === args.length && types.every((type, i) => typeof args[i] === type));
   if (!fits) return noOverload();
   budget.spendOnText(text.length);

@@ -132,7 +132,7 @@ export const partsOfDurations: Readonly<Record<string, bigint>> = {
 export function partOfTime(method: string, time: Timestamp, zone: string | undefined): bigint | Failure {
   const offset = zone === undefined ? time.offsetSeconds : offsetIn(zone, time);
   if (offset instanceof Failure) return offset;
-  return BigInt((partsOfTimes[method] as (date: Date, nanos: number) => number)(localDate(time, offset), time.nanos));
+  return BigInt(partsOfTimes[method]!(localDate(time, offset), time.nanos));
 }
 
 function offsetIn(zone: string, time: Timestamp): number | Failure {

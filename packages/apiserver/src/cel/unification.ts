@@ -14,9 +14,9 @@ export class Substitutions {
   areAssignable(types: readonly Type[], to: readonly Type[]): boolean {
     if (types.length !== to.length) return false;
     const start = this.#log.length;
-    if (types.every((type, i) => this.#assign(type, to[i] as Type))) return true;
+    if (types.every((type, i) => this.#assign(type, to[i]!))) return true;
     while (this.#log.length > start) {
-      const [name, before] = this.#log.pop() as readonly [string, Type | undefined];
+      const [name, before] = this.#log.pop()!;
       if (before === undefined) this.#found.delete(name);
       else this.#found.set(name, before);
     }

@@ -53,7 +53,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
     for (const [i, object] of converted.entries()) {
       yield* applySchemaToStoredInSteps(object, schemaOf(object.apiVersion));
       yield;
-      shown.push((yield* deepEqualInSteps(object, objects[i])) ? (objects[i] as KubeObject) : object);
+      shown.push((yield* deepEqualInSteps(object, objects[i])) ? objects[i]! : object);
       yield;
     }
     return shown;
@@ -68,7 +68,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
       const copy = await turns.run(deepCloneInSteps(object));
       await turns.next();
       const [converted] = await convert([copy], stored);
-      const one = converted as KubeObject;
+      const one = converted!;
       await turns.run(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)));
       await turns.next();
       return one;

@@ -62,7 +62,7 @@ export class ConvertedStream implements WatchStream {
     const put = (seen: readonly Entry[]): readonly WatchEvent[] => {
       if (seen.every((entry, i) => entry === entries[i])) return events; // the same array, so that watchers share encoded bytes
       const next = seen.values();
-      return events.map((event) => ("entry" in event ? { ...event, entry: next.next().value as Entry } : event));
+      return events.map((event) => ("entry" in event ? { ...event, entry: next.next().value! } : event));
     };
     const seen = this.#see(entries);
     return seen instanceof Promise ? seen.then(put) : put(seen);

@@ -152,7 +152,7 @@ function readBrackets(reader: Reader): Step {
     reader.spaces();
   } while (reader.skip(","));
   if (!reader.skip("]")) throw new JsonPathError("unterminated array");
-  if (parts.length === 1) return parts[0] as Step;
+  if (parts.length === 1) return parts[0]!;
   return (values, budget) =>
     values.flatMap((value) =>
       parts.flatMap((part) => {

@@ -55,7 +55,7 @@ function namesIn(names: string | readonly string[] | undefined): readonly string
 /** Error text; several errors are formatted like a Go aggregate. */
 function inUse(names: readonly string[]): string {
   const texts = [...new Set(names.map((name) => `${goQuote(name)} is already in use`))];
-  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(", ")}]`;
+  return texts.length === 1 ? texts[0]! : `[${texts.join(", ")}]`;
 }
 
 function establishedBy(definition: CustomResourceDefinition, namesAccepted: ConditionState): ConditionState {

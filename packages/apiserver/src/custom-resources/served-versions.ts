@@ -94,7 +94,7 @@ export function* servedVersions(crd: CustomResourceDefinition, options: ServedVe
   const schemas = new Map(spec.versions.map((version) => [version.name, schemaOf(crd, version)]));
   const deprecationOf = deprecationsOf(crd);
   const versions = spec.versions.map((version) =>
-    versionDefinition(crd, version, schemas.get(version.name) as SchemaApplication, options.convert, deprecationOf),
+    versionDefinition(crd, version, schemas.get(version.name)!, options.convert, deprecationOf),
   );
   const served: ServedVersion[] = [];
   for (const [i, version] of spec.versions.entries()) {
@@ -117,7 +117,7 @@ export function* servedVersions(crd: CustomResourceDefinition, options: ServedVe
     );
     served.push({
       definition,
-      version: versions[i] as ResourceVersionDefinition,
+      version: versions[i]!,
       store: newRegistryStore({ definition, storage, turns, ...options.storeOptions }),
       served: version.served,
       isStorage: version.storage,
@@ -152,7 +152,7 @@ function versionDefinition(
     }),
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
     ...(crd.spec.conversion?.strategy === "Webhook" && {
-      convert: async (object: KubeObject, apiVersion: string) => (await convert([object], apiVersion))[0] as KubeObject,
+      convert: async (object: KubeObject, apiVersion: string) => (await convert([object], apiVersion))[0]!,
     }),
     ...(warning !== undefined && { deprecation: warning }),
   };

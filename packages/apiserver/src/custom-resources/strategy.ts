@@ -71,7 +71,7 @@ export function customResourceStatusStrategy(input: StrategyInput): Strategy<Uns
     resetFields: ["apiVersion", "kind", "metadata", "spec"],
     prepareForUpdate(next, current) {
       const { status } = next as { status?: unknown };
-      const fields = next as Record<string, unknown>;
+      const fields: Record<string, unknown> = next;
       for (const name of Object.keys(fields)) delete fields[name];
       Object.assign(fields, current, status === undefined ? { status: undefined } : { status });
       if (status === undefined) delete fields["status"];

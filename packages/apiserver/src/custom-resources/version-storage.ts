@@ -46,7 +46,7 @@ export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Pro
 function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps<KubeObject[]> {
   const objects: KubeObject[] = [];
   for (const i of wanted) {
-    objects.push((entries[i] as Entry).object());
+    objects.push(entries[i]!.object());
     yield;
   }
   return objects;
@@ -65,11 +65,11 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
   const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
     const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
     const missing = entries.flatMap((_, i) => (known[i]?.seen === undefined ? [i] : []));
-    const all = (): Entry[] => known.map((one) => one.seen as Entry);
+    const all = (): Entry[] => known.map((one) => one.seen!);
     if (missing.length === 0) return all();
     const keep = (stored: readonly KubeObject[], objects: readonly KubeObject[]): Entry[] => {
       for (const [n, i] of missing.entries()) {
-        (known[i] as { seen?: Entry }).seen = shown(entries[i] as Entry, stored[n] as KubeObject, objects[n] as KubeObject);
+        known[i]!.seen = shown(entries[i]!, stored[n]!, objects[n]!);
       }
       return all();
     };
@@ -77,7 +77,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
       andThen(translation.show(stored), (objects) => keep(stored, objects)),
     );
   };
-  const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0] as Entry;
+  const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0]!;
   const below = <Options extends { suggestion?: Entry | undefined }>(options: Options): Options => ({
     ...options,
     ...(options.suggestion !== undefined && { suggestion: options.suggestion.origin ?? options.suggestion }),

@@ -36,12 +36,12 @@ export function converterOf(conversion: CustomResourceConversion | undefined, ca
     if (differing.length === 0) return [...objects];
     return convertByWebhook(differing, apiVersion).then((converted) => {
       const next = converted.values();
-      return objects.map((object) => (object.apiVersion === apiVersion ? object : (next.next().value as KubeObject)));
+      return objects.map((object) => (object.apiVersion === apiVersion ? object : next.next().value!));
     });
   };
 
   async function convertByWebhook(objects: readonly KubeObject[], apiVersion: string): Promise<KubeObject[]> {
-    const subject = `conversion webhook for ${kindOf(objects[0] as KubeObject)}`;
+    const subject = `conversion webhook for ${kindOf(objects[0]!)}`;
     const version = (webhook?.conversionReviewVersions ?? []).find((one) => one === "v1" || one === "v1beta1");
     if (version === undefined) throw plainError("no supported conversion review versions");
     const review = { kind: "ConversionReview", apiVersion: `apiextensions.k8s.io/${version}` };
@@ -59,7 +59,7 @@ export function converterOf(conversion: CustomResourceConversion | undefined, ca
     if (converted.length !== objects.length) {
       throw plainError(`${subject} returned ${converted.length} objects, expected ${objects.length}`);
     }
-    return converted.map((object, i) => checked(objects[i] as KubeObject, object, { apiVersion, subject, i }));
+    return converted.map((object, i) => checked(objects[i]!, object, { apiVersion, subject, i }));
   }
 }
 
@@ -118,7 +118,7 @@ function checked(original: KubeObject, converted: unknown, { apiVersion, subject
     throw fail(`invalid groupVersion (expected ${apiVersion}, received ${object.apiVersion ?? ""})`);
   }
   if (object.kind !== original.kind) throw fail(`invalid kind (expected ${original.kind}, received ${object.kind ?? ""})`);
-  const { metadata } = object as { metadata?: unknown };
+  const { metadata }: { metadata?: unknown } = object;
   if (!isJsonObject(metadata)) {
     const why = metadata === undefined ? "missing metadata in converted object" : "invalid metadata in converted object";
     throw plainError(`${subject} returned invalid metadata: ${why}`);

@@ -100,7 +100,7 @@ function decoded(value: unknown, type: GoType): unknown {
     const field = Object.keys(type.fields).find((known) => known.toLowerCase() === key.toLowerCase());
     if (field === undefined) continue;
     try {
-      found[field] = decoded(inner, type.fields[field] as GoType);
+      found[field] = decoded(inner, type.fields[field]!);
     } catch (err) {
       if (err instanceof DecodeFailure) err.within(type.goName, field);
       throw err;

@@ -188,7 +188,7 @@ function targetOf(resources: ServedResources, path: string): Target {
     );
   }
   // The namespace is ignored for cluster-scoped resources: a client need not know which resources are namespaced.
-  return { served, namespace: served.definition.namespaced ? (parts[1] as string) : "", name };
+  return { served, namespace: served.definition.namespaced ? parts[1]! : "", name };
 }
 
 /** @param output `?output=`, for clients that cannot choose their Accept header @throws BadRequest */

@@ -158,7 +158,7 @@ function sourceIps(exchange: Exchange): string[] {
   const ips = forwarded.filter((ip) => ip !== undefined);
   const real = address(headerValues(exchange, "x-real-ip")[0] ?? "");
   if (real !== undefined && !ips.includes(real)) ips.push(real);
-  const remote = address(exchange.remoteAddress.split("%")[0] as string);
+  const remote = address(exchange.remoteAddress.split("%")[0]!);
   if (remote !== undefined && ips.at(-1) !== remote) ips.push(remote);
   return ips;
 }
@@ -171,7 +171,7 @@ function address(text: string): string | undefined {
   const short = new URL(`http://[${text}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short);
   if (mapped === null) return short;
-  const bits = [mapped[1], mapped[2]].map((half) => Number.parseInt(half as string, 16));
+  const bits = [mapped[1], mapped[2]].map((half) => Number.parseInt(half!, 16));
   return bits.flatMap((half) => [half >> 8, half & 255]).join(".");
 }
 

@@ -20,7 +20,7 @@ export function authorization(authorize: Authorizer): Filter {
     const goOn = (made: Decision): Promise<void> | void => {
       if (check(attributes, made, request)) return next(request);
       // An authorizer failed, e.g. a webhook: the request is denied with 500.
-      answerInternalError(request.exchange, made.error as Error);
+      answerInternalError(request.exchange, made.error!);
     };
     return decision instanceof Promise ? decision.then(goOn) : goOn(decision);
   };

@@ -41,7 +41,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
     due = true;
     if (running || stopped === undefined) return;
     running = true;
-    queueMicrotask(() => void run(stopped as AbortSignal));
+    queueMicrotask(() => void run(stopped!));
   };
   for (const informer of [levels, schemas]) informer.addHandler({ added: changed, updated: changed, deleted: changed });
 

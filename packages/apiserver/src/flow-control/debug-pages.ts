@@ -119,8 +119,7 @@ function detailsOf({ user, info }: Ticket["request"]["requested"]): Row {
 /** Left-aligned columns as wide as their longest cell, at least 8. Source: Go's text/tabwriter */
 function aligned(rows: readonly Row[]): string {
   const cells = rows.map((row) => row.map((cell, i) => (i < row.length - 1 ? `${cell},` : String(cell))));
-  const widths = (cells[0] ?? []).map((_, i) => Math.max(8, ...cells.map((row) => (row[i] as string).length + 1)));
-  const line = (row: string[]): string =>
-    row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i] as number) : cell)).join("");
+  const widths = (cells[0] ?? []).map((_, i) => Math.max(8, ...cells.map((row) => row[i]!.length + 1)));
+  const line = (row: string[]): string => row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i]!) : cell)).join("");
   return cells.map((row) => `${line(row)}\n`).join("");
 }

@@ -225,8 +225,8 @@ export function newFlowControl({ mandatory, limits, clock, metrics }: FlowContro
       }),
     );
     for (const [name, { queues }] of before) if (levels.get(name)?.queues !== queues) queues?.retire();
-    rules = plan.schemas.map((schema) => ruleOf(schema, levels.get(schema.spec.priorityLevelConfiguration.name) as Level));
-    fallback = rules.find(({ schema }) => schema === catchAll) as Rule;
+    rules = plan.schemas.map((schema) => ruleOf(schema, levels.get(schema.spec.priorityLevelConfiguration.name)!));
+    fallback = rules.find(({ schema }) => schema === catchAll)!;
   }
 
   /** Keeps an existing queue set, so that queued requests survive a change of limits. */

@@ -178,10 +178,10 @@ export class QueueSet {
     const offset = this.#enqueued++ % hand.length;
     let best: Queue<Ticket> | undefined;
     for (let i = 0; i < hand.length; i++) {
-      const queue = this.queues[hand[(offset + i) % hand.length] as number] as Queue<Ticket>;
+      const queue = this.queues[hand[(offset + i) % hand.length]!]!;
       if (best === undefined || queue.workWaiting < best.workWaiting) best = queue;
     }
-    return best as Queue<Ticket>;
+    return best!;
   }
 
   #refuseOverdue(queue: Queue<Ticket>): void {
@@ -251,11 +251,11 @@ export class QueueSet {
     let best: Queue<Ticket> | undefined;
     let bestAt = 0;
     let leastR = Number.POSITIVE_INFINITY;
-    const bounds = { s: [leastR, -leastR], discounted: [leastR, -leastR] } as { s: Bounds; discounted: Bounds };
+    const bounds: { s: Bounds; discounted: Bounds } = { s: [leastR, -leastR], discounted: [leastR, -leastR] };
     const count = this.queues.length;
     for (let i = 1; i <= count; i++) {
       const at = (this.#robin + i) % count;
-      const queue = this.queues[at] as Queue<Ticket>;
+      const queue = this.queues[at]!;
       const first = queue.tickets[0];
       if (first === undefined) continue;
       widen(bounds.s, queue.nextR);

@@ -21,8 +21,8 @@ export function dealHand(hash: bigint, deckSize: number, handSize: number): numb
     return remainder;
   });
   for (let i = 0; i < handSize; i++) {
-    let card = remainders[i] as number;
-    for (let j = i; j > 0; j--) if (card >= (remainders[j - 1] as number)) card++;
+    let card = remainders[i]!;
+    for (let j = i; j > 0; j--) if (card >= remainders[j - 1]!) card++;
     hand.push(card);
   }
   return hand;

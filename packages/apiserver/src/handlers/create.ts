@@ -1,4 +1,3 @@
-import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext, writeAdmission } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import { decodeObject } from "./decode.ts";
@@ -27,7 +26,7 @@ export async function create(call: Call): Promise<void> {
   const context = strategyContext(call, options.dryRun);
   const admission = writeAdmission(call, options, body.length);
   await admission.mutateAdmission(object, undefined);
-  const store = served.store as RegistryStore;
+  const store = served.store!;
   const entry = await store.create(context, object, { ...admission, untrackedWhenTooLarge: true });
   await turns.next(body.length);
   await writeEntry(call, 201, entry, output);

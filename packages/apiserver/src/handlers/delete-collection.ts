@@ -20,7 +20,7 @@ export async function deleteCollection(call: Call): Promise<void> {
     await env.admission.mutate(attributes);
     await env.admission.validate(attributes);
   };
-  const store = served.store as NonNullable<typeof served.store>;
+  const store = served.store!;
   const chunking = env.gates.chunksLists;
   const request = listRequest(selection, ctx.signal, chunking, store.storage.cached === true);
   const result = await store.deleteCollection(strategyContext(call, dryRun), options, request, admit);

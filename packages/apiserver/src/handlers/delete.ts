@@ -22,7 +22,7 @@ export async function remove(call: Call): Promise<void> {
     await env.admission.mutate(attributes);
     await env.admission.validate(attributes);
   };
-  const store = served.store as NonNullable<typeof served.store>;
+  const store = served.store!;
   const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, admit);
   // 202 only for the deprecated orphanDependents=false; upstream returns 200 otherwise for compatibility with old clients.
   const status = !deleted && options.orphanDependents === false ? 202 : 200;

@@ -7,7 +7,7 @@ import { writeEntry } from "./response.ts";
 export async function get(call: Call): Promise<void> {
   const { ctx, served } = call;
   const output = negotiateFor(call);
-  const store = served.store as NonNullable<typeof served.store>;
+  const store = served.store!;
   const read = readOptions(ctx, store.storage.cached ? "cache" : "etcd");
   const entry = await store.get(call.namespace, call.name, read);
   await writeEntry(call, 200, entry, output);

@@ -75,7 +75,7 @@ class Body implements ListBody {
     const known = this.#starts[index + 1];
     const isFull = (): boolean => size >= chunkBytes || (size > 0 && performance.now() - began > sliceMs / 2);
     while (end < this.#entries.length && (known === undefined ? !isFull() : end < known)) {
-      for (const part of this.#bytesOf(this.#entries[end] as Entry, end === 0)) {
+      for (const part of this.#bytesOf(this.#entries[end]!, end === 0)) {
         parts.push(part);
         size += part.length;
       }

@@ -12,7 +12,7 @@ export async function list(call: Call): Promise<void> {
   checkFieldSelector(served.definition, options.fields);
   if (options.watch) return watch(call, options);
   const chunking = env.gates.chunksLists;
-  const store = served.store as NonNullable<typeof served.store>;
+  const store = served.store!;
   const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking, store.storage.cached === true));
   if (!env.gates.countsRemaining) delete result.remainingItemCount;
   await writeList(call, result, output);

@@ -25,7 +25,7 @@ const maxManagerBytes = 128;
 /** The `fieldManager` parameter; default: the product name of the User-Agent. */
 export function managerName(call: Call, fieldManager: string): string {
   if (fieldManager !== "") return fieldManager;
-  const product = String(call.ctx.exchange.headers["user-agent"] ?? "").split("/")[0] as string;
+  const product = String(call.ctx.exchange.headers["user-agent"] ?? "").split("/")[0]!;
   let name = "";
   let size = 0;
   for (const char of product) {

@@ -168,7 +168,7 @@ function writeSchema(writer: Writer, schema: Schema): void {
   if (schema.default !== undefined) message(writer, 5, (value) => any(value, schema.default));
   texts(writer, 19, schema.required ?? []);
   for (const value of schema.enum ?? []) message(writer, 20, (one) => any(one, value));
-  const { additionalProperties, allOf = [], items, properties, type } = schema as AnySchema;
+  const { additionalProperties, allOf = [], items, properties, type }: AnySchema = schema;
   if (additionalProperties !== undefined) {
     message(writer, 21, (item) => {
       if (typeof additionalProperties === "boolean") item.uint32(2 << 3).bool(additionalProperties);

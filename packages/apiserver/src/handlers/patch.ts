@@ -36,7 +36,6 @@ import { mergeInto } from "@coxswain/apimachinery/objects/patch/strategic-merge"
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext, writeAdmission } from "./admission.ts";
 import { apply } from "./apply.ts";
 import { readBody } from "./body.ts";
@@ -58,7 +57,7 @@ const patchTypes: Readonly<Record<string, PatchType | "apply">> = {
 };
 
 /** Handles PATCH. @param store the subresource's store where it differs from the resource's */
-export async function patch(call: Call, store = call.served.store as RegistryStore): Promise<void> {
+export async function patch(call: Call, store = call.served.store!): Promise<void> {
   const { ctx, served } = call;
   const { turns } = call.env.services;
   const type = patchTypeOf(call, served.kind);
@@ -204,7 +203,7 @@ function patchFunction(
       patch = deepClone(document) as Unstructured;
     }
     yield;
-    if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
+    if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor!), patch };
     const touched = Object.keys(patch);
     return { value: mergePatchInto(object, patch), touched };
   };
@@ -248,7 +247,7 @@ function* restored(
   kind: GroupVersionKind,
   descriptor: TypeDescriptor | undefined,
 ): Steps<KubeObject> {
-  const type = descriptor as TypeDescriptor; // custom resources have no strategic merge
+  const type = descriptor!; // custom resources have no strategic merge
   try {
     checkRestorable(value, structOf(type));
   } catch (err) {

@@ -198,7 +198,7 @@ export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContex
 
 /** Encodes a Status; JSON ends with a newline unless indented. */
 export function encodeStatus(status: Status, mediaType: string, indent: boolean): Buffer {
-  const object = { ...status, kind: "Status", apiVersion: "v1" } as KubeObject;
+  const object: KubeObject = { ...status, kind: "Status", apiVersion: "v1" };
   if (mediaType === protobufMediaType) return encodeProtobuf(object, statusKind);
   if (mediaType === yamlMediaType) return encodeObject(object, yamlMediaType);
   const json = encodeJson(object, statusKind);

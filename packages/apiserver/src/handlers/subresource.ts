@@ -9,7 +9,6 @@ import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-ty
 import { FieldManager, type FieldManagerOptions } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import { newScaleEntries } from "@coxswain/apimachinery/objects/patch/apply/scale-entries";
-import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
@@ -52,9 +51,9 @@ export function subresourceNames(definition: ResourceDefinition): string[] {
 export function findSubresource(served: ServedResource, name: string): ServedSubresource | undefined {
   if (!servesSubresource(served, name)) return undefined;
   const { subresources = {}, statusStrategy, scale } = served.definition;
-  if (Object.hasOwn(subresources, name)) return listed(served, name, subresources[name] as SubresourceDefinition);
-  if (name === "status") return viewOf(served, served.kind, partVerbs, name, statusStrategy as Strategy);
-  return scaleView(served, scale as ScalePaths, partVerbs);
+  if (Object.hasOwn(subresources, name)) return listed(served, name, subresources[name]!);
+  if (name === "status") return viewOf(served, served.kind, partVerbs, name, statusStrategy!);
+  return scaleView(served, scale!, partVerbs);
 }
 
 const partVerbs = ["get", "patch", "update"] as const;
@@ -66,7 +65,7 @@ function listed(served: ServedResource, name: string, subresource: SubresourceDe
     case "strategy":
       return viewOf(served, kind, verbs, name, handler.strategy);
     case "scale":
-      return scaleView(served, served.definition.scale as ScalePaths, verbs);
+      return scaleView(served, served.definition.scale!, verbs);
     case "connect":
       return { kind, verbs, run: (call, _verb, rest) => connect(call, handler, kind, rest) };
     case "object":
@@ -91,7 +90,7 @@ function viewOf(
     verbs,
     run(call, verb) {
       if (verb === "get") return get(call);
-      const whole = served.store as RegistryStore;
+      const whole = served.store!;
       const store = served.subresourceStores.getOrInsertComputed(name, () => whole.withStrategy(strategy));
       return verb === "update" ? update(call, store) : patch(call, store);
     },
@@ -113,7 +112,7 @@ async function runScale(
   kind: GroupVersionKind,
 ): Promise<void> {
   const { ctx } = call;
-  const store = served.store as RegistryStore;
+  const store = served.store!;
   const output = negotiate(ctx, asMetadata);
   if (verb === "get") {
     const entry = await readParent(call, store).catch((err: unknown) => {
@@ -208,7 +207,7 @@ function scaleManager(kind: GroupVersionKind): FieldManager {
   const apiVersion = formatGroupVersion(kind);
   let manager = scaleManagers.get(apiVersion);
   if (manager === undefined) {
-    const type = applyTypeOf(scheme.kind(kind) as TypeDescriptor);
+    const type = applyTypeOf(scheme.kind(kind)!);
     const convert: FieldManagerOptions["convert"] = (object, _from, to) => (to === apiVersion ? { object, type } : undefined);
     manager = new FieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
     scaleManagers.set(apiVersion, manager);

@@ -54,7 +54,7 @@ function encodeRow(table: TableColumns, object: KubeObject, { includeObject, met
   head.writeUInt16LE(since.length, 0);
   let offset = 0;
   for (const [index, ms] of since.entries()) {
-    offset += Buffer.byteLength(pieces[index] as string);
+    offset += Buffer.byteLength(pieces[index]!);
     head.writeUInt32LE(offset, countBytes + index * ageBytes);
     head.writeDoubleLE(ms, countBytes + index * ageBytes + 4);
   }

@@ -1,5 +1,4 @@
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext, writeAdmission } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import { decodeObject } from "./decode.ts";
@@ -13,7 +12,7 @@ import { writeEntry } from "./response.ts";
  * PUT on a named object: replaces it, or creates it where the resource allows that (201).
  * Source: k8s.io/apiserver pkg/endpoints/handlers/update.go
  */
-export async function update(call: Call, store = call.served.store as RegistryStore): Promise<void> {
+export async function update(call: Call, store = call.served.store!): Promise<void> {
   const { ctx } = call;
   const { turns } = call.env.services;
   const output = negotiateFor(call);

@@ -53,11 +53,11 @@ function newFramer(mediaType: string, form: Form, rewrite = (entry: Entry): Entr
   return (events) => {
     const frames: Buffer[] = [];
     for (let size = 0; frames.length < events.length && size < batchBytes; ) {
-      const made = frame(events[frames.length] as WatchEvent);
+      const made = frame(events[frames.length]!);
       frames.push(made);
       size += made.length;
     }
-    return { frames, bytes: frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames) };
+    return { frames, bytes: frames.length === 1 ? frames[0]! : Buffer.concat(frames) };
   };
 }
 

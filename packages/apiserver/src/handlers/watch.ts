@@ -34,7 +34,7 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
   if (ctx.signal.aborted) stop();
   ctx.signal.addEventListener("abort", stop, { once: true });
   try {
-    const store = served.store as NonNullable<typeof served.store>;
+    const store = served.store!;
     const stream = await store.watch(call.namespace, {
       labels: options.labels,
       fields: options.fields,

@@ -41,7 +41,7 @@ export function* rewriteLinks(page: string, rewrite: (link: string) => string): 
     }
     const tag = readTag(page, lower, at + 1);
     if (tag === undefined) break; // page ends inside a tag
-    const links = Object.hasOwn(linkAttributes, tag.name) ? (linkAttributes[tag.name] as readonly string[]) : [];
+    const links = Object.hasOwn(linkAttributes, tag.name) ? linkAttributes[tag.name]! : [];
     for (const { name, from, to } of tag.attributes) {
       if (!links.includes(name)) continue;
       pieces.push(page.slice(copied, from), rewrite(page.slice(from, to)));
@@ -105,7 +105,7 @@ function readTag(page: string, lower: string, from: number): Tag | undefined {
 
 function skip(page: string, from: number, over: (char: string) => boolean): number {
   let at = from;
-  while (at < page.length && over(page[at] as string)) at++;
+  while (at < page.length && over(page[at]!)) at++;
   return at;
 }
 

@@ -21,7 +21,7 @@ export function age(object: KubeObject, ages: Ages): string {
 /** `a=1,b=2` in key order; `<none>` for an empty map. */
 export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
   const keys = Object.keys(labels ?? {}).sort();
-  return keys.length === 0 ? "<none>" : keys.map((key) => `${key}=${(labels as Record<string, string>)[key]}`).join(",");
+  return keys.length === 0 ? "<none>" : keys.map((key) => `${key}=${labels![key]}`).join(",");
 }
 
 /** A selector in the notation of `kubectl get -o wide`. */

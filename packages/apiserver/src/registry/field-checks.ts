@@ -66,7 +66,7 @@ export function checkLabels(labels: Readonly<Record<string, string>> | undefined
   // Iterates over the keys and makes no list of errors per entry: Object.entries of a large map, or such lists, take several times as
   // long.
   for (const key of Object.keys(all)) {
-    const value = all[key] as string;
+    const value = all[key]!;
     for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
     for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
   }

@@ -64,7 +64,7 @@ export function* eachKeyInSteps<T>(
   // Object.entries of many takes several times as long as their keys.
   for (const [i, key] of Object.keys(all).entries()) {
     if (i % checkedPerStep === checkedPerStep - 1) yield;
-    addErrors(errors, check(key, all[key] as T, mapKey(path, key)));
+    addErrors(errors, check(key, all[key]!, mapKey(path, key)));
   }
   return errors;
 }

@@ -44,7 +44,7 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
     return nonResource(method, path);
   }
 
-  const group = prefix === "apis" ? (parts[1] as string) : "";
+  const group = prefix === "apis" ? parts[1]! : "";
   const versionAt = prefix === "apis" ? 2 : 1;
   let current = parts.slice(versionAt + 1);
   let verb = verbOfMethod[method] ?? "";
@@ -57,8 +57,8 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
 
   let namespace = "";
   if (current[0] === "namespaces" && current.length > 1) {
-    namespace = current[1] as string;
-    if (current.length > 2 && !namespaceSubresources.has(current[2] as string)) current = current.slice(2);
+    namespace = current[1]!;
+    if (current.length > 2 && !namespaceSubresources.has(current[2]!)) current = current.slice(2);
   }
 
   const resource = current[0] ?? "";
@@ -80,7 +80,7 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
     verb,
     apiPrefix: prefix,
     group,
-    version: parts[versionAt] as string,
+    version: parts[versionAt]!,
     namespace,
     resource,
     subresource,

@@ -52,7 +52,7 @@ export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Prom
     exchange.respond(refused.code, refused.headers ?? {}, refused.text);
     return Promise.resolve(undefined);
   }
-  const { socket, head } = exchange.upgrade as NonNullable<Exchange["upgrade"]>;
+  const { socket, head } = exchange.upgrade!;
   const request = handshakeOf(exchange, agreedProtocol(exchange, rules));
   return new Promise((resolve) => {
     socket.once("close", () => resolve(undefined));

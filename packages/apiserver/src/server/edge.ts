@@ -65,7 +65,7 @@ export class Edge {
   /** @returns undefined when the path is none of these pages; otherwise resolves when the response is sent */
   handle(exchange: Exchange): void | Promise<void> | undefined {
     const { log } = this.#options;
-    const path = exchange.url.split("?")[0] as string;
+    const path = exchange.url.split("?")[0]!;
     const health = healthPage(path);
     if (health !== undefined) return answerHealth(exchange, health.page, health.check, this.#checksOf(health.page), log);
     if (this.#debug?.handles(path)) return this.#debug.handle(exchange, path);

@@ -57,6 +57,6 @@ function selfSigned({ flags, advertiseAddress, serviceClusterIpRange }: Apiserve
     pairName: "apiserver",
     host: advertiseAddress,
     dnsNames: ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost", hostname().toLowerCase()],
-    ips: [advertiseAddress, "127.0.0.1", firstAddress(serviceClusterIpRange[0] as string)],
+    ips: [advertiseAddress, "127.0.0.1", firstAddress(serviceClusterIpRange[0]!)],
   });
 }

@@ -21,8 +21,8 @@ export function readRuntimeConfig(config: Readonly<Record<string, string>>): IsS
   if (keys.length === 1 && config["api/all"] === "false") throw new Error("invalid key with only api/all=false");
   const particular = keys.filter((key) => !wholesale.has(key));
   refuseUnknown(particular.map(partsOf));
-  const entries = new Map(particular.map((key) => [partsOf(key).join("/"), particularValue(key, config[key] as string)]));
-  for (const key of keys.filter((one) => wholesale.has(one))) entries.set(key, wholesaleValue(key, config[key] as string));
+  const entries = new Map(particular.map((key) => [partsOf(key).join("/"), particularValue(key, config[key]!)]));
+  for (const key of keys.filter((one) => wholesale.has(one))) entries.set(key, wholesaleValue(key, config[key]!));
   return (group, version, resource, byDefault) => {
     const gv = `${group}/${version}`;
     return (
@@ -54,7 +54,7 @@ function partsOf(key: string): readonly string[] {
 function refuseUnknown(keys: readonly (readonly string[])[]): void {
   const known = scheme.groupVersions();
   const groups = new Set(known.map(({ group }) => group));
-  const unknown = keys.map(([group]) => group as string).filter((group) => !groups.has(group));
+  const unknown = keys.map(([group]) => group!).filter((group) => !groups.has(group));
   if (unknown.length > 0) throw new Error(`unknown api groups ${unknown.join(",")}`);
   for (const [group = "", version = ""] of keys) {
     if (known.some((one) => one.group === group && one.version === version)) continue;

@@ -19,7 +19,7 @@ const retryAfterSeconds = 1;
 /** @param options.anonymousAuth whether /version is served without authentication during startup */
 export function whileStarting(edge: Edge, options: { readonly anonymousAuth: boolean }): ExchangeHandler {
   return (exchange) => {
-    const path = exchange.url.split("?")[0] as string;
+    const path = exchange.url.split("?")[0]!;
     if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return edge.handle(exchange);
     if (path === "/version" && options.anonymousAuth && exchange.method === "GET") return answerVersion(exchange);
     exchange.goAway();

@@ -134,7 +134,7 @@ export class Entry {
 
   #decoded(): KubeObject {
     if (this.#json !== undefined) return this.#codec.fromJson(this.#json);
-    const object = this.#codec.fromStored(this.#stored as Buffer);
+    const object = this.#codec.fromStored(this.#stored!);
     object.metadata.resourceVersion = String(this.revision);
     return object;
   }

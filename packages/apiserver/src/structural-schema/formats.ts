@@ -91,7 +91,7 @@ function isDuration(text: string): boolean {
   while (part.lastIndex < text.length) {
     const match = part.exec(text);
     if (match === null) return false;
-    isKnown ||= timeUnit.test(match[1] as string);
+    isKnown ||= timeUnit.test(match[1]!);
   }
   return isKnown;
 }
@@ -111,7 +111,7 @@ function isEmail(text: string): boolean {
 function isHostname(text: string): boolean {
   const labels = text.split(".");
   const label = /^[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9\p{S}\p{L}-]*[a-zA-Z0-9\p{S}\p{L}])?$/u;
-  const last = labels.at(-1) as string;
+  const last = labels.at(-1)!;
   return (
     Buffer.byteLength(text) <= 255 &&
     labels.every((each) => label.test(each) && Buffer.byteLength(each) <= 63) &&

@@ -5,7 +5,6 @@ import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { dns1035LabelProblems, pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
@@ -58,7 +57,7 @@ function typeFaults(resource: Fields, path: string): FieldError[] {
   return errors;
 }
 
-const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
+const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")!;
 
 /** @throws DecodeFailure */
 function metadataOf({ metadata }: Fields): ObjectMeta {

@@ -72,7 +72,7 @@ export function* validatingStructural(schema: Schema, path: string): Steps<Field
   yield;
   addErrors(found, yield* complete(schema, schema, path, { outerPath: path, depth: 0, pace }));
   const text = new Map(found.map((error) => [error, formatFieldError(error)]));
-  return yield* sortedInSteps(found, (a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
+  return yield* sortedInSteps(found, (a, b) => (text.get(a)! < text.get(b)! ? -1 : 1));
 }
 
 function* invariants(schema: Schema, level: Level, path: string, depth: number, pace: Pace): Steps<FieldError[]> {
@@ -84,7 +84,7 @@ function* invariants(schema: Schema, level: Level, path: string, depth: number, 
   if (items) addErrors(errors, yield* invariants(items, "item", child(path, "items"), depth + 1, pace));
   const below = child(path, "properties");
   for (const name of Object.keys(properties ?? {})) {
-    const property = properties[name] as Schema;
+    const property = properties[name]!;
     const at = mapKey(below, name);
     // Most parts of a large schema have none below them.
     if (hasInside(property)) addErrors(errors, yield* invariants(property, "field", at, depth + 1, pace));

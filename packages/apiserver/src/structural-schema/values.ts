@@ -345,10 +345,10 @@ function* objectCheck(
   // Iterates over the smaller set: a list may have many small objects and a schema with many properties.
   const present =
     count < properties.length
-      ? fields.filter((field) => order.has(field)).sort((a, b) => (order.get(a) as number) - (order.get(b) as number))
+      ? fields.filter((field) => order.has(field)).sort((a, b) => order.get(a)! - order.get(b)!)
       : properties.filter((field) => Object.hasOwn(value, field));
   for (const field of present)
-    results.push(yield* check(value[field], propertyOf(schema, field) as Schema, name === "" ? field : below(field), budget));
+    results.push(yield* check(value[field], propertyOf(schema, field)!, name === "" ? field : below(field), budget));
   budget.spend(required.length * unitsPerScalar);
   const missing = required.filter((field) => !Object.hasOwn(value, field));
   results.push({ faults: missing.map((field): Fault => ({ name: below(field), kind: "required" })), matches: 0 });

@@ -66,7 +66,7 @@ export class UiPages {
 
   /** @returns whether the path belongs to the UI */
   handle(exchange: Exchange): boolean {
-    const path = exchange.url.split("?", 1)[0] as string;
+    const path = exchange.url.split("?", 1)[0]!;
     if (path !== "/ui" && !path.startsWith("/ui/")) return false;
     if (exchange.method !== "GET" && exchange.method !== "HEAD") writeError(exchange, methodNotAllowed());
     else if (path === "/ui") exchange.respond(302, { ...headers, location: "ui/" });
@@ -111,7 +111,7 @@ function readAssets(folder: URL, log: Logger): ReadonlyMap<string, Asset> {
 function assetOf(name: string, plain: Buffer): Asset {
   const extension = extname(name);
   return {
-    type: types[extension] as string,
+    type: types[extension]!,
     tag: `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`,
     plain,
     zipped: extension === ".woff2" ? undefined : gzipSync(plain, { level: 9 }),

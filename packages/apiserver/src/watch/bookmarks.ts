@@ -51,7 +51,7 @@ export function newBookmarkClock(clock: Clock): BookmarkClock {
   const timer = clock.every(1_000, () => {
     const now = second();
     for (const due of [...buckets.keys()].filter((due) => due <= now)) {
-      const bucket = buckets.get(due) as Set<Place>;
+      const bucket = buckets.get(due)!;
       buckets.delete(due);
       for (const place of bucket) {
         put(place);

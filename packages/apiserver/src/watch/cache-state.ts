@@ -136,7 +136,7 @@ function pageOf(request: PageRequest, all: Entry[], start: string, at: number): 
   const to = request.limit ? from + request.limit : all.length;
   const entries = from === 0 && to >= all.length ? all : partOf(all, `${from}-${to}`, () => all.slice(from, to));
   if (to >= all.length) return { entries, revision: at };
-  const last = entries[entries.length - 1] as Entry;
+  const last = entries[entries.length - 1]!;
   return {
     entries,
     revision: at,
@@ -175,7 +175,7 @@ function lowerBound(sorted: readonly Entry[], key: string): number {
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((sorted[middle] as Entry).key < key) low = middle + 1;
+    if (sorted[middle]!.key < key) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -249,7 +249,7 @@ export function newSortedEntries(): SortedEntries {
       sorted = [...entries];
       added = [];
       // etcd orders by bytes, JavaScript by UTF-16 code units; the orders differ for names outside ASCII.
-      if (sorted.some((entry, i) => i > 0 && (sorted[i - 1] as Entry).key > entry.key)) {
+      if (sorted.some((entry, i) => i > 0 && sorted[i - 1]!.key > entry.key)) {
         sorted.sort(byKeyOrder);
       }
       ranges.clear();

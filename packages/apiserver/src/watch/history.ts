@@ -74,7 +74,7 @@ export class History {
     if (revision < this.#start) return undefined;
     const states = new Map<string, Entry | undefined>();
     for (let i = this.#indexAfter(revision); i < this.#changes.length; i++) {
-      const change = this.#changes[i] as Change;
+      const change = this.#changes[i]!;
       if (!states.has(change.key)) states.set(change.key, change.previous);
     }
     return states;
@@ -118,11 +118,11 @@ export class History {
   }
 
   #isOldestExcess(now: number): boolean {
-    return this.length > most || now - (this.#times[this.#head] as number) > longestAgeMs;
+    return this.length > most || now - this.#times[this.#head]! > longestAgeMs;
   }
 
   #dropOldest(): void {
-    const oldest = this.#changes[this.#head] as Change;
+    const oldest = this.#changes[this.#head]!;
     this.#start = oldest.revision;
     this.#count(-oldest.weightBytes);
     this.#changes[this.#head] = undefined;
@@ -152,7 +152,7 @@ export class History {
     let high = this.#changes.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#changes[middle] as Change).revision > revision) high = middle;
+      if (this.#changes[middle]!.revision > revision) high = middle;
       else low = middle + 1;
     }
     return low;
@@ -233,15 +233,15 @@ export class Change {
   event(before: boolean, after: boolean): WatchEvent | undefined {
     if (after) {
       if (before) {
-        this.#modified ??= { type: "MODIFIED", entry: this.current as Entry };
+        this.#modified ??= { type: "MODIFIED", entry: this.current! };
         return this.#modified;
       }
-      this.#added ??= { type: "ADDED", entry: this.current as Entry };
+      this.#added ??= { type: "ADDED", entry: this.current! };
       return this.#added;
     }
     if (!before) return undefined;
     if (this.#deleted === undefined) {
-      const entry = (this.previous as Entry).atRevision(this.revision);
+      const entry = this.previous!.atRevision(this.revision);
       entry.warm(); // pre-encode: the history holds the entry for minutes, but the decoded object is needed only briefly
       this.#deleted = { type: "DELETED", entry };
     }

@@ -23,7 +23,7 @@ export function partOf(list: readonly Entry[], name: string, pick: () => Entry[]
   let part = known.get(name);
   if (part === undefined) {
     part = pick();
-    if (known.size >= mostParts) known.delete(known.keys().next().value as string);
+    if (known.size >= mostParts) known.delete(known.keys().next().value!);
     known.set(name, part);
   }
   return part;

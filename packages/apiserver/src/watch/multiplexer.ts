@@ -188,7 +188,7 @@ export class WatchMultiplexer {
   #apply(changes: readonly RawChange[], upTo: number, generation: number, from = 0): void | Promise<void> {
     if (generation !== this.#generation) return;
     for (let i = from; i < changes.length; i++) {
-      const change = changes[i] as RawChange;
+      const change = changes[i]!;
       const busy = this.#consumers.route(change);
       if (busy === undefined) continue;
       // The changes before this one are in the caches; publish their revision now, so that reads do not
@@ -256,7 +256,7 @@ export class ConsumerTable {
     if (folder === undefined) return undefined;
     const name = key.slice(folder.length + 1);
     const busy: Promise<void>[] = [];
-    for (const consumer of this.#byFolder.get(folder) as readonly CacheConsumer[]) {
+    for (const consumer of this.#byFolder.get(folder)!) {
       const failed = (err: unknown): void => {
         // The consumer now misses a change.
         this.#log.error("a change could not be applied, the cache is filled again", err, { key, revision: change.revision });

@@ -87,7 +87,7 @@ class CachingForwarder implements Forwarder {
       return walked !== undefined && walked.id === request.readUInt16BE(0) && isAnswerTo(query, walked);
     };
     const message = await queryUpstream({ upstream, request, isAnswer, timeoutMs, clock, signal });
-    const { records, bits } = walked as WalkedMessage;
+    const { records, bits } = walked!;
     const rcode = bits & 15;
     this.#options.metrics.forwarded(upstream.address, rcode, (this.#options.clock.monotonic() - started) / 1000);
     message.writeUInt16BE(0, 10); // the additional section is cut off
@@ -103,7 +103,7 @@ class CachingForwarder implements Forwarder {
     for (let i = 0; i < upstreams.length * 2; i++) {
       const leftMs = deadline - this.#options.clock.monotonic();
       if (leftMs <= 0 || this.#options.signal.aborted) break;
-      const upstream = upstreams[i % upstreams.length] as Upstream;
+      const upstream = upstreams[i % upstreams.length]!;
       try {
         const answer = await this.#attempt(upstream, query, Math.min(this.#attemptMs, leftMs));
         this.#avoidUntil.delete(upstream.address);

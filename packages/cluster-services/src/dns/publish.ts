@@ -144,7 +144,7 @@ export function newPublisher(options: PublisherOptions): Publisher {
   };
   const withdraw = async (signal: AbortSignal): Promise<void> => {
     const deletions = [...names].map(async (name) => {
-      await client.delete(endpointSlices, { namespace: dnsNamespace, name: name as string }, { signal }).catch((err: unknown) => {
+      await client.delete(endpointSlices, { namespace: dnsNamespace, name: name! }, { signal }).catch((err: unknown) => {
         if (!isNotFound(err)) throw err;
       });
     });

@@ -83,7 +83,7 @@ function withEdns(query: Query, message: Buffer, start: number, additionals: num
     if (message.readUInt16BE(fixed) !== types.OPT) continue;
     if (edns !== undefined || name.text !== "") return { rcode: rcodes.formErr, query };
     isKnownVersion = message[fixed + 5] === 0;
-    edns = { payloadBytes: message.readUInt16BE(fixed + 2), dnssecOk: ((message[fixed + 6] as number) & 0x80) !== 0 };
+    edns = { payloadBytes: message.readUInt16BE(fixed + 2), dnssecOk: (message[fixed + 6]! & 0x80) !== 0 };
   }
   const complete = { ...query, edns };
   return isKnownVersion ? complete : { rcode: rcodes.badVers, query: complete };
@@ -99,7 +99,7 @@ function readPlainName(message: Buffer, start: number): { text: string; end: num
     if (length === 0) return { text, end: at };
     if (length > 63 || at + length > message.length || at + length - start >= mostNameBytes) return undefined;
     if (text !== "") text += ".";
-    for (const end = at + length; at < end; at++) text += characters[message[at] as number];
+    for (const end = at + length; at < end; at++) text += characters[message[at]!];
   }
 }
 

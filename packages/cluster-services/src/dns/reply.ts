@@ -42,7 +42,7 @@ export function encodeReply(query: Query, reply: Reply, limitBytes: number): Buf
   let at = headerBytes + question.length;
   const put = (records: readonly ResourceRecord[], first: number): number => {
     for (let i = 0; i < records.length; i++) {
-      const { owner, type, ttl, data } = records[(i + first) % records.length] as ResourceRecord;
+      const { owner, type, ttl, data } = records[(i + first) % records.length]!;
       if (at + (owner?.length ?? 2) + 8 + data.length > limit) return i;
       if (owner === undefined) at = scratch.writeUInt16BE(0xc000 | headerBytes, at);
       else at += owner.copy(scratch, at);

@@ -57,7 +57,7 @@ export function newResponder({ zone, isReady, forwarder, loop, log }: ResponderO
     const reverse = relative === undefined && isReady() ? zone.findReverse(name) : undefined;
     if (relative === undefined && reverse === undefined) return relay(query, client, limit);
     if (!isReady()) return encoded(query, plainReply(rcodes.servFail), limit);
-    const { rcode, answers, additionals, alias } = resolveAliases(zone, reverse ?? zone.find(relative as string, type), type);
+    const { rcode, answers, additionals, alias } = resolveAliases(zone, reverse ?? zone.find(relative!, type), type);
     const own: Reply = {
       rcode,
       authoritative: rcode !== rcodes.servFail,

@@ -85,7 +85,7 @@ export function newZone(view: ClusterView, options: ZoneOptions): Zone {
       if (Object.hasOwn(fixed, relative)) return fixed[relative];
       const labels = relative.split(".");
       const kind = labels.pop();
-      if (labels.length === 1 && (kind === "svc" || kind === "pod")) return namespace(labels[0] as string);
+      if (labels.length === 1 && (kind === "svc" || kind === "pod")) return namespace(labels[0]!);
       if (kind === "svc") return service(labels, type);
       if (kind !== "pod" || labels.length !== 2 || !options.podRecords) return undefined;
       const [label = "", inNamespace = ""] = labels;

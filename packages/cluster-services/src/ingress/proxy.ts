@@ -119,7 +119,7 @@ export class ReverseProxy {
     const headers = requestHeaders(request.headers, { ...connectionOf(request), host });
     for (const [i, origin] of urls.entries()) {
       const body = hasBody ? bodyOf(request, mostBodyBytes) : null;
-      const options = { origin, path, method: request.method as Dispatcher.HttpMethod, headers, body, signal: left.signal };
+      const options = { origin, path, method: request.method!, headers, body, signal: left.signal };
       try {
         return await this.#agent.request(options);
       } catch (err) {
@@ -177,7 +177,7 @@ function targetOf(request: Request): { readonly host: string; readonly path: str
   let [host, path] = [hostOf(request), request.url ?? ""];
   const absolute = /^https?:\/\/([^/?#]*)(.*)$/i.exec(path);
   // RFC 9112, 3.2.2: the host of the target counts.
-  if (absolute !== null) [host, path] = [absolute[1] as string, absolute[2]?.startsWith("/") ? absolute[2] : `/${absolute[2]}`];
+  if (absolute !== null) [host, path] = [absolute[1]!, absolute[2]?.startsWith("/") ? absolute[2] : `/${absolute[2]}`];
   if (!path.startsWith("/") || !/^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d+)?$/i.test(host)) return undefined;
   if (!("stream" in request) && countOf(request.rawHeaders, "host") > 1) return undefined;
   return { host, path };

@@ -125,6 +125,6 @@ export function hostNameOf(authority: string): string {
  * @param target origin-form of a request's target, with the query
  */
 export function routedPath(target: string): string {
-  const path = target.split(/[?#]/, 1)[0] as string;
+  const path = target.split(/[?#]/, 1)[0]!;
   return /\/\.|%2e|\\/i.test(path) ? new URL(`http://host${path}`).pathname : path;
 }

@@ -40,7 +40,7 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
     return;
   }
   const { host, path, urls } = destination;
-  const { hostname, port } = new URL(urls[0] as string);
+  const { hostname, port } = new URL(urls[0]!);
   const headers = {
     ...requestHeaders(request.headers, { ...connectionOf(request), host }),
     connection: "Upgrade",

@@ -61,7 +61,7 @@ export function canonical(ip: string): string | undefined {
 export function leaseName(ip: string): string {
   if (isIPv4(ip)) return leaseOf(ip.split("."));
   const digits = ipToBigInt(ip).toString(16).padStart(32, "0");
-  return leaseOf((digits.match(/.{4}/g) as string[]).map((group) => Number.parseInt(group, 16).toString(16)));
+  return leaseOf(digits.match(/.{4}/g)!.map((group) => Number.parseInt(group, 16).toString(16)));
 }
 
 function parseRange(entry: string): Range {

@@ -183,7 +183,7 @@ export const isProblem = (plan: Plan | Problem): plan is Problem => "message" in
 /** The MAC address of a node's VXLAN interface: every node can compute that of every other. */
 export function macOf(nodeName: string): string {
   const hash = createHash("sha256").update(nodeName).digest("hex");
-  return `02:${(hash.slice(0, 10).match(/../g) as string[]).join(":")}`; // locally administered, not multicast
+  return `02:${hash.slice(0, 10).match(/../g)!.join(":")}`; // locally administered, not multicast
 }
 
 /** The first address of each family, that of the node's first address before the other. */

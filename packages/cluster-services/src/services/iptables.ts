@@ -48,7 +48,7 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
       const places = Object.values(Object.groupBy(jumps, ({ table, from }) => `${table} ${from}`)) as Jump[][];
       const missing: MissingJump[] = [];
       for (const place of places) {
-        const { table, from } = place[0] as Jump;
+        const { table, from } = place[0]!;
         const present = (await run(name, [...wait, "-t", table, "-S", from]))
           .split("\n")
           .filter((line) => line.startsWith("-A "));
@@ -60,7 +60,7 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
 }
 
 /** Pure. @param saved output of `iptables-save` */
-const chainsIn = (saved: string): string[] => [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string);
+const chainsIn = (saved: string): string[] => [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1]!);
 
 /** Pure. @param present rules of the chain, as `iptables -S` prints them */
 function missingFrom(present: readonly string[], jump: Jump): MissingJump | undefined {

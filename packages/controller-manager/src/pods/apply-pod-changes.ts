@@ -43,7 +43,7 @@ export async function applyPodChanges(
   const ref = newControllerRef(owner, ownerResource);
   const { succeeded, error: creating } = await slowStartBatch(create.length, async (index) => {
     try {
-      await createPod(ctx, owner, create[index] as PodTemplateSpec, ref, signal);
+      await createPod(ctx, owner, create[index]!, ref, signal);
     } catch (err) {
       // As upstream: every creation in a terminating namespace fails, so the error is ignored and not retried.
       if (!hasCause(err, "NamespaceTerminating")) throw err;

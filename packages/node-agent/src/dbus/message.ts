@@ -44,7 +44,7 @@ const alignmentOf = (type: string): number => alignments[type[0] ?? ""] ?? 4;
 /** Encodes a message; supports the types that systemd and logind use. Source: the D-Bus Specification */
 export function encodeMessage(message: DbusMessage): Buffer {
   const body = new Writer();
-  for (const [i, type] of splitSignature(message.signature ?? "").entries()) body.write(type, message.body[i] as DbusValue);
+  for (const [i, type] of splitSignature(message.signature ?? "").entries()) body.write(type, message.body[i]!);
   const header = new Writer();
   header.write("y", "l".charCodeAt(0));
   header.write("y", kinds.indexOf(message.kind));
@@ -161,7 +161,7 @@ class Writer {
       }
       case "(": {
         const members = splitSignature(type.slice(1, -1));
-        for (const [i, member] of members.entries()) this.write(member, (value as readonly DbusValue[])[i] as DbusValue);
+        for (const [i, member] of members.entries()) this.write(member, (value as readonly DbusValue[])[i]!);
         return;
       }
       case "a": {
@@ -208,7 +208,7 @@ class Reader {
     this.#at = Math.ceil(this.#at / to) * to;
     switch (type[0]) {
       case "y":
-        return this.#take(1)[0] as number;
+        return this.#take(1)[0]!;
       case "b":
         return this.#uint32() === 1;
       case "u":
@@ -230,7 +230,7 @@ class Reader {
       case "o":
         return this.#text(this.#uint32());
       case "g":
-        return this.#text(this.#take(1)[0] as number);
+        return this.#text(this.#take(1)[0]!);
       case "v": {
         const inner = this.read("g") as string;
         return { type: inner, value: this.read(inner) };

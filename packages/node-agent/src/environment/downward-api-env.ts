@@ -16,8 +16,8 @@ export function fieldValue(pod: NodePod, path: string, context: DownwardContext)
   const keyed = /^(metadata\.(?:labels|annotations))\['(.+)'\]$/.exec(path);
   if (keyed !== null) {
     const map = keyed[1] === "metadata.labels" ? pod.metadata.labels : pod.metadata.annotations;
-    const key = keyed[2] as string;
-    return map !== undefined && Object.hasOwn(map, key) ? (map[key] as string) : "";
+    const key = keyed[2]!;
+    return map !== undefined && Object.hasOwn(map, key) ? map[key]! : "";
   }
   switch (path) {
     case "metadata.name":
@@ -49,7 +49,7 @@ export function fieldValue(pod: NodePod, path: string, context: DownwardContext)
 function formatMap(map: Readonly<Record<string, string>> | undefined): string {
   return Object.keys(map ?? {})
     .sort()
-    .map((key) => `${key}=${goQuote((map as Record<string, string>)[key] as string)}`)
+    .map((key) => `${key}=${goQuote(map![key]!)}`)
     .join("\n");
 }
 
@@ -57,7 +57,7 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
 export function goQuote(text: string): string {
   let out = '"';
   for (const char of text) {
-    const code = char.codePointAt(0) as number;
+    const code = char.codePointAt(0)!;
     if (char === '"' || char === "\\") out += `\\${char}`;
     else if (char === "\n") out += "\\n";
     else if (char === "\t") out += "\\t";

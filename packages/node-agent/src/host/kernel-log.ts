@@ -78,7 +78,7 @@ export function newOomParser(onOom: (oom: SystemOom) => void): (record: string) 
         const killed = /Killed process (\d+) \((.+?)\)/.exec(message);
         if (killed === null) continue;
         isOpen = false;
-        if (!ofCgroup) onOom({ pid: Number(killed[1]), process: killed[2] as string });
+        if (!ofCgroup) onOom({ pid: Number(killed[1]), process: killed[2]! });
       }
     }
   };

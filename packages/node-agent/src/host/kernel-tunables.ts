@@ -51,6 +51,6 @@ export async function setKernelTunables({ protect, log, dir = "/proc/sys" }: Ker
     }
   }
   if (differences.length === 0) return;
-  const list = differences.length === 1 ? (differences[0] as string) : `[${differences.join(", ")}]`;
+  const list = differences.length === 1 ? differences[0]! : `[${differences.join(", ")}]`;
   throw new Error(`failed to start ContainerManager: ${list}`);
 }

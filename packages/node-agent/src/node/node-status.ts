@@ -158,7 +158,7 @@ function readyText(appArmor: boolean): string {
 
 /** One problem as is, several in brackets: Go's format of an error list. */
 function joinProblems(problems: readonly string[]): string {
-  return problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`;
+  return problems.length === 1 ? problems[0]! : `[${problems.join(", ")}]`;
 }
 
 function imageList(images: readonly Cri<"Image">[], max: number): NonNullable<NodeStatus["images"]> {

@@ -320,7 +320,7 @@ class RuntimePodRunner implements PodRunner {
       config = this.#sandboxOf(pod, plan.attempt);
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
-      await makeFolder(config.logDirectory as string, 0o755);
+      await makeFolder(config.logDirectory!, 0o755);
       this.#options.onStart?.("pod");
       sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
     } catch (err) {

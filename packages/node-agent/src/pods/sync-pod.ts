@@ -142,7 +142,7 @@ function initProgress(pod: NodePod, record: PodRecord): InitProgress {
     if (newest !== undefined && initFailed(newest)) return { done: false, next: container, failed: newest };
   }
   for (let i = inits.length - 1; i >= 0; i--) {
-    const newest = newestContainer(record, (inits[i] as AnyContainer).name);
+    const newest = newestContainer(record, inits[i]!.name);
     if (newest?.state === "running") return { done: false };
     if (newest?.state !== "exited") continue;
     return i === inits.length - 1 ? { done: true } : { done: false, next: inits[i + 1] };

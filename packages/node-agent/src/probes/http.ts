@@ -111,7 +111,7 @@ export function get(
     for (const [name, values] of [...defaultHeaders, ...headers]) {
       // An empty Accept header suppresses the default.
       if (name === "accept" && values[0] === "") sent.removeHeader(name);
-      else sent.setHeader(name, values.length === 1 ? (values[0] as string) : values);
+      else sent.setHeader(name, values.length === 1 ? values[0]! : values);
     }
     sent.end();
   });

@@ -122,7 +122,7 @@ const isUnspecified = (ip: string): boolean => ip === "0.0.0.0" || /^[0:]+$/.tes
 /** Pure: the error in `--node-ip`, if any. Source: cmd/kubelet/app/server.go RunKubelet */
 export function nodeIpProblem(nodeIp: string): string | undefined {
   const ips = addressesIn(nodeIp);
-  if (ips.length > 2 || (ips.length === 2 && isIPv6(ips[0] as string) === isIPv6(ips[1] as string))) {
+  if (ips.length > 2 || (ips.length === 2 && isIPv6(ips[0]!) === isIPv6(ips[1]!))) {
     return `bad --node-ip ${JSON.stringify(nodeIp)}; must contain either a single IP or a dual-stack pair of IPs`;
   }
   if (ips.length === 2 && ips.some(isUnspecified))

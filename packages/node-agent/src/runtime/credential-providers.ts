@@ -127,7 +127,7 @@ function providerOf(provider: Record<string, unknown>, problems: string[]): Prov
   if (cacheMs === undefined) problems.push("providers.defaultCacheDuration: Required value: defaultCacheDuration is required");
   else if (cacheMs < 0)
     problems.push("providers.defaultCacheDuration: Invalid value: defaultCacheDuration must be greater than or equal to 0");
-  const variables = (Array.isArray(env) ? env : []) as { name?: unknown; value?: unknown }[];
+  const variables: { name?: unknown; value?: unknown }[] = Array.isArray(env) ? env : [];
   return {
     name: text,
     matchImages: (Array.isArray(matchImages) ? matchImages : []).map(String),

@@ -82,7 +82,7 @@ function matches(pattern: string, domain: string, path: string): boolean {
   const wanted = host === "index.docker.io" ? "docker.io" : host;
   const parts = wanted.split(".");
   const actual = domain.split(".");
-  if (parts.length !== actual.length || !parts.every((part, i) => partMatches(part, actual[i] as string))) return false;
+  if (parts.length !== actual.length || !parts.every((part, i) => partMatches(part, actual[i]!))) return false;
   return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
 }
 

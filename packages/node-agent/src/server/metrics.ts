@@ -75,7 +75,7 @@ function operationMetrics(registry: MetricsRegistry) {
     runtimeCall(method: string, durationMs: number, err: unknown, request?: object): void {
       const name = operationName(method);
       if (method === "RunPodSandbox") {
-        const { runtimeHandler = "" } = (request ?? {}) as { runtimeHandler?: string };
+        const { runtimeHandler = "" }: { runtimeHandler?: string } = request ?? {};
         sandboxSeconds.labels(runtimeHandler).observe(durationMs / 1000);
         if (err !== undefined) sandboxErrors.labels(runtimeHandler).inc();
       }

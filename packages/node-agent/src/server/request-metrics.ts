@@ -45,7 +45,7 @@ export function countRequests(
 
 /** Pure: the first part of the path, or two of /metrics/…; `other` for unknown ones. */
 export function bucketOf(url: string): string {
-  const [first = "", second] = (url.split("?")[0] as string).slice(1).split("/");
+  const [first = "", second] = url.split("?")[0]!.slice(1).split("/");
   const root = first === "metrics" && second ? `${first}/${second}` : first;
   return known.has(root) ? root : "other";
 }

@@ -134,7 +134,7 @@ function withVolumes(
 ): PodSummary {
   const volume = context.volumes(summary.podRef.uid).map(({ at, ...usage }): VolumeStats => {
     const volume = pod?.spec.volumes?.find(({ name }) => name === usage.name);
-    const claim = volume && claimNameOf(pod as NodePod, volume);
+    const claim = volume && claimNameOf(pod!, volume);
     const pvcRef = claim === undefined ? {} : { pvcRef: { name: claim, namespace: summary.podRef.namespace } };
     return { time: formatTime(at), ...usage, ...pvcRef };
   });

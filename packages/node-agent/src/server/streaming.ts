@@ -131,7 +131,7 @@ function requestHead(exchange: Exchange, url: URL): string {
   const raw = exchange.rawHeaders;
   let head = `${exchange.method} ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n`;
   for (let i = 0; i + 1 < raw.length; i += 2) {
-    const name = (raw[i] as string).toLowerCase();
+    const name = raw[i]!.toLowerCase();
     // The client's credentials are not passed to the runtime.
     if (name === "host" || name === "authorization" || name === "cookie") continue;
     head += `${raw[i]}: ${raw[i + 1]}\r\n`;

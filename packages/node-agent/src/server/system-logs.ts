@@ -89,7 +89,7 @@ function listing(entries: readonly Dirent[]): string {
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;" };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] as string);
+  return text.replace(/[&<>"']/g, (character) => entities[character]!);
 }
 
 async function sendFile(exchange: Exchange, file: FileHandle, info: Stats): Promise<void> {

@@ -35,7 +35,7 @@ export function staticPods(text: string, source: "file" | "http", origin: string
 }
 
 function decodeManifest(value: unknown): Pod {
-  const { apiVersion, kind } = (value ?? {}) as { apiVersion?: string; kind?: string };
+  const { apiVersion, kind }: { apiVersion?: string; kind?: string } = value ?? {};
   if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
   const pod = decodeParsed(value, podKind).object as Pod;
   const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
@@ -51,7 +51,7 @@ function applyStaticDefaults(pod: Pod, source: "file" | "http", origin: string, 
     .update(JSON.stringify(pod))
     .digest("hex");
   const uid = metadata.uid || generated;
-  const named = metadata.name as string;
+  const named = metadata.name!;
   const node = nodeName.toLowerCase();
   const annotations = {
     ...metadata.annotations,

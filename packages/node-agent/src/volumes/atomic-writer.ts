@@ -97,7 +97,7 @@ async function writeOne(path: string, file: PayloadFile): Promise<void> {
 }
 
 function topLevelNames(payload: Payload): Set<string> {
-  return new Set([...payload.keys()].map((path) => normalize(path).split("/")[0] as string));
+  return new Set([...payload.keys()].map((path) => normalize(path).split("/")[0]!));
 }
 
 async function linkTarget(path: string): Promise<string | undefined> {

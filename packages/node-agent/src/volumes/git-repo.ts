@@ -59,7 +59,7 @@ async function clone({ repository, revision = "", directory = "" }: GitRepoVolum
   const names = await readdir(dir);
   const isHere = directory !== "" && folderOf(directory) === ".";
   if (!isHere && names.length !== 1) throw new Error(`unexpected directory contents: [${names.join(" ")}]`);
-  const work = isHere ? dir : join(dir, names[0] as string);
+  const work = isHere ? dir : join(dir, names[0]!);
   await git(work, ["checkout", revision]);
   await git(work, ["reset", "--hard"]);
 }

@@ -56,7 +56,7 @@ export async function makeSubPath(volumeDir: string, subPath: string): Promise<v
   const parts = subPath.split("/").filter((part) => part !== "" && part !== ".");
   let at = root;
   for (let i = 0; i < parts.length; i++) {
-    const next = join(at, parts[i] as string);
+    const next = join(at, parts[i]!);
     const real = await realpath(next).catch((err: NodeJS.ErrnoException) => {
       if (err.code === "ENOENT") return undefined;
       throw err;

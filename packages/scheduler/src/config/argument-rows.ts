@@ -110,12 +110,12 @@ export const defaultPluginArgs = Object.fromEntries(
 ) as unknown as PluginArgs;
 
 /** The fields of arguments in the configuration file, by plugin name. */
-export const argsShapes = Object.fromEntries(
+export const argsShapes: Readonly<Record<string, ObjectShape>> = Object.fromEntries(
   plugins.map(([plugin, args]) => {
     const fields = Object.fromEntries(columnOf("shape", args)) as Record<string, Shape>;
     return [plugin, object(`${plugin}Args`, { apiVersion: "string", kind: "string", ...fields })];
   }),
-) as Readonly<Record<string, ObjectShape>>;
+);
 
 /**
  * Validates the arguments of one plugin; a plugin without arguments has no errors.

@@ -146,9 +146,9 @@ function validateShape(shape: readonly ShapePoint[], path: string): FieldError[]
   if (shape.length === 0) return [required(path, "at least one point must be specified")];
   const errors: FieldError[] = [];
   const at = (i: number, name: string): string => child(index(path, i), name);
-  const unsorted = shape.findIndex(({ utilization }, i) => i > 0 && (shape[i - 1] as ShapePoint).utilization >= utilization);
+  const unsorted = shape.findIndex(({ utilization }, i) => i > 0 && shape[i - 1]!.utilization >= utilization);
   if (unsorted > 0) {
-    const { utilization } = shape[unsorted] as ShapePoint;
+    const { utilization } = shape[unsorted]!;
     errors.push(invalidValue(at(unsorted, "utilization"), utilization, "utilization values must be sorted in increasing order"));
   }
   for (const [i, { utilization = 0, score = 0 }] of shape.entries())

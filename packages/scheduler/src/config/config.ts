@@ -73,7 +73,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
     spreadByTopology: gates.enabled("DefaultPodTopologySpread"),
     byVolumeCapacity: gates.enabled("VolumeCapacityPriority"),
   };
-  const custom = Object.fromEntries(
+  const custom: Partial<PluginSets> = Object.fromEntries(
     Object.entries(written.plugins ?? {}).map(([point, { enabled = [], disabled = [] }]): [string, PluginSet] => [
       point,
       {
@@ -81,7 +81,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
         disabled: disabled.map(({ name = "" }) => ({ name, weight: 0 })),
       },
     ]),
-  ) as Partial<PluginSets>;
+  );
   const own: Record<string, object> = {};
   const configured: string[] = [];
   for (const { name = "", args } of written.pluginConfig ?? []) {

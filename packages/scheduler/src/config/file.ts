@@ -58,7 +58,7 @@ const group = "kubescheduler.config.k8s.io";
  */
 export function readSchedulerConfig(path: string): WrittenConfig {
   const parsed = parseYaml(readFileSync(path, "utf8"));
-  const { apiVersion, kind } = (parsed ?? {}) as { apiVersion?: unknown; kind?: unknown };
+  const { apiVersion, kind }: { apiVersion?: unknown; kind?: unknown } = parsed ?? {};
   const version = String(apiVersion).startsWith(`${group}/`) ? String(apiVersion).slice(group.length + 1) : "";
   if (kind !== "KubeSchedulerConfiguration" || !Object.hasOwn(configurationShapes, version)) {
     throw new Error(
@@ -77,7 +77,7 @@ export function readSchedulerConfig(path: string): WrittenConfig {
 export function decodeArgs(name: string, args: unknown, version: ConfigVersion): object | undefined {
   const shape = Object.hasOwn(argsShapes, name) ? argsShapes[name] : undefined;
   if (shape === undefined) return undefined;
-  const { kind, apiVersion } = (args ?? {}) as { kind?: unknown; apiVersion?: unknown };
+  const { kind, apiVersion }: { kind?: unknown; apiVersion?: unknown } = args ?? {};
   const ofVersion = apiVersion === undefined || apiVersion === `${group}/${version}`;
   if (kind !== undefined && (kind !== `${name}Args` || !ofVersion))
     throw new Error(`args for plugin ${name} were not of type ${name}Args.${group}, got ${String(kind)}.${group}`);

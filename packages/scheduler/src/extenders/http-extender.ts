@@ -164,7 +164,7 @@ function tlsOptions(tls: ExtenderConfig["tlsConfig"] = {}, enableHttps: boolean)
     servername: tls.serverName,
     rejectUnauthorized: !(tls.insecure || (enableHttps && ca === undefined)),
   };
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as RequestOptions;
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
 function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: number): Promise<{ status: number; text: string }> {

@@ -49,6 +49,6 @@ export async function addExtenderScores(
   const answers = await Promise.allSettled(extenders.map((extender) => extender.prioritize(pod, nodes)));
   for (const answer of answers) {
     if (answer.status === "rejected") continue;
-    for (const [i, { name }] of nodes.entries()) totals[i] = (totals[i] as number) + scoreScale * (answer.value.get(name) ?? 0);
+    for (const [i, { name }] of nodes.entries()) totals[i] = totals[i]! + scoreScale * (answer.value.get(name) ?? 0);
   }
 }

@@ -137,7 +137,7 @@ function tryNodes(
   const violating: [string, Victims][] = [];
   const statuses = new Map<string, Status>();
   for (let i = 0; i < nodes.length; i++) {
-    const node = nodes[(offset + i) % nodes.length] as NodeInfo;
+    const node = nodes[(offset + i) % nodes.length]!;
     const outcome = trySelect(() => selectVictims(profile(), state, pod, node, budgets, nominator));
     if ("code" in outcome) statuses.set(node.name, outcome);
     // Without victims the pod fits already, which contradicts the preceding filter result.

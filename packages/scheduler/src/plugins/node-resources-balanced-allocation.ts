@@ -18,7 +18,7 @@ export const newNodeResourcesBalancedAllocation = (
 
 function standardDeviation(values: readonly number[]): number {
   if (values.length < 2) return 0;
-  if (values.length === 2) return Math.abs(((values[0] as number) - (values[1] as number)) / 2);
+  if (values.length === 2) return Math.abs((values[0]! - values[1]!) / 2);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }

@@ -4,7 +4,7 @@ import { maxNodeScore } from "../framework/extension-points.ts";
 export function normalizeByLargest(scores: number[], reverse: boolean): void {
   const largest = scores.reduce((most, score) => Math.max(most, score), 0);
   for (let i = 0; i < scores.length; i++) {
-    const scaled = largest === 0 ? 0 : Math.trunc((maxNodeScore * (scores[i] as number)) / largest);
+    const scaled = largest === 0 ? 0 : Math.trunc((maxNodeScore * scores[i]!) / largest);
     scores[i] = reverse ? maxNodeScore - scaled : scaled;
   }
 }

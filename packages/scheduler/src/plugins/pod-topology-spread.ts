@@ -128,7 +128,7 @@ class PodTopologySpreadPlugin implements Plugin {
       const count =
         topologyKey === hostname ? countOf(info, constraint, pod.metadata.namespace) : (counts.get(topologyKey, value) ?? 0);
       // Adding maxSkew - 1 makes the differences between domains relatively smaller when a larger skew is tolerated.
-      score += count * (weights[i] as number) + (maxSkew - 1);
+      score += count * weights[i]! + (maxSkew - 1);
     }
     return Math.trunc(score);
   }
@@ -139,13 +139,13 @@ class PodTopologySpreadPlugin implements Plugin {
     let most = 0;
     for (const [i, { name }] of nodes.entries()) {
       if (ignored.has(name)) continue;
-      least = Math.min(least, scores[i] as number);
-      most = Math.max(most, scores[i] as number);
+      least = Math.min(least, scores[i]!);
+      most = Math.max(most, scores[i]!);
     }
     for (const [i, { name }] of nodes.entries()) {
       if (ignored.has(name)) scores[i] = 0;
       else if (most === 0) scores[i] = maxNodeScore;
-      else scores[i] = Math.trunc((maxNodeScore * (most + least - (scores[i] as number))) / most);
+      else scores[i] = Math.trunc((maxNodeScore * (most + least - scores[i]!)) / most);
     }
   }
 
@@ -209,7 +209,7 @@ function countSoft(
       const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
       if (topologyKey === hostname || counts.get(topologyKey, value) !== undefined) continue;
       counts.add(topologyKey, value, 0);
-      domains[i] = (domains[i] as number) + 1;
+      domains[i] = domains[i]! + 1;
     }
   }
   const beyondHosts = constraints.filter(({ topologyKey }) => topologyKey !== hostname);
@@ -225,7 +225,7 @@ function countSoft(
     }
   }
   const weights = constraints.map(({ topologyKey }, i) =>
-    Math.log((topologyKey === hostname ? candidates.length - ignored.size : (domains[i] as number)) + 2),
+    Math.log((topologyKey === hostname ? candidates.length - ignored.size : domains[i]!) + 2),
   );
   return { constraints, ignored, counts, weights };
 }

@@ -33,7 +33,7 @@ export function newSelectorSpread({ informers }: Pick<PluginContext, "informers"
       if (isSpreadOtherwise(pod.spec.topologySpreadConstraints)) return;
       const zones = nodes.map(({ node }) => zoneOf(node));
       const byZone = new Map<string, number>();
-      for (const [i, zone] of zones.entries()) if (zone !== "") byZone.set(zone, (byZone.get(zone) ?? 0) + (scores[i] as number));
+      for (const [i, zone] of zones.entries()) if (zone !== "") byZone.set(zone, (byZone.get(zone) ?? 0) + scores[i]!);
       const mostOnNode = scores.reduce((most, score) => Math.max(most, score), 0);
       const mostInZone = [...byZone.values()].reduce((most, score) => Math.max(most, score), 0);
       for (const [i, score] of scores.entries()) {

@@ -153,7 +153,7 @@ const diskLimits: Readonly<Record<string, DiskLimit>> = {
  * Source: pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go
  */
 export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits" | "AzureDiskLimits" | "CinderLimits"): Plugin {
-  const { disk, key, most } = diskLimits[name] as DiskLimit;
+  const { disk, key, most } = diskLimits[name]!;
   const listers = listersOf(context);
   const nameOf = standIn();
   const configured = Number.parseInt(process.env["KUBE_MAX_PD_VOLS"] ?? "", 10);

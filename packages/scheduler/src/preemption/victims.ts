@@ -89,7 +89,7 @@ export function splitByBudgets(
       if (selector === undefined || selector.empty || !selector.matches(metadata.labels)) continue;
       // The eviction API has already subtracted this pod from disruptionsAllowed.
       if (Object.hasOwn(status?.disruptedPods ?? {}, metadata.name ?? "")) continue;
-      left[i] = (left[i] as number) - 1;
+      left[i] = left[i]! - 1;
       if (left[i] < 0) violates = true;
     }
     (violates ? violating : others).push(info);

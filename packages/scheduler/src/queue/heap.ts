@@ -41,8 +41,8 @@ export class KeyedHeap<T> {
   delete(key: string): T | undefined {
     const place = this.#places.get(key);
     if (place === undefined) return undefined;
-    const removed = this.#items[place] as T;
-    const last = this.#items.pop() as T;
+    const removed = this.#items[place]!;
+    const last = this.#items.pop()!;
     this.#places.delete(key);
     if (place < this.#items.length) {
       this.#put(last, place);
@@ -72,8 +72,7 @@ export class KeyedHeap<T> {
       const left = 2 * place + 1;
       if (left >= this.#items.length) return;
       const right = left + 1;
-      const child =
-        right < this.#items.length && this.#compare(this.#items[right] as T, this.#items[left] as T) < 0 ? right : left;
+      const child = right < this.#items.length && this.#compare(this.#items[right]!, this.#items[left]!) < 0 ? right : left;
       if (!this.#swapIfBefore(child, place)) return;
       place = child;
     }
@@ -81,8 +80,8 @@ export class KeyedHeap<T> {
 
   /** Swaps the items at `a` and `b` when the one at `a` orders first. */
   #swapIfBefore(a: number, b: number): boolean {
-    const first = this.#items[a] as T;
-    const second = this.#items[b] as T;
+    const first = this.#items[a]!;
+    const second = this.#items[b]!;
     if (this.#compare(first, second) >= 0) return false;
     this.#put(first, b);
     this.#put(second, a);

@@ -65,7 +65,7 @@ export class Cluster {
   }
 
   all<R extends Row = Row>(resource: Resource): ReadonlyMap<string, R> {
-    return (this.#byResource.get(resource) ?? new Map()) as ReadonlyMap<string, R>;
+    return this.#byResource.get(resource) ?? new Map();
   }
 
   /** Increases when a row of the resource changes. */

@@ -27,7 +27,7 @@ const kind = <T extends KubeObject>(
 ): Kind => ({
   resource,
   api,
-  plural: resource.split(".")[0] as string,
+  plural: resource.split(".")[0]!,
   namespaced: true,
   ...more,
   rowOf: (object) => describe(object as T, baseOf(resource, object)),

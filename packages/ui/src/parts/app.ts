@@ -16,7 +16,7 @@ export interface App {
   go(change: Partial<Route>): void;
 }
 
-export const AppContext = createContext<App>(undefined as never);
+export const AppContext = createContext<App>(undefined!);
 export const useApp = (): App => useContext(AppContext);
 
 /** Renders again after each change of the cluster. @returns its version */

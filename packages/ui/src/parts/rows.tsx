@@ -42,7 +42,7 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   const [chosen, setChosen] = useState(0);
 
   useLayoutEffect(() => {
-    const element = box.current as HTMLDivElement;
+    const element = box.current!;
     const observer = new ResizeObserver(() => setHeight(element.clientHeight));
     observer.observe(element);
     return () => observer.disconnect();
@@ -70,7 +70,7 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   const choose = (index: number): void => {
     const next = Math.max(0, Math.min(items.length - 1, index));
     setChosen(next);
-    const element = box.current as HTMLDivElement;
+    const element = box.current!;
     const head = headHeight;
     if (next * rowHeight < element.scrollTop) element.scrollTop = next * rowHeight;
     const end = (next + 1) * rowHeight + head - element.clientHeight;
@@ -99,7 +99,7 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   const idOf = (index: number): string => `row-${index}`;
 
   const rowOf = (i: number): JSX.Element => {
-    const item = items[i] as T;
+    const item = items[i]!;
     const isChosen = i === chosen;
     const isOpen = keyOf(item) === openKey;
     const draw = (): JSX.Element => (

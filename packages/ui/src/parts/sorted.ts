@@ -15,8 +15,7 @@ export function useRows<R extends Row>(
   const before = useRef<readonly R[]>([]);
   const version = resources.map((one) => cluster.versionOf(one)).join();
   const sorted = useMemo(() => {
-    const all =
-      resources.length === 1 ? cluster.all<R>(resources[0] as Resource) : merged<R>(resources.map((one) => cluster.all<R>(one)));
+    const all = resources.length === 1 ? cluster.all<R>(resources[0]!) : merged<R>(resources.map((one) => cluster.all<R>(one)));
     before.current = reordered(before.current, all, compare);
     return before.current;
   }, [version, compare]);

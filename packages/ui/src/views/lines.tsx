@@ -19,13 +19,13 @@ export function Lines({ label, lines, draw, isFollowed }: LinesProps): JSX.Eleme
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
   useLayoutEffect(() => {
-    const element = box.current as HTMLDivElement;
+    const element = box.current!;
     const observer = new ResizeObserver(() => setHeight(element.clientHeight));
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
   useLayoutEffect(() => {
-    const element = box.current as HTMLDivElement;
+    const element = box.current!;
     if (isFollowed && isAtEnd.current) element.scrollTop = element.scrollHeight;
   });
   const first = Math.max(0, Math.floor(top / lineHeight) - spare);

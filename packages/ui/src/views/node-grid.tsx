@@ -104,8 +104,8 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
   const height = frameHeight + squareRows * measures.pitch + gap;
 
   useLayoutEffect(() => {
-    const list = box.current as HTMLUListElement;
-    const scroll = list.closest(".scroll") as HTMLElement;
+    const list = box.current!;
+    const scroll = list.closest(".scroll")!;
     const read = (): void => {
       setWidth(list.clientWidth);
       const from = scroll.getBoundingClientRect().top - list.getBoundingClientRect().top;

@@ -68,7 +68,7 @@ function Tabs({ shown, chosen, onChoose }: TabsProps): JSX.Element {
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
-    const next = shown[(shown.indexOf(chosen) + step + shown.length) % shown.length] as Tab;
+    const next = shown[(shown.indexOf(chosen) + step + shown.length) % shown.length]!;
     onChoose(next);
     document.getElementById(`tab-${next}`)?.focus();
   };

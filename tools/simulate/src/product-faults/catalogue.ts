@@ -51,8 +51,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a relist keeps what was deleted meanwhile",
     file: "apimachinery/src/informers/shared-informer.ts",
-    find: "if (!present.has(key)) this.#remove(this.#store.get(key) as T);",
-    replace: "if (!present.has(key) && !isOtherHistory) this.#remove(this.#store.get(key) as T);",
+    find: "if (!present.has(key)) this.#remove(this.#store.get(key)!);",
+    replace: "if (!present.has(key) && !isOtherHistory) this.#remove(this.#store.get(key)!);",
     plans: ["deployment", "restore"],
   },
   {

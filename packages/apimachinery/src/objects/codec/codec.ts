@@ -167,9 +167,9 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
     return type === undefined ? value : coerce(value ?? {}, type);
   }
   if (said.kind === "" || said.apiVersion === "") throw missingPart(said.kind === "" ? "Kind" : "apiVersion", bytes, expected);
-  const gv = parseGroupVersion(value.apiVersion as string);
+  const gv = parseGroupVersion(value.apiVersion!);
   if (gv === undefined) throw badRequest(`unexpected GroupVersion string: ${value.apiVersion}`);
-  const type = scheme.kind({ ...gv, kind: value.kind as string });
+  const type = scheme.kind({ ...gv, kind: value.kind! });
   return type === undefined ? value : coerce(value, type);
 }
 

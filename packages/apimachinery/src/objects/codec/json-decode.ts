@@ -469,7 +469,7 @@ function tooDeep(): DecodeFailure {
 }
 
 function schemaProps(): TypeDescriptor {
-  return scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor;
+  return scheme.type("apiextensions/v1.JSONSchemaProps")!;
 }
 
 function decodeTime(value: unknown, canonical: (text: string) => string | undefined): string | undefined {
@@ -525,7 +525,7 @@ function byteOf(value: unknown): number {
 function corruptBase64(text: string): number {
   let digits = 0;
   for (let i = 0; i < text.length; i++) {
-    const char = text[i] as string;
+    const char = text[i]!;
     if (char === "\n" || char === "\r") continue;
     if (char === "=") {
       if (digits % 4 < 2) return i;

@@ -22,7 +22,7 @@ export function encodeValueInSteps(object: object, type: TypeDescriptor): Steps<
 }
 
 function kindOf(object: object): GroupVersionKind {
-  const { apiVersion = "", kind = "" } = object as { apiVersion?: string; kind?: string };
+  const { apiVersion = "", kind = "" }: { apiVersion?: string; kind?: string } = object;
   return { group: "", version: "", ...parseGroupVersion(apiVersion), kind };
 }
 

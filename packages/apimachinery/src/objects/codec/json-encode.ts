@@ -120,8 +120,8 @@ export function sortedKeys(map: object): string[] {
   let sorted = true;
   let surrogates = false;
   for (let i = 0; i < keys.length; i++) {
-    const key = keys[i] as string;
-    if (i > 0 && (keys[i - 1] as string) > key) sorted = false;
+    const key = keys[i]!;
+    if (i > 0 && keys[i - 1]! > key) sorted = false;
     if (!surrogates && hasSurrogate(key)) surrogates = true;
   }
   if (surrogates) return keys.sort(compareUtf8);
@@ -313,7 +313,7 @@ export function typeEncoder(type: FieldType): Encode {
 function encodeSchemaChoice(value: unknown): string {
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value !== "object" || value === null) return "null";
-  const props = structEncoder(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor);
+  const props = structEncoder(scheme.type("apiextensions/v1.JSONSchemaProps")!);
   if (!Array.isArray(value)) return props.encode(value as Fields);
   return `[${value.map((v) => (typeof v === "string" ? quote(v) : props.encode(v as Fields))).join(",")}]`;
 }

@@ -256,7 +256,7 @@ export function canonical(value: unknown): unknown {
 
 /** Descriptor for the object's apiVersion and kind; undefined when it is not a built-in kind. */
 function descriptorOf(object: object): TypeDescriptor | undefined {
-  const { apiVersion, kind } = object as { apiVersion?: unknown; kind?: unknown };
+  const { apiVersion, kind }: { apiVersion?: unknown; kind?: unknown } = object;
   if (typeof apiVersion !== "string" || typeof kind !== "string") return undefined;
   const gv = parseGroupVersion(apiVersion);
   return gv === undefined ? undefined : scheme.kind({ ...gv, kind });
@@ -267,7 +267,7 @@ export function indentJson(compact: string): string {
   let out = "";
   let indent = "\n";
   for (let i = 0; i < compact.length; i++) {
-    const char = compact[i] as string;
+    const char = compact[i]!;
     switch (char) {
       case '"': {
         let end = compact.indexOf('"', i + 1);
@@ -342,7 +342,7 @@ export function claimedKind(value: unknown): { apiVersion: string; kind: string 
     const struct = `struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`;
     throw failed(`${jsonWord(value)} into Go value of type ${struct}`);
   }
-  const said = value as { apiVersion?: unknown; kind?: unknown };
+  const said: { apiVersion?: unknown; kind?: unknown } = value;
   for (const field of ["apiVersion", "kind"] as const) {
     const text = said[field];
     if (text === undefined || text === null || typeof text === "string") continue;

@@ -89,7 +89,7 @@ class SteppedReader {
       if (value !== undefined) into[field.name] = value;
       return;
     }
-    const struct = structOf(field) as TypeDescriptor;
+    const struct = structOf(field)!;
     const end = reader.uint32() + reader.pos;
     const { name, type } = field;
     if (name === undefined) {

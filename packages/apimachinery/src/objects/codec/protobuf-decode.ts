@@ -432,11 +432,7 @@ export function readRaw(reader: Reader, parse: (text: string) => unknown): unkno
 }
 
 function readSchema(reader: LimitedReader): Fields {
-  return messageReader(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor)(
-    reader,
-    reader.uint32() + reader.pos,
-    {},
-  );
+  return messageReader(scheme.type("apiextensions/v1.JSONSchemaProps")!)(reader, reader.uint32() + reader.pos, {});
 }
 
 function readSchemaChoice(reader: LimitedReader, strings: boolean): unknown {
@@ -500,7 +496,7 @@ function knownText(bytes: Buffer, start: number, length: number): string | undef
   if (length > longest) return undefined;
   let hash = length;
   for (let i = 0; i < length; i++) {
-    const byte = bytes[start + i] as number;
+    const byte = bytes[start + i]!;
     if (byte > 0x7f) return undefined;
     hash = (Math.imul(hash, 31) + byte) | 0;
   }

@@ -31,7 +31,7 @@ class SteppedWriting {
   *message(object: Fields, type: TypeDescriptor): Steps<void> {
     const writers = writersOfFields.getOrInsertComputed(type, fieldWriters);
     for (let i = type.message.length - 1; i >= 0; i--) {
-      const field = type.message[i] as MessageField;
+      const field = type.message[i]!;
       const value = field.name === undefined ? object : object[field.name];
       const inner = typeof value === "object" && value !== null ? this.#inner(field, value) : undefined;
       if (inner === undefined) writers[i]?.(this.writer, value, object);
@@ -66,7 +66,7 @@ class SteppedWriting {
     const keys = yield* sortedKeysInSteps(map);
     const write = valueWriter(type, 2);
     for (let i = keys.length - 1; i >= 0; i--) {
-      const key = keys[i] as string;
+      const key = keys[i]!;
       const end = this.writer.mark;
       if (type.kind === "struct") yield* this.#struct((map[key] ?? nothing) as Fields, type.struct, 2);
       else write(this.writer, map[key], nothing);

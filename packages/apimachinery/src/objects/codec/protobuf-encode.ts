@@ -143,7 +143,7 @@ export function valueWriter(type: FieldType, number: number): Write {
         const map = value as Fields;
         const keys = sortedKeys(map);
         for (let i = keys.length - 1; i >= 0; i--) {
-          const key = keys[i] as string;
+          const key = keys[i]!;
           const end = writer.mark;
           inner(writer, map[key], nothing);
           writer.string(key);
@@ -260,7 +260,7 @@ function writeSchemaChoice(writer: BackWriter, value: unknown, strings: boolean)
 }
 
 function writeSchema(writer: BackWriter, number: number, props: Fields): void {
-  const write = messageWriter(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor);
+  const write = messageWriter(scheme.type("apiextensions/v1.JSONSchemaProps")!);
   nested(writer, tagOf(number, 2), () => write(writer, props));
 }
 

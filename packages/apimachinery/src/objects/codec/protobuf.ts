@@ -216,7 +216,7 @@ function kindToEncode(
   object: object,
   gvk: GroupVersionKind | undefined,
 ): { apiVersion: string; kind: string; type: TypeDescriptor } {
-  const own = object as { apiVersion?: string; kind?: string };
+  const own: { apiVersion?: string; kind?: string } = object;
   const apiVersion = gvk === undefined ? (own.apiVersion ?? "") : formatGroupVersion(gvk);
   const kind = gvk?.kind ?? own.kind ?? "";
   const type = scheme.kind(gvk ?? { group: "", version: "", ...parseGroupVersion(apiVersion), kind });

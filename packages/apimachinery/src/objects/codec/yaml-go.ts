@@ -66,7 +66,7 @@ interface Mistake {
 export function goSyntaxError(mistakes: readonly [Mistake, ...Mistake[]], text: string): string {
   const [{ message, pos }] = mistakes;
   const known = wording.find(([start]) => message.startsWith(start));
-  if (known === undefined) return atLine(lineOf(text, pos[0]), message.split("\n")[0] as string);
+  if (known === undefined) return atLine(lineOf(text, pos[0]), message.split("\n")[0]!);
   const [, words, by] = known;
   let line = lineOf(text, pos[0]);
   if (words === foundAfter)

@@ -215,7 +215,7 @@ function escaped(char: string): string {
   const name = escapes.get(char);
   if (name !== undefined) return name;
   if (!special.test(char)) return char;
-  const hex = (char.codePointAt(0) as number).toString(16).toUpperCase();
+  const hex = char.codePointAt(0)!.toString(16).toUpperCase();
   if (hex.length <= 2) return `\\x${hex.padStart(2, "0")}`;
   return hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
 }
@@ -250,10 +250,10 @@ function compareKeys(left: string, right: string): number {
   const b = [...right];
   const at = a.findIndex((char, index) => char !== b[index]);
   if (at < 0 || at >= b.length) return a.length - b.length;
-  const [one, other] = [a[at] as string, b[at] as string];
+  const [one, other] = [a[at]!, b[at]!];
   const letters = [letter.test(one), letter.test(other)];
   if (letters[0] !== letters[1]) return letters[0] ? 1 : -1;
-  const order = (one.codePointAt(0) as number) - (other.codePointAt(0) as number);
+  const order = one.codePointAt(0)! - other.codePointAt(0)!;
   if (letters[0]) return order;
   const inNumber = (one === "0" || other === "0") && goesOnANumber(a, at);
   const [first, second] = [numberAt(a, at, inNumber), numberAt(b, at, inNumber)];
@@ -266,15 +266,15 @@ const digit = /^\p{Nd}$/u;
 
 /** True when a non-zero digit of the same run precedes, so that a zero at this position is significant. */
 function goesOnANumber(chars: readonly string[], at: number): boolean {
-  for (let i = at - 1; i >= 0 && digit.test(chars[i] as string); i--) if (chars[i] !== "0") return true;
+  for (let i = at - 1; i >= 0 && digit.test(chars[i]!); i--) if (chars[i] !== "0") return true;
   return false;
 }
 
 function numberAt(chars: readonly string[], at: number, inNumber: boolean): { value: bigint; length: number } {
   let value = inNumber ? 1n : 0n;
   let end = at;
-  for (; end < chars.length && digit.test(chars[end] as string); end++)
-    value = BigInt.asIntN(64, value * 10n + BigInt((chars[end] as string).codePointAt(0) as number) - 48n);
+  for (; end < chars.length && digit.test(chars[end]!); end++)
+    value = BigInt.asIntN(64, value * 10n + BigInt(chars[end]!.codePointAt(0)!) - 48n);
   return { value, length: end - at };
 }
 

@@ -129,7 +129,7 @@ export function* deepCloneInSteps<T>(value: T): Steps<T> {
     const isValue = typeof member !== "object" || member === null;
     const copy = isValue ? member : Array.isArray(member) ? new Array(member.length) : {};
     setMember(to, key, copy);
-    if (!isValue) open.push([member, copy as object]);
+    if (!isValue) open.push([member, copy!]);
   };
   put(root, "value", value);
   let count = 0;

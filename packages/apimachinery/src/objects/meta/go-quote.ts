@@ -38,7 +38,7 @@ function escapeRune(char: string): string {
   const known = named[char];
   if (known !== undefined) return known;
   if (char === " " || printable.test(char)) return char;
-  const code = char.codePointAt(0) as number;
+  const code = char.codePointAt(0)!;
   if (code >= 0xd800 && code <= 0xdfff) return "\ufffd";
   if (code < 0x80) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;

@@ -38,7 +38,7 @@ export function setKind<T extends { kind?: string; apiVersion?: string }>(object
 export function parseGroupVersion(apiVersion: string): GroupVersion | undefined {
   const parts = apiVersion.split("/");
   if (apiVersion === "" || parts.length > 2) return undefined;
-  return parts.length === 1 ? { group: "", version: apiVersion } : { group: parts[0] as string, version: parts[1] as string };
+  return parts.length === 1 ? { group: "", version: apiVersion } : { group: parts[0]!, version: parts[1]! };
 }
 
 /** `pods` for the core group, `deployments.apps` for others. */
@@ -69,7 +69,7 @@ export function compareKubeVersions(a: string, b: string): number {
   const left = versionRank(a);
   const right = versionRank(b);
   for (let i = 0; i < left.length; i++) {
-    const difference = (right[i] as number) - (left[i] as number);
+    const difference = right[i]! - left[i]!;
     if (difference !== 0) return difference;
   }
   return a < b ? -1 : a > b ? 1 : 0;

@@ -69,7 +69,7 @@ function canonicalIpv6(ip: string): string {
 function mappedIn(canonical: string): string | undefined {
   const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
   if (!match) return undefined;
-  const high = Number.parseInt(match[1] as string, 16);
-  const low = Number.parseInt(match[2] as string, 16);
+  const high = Number.parseInt(match[1]!, 16);
+  const low = Number.parseInt(match[2]!, 16);
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
 }

@@ -19,6 +19,6 @@ function randomSuffix(length: number): string {
 /** Encodes a checksum in the same alphabet, e.g. for pod-template-hash. Source: rand.SafeEncodeString */
 export function safeEncode(text: string): string {
   let out = "";
-  for (const char of text) out += alphabet[(char.codePointAt(0) as number) % alphabet.length];
+  for (const char of text) out += alphabet[char.codePointAt(0)! % alphabet.length];
   return out;
 }

@@ -107,7 +107,7 @@ export function parseDuration(text: string): number | undefined {
   if (text === "0" || text === "+0" || text === "-0") return 0;
   if (text.length > 200 || !durationForm.test(text)) return undefined;
   let total = 0;
-  for (const [, number, unit] of text.matchAll(durationPart)) total += Number(number) * (unitMs[unit as string] as number);
+  for (const [, number, unit] of text.matchAll(durationPart)) total += Number(number) * unitMs[unit!]!;
   if (total > 9_223_372_036_854.775) return undefined; // beyond 2^63 nanoseconds
   return text.startsWith("-") ? -total : total;
 }

@@ -50,9 +50,9 @@ export function inOrder(elements: readonly unknown[], order: readonly unknown[],
 
 function sortedBy(elements: readonly unknown[], position: ReadonlyMap<unknown, number>, identify: Identify): readonly unknown[] {
   const places = elements.map((element) => position.get(identify(element)) ?? -1);
-  if (places.every((at, i) => i === 0 || at >= (places[i - 1] as number))) return elements;
+  if (places.every((at, i) => i === 0 || at >= places[i - 1]!)) return elements;
   return elements
-    .map((element, i) => ({ element, at: places[i] as number }))
+    .map((element, i) => ({ element, at: places[i]! }))
     .sort((a, b) => a.at - b.at)
     .map(({ element }) => element);
 }

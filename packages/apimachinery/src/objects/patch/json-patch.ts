@@ -76,7 +76,7 @@ function readPatch(patch: Buffer | string): Operation[] {
       throw badRequest(`json: cannot unmarshal ${jsonWord(operation)} into Go value of type jsonpatch.Operation`);
     }
   }
-  return operations as Operation[];
+  return operations;
 }
 
 function apply(state: State, operation: Operation): void {
@@ -126,9 +126,9 @@ function parentOf(state: State, path: string): { container: Container; key: stri
   const steps = path.split("/");
   if (steps.length < 2 || steps[0] !== "") return undefined;
   let at: unknown = state.root;
-  for (let i = 1; i < steps.length - 1; i++) at = childOf(at, unescapeStep(steps[i] as string));
+  for (let i = 1; i < steps.length - 1; i++) at = childOf(at, unescapeStep(steps[i]!));
   if (typeof at !== "object" || at === null) return undefined;
-  return { container: at as Container, key: unescapeStep(steps.at(-1) as string) };
+  return { container: at as Container, key: unescapeStep(steps.at(-1)!) };
 }
 
 function unescapeStep(step: string): string {

@@ -162,7 +162,7 @@ function mergeElements(
     const id = identify(item);
     const at = position.get(id);
     if (at === undefined) position.set(id, merged.push(item) - 1);
-    else merged[at] = merge(merged[at] as Fields, item);
+    else merged[at] = merge(merged[at]!, item);
   }
   return merged;
 }

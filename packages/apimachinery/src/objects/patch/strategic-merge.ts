@@ -101,7 +101,7 @@ function applyElementOrders(original: Fields, patch: Fields, type: FieldType): v
     checkOrder(wanted ?? [], order, field.mergeKey);
     if (current === undefined && wanted === undefined) continue;
     const before = [...(current ?? [])];
-    const merged = current && wanted ? mergeList(current, wanted, field, mergeObject) : (current ?? (wanted as unknown[]));
+    const merged = current && wanted ? mergeList(current, wanted, field, mergeObject) : (current ?? wanted!);
     setOwn(original, key, putInOrder(merged, order, before, wanted ?? [], field.mergeKey));
     delete patch[key];
   }

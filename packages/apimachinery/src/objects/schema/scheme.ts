@@ -56,7 +56,7 @@ function structType(folder: string, typeName: string): StructType | undefined {
   if (known !== undefined) return known;
   const table = tables[folder];
   if (table === undefined || !Object.hasOwn(table.types, typeName)) return undefined;
-  const row = table.types[typeName] as TypeRow;
+  const row = table.types[typeName]!;
   if (row.alias !== undefined) {
     const target = splitRef(row.alias, folder);
     return target === undefined ? undefined : structType(target.folder, target.name);
@@ -182,7 +182,7 @@ function isRequired(name: string, type: FieldType, pointer: boolean, omitEmpty: 
 function messageField(row: FieldRow, folder: string, declaredBy: string): MessageField {
   const [name, ref, number, flags] = row;
   if (name !== "") {
-    const field = fieldsOf(row, folder, declaredBy)[0] as FieldDescriptor;
+    const field = fieldsOf(row, folder, declaredBy)[0]!;
     return { number, name, type: field.type, pointer: field.pointer, omitEmpty: field.omitEmpty, required: field.required };
   }
   return { number, name: undefined, type: typeOf(ref, folder), pointer: false, omitEmpty: flags.includes("o"), required: false };
@@ -213,7 +213,7 @@ const scalars: Readonly<Record<string, { kind: ScalarKind; goType: string }>> = 
 };
 
 function typeOf(ref: string, folder: string): FieldType {
-  if (Object.hasOwn(scalars, ref)) return scalars[ref] as { kind: ScalarKind; goType: string };
+  if (Object.hasOwn(scalars, ref)) return scalars[ref]!;
   if (ref.startsWith("*")) return typeOf(ref.slice(1), folder);
   if (ref.startsWith("[]")) {
     const element = typeOf(ref.slice(2), folder);
@@ -229,7 +229,7 @@ function typeOf(ref: string, folder: string): FieldType {
   const row = table?.types[target.name];
   if (table === undefined || row === undefined) throw new Error(`unknown type ${ref} in ${folder}`);
   const goType = `${table.goPackage.slice(table.goPackage.lastIndexOf("/") + 1)}.${target.name}`;
-  if (row.alias === undefined) return { kind: "struct", struct: structType(target.folder, target.name) as StructType, goType };
+  if (row.alias === undefined) return { kind: "struct", struct: structType(target.folder, target.name)!, goType };
   const type = typeOf(row.alias, target.folder);
   if (type.kind === "struct") return type;
   if (type.kind === "list") return { ...type, wrapped: wrappedLists.has(target.name), goType };
@@ -242,7 +242,7 @@ const byOpenApiName = new Map<string, { folder: string; name: string }>();
 
 function findType(name: string): TypeDescriptor | undefined {
   const direct = /^([a-z]+\/\w+)\.(\w+)$/.exec(name);
-  if (direct !== null) return structType(direct[1] as string, direct[2] as string);
+  if (direct !== null) return structType(direct[1]!, direct[2]!);
   if (byOpenApiName.size === 0) {
     for (const [folder, table] of Object.entries(tables)) {
       for (const typeName of Object.keys(table.types))
@@ -292,7 +292,7 @@ export const scheme: Scheme = {
     const table = folder === undefined ? undefined : tables[folder];
     if (folder === undefined || table === undefined) return [];
     return Object.keys(table.types).flatMap((name) =>
-      table.types[name]?.alias === undefined ? [structType(folder, name) as TypeDescriptor] : [],
+      table.types[name]?.alias === undefined ? [structType(folder, name)!] : [],
     );
   },
   groupVersions: () =>

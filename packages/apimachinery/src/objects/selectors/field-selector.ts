@@ -104,7 +104,7 @@ function parseTerm(part: string, whole: string): FieldTerm {
 function unescapeValue(text: string): string {
   let value = "";
   for (let at = 0; at < text.length; at++) {
-    const char = text[at] as string;
+    const char = text[at]!;
     if (char === "\\") {
       const next = text[++at];
       if (next === undefined || !"\\,=".includes(next))

@@ -66,7 +66,7 @@ export class LabelSelector {
     if (selector === undefined || selector === null) return LabelSelector.nothing;
     const requirements: Requirement[] = [];
     const equal = selector.matchLabels ?? {};
-    for (const key of Object.keys(equal)) requirements.push(newRequirement(key, "=", [equal[key] as string]));
+    for (const key of Object.keys(equal)) requirements.push(newRequirement(key, "=", [equal[key]!]));
     for (const { key, operator, values } of selector.matchExpressions ?? []) {
       const known = Object.hasOwn(objectOperators, operator) ? objectOperators[operator] : undefined;
       if (known === undefined) throw badRequest(`"${operator}" is not a valid label selector operator`);
@@ -216,7 +216,7 @@ function meets({ key, operator, values }: Requirement, labels: Labels): boolean 
       return value === undefined;
     default: {
       const left = value === undefined ? undefined : parseInteger(value);
-      const right = parseInteger(values[0] as string);
+      const right = parseInteger(values[0]!);
       if (left === undefined || right === undefined) return false;
       return operator === "gt" ? left > right : left < right;
     }

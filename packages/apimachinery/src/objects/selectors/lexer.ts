@@ -20,9 +20,9 @@ export function tokenize(text: string): Token[] {
   const tokens: Token[] = [];
   let at = 0;
   for (;;) {
-    while (at < source.length && blank.includes(source[at] as string)) at++;
+    while (at < source.length && blank.includes(source[at]!)) at++;
     if (at >= source.length) break;
-    const stop = special.includes(source[at] as string) ? endOfSymbol(source, at) : endOfWord(source, at);
+    const stop = special.includes(source[at]!) ? endOfSymbol(source, at) : endOfWord(source, at);
     const token = source.slice(at, stop);
     tokens.push({ type: keywords.has(token) ? (token as TokenType) : "identifier", text: token });
     at = stop;
@@ -38,6 +38,6 @@ function endOfSymbol(source: string, start: number): number {
 
 function endOfWord(source: string, start: number): number {
   let at = start;
-  while (at < source.length && !special.includes(source[at] as string) && !blank.includes(source[at] as string)) at++;
+  while (at < source.length && !special.includes(source[at]!) && !blank.includes(source[at]!)) at++;
   return at;
 }

@@ -145,7 +145,7 @@ function* validatingLabels(labels: Readonly<Record<string, string>> | undefined 
   for (const some of chunksOf(Object.keys(all), validatedPerStep)) {
     if (some.length === validatedPerStep) yield;
     for (const key of some) {
-      const value = all[key] as string;
+      const value = all[key]!;
       for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
       for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
     }
@@ -171,7 +171,7 @@ function* validatingAnnotations(
   for (const some of chunksOf(Object.keys(all), validatedPerStep)) {
     if (some.length === validatedPerStep) yield;
     for (const key of some) {
-      const value = all[key] as string;
+      const value = all[key]!;
       for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
       totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
     }
@@ -269,7 +269,7 @@ export function validateFieldManager(manager: string, path: string): FieldError[
   let position = 0;
   for (const character of manager) {
     if (!printable.test(character)) {
-      const code = (character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");
+      const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
       errors.push(invalidValue(path, manager, `invalid character U+${code} (at position ${position})`));
     }
     position += Buffer.byteLength(character);

@@ -93,10 +93,10 @@ export function instructionsOf(pattern: string): number {
       last = 0;
       continue;
     }
-    if (text === ")" && within > 0) last = groups.pop() as number;
+    if (text === ")" && within > 0) last = groups.pop()!;
     else if (least !== undefined) last = Math.min(last * (Math.max(Number(least), Number(most || 0), 1) - 1), heaviest);
     else last = 1;
-    groups[groups.length - 1] = (groups.at(-1) as number) + last;
+    groups[groups.length - 1] = groups.at(-1)! + last;
   }
   return Math.max(
     pattern.length,

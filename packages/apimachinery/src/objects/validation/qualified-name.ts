@@ -26,9 +26,9 @@ export function qualifiedNameProblems(value: string): string[] {
   if (parts.length > 2) {
     return [`a qualified name ${nameFault} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
   }
-  const last = parts.at(-1) as string;
+  const last = parts.at(-1)!;
   if (parts.length === 2) {
-    const prefix = parts[0] as string;
+    const prefix = parts[0]!;
     if (prefix === "") errors.push("prefix part must be non-empty");
     else errors.push(...dns1123SubdomainProblems(prefix).map((message) => `prefix part ${message}`));
   }

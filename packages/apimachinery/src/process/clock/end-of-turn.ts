@@ -13,7 +13,7 @@ export function atEndOfTurn(task: () => void): void {
 function runAll(): void {
   let done = 0;
   try {
-    for (; done < waiting.length; done++) (waiting[done] as () => void)();
+    for (; done < waiting.length; done++) waiting[done]!();
     waiting = [];
   } finally {
     if (waiting.length > 0) {

@@ -26,7 +26,7 @@ export function* sortedInSteps<T>(items: readonly T[], compare: (a: T, b: T) => 
   }
   while (runs.length > 1) {
     const merged: T[][] = [];
-    for (let i = 0; i < runs.length; i += 2) merged.push(yield* mergedInSteps(runs[i] as T[], runs[i + 1] ?? [], compare));
+    for (let i = 0; i < runs.length; i += 2) merged.push(yield* mergedInSteps(runs[i]!, runs[i + 1] ?? [], compare));
     runs = merged;
   }
   return runs[0] ?? [];
@@ -36,8 +36,8 @@ function* mergedInSteps<T>(left: readonly T[], right: readonly T[], compare: (a:
   const merged: T[] = [];
   let [i, j] = [0, 0];
   while (i < left.length || j < right.length) {
-    const takesLeft = j >= right.length || (i < left.length && compare(left[i] as T, right[j] as T) <= 0);
-    merged.push((takesLeft ? left[i++] : right[j++]) as T);
+    const takesLeft = j >= right.length || (i < left.length && compare(left[i]!, right[j]!) <= 0);
+    merged.push((takesLeft ? left[i++] : right[j++])!);
     if (merged.length % sortedPerStep === 0) yield;
   }
   return merged;

@@ -55,7 +55,7 @@ function parseThreshold(text: string): number {
 function datedName({ program, logDir }: LogFileOptions, name: string): string {
   const directory = logDir === "" ? tmpdir() : logDir;
   makeFolderSync(directory);
-  const host = hostname().split(".")[0] as string;
+  const host = hostname().split(".")[0]!;
   const stamp = new Date().toISOString().replace(/[-:]/g, "").replace("T", "-").slice(0, 15);
   const file = `${program}.${host}.${userName()}.log.${name}.${stamp}.${process.pid}`;
   const link = join(directory, `${program}.${name}`);
@@ -101,7 +101,7 @@ class LogFile {
       closeSync(this.#descriptor);
       this.#open("w");
     }
-    this.#size += writeSync(this.#descriptor as number, bytes);
+    this.#size += writeSync(this.#descriptor!, bytes);
   }
 
   #open(mode: "a" | "w"): void {

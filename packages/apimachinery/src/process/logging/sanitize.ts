@@ -40,9 +40,9 @@ export function redacted(fields: Fields): { message: string; fields: Fields } | 
 function collect(name: string, value: unknown, owner: object, types: Set<string>, depth: number): void {
   if (value === undefined || value === null || value === "" || depth > deepest) return;
   const plain = name.replaceAll(/[-_]/g, "").toLowerCase();
-  const beside = Object.hasOwn(onlyBeside, plain) ? (onlyBeside[plain] as readonly string[]) : [];
+  const beside = Object.hasOwn(onlyBeside, plain) ? onlyBeside[plain]! : [];
   if (Object.hasOwn(sensitive, plain) && beside.every((other) => Object.hasOwn(owner, other))) {
-    types.add(sensitive[plain] as string);
+    types.add(sensitive[plain]!);
     return;
   }
   if (typeof value !== "object") return;

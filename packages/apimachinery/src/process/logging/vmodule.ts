@@ -11,7 +11,7 @@ export function parseVmodule(text: string): ((name: string) => number | undefine
     .map((part) => {
       const match = /^([^=]+)=([0-9]{1,6})$/.exec(part.trim());
       if (match === null) throw new Error("syntax error: expect comma-separated list of filename=N");
-      return { pattern: match[1] as string, level: Number(match[2]) };
+      return { pattern: match[1]!, level: Number(match[2]) };
     });
   return (name) => rules.find(({ pattern }) => matches(pattern, name))?.level;
 }

@@ -59,13 +59,12 @@ export class ByteShare {
   }
 
   #dropIdle(now: number): void {
-    while (this.#from < this.#queue.length && now - (this.#queue[this.#from] as CachedBytes).since > idleMs)
-      this.#pass(now, true);
+    while (this.#from < this.#queue.length && now - this.#queue[this.#from]!.since > idleMs) this.#pass(now, true);
   }
 
   /** Drops the head of the queue, or requeues it when it was used and `mayStay`. @returns whether it was requeued */
   #pass(now: number, mayStay: boolean): boolean {
-    const oldest = this.#queue[this.#from++] as CachedBytes;
+    const oldest = this.#queue[this.#from++]!;
     if (oldest.used && mayStay) {
       oldest.used = false;
       oldest.since = now;

@@ -32,8 +32,8 @@ class BucketChild {
     this.count += times;
     const bounds = this.#bounds;
     for (let i = 0; i < bounds.length; i++) {
-      if (value <= (bounds[i] as number)) {
-        (this.counts[i] as number) += times;
+      if (value <= bounds[i]!) {
+        this.counts[i]! += times;
         return;
       }
     }
@@ -91,7 +91,7 @@ export class ChildTable {
     this.#collect?.();
     yield `# HELP ${this.name} ${escapeHelp(this.#help)}\n# TYPE ${this.name} ${this.type}\n`;
     for (const { values, child } of this.#children.values()) {
-      const labels = this.labelNames.map((label, at) => `${label}="${escapeLabel(values[at] as string)}"`).join(",");
+      const labels = this.labelNames.map((label, at) => `${label}="${escapeLabel(values[at]!)}"`).join(",");
       yield child instanceof NumberChild
         ? `${this.name}${labels === "" ? "" : `{${labels}}`} ${numberText(child.value)}\n`
         : this.#bucketLines(labels, child);
@@ -117,7 +117,7 @@ export class ChildTable {
     let text = "";
     let total = 0;
     for (const [at, le] of this.#le.entries()) {
-      total += child.counts[at] as number;
+      total += child.counts[at]!;
       text += `${bucket}${le}"} ${total}\n`;
     }
     text += `${bucket}+Inf"} ${child.count}\n`;
@@ -129,7 +129,7 @@ export class ChildTable {
       throw new Error(`metric ${this.name} has the labels ${this.labelNames.join()}, got ${values.length} values`);
     }
     const checked = values.map((value, i) => (this.#allowed[i]?.includes(value) === false ? "unexpected" : value));
-    const key = checked.length === 1 ? (checked[0] as string) : checked.join("\u{0}");
+    const key = checked.length === 1 ? checked[0]! : checked.join("\u{0}");
     let entry = this.#children.get(key);
     if (entry === undefined) {
       entry = { values: checked, child: this.#newChild() };

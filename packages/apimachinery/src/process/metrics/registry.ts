@@ -179,7 +179,7 @@ const defaultBuckets: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 /** `start`, `start × factor`, … Source: prometheus.ExponentialBuckets */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {
   const buckets = [start];
-  while (buckets.length < count) buckets.push((buckets.at(-1) as number) * factor);
+  while (buckets.length < count) buckets.push(buckets.at(-1)! * factor);
   return buckets;
 }
 

@@ -23,7 +23,7 @@ export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: read
     if (known !== undefined && isSame(known.header, header) && clock.now() < known.untilMs) return known.result;
     const parts = header.trim().split(" ");
     if (parts.length < 2 || parts[0]?.toLowerCase() !== "bearer") return undefined;
-    const token = parts[1] as string;
+    const token = parts[1]!;
     if (token === "") return undefined;
     const result = await authenticate(token, audiences);
     if (result === undefined) throw new Error("invalid bearer token");
@@ -52,7 +52,7 @@ export function webSocketToken(authenticate: TokenAuthenticator, apiAudiences: r
     if (carriers.length > 1) throw new Error("multiple base64.bearer.authorization tokens specified");
     // The server has to select one of the offered subprotocols, and it cannot be the token.
     if (protocols.length === 1) throw new Error("missing additional subprotocol");
-    const encoded = (carriers[0] as string).slice(protocolPrefix.length);
+    const encoded = carriers[0]!.slice(protocolPrefix.length);
     if (!/^[A-Za-z0-9_-]+$/.test(encoded)) throw new Error("invalid base64.bearer.authorization token encoding");
     const token = Buffer.from(encoded, "base64url").toString("utf8");
     const result = await authenticate(token, audiences);

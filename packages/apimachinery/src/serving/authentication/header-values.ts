@@ -14,7 +14,7 @@ export function headerValues(exchange: Exchange, lowerCaseName: string): string[
   }
   const values: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
-    if ((raw[i] as string).toLowerCase() === lowerCaseName) values.push(textOf(raw[i + 1] as string));
+    if (raw[i]!.toLowerCase() === lowerCaseName) values.push(textOf(raw[i + 1]!));
   }
   return values;
 }
@@ -33,7 +33,7 @@ function withRawBytes(bytes: Buffer): string {
   let text = "";
   for (let at = 0; at < bytes.length; ) {
     const length = [1, 2, 3, 4].find((size) => at + size <= bytes.length && isUtf8(bytes.subarray(at, at + size)));
-    text += length === undefined ? String.fromCharCode(0xdc00 + (bytes[at] as number)) : bytes.toString("utf8", at, at + length);
+    text += length === undefined ? String.fromCharCode(0xdc00 + bytes[at]!) : bytes.toString("utf8", at, at + length);
     at += length ?? 1;
   }
   return text;

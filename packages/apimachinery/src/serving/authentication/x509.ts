@@ -189,7 +189,7 @@ function checkUsage(leaf: X509Certificate): void {
 }
 
 function isForClients(certificate: X509Certificate): boolean {
-  const usages = certificate.keyUsage as string[] | undefined; // extended key usages, by OID
+  const usages: string[] | undefined = certificate.keyUsage; // extended key usages, by OID
   return usages === undefined || usages.length === 0 || usages.includes(clientAuth) || usages.includes(anyUsage);
 }
 

@@ -346,7 +346,7 @@ class Attempt {
     // After a suspension of the process the timeout and the connection can fire in the same event-loop turn; the attempt stays failed.
     if (this.#state === "failed") return;
     this.#state = "ready";
-    const session = this.#session as Session;
+    const session = this.#session!;
     session.keepalive.start();
     this.#result.resolve(session);
   }
@@ -430,7 +430,7 @@ export class Keepalive {
   }
 
   #check(): void {
-    const { clock, silenceMs, streamSilenceMs, pingTimeoutMs, leastPingMs } = this.#options as KeepaliveOptions;
+    const { clock, silenceMs, streamSilenceMs, pingTimeoutMs, leastPingMs } = this.#options!;
     const now = clock.monotonic();
     if (!this.#isAnswered && now - this.#pingedAt >= pingTimeoutMs) {
       this.stop();

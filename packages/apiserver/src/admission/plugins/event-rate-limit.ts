@@ -38,7 +38,7 @@ const defaultCacheSize = 4096;
 
 /** Configuration: `limits: [{type, qps, burst, cacheSize}]`. @throws Error listing all problems in it. */
 export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
-  const { limits = [] } = (ctx.configurationOf("EventRateLimit") ?? {}) as { limits?: Limit[] };
+  const { limits = [] }: { limits?: Limit[] } = ctx.configurationOf("EventRateLimit") ?? {};
   const problems = validate(limits);
   if (problems.length > 0) throw new Error(formatFieldErrors(problems));
   const enforcers = limits.map((limit) => newEnforcer(limit as Required<Limit>, ctx.clock));

@@ -11,7 +11,6 @@ import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { LRUCache } from "lru-cache";
 import { refuse } from "../errors.ts";
@@ -83,7 +82,7 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
             .v(2)
             ?.info("error contacting the image policy webhook", { error: String(err), allowed: imagePolicy.defaultAllow });
           if (imagePolicy.defaultAllow === true) {
-            const { metadata } = attributes.object as KubeObject;
+            const { metadata } = attributes.object!;
             metadata.annotations = { ...metadata.annotations, "alpha.image-policy.k8s.io/failed-open": "true" };
             attributes.annotate(`${auditPrefix}failed-open`, "true");
             return;

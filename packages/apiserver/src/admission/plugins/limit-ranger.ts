@@ -40,8 +40,7 @@ export function limitRanger(ctx: PluginContext): AdmissionPlugin {
       const check = attributes.resource.resource === "pods" ? podProblems : claimProblems;
       for (const { spec } of await lookup.in(attributes.namespace)) {
         const problems = [...new Set(check(attributes.object as never, spec?.limits ?? []))];
-        if (problems.length > 0)
-          throw refuse(attributes, problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
+        if (problems.length > 0) throw refuse(attributes, problems.length === 1 ? problems[0]! : `[${problems.join(", ")}]`);
       }
     },
   };
@@ -85,7 +84,7 @@ function fillContainer(container: Container, requests: ResourceList, limits: Res
   if (newRequests.length === 0 && newLimits.length === 0) return [];
   const merged = (wanted: ResourceList, names: readonly string[], present: ResourceList | undefined): ResourceList => ({
     ...present,
-    ...Object.fromEntries(names.map((name) => [name, wanted[name] as string])),
+    ...Object.fromEntries(names.map((name) => [name, wanted[name]!])),
   });
   container.resources = {
     ...had,

@@ -81,7 +81,7 @@ async function mutate(
       attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
       changed = !semanticEqual(next, attributes.object);
       if (!changed) return;
-      replaceContents(attributes.object as KubeObject, next);
+      replaceContents(attributes.object!, next);
       attributes.changes ??= [];
       attributes.changes.push({ configuration, webhook: webhook.name, paths: pathsOf(operations) });
     });
@@ -127,7 +127,7 @@ async function patched(
   try {
     // The patch applies to the object that was sent, and its result is parsed like a request body.
     const document = (await ctx.turns.run(
-      jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch as Buffer),
+      jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch!),
     )) as KubeObject;
     if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
       throw new Error(`admission webhook ${name} attempted to change the kind of the object`);

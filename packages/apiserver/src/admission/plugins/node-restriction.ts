@@ -169,7 +169,7 @@ const ownLabels = new Set([
 const restrictedNamespace = "node-restriction.kubernetes.io";
 
 function isForbiddenLabel(key: string): boolean {
-  const namespace = key.includes("/") ? (key.split("/")[0] as string) : "";
+  const namespace = key.includes("/") ? key.split("/")[0]! : "";
   if (namespace === restrictedNamespace || namespace.endsWith(`.${restrictedNamespace}`)) return true;
   if (ownLabels.has(key)) return false;
   const ofKubelet = ["kubelet.kubernetes.io", "node.kubernetes.io"].some(

@@ -16,9 +16,11 @@ const annotation = "scheduler.alpha.kubernetes.io/node-selector";
 /** Configuration: `podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: "a=b", <namespace>: "c=d,e=f"}`. */
 export function podNodeSelector(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
-  const { podNodeSelectorPluginConfig = {} } = (ctx.configurationOf("PodNodeSelector") ?? {}) as {
+  const {
+    podNodeSelectorPluginConfig = {},
+  }: {
     podNodeSelectorPluginConfig?: Record<string, string>;
-  };
+  } = ctx.configurationOf("PodNodeSelector") ?? {};
   const selectors = new Map(Object.entries(podNodeSelectorPluginConfig));
 
   const ofNamespace = async (name: string): Promise<Labels> => {
@@ -68,7 +70,7 @@ function parseLabels(text: string): Labels {
   for (const term of text.split(",")) {
     const parts = term.split("=");
     if (parts.length !== 2) throw plainError(`invalid selector: [${parts.join(" ")}]`);
-    labels.set((parts[0] as string).trim(), (parts[1] as string).trim());
+    labels.set(parts[0]!.trim(), parts[1]!.trim());
   }
   return labels;
 }

@@ -39,7 +39,7 @@ export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
     let changed: Found | undefined;
     const errors: FieldError[] = [];
     for (const policy of policies) {
-      const name = policy.metadata.name as string;
+      const name = policy.metadata.name!;
       const candidate = deepClone(pod);
       mutatePod(policy, candidate);
       const wrong = podErrors(policy, candidate);
@@ -87,7 +87,7 @@ function isConcerned({ resource, subresource, operation, object, oldObject }: Ad
   if (resource.group !== "" || resource.resource !== "pods") return false;
   if (subresource !== "" && subresource !== "ephemeralcontainers") return false;
   // The garbage collector sends such updates, and is allowed to delete the pod anyway.
-  return operation !== "UPDATE" || !changesOwnershipOnly(object as KubeObject, oldObject as KubeObject);
+  return operation !== "UPDATE" || !changesOwnershipOnly(object!, oldObject!);
 }
 
 function changesOwnershipOnly(next: KubeObject, before: KubeObject): boolean {

@@ -176,7 +176,7 @@ class PodSecurity implements AdmissionPlugin {
     const path = Object.hasOwn(templatePaths, name) ? templatePaths[name] : undefined;
     if (path === undefined || subresource !== "") return;
     const template = path.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
-    const { metadata = {}, spec = { containers: [] } } = (template ?? {}) as Partial<PodLike>;
+    const { metadata = {}, spec = { containers: [] } }: Partial<PodLike> = template ?? {};
     if (template !== undefined) await this.#judge(attributes, { metadata, spec }, false);
   }
 }

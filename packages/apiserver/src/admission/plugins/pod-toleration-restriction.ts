@@ -25,7 +25,7 @@ const memoryPressure: Toleration = { key: "node.kubernetes.io/memory-pressure", 
 
 export function podTolerationRestriction(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
-  const config = (ctx.configurationOf("PodTolerationRestriction") ?? {}) as Configuration;
+  const config: Configuration = ctx.configurationOf("PodTolerationRestriction") ?? {};
 
   const namespaceOf = async (name: string): Promise<NamespaceObject> => {
     const namespace = await lookup.get(name);
@@ -79,7 +79,7 @@ function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toler
     throw plainError(messageOf(err));
   }
   if (!Array.isArray(value)) throw plainError(`annotation ${annotation}: not a list of tolerations`);
-  return value as Toleration[];
+  return value;
 }
 
 /** True for pods whose quality of service is not BestEffort. */
@@ -99,7 +99,7 @@ export function mergeTolerations(first: readonly Toleration[], second: readonly 
   const later = new WidestTolerations();
   const coveredLater = all.map(() => false);
   for (let at = all.length - 1; at >= 0; at--) {
-    const toleration = all[at] as Toleration;
+    const toleration = all[at]!;
     coveredLater[at] = later.someCovers(toleration);
     later.add(toleration);
   }

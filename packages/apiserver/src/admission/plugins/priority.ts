@@ -63,7 +63,7 @@ class Priority implements AdmissionPlugin {
     } else {
       const found = this.#defaultClass();
       if (found !== undefined) {
-        spec.priorityClassName = found.metadata.name as string;
+        spec.priorityClassName = found.metadata.name!;
         value = found.value;
         policy = found.preemptionPolicy;
       }

@@ -139,7 +139,7 @@ function chargeInTurn(quotas: readonly QuotaObject[], waiters: readonly Waiter[]
   }
   return {
     charged,
-    changed: quotas.map((quota) => state.get(uidOf(quota)) as QuotaObject).filter((quota, i) => quota !== quotas[i]),
+    changed: quotas.map((quota) => state.get(uidOf(quota))!).filter((quota, i) => quota !== quotas[i]),
   };
 }
 

@@ -33,7 +33,7 @@ export function chargedQuotas(
   quotas: readonly QuotaObject[],
 ): QuotaObject[] {
   const full = attributes as AdmissionAttributes;
-  const object = attributes.object as KubeObject;
+  const object = attributes.object!;
   const concerned = quotas.filter(({ spec, status }) => {
     return evaluator.matching(Object.keys(status?.hard ?? {})).length > 0 && evaluator.inScope(spec, object);
   });

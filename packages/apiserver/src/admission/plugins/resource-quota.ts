@@ -4,7 +4,6 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go
  */
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { refuse } from "../errors.ts";
@@ -18,7 +17,7 @@ import type { QuotaObject } from "./quota-cost.ts";
 export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespacedLookup<QuotaObject>(ctx.informers, ctx.client, resourceQuotas);
   const charges = new Charges(ctx);
-  const { limitedResources = [] } = (ctx.configurationOf("ResourceQuota") ?? {}) as { limitedResources?: LimitedResource[] };
+  const { limitedResources = [] }: { limitedResources?: LimitedResource[] } = ctx.configurationOf("ResourceQuota") ?? {};
   const limitedOf = ({ resource }: AdmissionAttributes): LimitedResource[] =>
     limitedResources.filter((limited) => (limited.apiGroup ?? "") === resource.group && limited.resource === resource.resource);
 
@@ -34,7 +33,7 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
       if (quotas.length === 0 && limited.length === 0) return;
       const evaluator = quotaEvaluator(resource, ctx.clock, ctx.featureEnabled);
       if (operation === "UPDATE" && !evaluator.chargesUpdates) return;
-      const object = attributes.object as KubeObject;
+      const object = attributes.object!;
       const names = uncoveredNames(limited, evaluator, object, quotas);
       if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(",")}`);
       const scopes = uncoveredScopes(limited, object, quotas);

@@ -215,7 +215,7 @@ const checks: readonly Check[] = [
       const isBad = (options: { type?: string; user?: string; role?: string } | undefined): boolean => {
         if (options === undefined) return false;
         const badType = !selinuxTypes.has(options.type ?? "");
-        if (badType) types.add(options.type as string);
+        if (badType) types.add(options.type!);
         user ||= !!options.user;
         role ||= !!options.role;
         return badType || !!options.user || !!options.role;
@@ -243,7 +243,7 @@ const checks: readonly Check[] = [
       const isGood = (text: string): boolean =>
         text === "runtime/default" || text === "docker/default" || text.startsWith("localhost/");
       const keys = [seccompPod, ...containersOf(spec).map(({ name }) => seccompContainer + name)];
-      const bad = [...new Set(keys)].filter((key) => Object.hasOwn(annotations, key) && !isGood(annotations[key] as string));
+      const bad = [...new Set(keys)].filter((key) => Object.hasOwn(annotations, key) && !isGood(annotations[key]!));
       if (bad.length === 0) return undefined;
       const list = bad.map((key) => `${key}=${JSON.stringify(annotations[key])}`).sort();
       return {
@@ -342,7 +342,7 @@ const checks: readonly Check[] = [
           (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] !== undefined,
         );
         if (sources.length === 0 || sources.some((source) => restrictedVolumeTypes.has(source))) return false;
-        types.add(sources[0] as string);
+        types.add(sources[0]!);
         return true;
       });
       if (bad.length === 0) return undefined;

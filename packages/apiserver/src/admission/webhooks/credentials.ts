@@ -39,12 +39,12 @@ export function webhookCredentials(
     const { current: certificate } = proxyCertificate;
     return { headers: {}, ...(certificate && { certificate }) };
   };
-  const { kubeConfigFile: path = "" } = (configuration ?? {}) as { kubeConfigFile?: string };
+  const { kubeConfigFile: path = "" }: { kubeConfigFile?: string } = configuration ?? {};
   if (path === "") return nobody;
   if (!isAbsolute(path)) {
     throw new Error(formatFieldError(invalidValue("kubeConfigFile", path, "must be an absolute file path")));
   }
-  const file = (parseYaml(readFileSync(path, "utf8")) ?? {}) as Users;
+  const file: Users = parseYaml(readFileSync(path, "utf8")) ?? {};
   const configs = new Map((file.users ?? []).map(({ name, user }) => [name, configOf(user, dirname(path))]));
   const current = file.contexts?.find(({ name }) => name === file["current-context"])?.context?.user;
   return (hostPort) => {

@@ -81,7 +81,7 @@ const optionsKinds = { CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE:
 function optionsOf({ operation, options, dryRun }: AdmissionAttributes): object | null {
   const kind = optionsKinds[operation];
   if (kind === undefined) return null;
-  const own = (options ?? {}) as { fieldManager?: string };
+  const own: { fieldManager?: string } = options ?? {};
   const head = { kind, apiVersion: "meta.k8s.io/v1" };
   if (operation === "DELETE") return { ...own, ...head };
   return { ...head, ...(dryRun ? { dryRun: ["All"] } : {}), ...(own.fieldManager ? { fieldManager: own.fieldManager } : {}) };
@@ -108,7 +108,7 @@ export function* readAnswer(body: Buffer, requested: Review, expectsPatch: boole
   const response = review?.response;
   if (typeof response !== "object" || response === null) throw new Error("webhook response was absent");
   // Responses of v1beta1 are not validated, as upstream.
-  if (requested.version === "v1") checkAnswer(review as ReviewAnswer, response, requested, expectsPatch);
+  if (requested.version === "v1") checkAnswer(review!, response, requested, expectsPatch);
   return {
     allowed: response.allowed === true,
     status: response.status,

@@ -95,7 +95,7 @@ function* renamesFor(existing: ReadonlyMap<string, Schema>, source: ReadonlyMap<
   const taken = new Set([...existing.keys(), ...source.keys()]);
   for (const name of [...source.keys()].sort()) {
     yield;
-    const schema = source.get(name) as Schema;
+    const schema = source.get(name)!;
     const first = existing.get(name);
     if (first === undefined || isSameButForKinds(first, schema)) continue;
     for (let i = 2; ; i++) {

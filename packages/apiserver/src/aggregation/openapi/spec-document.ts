@@ -135,7 +135,7 @@ function pathItem(value: unknown, path: string): PathItem {
         return [name, array(member, below).map((one, i) => ruled(one, `${below}[${i}]`, parameterRules, false, 0))];
       return [name, operationNames.includes(name) ? operation(member, below) : member];
     }),
-  ) as PathItem;
+  );
 }
 
 function operation(value: unknown, path: string): object {

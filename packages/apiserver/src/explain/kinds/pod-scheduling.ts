@@ -1,6 +1,5 @@
 /** Rules for pods without a node. */
 
-import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import { quantityIn } from "@coxswain/apimachinery/quota/resource-list";
@@ -101,7 +100,7 @@ function partsOfMessage(message: string): Part[] {
     .split(/, (?=\d+ )/)
     .map((part) => /^(\d+) (.*)$/s.exec(part))
     .filter((match) => match !== null)
-    .map(([, count, text]) => ({ count: Number(count), text: text as string }))
+    .map(([, count, text]) => ({ count: Number(count), text: text! }))
     .toSorted((a, b) => b.count - a.count);
 }
 
@@ -119,7 +118,7 @@ const wordings: readonly Wording[] = [
   {
     pattern: /^Insufficient (.+)$/,
     reason: "InsufficientResources",
-    say: ([, resource], facts, nodes) => `not enough ${resource} on ${nodes}: ${sumsOf(resource as string, facts)}`,
+    say: ([, resource], facts, nodes) => `not enough ${resource} on ${nodes}: ${sumsOf(resource!, facts)}`,
     remedy: "Request less in the pod, free resources by deleting or scaling down other pods, or add a node.",
   },
   {
@@ -250,7 +249,7 @@ const unschedulable: PodRule = (facts) => {
     if (match === null) continue;
     const others = parts.slice(1).map(({ count, text }) => `${plural(count, "node")}: ${text.replace(/^node\(s\) /, "")}`);
     const say = wording.say(match, facts, nodesText(first.count, wording));
-    const follow = wording.follows && nodes?.flatMap((node, i) => (wording.follows?.(node) ? [nodeRefs[i] as ObjectRef] : []));
+    const follow = wording.follows && nodes?.flatMap((node, i) => (wording.follows?.(node) ? [nodeRefs[i]!] : []));
     return {
       by: scheduler,
       reason: wording.reason,

@@ -271,8 +271,8 @@ async function secretsOf({ metadata, spec }: Ingress, reader: Reader): Promise<{
   const names = (spec.tls ?? []).map(({ secretName }) => secretName).filter((name) => name !== undefined && name !== "");
   return Promise.all(
     names.map(async (name) => ({
-      name: name as string,
-      isMissing: (await reader.get("secrets", "", metadata.namespace ?? "", name as string)) === "missing",
+      name: name!,
+      isMissing: (await reader.get("secrets", "", metadata.namespace ?? "", name!)) === "missing",
     })),
   );
 }

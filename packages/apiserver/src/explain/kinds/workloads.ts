@@ -262,7 +262,7 @@ export const daemonSetKind = rulesFor<DaemonSet, DaemonSetFacts>({
     ({ object, now }) => unseenChange(object, now, "daemonset controller"),
     ({ object: { spec, status, metadata }, related: { nodes } }) => {
       if ((status?.desiredNumberScheduled ?? 0) > 0 || nodes === undefined || nodes.length === 0) return undefined;
-      const pod = { metadata: {}, spec: spec.template.spec } as Pod;
+      const pod: Pod = { metadata: {}, spec: spec.template.spec };
       const selector = labelsText(spec.template.spec?.nodeSelector);
       const matching = nodes.filter((node) => matchesNode(pod, node)).length;
       return {

@@ -193,5 +193,5 @@ export class Questions {
 
 /** The recipient of an answer. Each API server answers under a name of its own: `kube-apiserver|<server id>`. */
 function recipientOf({ metadata }: StoredAnswer): string {
-  return (metadata.name ?? "").split("|", 1)[0] as string;
+  return (metadata.name ?? "").split("|", 1)[0]!;
 }

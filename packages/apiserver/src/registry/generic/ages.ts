@@ -26,7 +26,7 @@ export function timelessCells(table: TableColumns, object: Unstructured): Timele
   const [first = "", ...rest] = rawJson(table.cells(object, ages)).split(mark);
   const ends = rest.map((part) => part.indexOf(";"));
   return {
-    texts: [first, ...rest.map((part, i) => part.slice((ends[i] as number) + 1))],
-    since: rest.map((part, i) => times[Number(part.slice(0, ends[i]))] as number),
+    texts: [first, ...rest.map((part, i) => part.slice(ends[i]! + 1))],
+    since: rest.map((part, i) => times[Number(part.slice(0, ends[i]))]!),
   };
 }

@@ -56,7 +56,7 @@ export function newRemove({ definition, strategy, storage, keyOf, garbageCollect
 
     // A single guaranteedUpdate decides between marking (and keeping or removing it right after), removing and no change.
     const mark = async (stored: Entry | undefined): Promise<KubeObject> => {
-      seen = stored as Entry;
+      seen = stored!;
       const current = seen.object();
       // Also checks the preconditions; the write applies to exactly this revision.
       const deletion = beforeDelete(definition, strategy, ctx, current, options);
@@ -78,7 +78,7 @@ export function newRemove({ definition, strategy, storage, keyOf, garbageCollect
     } catch (err) {
       if (err !== nothingToWrite) throw err;
     }
-    if (stays) return { entry: (marked ?? seen) as Entry, deleted: false };
+    if (stays) return { entry: (marked ?? seen)!, deleted: false };
     if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
 
     if (marked !== undefined && preconditions.resourceVersion !== undefined) {

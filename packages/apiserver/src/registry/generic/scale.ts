@@ -70,7 +70,7 @@ function numberAt(object: KubeObject, path: string): number {
 
 function setAt(object: KubeObject, path: string, number: number): void {
   const parts = partsOf(path);
-  const last = parts.pop() as string;
+  const last = parts.pop()!;
   let target = object as unknown as Record<string, unknown>;
   for (const part of parts) {
     if (!Object.hasOwn(target, part) || typeof target[part] !== "object" || target[part] === null) put(target, part, {});

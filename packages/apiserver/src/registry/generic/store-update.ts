@@ -96,7 +96,7 @@ export class StoreUpdate {
     this.#undo = await strategy.beginUpdate?.(next, current, ctx);
     await request.validateAdmission?.(next, current);
     if (deletesByUpdate(next, current) && (strategy.completesDeletion?.(next) ?? true)) {
-      this.#last = { object: next, entry: stored as Entry };
+      this.#last = { object: next, entry: stored! };
       throw emptiedFinalizers;
     }
     return next;

@@ -213,7 +213,7 @@ class GenericStore implements RegistryStore {
         if (!isAlreadyExists(err)) throw err;
         if (generated) {
           if (attempt >= generatedNameAttempts) throw generateNameConflict(definition, name, 1);
-          object.metadata.name = undefined as never;
+          object.metadata.name = undefined!;
           nameObject(object);
           continue;
         }

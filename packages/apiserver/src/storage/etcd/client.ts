@@ -103,7 +103,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
     for (let attempt = 1; ; attempt++) {
       const used = current;
       try {
-        return await (members[used] as GrpcChannel).unary(path, bytes, leftMs);
+        return await members[used]!.unary(path, bytes, leftMs);
       } catch (err) {
         const failure = etcdErrorOf(err);
         const { reason } = failure;
@@ -156,7 +156,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
     openWatch(failed, handlers) {
       // Not the one after the current one: calls may have left the same member already.
       const server = failed === undefined ? current : (failed + 1) % members.length;
-      return openStream(members[server] as GrpcChannel, server, handlers);
+      return openStream(members[server]!, server, handlers);
     },
     close() {
       closing.abort();

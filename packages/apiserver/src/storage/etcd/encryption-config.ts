@@ -153,7 +153,7 @@ function providerOf(provider: Provider, metrics: EncryptionMetricsOf): PrefixedT
   const name = Object.keys(provider)[0] as CipherName | "identity";
   if (name === "identity") return identityProvider;
   const keys = (provider[name]?.keys ?? []).map(
-    (key): EncryptionKey => ({ name: key.name as string, secret: Buffer.from(key.secret as string, "base64") }),
+    (key): EncryptionKey => ({ name: key.name!, secret: Buffer.from(key.secret!, "base64") }),
   );
   return encryptionProvider(name, keys, metrics);
 }

@@ -98,7 +98,7 @@ export class EtcdLists {
       if (revision === 0) revision = page.revision;
       cost.fetched += page.kvs.length;
       for (let i = 0; i < page.kvs.length; i++) {
-        const kv = page.kvs[i] as KeyValue;
+        const kv = page.kvs[i]!;
         const turn = turns.next();
         if (turn) await turn;
         const found = read(kv);
@@ -183,7 +183,7 @@ export class EtcdLists {
     cost.returned = entries.length;
     return {
       entries,
-      revision: exact ? (request.revision as number) : answer.revision,
+      revision: exact ? request.revision! : answer.revision,
     };
   }
 

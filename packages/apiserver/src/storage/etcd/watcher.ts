@@ -192,10 +192,9 @@ export class EtcdWatch {
 
   /** @param events of whole revisions */
   #deliver(events: WatchEventMessage[]): void {
-    const last = (events[events.length - 1] as WatchEventMessage).kv.modRevision;
+    const last = events[events.length - 1]!.kv.modRevision;
     // etcd may repeat events from before a reconnect.
-    const fresh =
-      (events[0] as WatchEventMessage).kv.modRevision > this.#seen ? events : events.filter((e) => e.kv.modRevision > this.#seen);
+    const fresh = events[0]!.kv.modRevision > this.#seen ? events : events.filter((e) => e.kv.modRevision > this.#seen);
     const first = fresh[0]?.kv.modRevision;
     if (first === undefined) return;
     if (first <= this.#revision) {
@@ -242,7 +241,7 @@ export class EtcdWatch {
 
   #goOn(): void {
     this.#delivering = false;
-    while (!this.#delivering && !this.#stopped && this.#backlog.length > 0) this.#receive(this.#backlog.shift() as WatchResponse);
+    while (!this.#delivering && !this.#stopped && this.#backlog.length > 0) this.#receive(this.#backlog.shift()!);
   }
 
   #lost(which: WatchStream | undefined, err: unknown): void {

@@ -333,7 +333,7 @@ export function readInt(reader: Reader): number {
   let value = 0;
   let scale = 1;
   for (let i = 0; i < 10; i++) {
-    const byte = reader.buf[reader.pos++] as number;
+    const byte = reader.buf[reader.pos++]!;
     if (i === 9) return -1;
     value += (byte & 0x7f) * scale;
     if (byte < 0x80) return value;
@@ -346,7 +346,7 @@ export function readInt(reader: Reader): number {
 export function readBigInt(reader: Reader): bigint {
   let value = 0n;
   for (let shift = 0n; shift < 70n; shift += 7n) {
-    const byte = reader.buf[reader.pos++] as number;
+    const byte = reader.buf[reader.pos++]!;
     value |= BigInt(byte & 0x7f) << shift;
     if (byte < 0x80) break;
   }

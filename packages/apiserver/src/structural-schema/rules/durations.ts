@@ -28,5 +28,5 @@ export function parseWordyDuration(text: string): bigint | undefined {
 }
 
 function unitOf(word: string): bigint | undefined {
-  return units.find(([, names]) => names.includes(word) || word.startsWith(names.at(-1) as string))?.[0];
+  return units.find(([, names]) => names.includes(word) || word.startsWith(names.at(-1)!))?.[0];
 }

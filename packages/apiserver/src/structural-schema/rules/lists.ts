@@ -43,7 +43,7 @@ export class SchemaList extends List {
   }
 
   protected remade(values: readonly Value[]): List {
-    return new SchemaList(values.length, (i) => values[i] as Value);
+    return new SchemaList(values.length, (i) => values[i]!);
   }
 }
 
@@ -83,7 +83,7 @@ export class SetList extends KeyedList {
   }
 
   protected override remade(values: readonly Value[]): List {
-    return new SetList(values.length, (i) => values[i] as Value);
+    return new SetList(values.length, (i) => values[i]!);
   }
 }
 
@@ -103,7 +103,7 @@ export class MapList extends KeyedList {
   }
 
   protected override remade(values: readonly Value[]): List {
-    return new MapList(values.length, (i) => values[i] as Value, this.#keys);
+    return new MapList(values.length, (i) => values[i]!, this.#keys);
   }
 }
 

@@ -44,9 +44,9 @@ export function ruleType(schema: Schema, name: string, isResource = isEmbedded(s
       return value && mapOf(string, value);
     }
     case "string":
-      return Object.hasOwn(formats, known.format ?? "") ? formats[known.format as string] : string;
+      return Object.hasOwn(formats, known.format ?? "") ? formats[known.format!] : string;
     default:
-      return Object.hasOwn(scalars, known.type ?? "") ? scalars[known.type as string] : undefined;
+      return Object.hasOwn(scalars, known.type ?? "") ? scalars[known.type!] : undefined;
   }
 }
 

@@ -164,7 +164,7 @@ class SchemaMap extends SchemaMapping {
     for (const key of this.keys()) {
       const found = other.find(key, budget);
       if (found === undefined) return false;
-      const isEqual = equal(this.lookUp(key) as Value, found, budget);
+      const isEqual = equal(this.lookUp(key)!, found, budget);
       if (isEqual !== true) return isEqual;
     }
     return true;

@@ -86,7 +86,7 @@ function beyondLimit(limit: number | undefined, children: readonly Job[], end: "
 /** Sort order by start time; Jobs that never started come last. */
 function byStart(a: Job, b: Job): number {
   const [left, right] = [a, b].map(({ status }) => (status?.startTime ? parseTime(status.startTime) : undefined) ?? Infinity);
-  if (left !== right) return (left as number) < (right as number) ? -1 : 1;
+  if (left !== right) return left! < right! ? -1 : 1;
   return (a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1;
 }
 

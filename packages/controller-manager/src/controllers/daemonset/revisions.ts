@@ -113,7 +113,7 @@ async function countCollision(ctx: ControllerContext, { metadata, status }: Daem
     );
   }
   const collisionCount = (count ?? 0) + 1;
-  const counted = { ...fresh, status: { ...(fresh.status as NonNullable<DaemonSet["status"]>), collisionCount } };
+  const counted = { ...fresh, status: { ...fresh.status!, collisionCount } };
   await ctx.client.update<DaemonSet>(daemonSets, counted, { subresource: "status", signal });
   ctx.log.v(2)?.info("Found a hash collision for DaemonSet", { daemonSet: `${namespace}/${name}`, collisionCount });
   return collisionCount;

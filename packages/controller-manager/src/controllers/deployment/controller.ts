@@ -103,7 +103,7 @@ async function rollBack(
   revision: bigint,
 ): Promise<Result> {
   const { ctx, signal } = rollout;
-  const newSet = (await syncNewSet(rollout, found, oldSets, true)) as ReplicaSet;
+  const newSet = (await syncNewSet(rollout, found, oldSets, true))!;
   const { deployment, event } = planRollback(rollout.deployment, [...oldSets, newSet], revision);
   await ctx.client.update<Deployment>(deployments, deployment, { signal });
   ctx.recorder.event(deploymentRef(deployment), ...event);
@@ -122,7 +122,7 @@ async function scale(rollout: Rollout, found: ReplicaSet | undefined, oldSets: R
 
 /** Source: rolling.go rolloutRolling */
 async function rollingUpdate(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[]): Promise<Result> {
-  const newSet = (await syncNewSet(rollout, found, oldSets, true)) as ReplicaSet;
+  const newSet = (await syncNewSet(rollout, found, oldSets, true))!;
   const up = planScaleUp(rollout.deployment, newSet, [newSet, ...oldSets]);
   if (up !== undefined) return updateStatus(rollout, await resizeSet(rollout, up), oldSets, true);
   const down = planScaleDown(rollout.deployment, newSet, oldSets);
@@ -143,7 +143,7 @@ async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets
   );
   if (oldPodsRun(existing, oldSets, podsOf)) return updateStatus(rollout, existing, oldSets, true);
 
-  const newSet = existing ?? ((await syncNewSet(rollout, undefined, oldSets, true)) as ReplicaSet);
+  const newSet = existing ?? (await syncNewSet(rollout, undefined, oldSets, true))!;
   const sized = await resizeSet(rollout, { replicaSet: newSet, replicas: wantedOf(rollout.deployment) });
   if (isComplete(rollout.deployment, countedForm(rollout.deployment.status))) await cleanUp(rollout, oldSets);
   return updateStatus(rollout, sized, oldSets, true);

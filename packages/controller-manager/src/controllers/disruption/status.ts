@@ -35,7 +35,7 @@ export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[],
   for (const pod of pods) {
     const { name = "", deletionTimestamp } = pod.metadata;
     if (deletionTimestamp || !Object.hasOwn(recorded, name)) continue;
-    const at = recorded[name] as string;
+    const at = recorded[name]!;
     const dueAt = (parseTime(at) ?? 0) + deletionTimeoutMs;
     if (dueAt < now) {
       overdue.push(pod);
@@ -50,7 +50,7 @@ export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[],
 /** Pure: counts ready Pods that are neither terminating nor evicted. Source: disruption.go countHealthyPods */
 export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending"], now: number): number {
   const isDisrupted = (name: string): boolean =>
-    Object.hasOwn(pending, name) && (parseTime(pending[name] as string) ?? 0) + deletionTimeoutMs > now;
+    Object.hasOwn(pending, name) && (parseTime(pending[name]!) ?? 0) + deletionTimeoutMs > now;
   return pods.filter((pod) => !pod.metadata.deletionTimestamp && !isDisrupted(pod.metadata.name ?? "") && isReady(pod)).length;
 }
 

@@ -61,8 +61,8 @@ function hint(
   }
   const endpoints = [...changing, ...invalid].flatMap(readyOf);
   for (const endpoint of endpoints) {
-    endpoint.hints = { forZones: [{ name: endpoint.zone as string }] };
-    add(counts, endpoint.zone as string, 1);
+    endpoint.hints = { forZones: [{ name: endpoint.zone! }] };
+    add(counts, endpoint.zone!, 1);
   }
   redistribute(endpoints, allocations, counts);
   return invalid;
@@ -110,7 +110,7 @@ function redistribute(endpoints: readonly Endpoint[], allocations: Allocations, 
   }
   for (const endpoint of endpoints) {
     const [to] = recipients.keys();
-    const zone = endpoint.zone as string;
+    const zone = endpoint.zone!;
     if (to === undefined || !donors.has(zone)) continue;
     endpoint.hints = { forZones: [{ name: to }] };
     decrement(donors, zone);

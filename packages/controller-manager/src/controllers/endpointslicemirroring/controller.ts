@@ -76,7 +76,7 @@ function mirroredService(slice: EndpointSlice): ObjectKey[] {
 
 function endpointsHandlers({ enqueue }: SourceQueue) {
   const enqueueChanged = (...versions: Endpoints[]): void => {
-    if (versions.some(isToMirror)) enqueue(keyOf(versions[0] as Endpoints));
+    if (versions.some(isToMirror)) enqueue(keyOf(versions[0]!));
   };
   return { added: enqueueChanged, updated: enqueueChanged, deleted: enqueueChanged };
 }

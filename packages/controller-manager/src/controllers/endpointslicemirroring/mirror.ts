@@ -84,7 +84,7 @@ function groupsOf(
       }
       added++;
       const endpoint = endpointOf(address, canonicalIp(ip), ready);
-      const addressType = ipFamilyOf(endpoint.addresses[0] as string);
+      const addressType = ipFamilyOf(endpoint.addresses[0]!);
       const key = keyOf(addressType, ports);
       const group = groups.get(key) ?? { addressType, ports, endpoints: new Map() };
       groups.set(key, group);
@@ -179,7 +179,7 @@ function withReusedSlices({ create, update, delete: unwanted }: SlicePlan): Slic
   for (const slice of create) {
     const reused = left.findIndex(({ addressType }) => addressType === slice.addressType);
     if (reused < 0) made.push(slice);
-    else rewritten.push(named(slice, left.splice(reused, 1)[0] as EndpointSlice));
+    else rewritten.push(named(slice, left.splice(reused, 1)[0]!));
   }
   return { create: made, update: [...update, ...rewritten], delete: left };
 }

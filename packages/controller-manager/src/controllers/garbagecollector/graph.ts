@@ -200,7 +200,7 @@ function otherCoordinates({ dependents }: GraphNode, known: Identity): Identity[
 function nextCoordinates(names: readonly Identity[], last: Identity): Identity {
   const textOf = ({ apiVersion, kind, namespace, name }: Identity): string => [apiVersion, kind, namespace, name].join("/");
   const sorted = names.toSorted((a, b) => (textOf(a) < textOf(b) ? -1 : 1));
-  return sorted.find((name) => textOf(name) > textOf(last)) ?? (sorted[0] as Identity);
+  return sorted.find((name) => textOf(name) > textOf(last)) ?? sorted[0]!;
 }
 
 function isBlocking({ blockOwnerDeletion }: OwnerReference): boolean {
@@ -212,7 +212,7 @@ function newNode(identity: Identity): GraphNode {
 }
 
 function sameCoordinates(a: Identity, b: Identity): boolean {
-  const groupOf = (apiVersion: string): string => (apiVersion.includes("/") ? (apiVersion.split("/")[0] as string) : "");
+  const groupOf = (apiVersion: string): string => (apiVersion.includes("/") ? apiVersion.split("/")[0]! : "");
   // A reference does not say whether its owner is cluster-scoped.
   const namespaces = b.namespace === "" || a.namespace === b.namespace;
   return groupOf(a.apiVersion) === groupOf(b.apiVersion) && a.kind === b.kind && a.name === b.name && namespaces;

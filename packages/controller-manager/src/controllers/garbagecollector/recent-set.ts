@@ -11,7 +11,7 @@ export function newRecentSet(limit: number): RecentSet {
     add(member) {
       members.delete(member);
       members.add(member);
-      if (members.size > limit) members.delete(members.values().next().value as string);
+      if (members.size > limit) members.delete(members.values().next().value!);
     },
   };
 }

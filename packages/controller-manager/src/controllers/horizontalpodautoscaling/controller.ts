@@ -115,7 +115,7 @@ async function scaleTarget(
     const message = `the HPA controller was able to update the target scale to ${decision.replicas}`;
     draft.condition("AbleToScale", "True", "SucceededRescale", message);
     recordEvent("Normal", "SuccessfulRescale", what);
-    const history = histories.get(key) as History;
+    const history = histories.get(key)!;
     histories.set(key, withScaleEvent(history, spec.behavior, current, decision.replicas, at));
     ctx.log.info("Successful rescale", { hpa: key, from: current, to: decision.replicas, reason: decision.reason });
     draft.rescaled(formatTime(ctx.clock.now()));
@@ -181,7 +181,7 @@ async function decideReplicas(
     eventsFor(ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
     throw new Error(`failed to compute desired number of replicas based on listed metrics for ${reference}`, { cause: err });
   });
-  const history = ctx.histories.get(key) as History;
+  const history = ctx.histories.get(key)!;
   const normalized = normalizeReplicas({
     behavior,
     history,

@@ -181,7 +181,7 @@ async function proposeForResource(
     const metrics = await withErrorPrefix(`unable to get metrics for resource ${resource}`, response);
     if (averageValue !== undefined)
       return replicasForAverage({ pods, metrics, resource, target: milliOf(averageValue), current, rules });
-    const percent = averageUtilization as number;
+    const percent = averageUtilization!;
     return replicasForUtilization({ pods, metrics, resource, container, target: percent, current, rules });
   };
   const { replicas, utilization, value } = await withErrorPrefix(`failed to get ${resource} utilization`, compute());

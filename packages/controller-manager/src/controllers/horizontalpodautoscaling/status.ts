@@ -28,7 +28,7 @@ export function newStatus({ status }: HorizontalPodAutoscaler, now: number): Sta
     condition(type, wanted, reason, message) {
       const known = conditions.find((condition) => condition.type === type);
       const lastTransitionTime = known?.status === wanted ? known.lastTransitionTime : formatTime(now);
-      const next = { type, status: wanted, lastTransitionTime, reason, message } as HorizontalPodAutoscalerCondition;
+      const next: HorizontalPodAutoscalerCondition = { type, status: wanted, lastTransitionTime, reason, message };
       conditions = known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
     },
     currentReplicas(count) {

@@ -43,7 +43,7 @@ interface Amounts {
 /** `cpu 90% of the requests, target 50%` */
 function metricText(metric: MetricStatus, spec: MetricSpec | undefined): string[] {
   for (const type of ["resource", "containerResource", "pods", "object", "external"] as const) {
-    const current = metric[type] as { name?: string; metric?: { name?: string }; current?: Amounts } | undefined;
+    const current: { name?: string; metric?: { name?: string }; current?: Amounts } | undefined = metric[type];
     if (current === undefined) continue;
     const target = (spec?.[type] as { target?: Amounts } | undefined)?.target;
     const name = current.name ?? current.metric?.name ?? type;

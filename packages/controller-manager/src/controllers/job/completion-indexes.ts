@@ -59,7 +59,7 @@ export function hasIndex(intervals: Intervals, index: number): boolean {
   let [low, high] = [0, intervals.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((intervals[middle] as Interval).last < index) low = middle + 1;
+    if (intervals[middle]!.last < index) low = middle + 1;
     else high = middle;
   }
   const found = intervals[low];

@@ -56,11 +56,11 @@ function rangesOf(values: NodeIpamSettings, errors: string[]): NodeRange[] {
       `len of ClusterCIDRs==${cidrs.length} and they are not configured as dual stack (at least one from each IPFamily)`,
     );
   else if (cidrs.length > 2) errors.push(`length of clusterCIDRs is:${cidrs.length} more than max allowed of 2`);
-  const sizes = maskSizesOf(values, isDual ? "dual" : (families[0] as 4 | 6), errors);
+  const sizes = maskSizesOf(values, isDual ? "dual" : families[0]!, errors);
   return cidrs.map((cidr, i) => {
-    const family = families[i] as 4 | 6;
+    const family = families[i]!;
     const maskSize = sizes[family];
-    const { bits } = parseCidr(cidr) as { bits: number };
+    const { bits } = parseCidr(cidr)!;
     if (bits > maskSize || maskSize > (family === 4 ? 32 : 128)) {
       errors.push(
         "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",

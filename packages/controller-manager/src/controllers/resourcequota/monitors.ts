@@ -71,7 +71,7 @@ export class QuotaMonitors {
     const counted = (): CountedResource[] =>
       matching.map(({ evaluator }, i) => ({
         evaluator,
-        objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
+        objects: informers[i]!.lister.inNamespace(namespace),
       }));
     for (const { evaluator, objects } of counted()) await precompute(evaluator, objects, this.#ctx.turns);
     return counted(); // read again, because the caches may have changed while yielding

@@ -28,7 +28,7 @@ export function usageOf(spec: ResourceQuotaSpec | undefined, counted: readonly C
       const usage = evaluator.usage(object);
       for (const name of names) {
         const amount = read(usage, name);
-        if (amount !== undefined) totals.set(name, (totals.get(name) as Quantity).add(amount));
+        if (amount !== undefined) totals.set(name, totals.get(name)!.add(amount));
       }
     }
   }

@@ -21,7 +21,7 @@ const steps = [
 export function newClusterSize(): ClusterSize {
   let count = 0;
   let step = 0;
-  const now = () => steps[step] as (typeof steps)[number];
+  const now = () => steps[step]!;
   return {
     added() {
       if (++count > now().most) step++;

@@ -35,7 +35,7 @@ export function formatCpus(cpus: CpuSet): string {
   const ranges: string[] = [];
   for (let i = 0; i < cpus.length; i++) {
     const first = cpus[i];
-    while (cpus[i + 1] === (cpus[i] as number) + 1) i++;
+    while (cpus[i + 1] === cpus[i]! + 1) i++;
     ranges.push(first === cpus[i] ? String(first) : `${first}-${cpus[i]}`);
   }
   return ranges.join(",");

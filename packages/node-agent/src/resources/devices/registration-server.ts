@@ -47,7 +47,7 @@ export async function serveRegistration(options: {
       throw err;
     }
     const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;
-    onRegistered({ resource: resourceName as string, socket: join(dir, endpoint as string), options: wanted });
+    onRegistered({ resource: resourceName!, socket: join(dir, endpoint!), options: wanted });
     return pluginMessages.encode("Empty", {});
   };
   return serveGrpc({ socket: join(dir, socketName), methods: { "/v1beta1.Registration/Register": register }, log });

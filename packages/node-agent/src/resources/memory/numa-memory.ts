@@ -115,7 +115,7 @@ export function memoryHints(nodes: NodesMemory, request: MemoryRequest, reusable
     const fits = (has: (type: string) => number): boolean => [...request].every(([type, size]) => has(type) >= size);
     if (!fits((type) => sumOf(nodes, choice, type, "allocatable"))) continue;
     fewest = Math.min(fewest, choice.length);
-    const members = choice.map((id) => nodes.get(id) as NumaNodeMemory);
+    const members = choice.map((id) => nodes.get(id)!);
     const alone = choice.length === 1;
     if (alone && members.some(({ group }) => group.length > 1)) continue;
     const used = members.filter(({ assignments }) => assignments > 0);

@@ -74,7 +74,7 @@ export async function newCgroupReader(mountPoint = "/sys/fs/cgroup"): Promise<Cg
     if (known !== undefined) return known;
     const name = /^DEVNAME=(.+)$/m.exec((await textOf(`/sys/dev/block/${number}/uevent`)) ?? "")?.[1];
     devices.set(number, name === undefined ? "" : `/dev/${name}`);
-    return devices.get(number) as string;
+    return devices.get(number)!;
   };
   const named = async (byNumber: ReadonlyMap<string, DiskUsage>): Promise<Map<string, DiskUsage>> => {
     const all = new Map<string, DiskUsage>();
@@ -112,7 +112,7 @@ async function textOf(path: string): Promise<string | undefined> {
 /** Lines of `key value`. */
 function pairs(text: string | undefined): (key: string) => number {
   const all = new Map(
-    (text ?? "").split("\n").map((line): [string, number] => [line.split(" ")[0] as string, Number(line.split(" ")[1])]),
+    (text ?? "").split("\n").map((line): [string, number] => [line.split(" ")[0]!, Number(line.split(" ")[1])]),
   );
   return (key) => all.get(key) ?? 0;
 }

@@ -67,7 +67,7 @@ export class CsiClient {
   /** NodeGetInfo. `maxVolumes` is 0 when the driver sets no limit. */
   async info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }> {
     const answer = await this.#call("NodeGetInfo", {});
-    const { segments = {} } = (answer.accessibleTopology ?? {}) as { segments?: Texts };
+    const { segments = {} }: { segments?: Texts } = answer.accessibleTopology ?? {};
     return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
   }
 

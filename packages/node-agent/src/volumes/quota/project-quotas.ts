@@ -51,7 +51,7 @@ export async function openProjectQuotas(path: string, options: ProjectQuotaOptio
     try {
       await writeFile(mounts, `${mount?.line}\n`);
       const files = ["-t", mounts, "-P/dev/null", "-D/dev/null"];
-      return await run(program as string, [...files, "-x", "-f", mount?.point as string, "-c", command]);
+      return await run(program!, [...files, "-x", "-f", mount?.point as string, "-c", command]);
     } finally {
       await rm(dir, { recursive: true, force: true });
     }

@@ -218,7 +218,7 @@ export class FieldManager {
     else {
       next.set(id, { ...own, set: stripped });
       if (changed || !sameManaged(managed, next)) next.set(id, { ...own, time: formatTime(now), set: stripped });
-      else next.set(id, managed.get(id) as ManagedSet);
+      else next.set(id, managed.get(id)!);
     }
     return { object: changed ? object : live, managed: next };
   }
@@ -256,7 +256,7 @@ export class FieldManager {
     }
     if (conflicts.length > 0) throw new ApplyConflicts(conflicts);
     for (const [id, set] of left) {
-      const entry = managed.get(id) as ManagedSet;
+      const entry = managed.get(id)!;
       if (set.size === 0) managed.delete(id);
       else if (set !== entry.set) managed.set(id, withSet(entry, set));
     }

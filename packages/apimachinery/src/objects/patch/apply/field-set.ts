@@ -31,8 +31,8 @@ export class FieldSetBuilder {
     this.#nodes ??= new Map();
     let nodes = this.#nodes;
     const last = path.length - 1;
-    for (let i = 0; i < last; i++) nodes = childrenOf(nodes, path[i] as PathElement);
-    addMember(nodes, path[last] as PathElement);
+    for (let i = 0; i < last; i++) nodes = childrenOf(nodes, path[i]!);
+    addMember(nodes, path[last]!);
   }
 
   /** The mutable children below a path. */
@@ -86,8 +86,8 @@ export function setOf(...paths: Path[]): FieldSet {
 /** True when the field itself is a member; members below it do not count. */
 export function has(set: FieldSet, path: Path): boolean {
   let nodes: FieldSet | undefined = set;
-  for (let i = 0; i < path.length - 1; i++) nodes = nodes?.get(path[i] as PathElement)?.children;
-  return path.length > 0 && nodes?.get(path.at(-1) as PathElement)?.member === true;
+  for (let i = 0; i < path.length - 1; i++) nodes = nodes?.get(path[i]!)?.children;
+  return path.length > 0 && nodes?.get(path.at(-1)!)?.member === true;
 }
 
 /** Fields in either set. */
@@ -263,7 +263,7 @@ function* textOf(nodes: FieldSet, self: boolean): Steps<string> {
   let text = self ? '{".":{}' : "";
   let count = 0;
   for (const element of yield* sortedElementsInSteps([...nodes.keys()])) {
-    const { member, children } = nodes.get(element) as FieldNode;
+    const { member, children } = nodes.get(element)!;
     text += `${text === "" ? "{" : ","}${quoted(element)}:${children === undefined ? "{}" : yield* textOf(children, member)}`;
     if (++count % valuesPerStep === 0) yield;
   }

@@ -168,7 +168,7 @@ export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
     count--;
   }
   // One union per bucket: there may be thousands of entries.
-  for (const [id, sets] of collected) managed.set(id, { ...(managed.get(id) as ManagedSet), set: unionAll(sets) });
+  for (const [id, sets] of collected) managed.set(id, { ...managed.get(id)!, set: unionAll(sets) });
 }
 
 /** True for an empty list or a single empty entry, with which a client removes all entries. */
@@ -176,7 +176,6 @@ export function isReset(entries: readonly ManagedFieldsEntry[] | undefined | nul
   if (entries === undefined || entries === null) return false;
   if (entries.length === 0) return true;
   return (
-    entries.length === 1 &&
-    Object.values(entries[0] as object).every((value) => value === undefined || value === "" || value === null)
+    entries.length === 1 && Object.values(entries[0]!).every((value) => value === undefined || value === "" || value === null)
   );
 }

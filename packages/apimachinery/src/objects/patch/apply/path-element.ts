@@ -76,8 +76,8 @@ export function* sortedElementsInSteps(steps: PathElement[]): Steps<PathElement[
 }
 
 function compareParsed(a: Parsed, b: Parsed): number {
-  const kind = a.text[0] as string;
-  if (kind !== b.text[0]) return ranks.indexOf(kind) - ranks.indexOf(b.text[0] as string);
+  const kind = a.text[0]!;
+  if (kind !== b.text[0]) return ranks.indexOf(kind) - ranks.indexOf(b.text[0]!);
   if (kind === "f") return compareText(a.text, b.text);
   return a.keys === undefined || b.keys === undefined ? compareJson(a.value, b.value) : compareKeys(a.keys, b.keys);
 }
@@ -146,8 +146,8 @@ function parse(text: string): Parsed {
 
 function compareKeys(a: readonly KeyField[], b: readonly KeyField[]): number {
   for (let i = 0; i < a.length && i < b.length; i++) {
-    const [nameA, valueA] = a[i] as KeyField;
-    const [nameB, valueB] = b[i] as KeyField;
+    const [nameA, valueA] = a[i]!;
+    const [nameB, valueB] = b[i]!;
     const order = compareText(nameA, nameB) || compareJson(valueA, valueB);
     if (order !== 0) return order;
   }

@@ -1,9 +1,3 @@
-/**
- * Apply types of custom resources, from their OpenAPI v3 schema. Unlike for built-in kinds there are no implied fields,
- * and a zero value counts as a value.
- * Source: k8s.io/kube-openapi pkg/schemaconv; k8s.io/apiextensions-apiserver pkg/controller/openapi/builder
- */
-import type { TypeDescriptor } from "../../schema/descriptor.ts";
 import { scheme } from "../../schema/scheme.ts";
 import {
   type ApplyType,
@@ -70,11 +64,11 @@ function objectType(schema: ApplySchema): ApplyType {
 function structType(schema: ApplySchema, isObject: boolean): StructApplyType {
   const fields = new Map<string, StructField>();
   const { properties = {} } = schema;
-  for (const name of Object.keys(properties)) fields.set(name, field(name, typeOf(properties[name] as ApplySchema)));
+  for (const name of Object.keys(properties)) fields.set(name, field(name, typeOf(properties[name]!)));
   if (isObject) {
     fields.set("apiVersion", field("apiVersion", string));
     fields.set("kind", field("kind", string));
-    fields.set("metadata", field("metadata", applyTypeOf(scheme.type("meta/v1.ObjectMeta") as TypeDescriptor)));
+    fields.set("metadata", field("metadata", applyTypeOf(scheme.type("meta/v1.ObjectMeta")!)));
   }
   return {
     kind: "struct",

@@ -11,8 +11,8 @@ const beginsWithAcronym = new RegExp(`^(${acronyms.join("|")})(?=[A-Z]|s?$|s[A-Z
 /** `hostIP` → `HostIP`, `apiVersion` → `APIVersion`, `seLinuxOptions` → `SELinuxOptions`, `x-kubernetes-map-type` → `XMapType`. */
 export function goFieldName(goStruct: string, name: string): string {
   const key = `${goStruct}.${name}`;
-  if (Object.hasOwn(irregular, key)) return irregular[key] as string;
-  if (Object.hasOwn(irregular, name)) return irregular[name] as string;
+  if (Object.hasOwn(irregular, key)) return irregular[key]!;
+  if (Object.hasOwn(irregular, name)) return irregular[name]!;
   if (name.startsWith("x-kubernetes-"))
     return `X${name.slice("x-kubernetes".length).replace(/-(.)/g, (_, first) => first.toUpperCase())}`;
   const [acronym] = beginsWithAcronym.exec(name) ?? [];

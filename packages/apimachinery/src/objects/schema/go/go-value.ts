@@ -183,8 +183,8 @@ function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
   if (type.name.startsWith("io.k8s.api.core.v1.")) {
     if (type.goName === "PodSpec") fields = fields.filter(({ name }) => !goneFromPodSpec.has(name));
     if (type.goName === "PodSecurityContext") {
-      const podSpec = scheme.type("core/v1.PodSpec") as TypeDescriptor;
-      fields.unshift(...hostFields.names.map((name) => podSpec.field(name) as FieldDescriptor));
+      const podSpec = scheme.type("core/v1.PodSpec")!;
+      fields.unshift(...hostFields.names.map((name) => podSpec.field(name)!));
     }
   }
   for (const [name, after] of Object.entries(moved[type.goName] ?? {})) {
@@ -192,7 +192,7 @@ function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
       fields.findIndex((one) => one.name === name),
       1,
     );
-    fields.splice(fields.findIndex((one) => one.name === after) + 1, 0, field as FieldDescriptor);
+    fields.splice(fields.findIndex((one) => one.name === after) + 1, 0, field!);
   }
   return fields;
 }

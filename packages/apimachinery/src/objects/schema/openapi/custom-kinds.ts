@@ -90,7 +90,7 @@ function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
   if (schema["nullable"] === true) delete made["type"];
   if (made["type"] === "array" && made["items"] === undefined) delete made["type"];
   if (made["type"] === "object" && schema[preservesUnknown] === true) delete made["type"];
-  const { required } = made as { required?: readonly string[] };
+  const { required }: { required?: readonly string[] } = made;
   if (required === undefined) return;
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, CustomSchema>>;
   const additional = schema["additionalProperties"] as CustomSchema | boolean | undefined;

@@ -143,7 +143,7 @@ class ResourcePaths {
     const add = (at: string, withPath: boolean, more: Parameter[]): void => {
       const operations: Partial<Record<Method, Operation>> = {};
       for (const method of connectMethods) {
-        if (!subresource.verbs.includes(connectVerbs[method] as string)) continue;
+        if (!subresource.verbs.includes(connectVerbs[method]!)) continue;
         const target = this.#target({ subresource: subresource.name, method: capital(method), withPath });
         operations[method] = this.#operation("connect", target, subresource.kind, {
           produces: ["*/*"],

@@ -19,7 +19,7 @@ export function rootsOf(resources: readonly OpenApiResource[]): Map<string, read
   const roots = new Map<string, readonly RootPart[]>(otherRoots.map(([root, part]) => [root, [part]]));
   const byVersion = Map.groupBy(resources, (resource) => groupVersionPath(resource).slice(1));
   for (const [root, those] of byVersion) {
-    const { group, version } = those[0] as OpenApiResource;
+    const { group, version } = those[0]!;
     if (group === "") roots.set("api", [coreVersions]);
     else {
       roots.set("apis", [groups]);

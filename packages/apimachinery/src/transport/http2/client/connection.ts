@@ -278,7 +278,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   #openWaiting(): void {
     while (this.#acceptsMore && this.#waiting.length > 0 && this.#streams.size < this.#mostStreams) {
-      this.#open(this.#waiting.shift() as ClientStream);
+      this.#open(this.#waiting.shift()!);
     }
   }
 

@@ -316,7 +316,7 @@ export class ClientOutput {
     const frames = this.#frames;
     if (frames.length === 0) return;
     this.#frames = [];
-    if (!this.#socket.destroyed) this.#socket.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames));
+    if (!this.#socket.destroyed) this.#socket.write(frames.length === 1 ? frames[0]! : Buffer.concat(frames));
   };
 
   /** Must be called when the connection is closed. */

@@ -60,7 +60,7 @@ export class ClientBudgets {
   #clientOf(key: string): Client {
     let client = this.#clients.get(key);
     if (client === undefined) {
-      if (this.#clients.size >= mostClients) this.#clients.delete(this.#clients.keys().next().value as string);
+      if (this.#clients.size >= mostClients) this.#clients.delete(this.#clients.keys().next().value!);
       client = { resets: new TokenBucket(sharedResets), refusals: 0, refusedUntil: 0 };
       this.#clients.set(key, client);
     }

@@ -242,7 +242,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     const head = requestHeadOf(fields);
     const fault = typeof head !== "object" ? head : isWhole && (head.contentLength ?? 0) > 0 ? lengthFault : undefined;
     if (typeof head !== "object" || fault !== undefined) {
-      this.#events.refused(fault as string, false);
+      this.#events.refused(fault!, false);
       this.#refuse(id, errorCodes.protocol);
       return;
     }
@@ -547,7 +547,7 @@ class ServerOutput {
     const streams = this.#streams;
     this.#streams = [];
     for (let next = 0; next < streams.length; next++) {
-      const stream = streams[next] as ServerStream;
+      const stream = streams[next]!;
       const [before, start] = [stream.unsent, at];
       at = stream.fill(slab, at, Math.min(this.#window, quantumBytes));
       this.#window -= before - stream.unsent;

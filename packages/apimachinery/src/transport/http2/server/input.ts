@@ -93,12 +93,12 @@ export function requestHeadOf(fields: readonly string[]): RequestHead | string {
   const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
   let at = 0;
   for (; at < fields.length; at += 2) {
-    const name = fields[at] as string;
+    const name = fields[at]!;
     if (name.charCodeAt(0) !== colon) break;
     const which = pseudoFields.indexOf(name as (typeof pseudoFields)[number]);
     if (which === -1) return "unknown pseudo-header field";
     if (pseudo[which] !== undefined) return `duplicate ${name}`;
-    if (!isValue(fields[at + 1] as string)) return `invalid value of ${name}`;
+    if (!isValue(fields[at + 1]!)) return `invalid value of ${name}`;
     pseudo[which] = fields[at + 1];
   }
   const [method, path, scheme, authority] = pseudo;
@@ -124,10 +124,10 @@ export function areTrailers(fields: readonly string[]): boolean {
 function connectionFault(fields: readonly string[], from: number): string | undefined {
   let transferCodings: string | undefined;
   for (let at = from; at < fields.length; at += 2) {
-    const name = fields[at] as string;
+    const name = fields[at]!;
     if (connectionFields.has(name)) return `request header "${canonical(name)}" is not valid in HTTP/2`;
     if (name !== "te") continue;
-    if (transferCodings !== undefined || !["trailers", ""].includes(fields[at + 1] as string))
+    if (transferCodings !== undefined || !["trailers", ""].includes(fields[at + 1]!))
       return 'request header "TE" may only be "trailers" in HTTP/2';
     transferCodings = fields[at + 1];
   }
@@ -140,8 +140,8 @@ const canonical = (name: string): string => name.replace(/(?<=^|-)[a-z]/g, (lett
 /** @returns what is wrong with the first malformed field */
 function faultOf(fields: readonly string[], from: number): string | undefined {
   for (let at = from; at < fields.length; at += 2) {
-    const name = fields[at] as string;
-    const value = fields[at + 1] as string;
+    const name = fields[at]!;
+    const value = fields[at + 1]!;
     if (!isName(name)) return "invalid header field name";
     if (!isValue(value)) return `invalid value of ${name}`;
   }

@@ -35,7 +35,7 @@ export class GatheredBytes {
   /** Returns everything accumulated so far and leaves the object empty. */
   take(): Buffer {
     this.#seal();
-    const all = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts, this.#size);
+    const all = this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts, this.#size);
     this.#parts = [];
     this.#size = 0;
     return all;
@@ -57,7 +57,7 @@ export function takePieces(pieces: Buffer[], slab: Buffer, at: number, length: n
   let done = 0;
   let whole = 0;
   while (done < length) {
-    const piece = pieces[whole] as Buffer;
+    const piece = pieces[whole]!;
     const taken = Math.min(piece.length, length - done);
     piece.copy(slab, at + done, 0, taken);
     done += taken;
@@ -96,7 +96,7 @@ export const slabMemory = {
 export function takeSlab(bytes: number): Buffer {
   if (bytes > largestSlabBytes) return Buffer.allocUnsafeSlow(bytes);
   const steps = Math.max(1, Math.ceil(bytes / stepBytes));
-  const slab = (kept[steps] as Buffer[]).pop();
+  const slab = kept[steps]!.pop();
   if (slab === undefined) return Buffer.allocUnsafeSlow(steps * stepBytes);
   keptBytes -= slab.length;
   return slab;

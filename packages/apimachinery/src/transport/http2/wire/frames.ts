@@ -99,7 +99,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
       const payload = bytes.subarray(at + headBytes, at + headBytes + length);
       const head = at;
       at += headBytes + length;
-      onFrame(bytes[head + 3] as number, bytes[head + 4] as number, bytes.readUInt32BE(head + 5) & 0x7fffffff, payload);
+      onFrame(bytes[head + 3]!, bytes[head + 4]!, bytes.readUInt32BE(head + 5) & 0x7fffffff, payload);
     }
     if (at < bytes.length) held.push(bytes.subarray(at));
   };

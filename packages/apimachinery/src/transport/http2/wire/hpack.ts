@@ -96,7 +96,7 @@ class FieldTable {
   #shrinkTo(bytes: number): void {
     while (this.#count > 0 && this.#bytes > bytes) {
       const oldest = this.#slot(this.#count--);
-      this.#bytes -= sizeOf(this.#ring[oldest] as Field);
+      this.#bytes -= sizeOf(this.#ring[oldest]!);
       this.#ring[oldest] = undefined; // releases the field, which the size limit no longer counts
     }
   }
@@ -195,7 +195,7 @@ class BlockReader {
 
   /** Peeks at the next octet. */
   first(): number {
-    return this.#block[this.#at] as number;
+    return this.#block[this.#at]!;
   }
 
   integer(prefixBits: number): number {
@@ -265,7 +265,7 @@ export function newStaticFieldsDecoder(): (block: Buffer) => ReadonlyMap<string,
     const { fields, tooLarge } = decoder.decode(block);
     if (tooLarge) throw new HpackError("response header fields exceed the limit");
     const byName = new Map<string, string>();
-    for (let i = 0; i < fields.length; i += 2) byName.set(fields[i] as string, fields[i + 1] as string);
+    for (let i = 0; i < fields.length; i += 2) byName.set(fields[i]!, fields[i + 1]!);
     return byName;
   }
 }
@@ -295,8 +295,8 @@ export function encodeFields(fields: readonly string[]): Buffer {
   // One string converted once is cheaper than many small buffer writes.
   let block = "";
   for (let i = 0; i < fields.length; i += 2) {
-    const name = encodedName(fields[i] as string);
-    const value = fields[i + 1] as string;
+    const name = encodedName(fields[i]!);
+    const value = fields[i + 1]!;
     block += name.whole.get(value) ?? name.literal + integer(0, 7, value.length) + value;
   }
   return Buffer.from(block, "latin1");
@@ -399,7 +399,7 @@ function newMachine() {
     let node = Math.floor(at / rowSteps);
     let complete = 0;
     for (let bit = 3; bit >= 0; bit--) {
-      const next = tree[2 * node + ((at >> bit) & 1)] as number;
+      const next = tree[2 * node + ((at >> bit) & 1)]!;
       if (next < 0) complete = completes | ~next;
       node = Math.max(next, 0);
     }
@@ -409,7 +409,7 @@ function newMachine() {
   const mayEnd = new Uint8Array(nodes);
   for (let node = 0, ones = 0; ones < 8; ones++) {
     mayEnd[node] = 1;
-    node = tree[2 * node + 1] as number;
+    node = tree[2 * node + 1]!;
   }
   return { steps, mayEnd };
 }
@@ -446,11 +446,11 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
   let step = 0;
   let count = 0;
   for (let at = start; at < end; at++) {
-    const octet = bytes[at] as number;
-    step = steps[(step >> rowShift) + (octet >> 4)] as number;
+    const octet = bytes[at]!;
+    step = steps[(step >> rowShift) + (octet >> 4)]!;
     octets[count] = step;
     count += (step & completes) >> 8;
-    step = steps[(step >> rowShift) + (octet & 15)] as number;
+    step = steps[(step >> rowShift) + (octet & 15)]!;
     octets[count] = step;
     count += (step & completes) >> 8;
   }

@@ -49,7 +49,7 @@ export function* leniencyOf(spec: CustomResourceDefinitionSpec): Steps<Options> 
     structural: yield* areStructural(),
     prunedDefaults: yield* none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
     knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
-    validTypes: yield* none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),
+    validTypes: yield* none(({ type }) => Boolean(type) && !schemaTypes.includes(type!)),
     atomicSets: yield* none((schema) => listRules(schema, "", true).length > listRules(schema, "", false).length),
     safeMapKeys: yield* none((schema) => listMapKeyRules(schema, "").length > 0),
   };

@@ -122,7 +122,7 @@ function withAnnotations(object: KubeObject, annotations: Annotations): KubeObje
   return { ...object, metadata: Object.keys(annotations).length === 0 ? metadata : { ...metadata, annotations } };
 }
 
-const typeInV1 = (name: string): TypeDescriptor => scheme.type(`autoscaling/v1.${name}`) as TypeDescriptor;
+const typeInV1 = (name: string): TypeDescriptor => scheme.type(`autoscaling/v1.${name}`)!;
 
 function listText(typeName: string, items: readonly object[]): string {
   const type = typeInV1(typeName);
@@ -168,10 +168,10 @@ function behaviorOf(text: string | undefined): HorizontalPodAutoscalerBehavior |
   const value = parsed(text);
   if (typeof value !== "object" || value === null) return undefined;
   try {
-    const { scaleUp, scaleDown } = decodeValue(
+    const { scaleUp, scaleDown }: HorizontalPodAutoscalerBehavior = decodeValue(
       lowerCaseNames(value),
-      scheme.type("autoscaling/v2.HorizontalPodAutoscalerBehavior") as TypeDescriptor,
-    ) as HorizontalPodAutoscalerBehavior;
+      scheme.type("autoscaling/v2.HorizontalPodAutoscalerBehavior")!,
+    );
     if (scaleUp === undefined && scaleDown === undefined) return undefined;
     return { ...(scaleUp && { scaleUp }), ...(scaleDown && { scaleDown }) };
   } catch {

@@ -92,7 +92,7 @@ export function specOfFlat(flat: object): MetricSpec {
   for (const [source, typeOf] of Object.entries(targetTypes)) {
     const part = metric[source] as { target?: object } | undefined;
     if (part === undefined) continue;
-    part.target = { type: typeOf((flat as Record<string, Fields>)[source] as Fields), ...part.target };
+    part.target = { type: typeOf((flat as Record<string, Fields>)[source]!), ...part.target };
   }
   return metric as unknown as MetricSpec;
 }

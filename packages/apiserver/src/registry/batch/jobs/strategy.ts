@@ -80,7 +80,6 @@ function generateSelector(job: Job): void {
   labels["controller-uid"] ??= uid;
   labels["job-name"] ??= job.metadata.name ?? "";
   const selector: LabelSelector = { ...spec.selector, matchLabels: { ...spec.selector?.matchLabels } };
-  if (selector.matchLabels?.["controller-uid"] === undefined)
-    (selector.matchLabels as Record<string, string>)["controller-uid"] = uid;
+  if (selector.matchLabels?.["controller-uid"] === undefined) selector.matchLabels!["controller-uid"] = uid;
   spec.selector = selector;
 }

@@ -59,7 +59,7 @@ function requestFault(bytes: Buffer): string | undefined {
   const parts = elements(outer.content);
   if (parts?.map(({ tag }) => tag).join() !== [sequence, sequence, bitString].join())
     return "asn1: structure error: tags don't match";
-  const info = elements((parts[0] as Element).content);
+  const info = elements(parts[0]!.content);
   if (
     info
       ?.slice(0, 3)
@@ -67,7 +67,7 @@ function requestFault(bytes: Buffer): string | undefined {
       .join() !== [integer, sequence, sequence].join()
   )
     return "asn1: structure error: tags don't match";
-  const key = elements((info[2] as Element).content);
+  const key = elements(info[2]!.content);
   if (key?.map(({ tag }) => tag).join() !== [sequence, bitString].join()) return "asn1: structure error: tags don't match";
   return undefined;
 }

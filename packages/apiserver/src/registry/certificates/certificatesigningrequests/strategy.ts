@@ -77,7 +77,7 @@ function keepConditions(next: Csr, current: Csr, type: string): void {
   const old = (current.status?.conditions ?? []).filter((condition) => condition.type === type);
   const places = [...conditions.keys()].filter((i) => conditions[i]?.type === type);
   if (places.length !== old.length) return;
-  for (const [i, condition] of old.entries()) conditions[places[i] as number] = { ...condition };
+  for (const [i, condition] of old.entries()) conditions[places[i]!] = { ...condition };
 }
 
 /** Sets missing timestamps. */

@@ -31,7 +31,7 @@ function* validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): Steps<Fi
   for (const keys of chunksOf(Object.keys(data), keysPerStep)) {
     yield;
     // Object.values would read all of a large map at once, which takes three times as long as its keys.
-    size += bytesOf(keys.map((key) => data[key] as string));
+    size += bytesOf(keys.map((key) => data[key]!));
     for (const key of keys) {
       for (const message of configMapKeyProblems(key)) errors.push(invalidValue(mapKey("data", key), key, message));
       if (Object.hasOwn(binaryData, key))
@@ -42,7 +42,7 @@ function* validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): Steps<Fi
     yield;
     for (const key of keys) {
       for (const message of configMapKeyProblems(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
-      size += Buffer.byteLength(binaryData[key] as string, "base64");
+      size += Buffer.byteLength(binaryData[key]!, "base64");
     }
   }
   if (size > mostDataBytes) errors.push(tooLong(wholeObject, "", mostDataBytes));

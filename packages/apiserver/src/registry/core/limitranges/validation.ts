@@ -119,7 +119,7 @@ function validateOrder(item: LimitRangeItem, name: string, path: string): FieldE
     const [a, b] = [textOf(low), textOf(high)];
     if (a === undefined || b === undefined || quantityOf(a).cmp(quantityOf(b)) <= 0) continue;
     const text = `${names[0]} ${quantityOf(a)} is greater than ${names[1]} ${quantityOf(b)}`;
-    errors.push(invalidValue(at(where), goQuantity(textOf(shows) as string), text));
+    errors.push(invalidValue(at(where), goQuantity(textOf(shows)!), text));
   }
   const ratio = textOf("maxLimitRequestRatio");
   if (ratio !== undefined) errors.push(...validateRatio(ratio, textOf("min"), textOf("max"), at("maxLimitRequestRatio")));

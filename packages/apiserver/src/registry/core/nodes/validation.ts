@@ -57,7 +57,7 @@ function validateAnnotations(node: Node, path: string): FieldError[] {
   ];
 }
 
-const typeOf = (name: string): TypeDescriptor => scheme.type(`io.k8s.api.core.v1.${name}`) as TypeDescriptor;
+const typeOf = (name: string): TypeDescriptor => scheme.type(`io.k8s.api.core.v1.${name}`)!;
 
 function goTaints(value: unknown): Taint[] {
   if (value !== null && !Array.isArray(value)) throw new DecodeFailure(jsonWord(value), "[]core.Taint");
@@ -88,7 +88,7 @@ function parsed<T>(
 function* validateTaints(taints: readonly Taint[], path: string): Steps<FieldError[]> {
   const seen = new Set<string>();
   return yield* eachInSteps(taints, path, (taint, at) => {
-    const { key = "", value = "", effect = "" } = taint as { key?: string; value?: string; effect?: string };
+    const { key = "", value = "", effect = "" }: { key?: string; value?: string; effect?: string } = taint;
     const errors = qualifiedName(key, child(at, "key"));
     const faults = labelValueProblems(value);
     if (faults.length > 0) errors.push(invalidValue(child(at, "value"), value, faults.join(";")));

@@ -73,7 +73,7 @@ const mostShown = 1000;
 function beginningOf(capacity: ResourceList): ResourceList {
   const names = Object.keys(capacity);
   if (names.length <= mostShown) return capacity;
-  return Object.fromEntries(names.slice(0, mostShown).map((name) => [name, capacity[name] as string]));
+  return Object.fromEntries(names.slice(0, mostShown).map((name) => [name, capacity[name]!]));
 }
 
 /** Whether a path resolves to the root directory, e.g. `/a/..`. */

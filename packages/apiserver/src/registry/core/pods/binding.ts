@@ -4,7 +4,6 @@ import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { Binding, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import type { Entry } from "../../../storage/storage.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
 /** Resource named in error texts. */
@@ -27,7 +26,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
     .store("", "pods")
     .storage.guaranteedUpdate(
       `${call.namespace}/${call.name}`,
-      (entry) => bind((entry as Entry).object() as Pod, binding, call.services.now()),
+      (entry) => bind(entry!.object() as Pod, binding, call.services.now()),
       {
         dryRun: call.dryRun,
         signal: call.ctx,

@@ -33,7 +33,7 @@ const mostTries = 20;
  * Source: pkg/registry/core/pod/storage/eviction.go
  */
 export async function createEviction(call: SubresourceCall): Promise<KubeObject> {
-  const eviction = call.body as Eviction | undefined;
+  const eviction: Eviction | undefined = call.body;
   if (!eviction) throw badRequest("not a Eviction object");
   if (call.name !== (eviction.metadata.name ?? "")) throw badRequest("name in URL does not match name in Eviction object");
   await call.admit(eviction, undefined);
@@ -121,7 +121,7 @@ async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod, dr
     .store("policy", "poddisruptionbudgets")
     .storage.guaranteedUpdate(
       budget.key,
-      (entry) => countDisruption((entry as Entry).object() as PodDisruptionBudget, pod.metadata.name ?? "", call.services.now()),
+      (entry) => countDisruption(entry!.object() as PodDisruptionBudget, pod.metadata.name ?? "", call.services.now()),
       { dryRun, signal: call.ctx.signal },
     );
 }
@@ -146,7 +146,7 @@ export function countDisruption(current: PodDisruptionBudget, podName: string, n
     );
   }
   const budget = deepClone(current);
-  const next = budget.status as NonNullable<PodDisruptionBudget["status"]>;
+  const next = budget.status!;
   next.disruptionsAllowed = allowed - 1;
   next.disruptedPods = { ...disrupted, [podName]: formatTime(now) };
   // Updates the condition immediately; the disruption controller observes the eviction only later.

@@ -132,7 +132,7 @@ const existText =
   "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
 
 function validateTerm(term: ScopedResourceSelectorRequirement, spec: ResourceQuotaSpec, path: string): FieldError[] {
-  const { scopeName = "", operator = "", values = [] } = term as { scopeName?: string; operator?: string; values?: string[] };
+  const { scopeName = "", operator = "", values = [] }: { scopeName?: string; operator?: string; values?: string[] } = term;
   const errors: FieldError[] = [];
   if (!standardScopes.includes(scopeName)) errors.push(invalidValue(child(path, "scopeName"), scopeName, "unsupported scope"));
   for (const _name of unfit(spec, scopeName))

@@ -3,7 +3,7 @@ import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1
 
 /** Merges the write-only `stringData` into `data`. Source: pkg/apis/core/v1/{defaults,conversion}.go */
 export function defaultSecret(object: KubeObject): void {
-  const secret = object as Secret;
+  const secret: Secret = object;
   secret.type ||= "Opaque";
   if (secret.stringData === undefined || secret.stringData === null) return;
   const data: Record<string, string> = secret.data ?? {};

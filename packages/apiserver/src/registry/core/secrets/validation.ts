@@ -27,7 +27,7 @@ export function* validateSecret(secret: Secret): Steps<FieldError[]> {
     yield;
     for (const key of keys) {
       addErrors(errors, saying(configMapKeyProblems(key), key, mapKey("data", key)));
-      size += Buffer.byteLength(data[key] as string, "base64");
+      size += Buffer.byteLength(data[key]!, "base64");
     }
   }
   if (size > mostDataBytes) errors.push(tooLong("data", "", mostDataBytes));
@@ -59,7 +59,7 @@ const byType: Readonly<Record<string, (data: Data, secret: Secret) => FieldError
 function jsonUnder(data: Data, key: string): FieldError[] {
   const at = mapKey("data", key);
   if (!Object.hasOwn(data, key)) return [required(at)];
-  const fault = objectFault(Buffer.from(data[key] as string, "base64").toString("utf8"));
+  const fault = objectFault(Buffer.from(data[key]!, "base64").toString("utf8"));
   // The error must not contain the secret data.
   return fault === undefined ? [] : [invalidValue(at, "<secret contents redacted>", fault)];
 }

@@ -29,9 +29,9 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   await call.admit(request, undefined);
   const errors = validateTokenRequest(request);
   if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
-  const account = (
+  const account: ServiceAccount = (
     await call.services.store("", "serviceaccounts").get(call.namespace, call.name, { minimumRevision: 0 })
-  ).object() as ServiceAccount;
+  ).object();
   const bound = await boundObject(call, request, account);
   if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
   const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());

@@ -17,7 +17,7 @@ export interface Bitmap {
 export function decodeBitmap(base64: string, size: number): Bitmap {
   const bytes = Buffer.alloc(Math.ceil(size / 8)); // little-endian: bytes[0] has the lowest eight bits
   const stored = Buffer.from(base64, "base64");
-  for (let i = 0; i < Math.min(stored.length, bytes.length); i++) bytes[i] = stored[stored.length - 1 - i] as number;
+  for (let i = 0; i < Math.min(stored.length, bytes.length); i++) bytes[i] = stored[stored.length - 1 - i]!;
   const at = (offset: number): [number, number] => [offset >> 3, 1 << (offset & 7)];
   return {
     has(offset) {
@@ -26,11 +26,11 @@ export function decodeBitmap(base64: string, size: number): Bitmap {
     },
     set(offset) {
       const [byte, mask] = at(offset);
-      bytes[byte] = (bytes[byte] as number) | mask;
+      bytes[byte] = bytes[byte]! | mask;
     },
     clear(offset) {
       const [byte, mask] = at(offset);
-      bytes[byte] = (bytes[byte] as number) & ~mask;
+      bytes[byte] = bytes[byte]! & ~mask;
     },
     count() {
       let count = 0;
@@ -39,7 +39,7 @@ export function decodeBitmap(base64: string, size: number): Bitmap {
     },
     *offsets() {
       for (let byte = 0; byte < bytes.length; byte++) {
-        const value = bytes[byte] as number;
+        const value = bytes[byte]!;
         if (value === 0) continue;
         for (let bit = 0; bit < 8; bit++) if ((value & (1 << bit)) !== 0) yield byte * 8 + bit;
       }

@@ -104,7 +104,7 @@ export async function allocateClusterIps(
   }
   if (result.length > 0) {
     spec.clusterIPs = result;
-    spec.clusterIP = result[0] as string;
+    spec.clusterIP = result[0]!;
   }
   return { commit() {}, revert };
 }

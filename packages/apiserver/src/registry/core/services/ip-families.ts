@@ -32,7 +32,7 @@ export function defaultIpFamilies(next: Service, current: Service | undefined, a
     const missing = notOfCluster(next, available);
     if (missing.length > 0) return missing;
   }
-  if (!spec.ipFamilies?.length) spec.ipFamilies = [available[0] as Family];
+  if (!spec.ipFamilies?.length) spec.ipFamilies = [available[0]!];
   if (spec.ipFamilyPolicy !== "SingleStack" && spec.ipFamilies.length === 1 && (anywhere || available.length === 2)) {
     spec.ipFamilies = [...spec.ipFamilies, spec.ipFamilies[0] === "IPv4" ? "IPv6" : "IPv4"];
   }

@@ -14,7 +14,7 @@ export const serviceTable = tableOf<Service>("services", (service, ages) => [
 
 function externalText(service: Service): string {
   const external = service.spec?.externalIPs ?? [];
-  switch (service.spec?.type as string) {
+  switch (service.spec?.type) {
     case "ClusterIP":
     case "NodePort":
       return external.length > 0 ? external.join(",") : "<none>";

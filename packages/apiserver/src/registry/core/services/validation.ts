@@ -64,7 +64,7 @@ function validateType(service: Service): FieldError[] {
   const noHeadless = isHeadless(service)
     ? [invalidValue("spec.clusterIPs[0]", "None", `may not be set to 'None' for ${spec.type} services`)]
     : [];
-  switch (spec.type as string) {
+  switch (spec.type!) {
     case "LoadBalancer": {
       const text = `may not expose port ${kubeletPort} externally since it is used by kubelet`;
       const exposed = each(spec.ports, "spec.ports", ({ port }, at) =>

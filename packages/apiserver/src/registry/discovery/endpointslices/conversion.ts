@@ -32,6 +32,6 @@ export function endpointSliceFromV1(object: KubeObject): KubeObject {
 }
 
 function eachEndpoint<From, To>(object: KubeObject, change: (endpoint: From) => To): KubeObject {
-  const { endpoints } = object as KubeObject & { endpoints?: From[] };
+  const { endpoints }: KubeObject & { endpoints?: From[] } = object;
   return endpoints === undefined ? object : ({ ...object, endpoints: endpoints.map(change) } as KubeObject);
 }

@@ -15,7 +15,7 @@ const renamed: readonly (readonly [keyof NewEvent, keyof CoreEvent])[] = [
 
 /** From any version of events.k8s.io to core v1, the hub; the argument is not modified. */
 export function eventToCore(object: KubeObject): KubeObject {
-  const event = { ...object } as Record<string, unknown>;
+  const event: Record<string, unknown> = { ...object };
   for (const [from, to] of renamed) move(event, from, to);
   event.apiVersion = "v1";
   return event as unknown as KubeObject;
@@ -24,7 +24,7 @@ export function eventToCore(object: KubeObject): KubeObject {
 /** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`; both have the same fields */
 export function eventFromCore(apiVersion: string): (object: KubeObject) => KubeObject {
   return (object) => {
-    const event = { ...object } as Record<string, unknown>;
+    const event: Record<string, unknown> = { ...object };
     for (const [to, from] of renamed) move(event, from, to);
     event.apiVersion = apiVersion;
     return event as unknown as KubeObject;

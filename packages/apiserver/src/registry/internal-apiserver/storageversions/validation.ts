@@ -64,8 +64,8 @@ function apiVersionFaults(apiVersion: string): string[] {
   if (parts.length > 2) return [tooManyParts];
   const named = (part: string, value: string, check: (value: string) => string[]): string[] =>
     (value === "" ? ["must be non-empty"] : check(value)).map((fault) => `${part} part: ${fault}`);
-  const group = parts.length === 2 ? named("group", parts[0] as string, dns1123SubdomainProblems) : [];
-  const faults = [...group, ...named("version", parts.at(-1) as string, dns1035LabelProblems)];
+  const group = parts.length === 2 ? named("group", parts[0]!, dns1123SubdomainProblems) : [];
+  const faults = [...group, ...named("version", parts.at(-1)!, dns1035LabelProblems)];
   return faults.length === 0 ? [] : [faults.join(",")];
 }
 

@@ -7,7 +7,7 @@ interface RuntimeClassV1alpha1 extends KubeObject {
 
 /** v1alpha1 has its fields below `spec`. Source: pkg/apis/node/v1alpha1/conversion.go */
 export function runtimeClassToV1(object: KubeObject): KubeObject {
-  const { spec, ...rest } = object as RuntimeClassV1alpha1;
+  const { spec, ...rest }: RuntimeClassV1alpha1 = object;
   const converted: Record<string, unknown> = { ...rest, apiVersion: "node.k8s.io/v1", handler: spec?.runtimeHandler ?? "" };
   if (spec?.overhead !== undefined) converted.overhead = spec.overhead;
   if (spec?.scheduling !== undefined) converted.scheduling = spec.scheduling;

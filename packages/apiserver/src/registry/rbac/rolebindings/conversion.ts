@@ -25,7 +25,7 @@ export const bindingToV1alpha1 = eachSubject(({ apiGroup = "", ...rest }: Subjec
 
 function eachSubject<From, To>(change: (subject: From) => To): (object: KubeObject) => KubeObject {
   return (object) => {
-    const { subjects } = object as KubeObject & { subjects?: From[] };
+    const { subjects }: KubeObject & { subjects?: From[] } = object;
     return subjects === undefined ? object : ({ ...object, subjects: subjects.map(change) } as KubeObject);
   };
 }

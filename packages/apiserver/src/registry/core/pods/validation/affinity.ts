@@ -205,8 +205,7 @@ export function validateTopologySpread(constraints: readonly TopologySpreadConst
     const actions = ["DoNotSchedule", "ScheduleAnyway"];
     errors.push(...optionalOneOf(constraint.whenUnsatisfiable ?? "", actions, child(at, "whenUnsatisfiable")));
     // Reports the first of two duplicates, like upstream.
-    if ((last.get(pairs[i] as string) as number) > i)
-      errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pairs[i]));
+    if (last.get(pairs[i]!)! > i) errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pairs[i]));
     return errors;
   });
 }

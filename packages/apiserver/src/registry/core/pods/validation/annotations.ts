@@ -94,8 +94,7 @@ function containerNames(spec: PodSpec): string[] {
 /** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies use the same profile names */
 function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (Object.hasOwn(annotations, seccompPod))
-    errors.push(...checkSeccompName(annotations[seccompPod] as string, child(path, seccompPod)));
+  if (Object.hasOwn(annotations, seccompPod)) errors.push(...checkSeccompName(annotations[seccompPod]!, child(path, seccompPod)));
   for (const [key, profile] of Object.entries(annotations))
     if (key.startsWith(seccompContainer)) errors.push(...checkSeccompName(profile, child(path, key)));
   return errors;
@@ -117,7 +116,7 @@ export function seccompFieldsMatchAnnotations(annotations: Annotations, spec: Po
   const errors: FieldError[] = [];
   const compare = (key: string, profile: SeccompProfile | undefined, at: string): void => {
     if (!profile || !Object.hasOwn(all, key)) return;
-    errors.push(...seccompMatches(all[key] as string, profile, child(at, "securityContext", "seccompProfile")));
+    errors.push(...seccompMatches(all[key]!, profile, child(at, "securityContext", "seccompProfile")));
   };
   compare(seccompPod, spec.securityContext?.seccompProfile, path);
   for (const list of containerLists) {

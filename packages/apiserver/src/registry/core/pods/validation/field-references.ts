@@ -59,7 +59,7 @@ export function checkFieldRef(reference: ObjectFieldSelector, known: readonly st
     if (base === "metadata.labels") return saying(qualifiedNameProblems(key), key, path);
     return [invalidValue(at, fieldPath, `error converting fieldPath: field label does not support subscript: ${fieldPath}`)];
   }
-  const field = Object.hasOwn(oldNames, fieldPath) ? (oldNames[fieldPath] as string) : fieldPath;
+  const field = Object.hasOwn(oldNames, fieldPath) ? oldNames[fieldPath]! : fieldPath;
   if (!convertibleFields.includes(field)) {
     return [invalidValue(at, fieldPath, `error converting fieldPath: field label not supported: ${fieldPath}`)];
   }

@@ -134,8 +134,8 @@ export function validateResourceRequirements(
   }
   for (const name of requested) {
     const at = mapKey(requestsPath, name);
-    const value = requests[name] as string;
-    const limit = Object.hasOwn(limits, name) ? (limits[name] as string) : undefined;
+    const value = requests[name]!;
+    const limit = Object.hasOwn(limits, name) ? limits[name]! : undefined;
     errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value, limit, path), ...pages(name, value, at));
   }
   const names = [...limited, ...requested];

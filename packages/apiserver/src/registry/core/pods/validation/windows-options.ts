@@ -38,8 +38,8 @@ function userNameFaults(text: string): string[] {
   if (/[\u0000-\u001f\u007f]/.test(text)) return ["runAsUserName cannot contain control characters"];
   const parts = text.split("\\");
   if (parts.length > 2) return ["runAsUserName cannot contain more than one backslash"];
-  const user = parts.at(-1) as string;
-  const domain = parts.length === 2 ? (parts[0] as string) : undefined;
+  const user = parts.at(-1)!;
+  const domain = parts.length === 2 ? parts[0]! : undefined;
   const faults: string[] = [];
   if ((domain ?? "").length >= longestDomain)
     faults.push(`runAsUserName's Domain length must be under ${longestDomain} characters`);
