@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import {
+  clusterRoleBindings,
+  clusterRoles,
+  persistentVolumes,
+  pods,
+  roleBindings,
+  roles,
+  volumeAttachments,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTlsPeer } from "../testing/tls-peer.ts";
+import { parseAbacPolicies } from "./abac.ts";
+import type { Attributes } from "./authorizer.ts";
+import { buildAuthorization } from "./build.ts";
+
+const nodeRules = [{ verbs: ["list"], apiGroups: [""], resources: ["services"] }];
+const { policies } = parseAbacPolicies('{"user":"joe","resource":"pods","namespace":"web"}', "policies");
+
+/** The authorization of these modes, with informers that have started. @param hangs a resource that is never listed */
+async function built(t: TestContext, modes: readonly string[], { hangs = "", gates = [] as readonly string[] } = {}) {
+  const client = newFakeClient();
+  if (hangs !== "") client.react("list", hangs, () => new Promise(() => {}));
+  const clock = newFakeClock();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const status = { allowed: false, reason: "the webhook says so" };
+  const peer = await startTlsPeer(t, () => ({ body: { status } }));
+  const webhook = { config: { host: peer.url, ca: peer.ca }, version: "v1", authorizedTtlMs: 0, unauthorizedTtlMs: 0 };
+  const authorization = buildAuthorization({
+    ...{ modes, informers, nodeRules, clock, webhook, abacPolicies: policies, signal: stop.signal },
+    featureEnabled: (gate) => gates.includes(gate),
+  });
+  informers.start(stop.signal);
+  return { authorization, informers };
+}
+
+const asks = (name: string, groups: readonly string[], more: Partial<Attributes> = {}): Attributes => ({
+  ...{ user: { name, groups: [...groups] }, verb: "list", isResourceRequest: true, namespace: "web" },
+  ...{ group: "", version: "v1", resource: "services", subresource: "", name: "", path: "", ...more },
+});
+
+const ofPolicy = [roles, roleBindings, clusterRoles, clusterRoleBindings];
+const ofGraph = [pods, persistentVolumes, volumeAttachments];
+
+for (const { modes, hangs, gates = [] } of [
+  { modes: ["RBAC"], hangs: "clusterrolebindings" },
+  { modes: ["Node", "RBAC"], hangs: "clusterrolebindings" },
+  { modes: ["Node"], hangs: "volumeattachments" },
+  { modes: ["RBAC", "Node"], hangs: "pods" },
+  { modes: ["Node"], hangs: "nodes", gates: ["DynamicKubeletConfig"] },
+]) {
+  test(`authorization by ${modes} is not ready before ${hangs} are known`, async (t) => {
+    const { authorization, informers } = await built(t, modes, { hangs, gates });
+    const others = [...ofPolicy, ...(modes.includes("Node") ? ofGraph : [])].filter(({ resource }) => resource !== hangs);
+    await waitFor(() => others.every((ref) => informers.for(ref).synced), { what: "the others" });
+    assert.equal(authorization.synced(), false);
+  });
+}
+
+test("authorization is ready when all that its modes need is known", async (t) => {
+  const { authorization } = await built(t, ["Node", "RBAC"], { hangs: "nodes" });
+  await waitFor(() => authorization.synced(), { what: "the policy and the graph" });
+});
+
+for (const { modes, user, groups, decision } of [
+  { modes: ["AlwaysDeny"], user: "root", groups: ["system:masters"], decision: "allow" },
+  { modes: ["AlwaysDeny"], user: "joe", groups: [], decision: "no-opinion" },
+  { modes: ["AlwaysDeny", "AlwaysAllow"], user: "joe", groups: [], decision: "allow" },
+  { modes: ["RBAC"], user: "joe", groups: [], decision: "no-opinion" },
+  { modes: ["RBAC", "Node"], user: "system:node:a", groups: ["system:nodes"], decision: "allow" },
+  { modes: ["Webhook", "Node"], user: "system:node:a", groups: ["system:nodes"], decision: "allow" },
+  { modes: ["Node"], user: "joe", groups: [], decision: "no-opinion" },
+]) {
+  test(`the authorizers of ${modes} say ${decision} to ${user}`, async (t) => {
+    const { authorization } = await built(t, modes);
+    assert.equal((await authorization.authorize(asks(user, groups))).decision, decision);
+  });
+}
+
+test("a request that no mode allows is answered with the reasons of all, in the order of the modes", async (t) => {
+  const { authorization } = await built(t, ["AlwaysDeny", "Webhook", "ABAC"]);
+  const { decision, reason } = await authorization.authorize(asks("ann", []));
+  assert.deepEqual([decision, reason], ["no-opinion", "Everything is forbidden.\nthe webhook says so\nNo policy matched."]);
+});
+
+for (const { modes, rules, errors } of [
+  { modes: ["ABAC", "AlwaysAllow"], rules: 4, errors: [] },
+  { modes: ["ABAC", "Webhook"], rules: 2, errors: ["webhook authorizer does not support user rule resolution"] },
+  { modes: ["AlwaysDeny"], rules: 0, errors: [] },
+]) {
+  test(`the rules of a user by ${modes} are those of each mode`, async (t) => {
+    const { authorization } = await built(t, modes);
+    const found = await authorization.resolveRules({ name: "joe", groups: [] }, "web");
+    assert.deepEqual([found.rules.length, found.errors.map(({ message }) => message)], [rules, errors]);
+    assert.equal(found.incomplete, errors.length > 0);
+  });
+}
+
+test("a mode that is not known is an error", async (t) => {
+  await assert.rejects(built(t, ["Magic"]), { message: "unknown authorization mode Magic specified" });
+});
