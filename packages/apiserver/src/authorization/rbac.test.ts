@@ -146,6 +146,24 @@ test("names a role that is missing", async () => {
   assert.deepEqual([rules, incomplete, errors.length], [[], true, 1], "the rules that are known may not be all");
 });
 
+test("a role without rules grants nothing, and is not missing", async () => {
+  const empty = policy({
+    clusterRoles: { none: null },
+    roles: { "web/none": null },
+    clusterRoleBindings: [
+      { metadata: { name: "a" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "none" } },
+    ],
+    roleBindings: ["Role", "ClusterRole"].map((kind) => ({
+      metadata: { name: kind, namespace: "web" },
+      subjects: [{ kind: "User", name: "jane" }],
+      roleRef: { kind, name: "none" },
+    })),
+  });
+  const resolver = newRuleResolver(empty);
+  assert.deepEqual(await rbac(resolver)(asks({})), { decision: "no-opinion" });
+  assert.deepEqual(await resolver.resolve(jane, "web"), { rules: [], incomplete: false, errors: [] });
+});
+
 test("names each role that is missing, and takes no account without a namespace for one of the cluster", async () => {
   const bound = (name: string, subject: { kind: string; name: string }): RbacBinding => ({
     metadata: { name },

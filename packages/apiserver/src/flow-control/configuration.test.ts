@@ -6,7 +6,7 @@ import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { followConfiguration } from "./configuration.ts";
 import type { Configuration, FlowSchema, PriorityLevel } from "./plan.ts";
 
@@ -78,6 +78,21 @@ test("a status that cannot be written is tried again after fifteen seconds, and 
     { what: "the second attempt" },
   );
   client.put(flowSchemas, schema("b", "gone"));
+  await dangles("b", "True");
+});
+
+test("a change that comes while a condition is written is applied after it", async (t) => {
+  const { client, configured, dangles } = await following(t, []);
+  const written = Promise.withResolvers<undefined>();
+  let writes = 0;
+  client.react("patch", "flowschemas", () => (writes++ === 0 ? written.promise : undefined));
+  client.put(flowSchemas, schema("a", "gone"));
+  await waitFor(() => writes === 1, { what: "the write" });
+  const before = configured.length;
+  client.put(flowSchemas, schema("b", "gone"));
+  await settle();
+  assert.equal(configured.length, before, "one run at a time");
+  written.resolve(undefined);
   await dangles("b", "True");
 });
 

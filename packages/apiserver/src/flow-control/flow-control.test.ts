@@ -193,8 +193,9 @@ for (const when of ["before it waits", "while it waits"]) {
       assert.deepEqual([gauges(), queues?.waiting], [[1, 1], 1]);
       client.abort();
     }
-    await second.done;
+    await settle();
     assert.deepEqual([gauges(), queues?.waiting, second.exchange.status], [[1, 0], 0, 429]);
+    await second.done;
     hold.resolve();
     await first.done;
     assert.deepEqual([gauges(), queues?.idle, ran], [[0, 0], true, false]);

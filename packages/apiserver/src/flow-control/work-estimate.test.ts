@@ -19,6 +19,7 @@ for (const { name, query, stored, seats } of [
   { name: "of storage is read and sent", query: "", stored: 150, seats: 3 },
   { name: "of a page counts the page", query: "limit=100", stored: 150, seats: 2 },
   { name: "that selects looks at everything", query: "limit=100&labelSelector=a", stored: 150, seats: 3 },
+  { name: "that selects by fields does so, too", query: "limit=100&fieldSelector=a%3Db", stored: 150, seats: 3 },
   { name: "of the cache looks at everything once", query: "resourceVersion=0&limit=10", stored: 150, seats: 2 },
   { name: "at an exact revision reads storage", query: "resourceVersion=5&resourceVersionMatch=Exact", stored: 150, seats: 3 },
   { name: "of a page from a revision reads storage", query: "resourceVersion=5&limit=10", stored: 150, seats: 1 },
