@@ -9,6 +9,7 @@ import { Compiler } from "./compiler.ts";
 import { diffOf } from "./diff.ts";
 import { draw } from "./draw.ts";
 import { outdated, readEquivalents } from "./equivalents.ts";
+import { handWritten } from "./hand-written.ts";
 import { kinds, type Mutant, mutantsOf, mutatedText } from "./mutants.ts";
 import { type Options, optionsOf, UsageError, usage } from "./options.ts";
 import { jsonOfReport, lineOf, type Outcome, summaryOf, textOfReport } from "./report.ts";
@@ -33,7 +34,8 @@ async function run(options: Options): Promise<number> {
   const texts: Texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), "utf8")]));
   const compiler = new Compiler(root, join(root, "tsconfig.check.json"));
   try {
-    const drawn = chosen(options, files, texts, compiler);
+    const drawn =
+      options.faults === undefined ? chosen(options, files, texts, compiler) : written(options, options.faults, texts, compiler);
     if (options.list) return list(drawn, texts);
     const graph = importGraph(texts);
     const folders = options.folders.filter((folder) => statSync(join(root, folder)).isDirectory());
@@ -70,6 +72,27 @@ function* chosen(options: Options, files: readonly string[], texts: Texts, compi
     }
     left--;
     yield mutant;
+  }
+}
+
+/** The hand-written faults of a file, in its order. @throws UsageError for an entry that is not a fault, or does not compile */
+function* written(options: Options, path: string, texts: Texts, compiler: Compiler): Generator<Mutant> {
+  const mutants = readFaults(path, texts);
+  const missing = options.only.find((only) => mutants.every(({ id }) => id !== only));
+  if (missing !== undefined) throw new UsageError(`there is no fault ${missing} in ${path}`);
+  for (const mutant of mutants) {
+    if (options.only.length > 0 && !options.only.includes(mutant.id)) continue;
+    if (compiler.faultsOf(join(root, mutant.file), mutatedText(textOf(mutant, texts), mutant)).length > 0)
+      throw new UsageError(`the fault ${mutant.id} (${mutant.why}) does not compile`);
+    yield mutant;
+  }
+}
+
+function readFaults(path: string, texts: Texts): Mutant[] {
+  try {
+    return handWritten(readFileSync(path, "utf8"), (file) => texts.get(file));
+  } catch (err) {
+    throw new UsageError(`${path}: ${(err as Error).message}`);
   }
 }
 

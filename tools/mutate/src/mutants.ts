@@ -18,6 +18,8 @@ export interface Mutant {
   readonly file: string;
   readonly line: number;
   readonly edit: Edit;
+  /** What breaks; of hand-written faults. */
+  readonly why?: string;
 }
 
 /** @param file path relative to the repository */

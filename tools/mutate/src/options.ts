@@ -14,10 +14,13 @@ export interface Options {
   readonly timeoutSeconds: number;
   readonly minCaught: number;
   readonly json: string | undefined;
+  /** A JSON file of hand-written faults, tried instead of drawn ones. */
+  readonly faults: string | undefined;
   readonly list: boolean;
 }
 
 export const usage = `usage: node tools/mutate/src/main.ts [flags] <folder or file>...
+       node tools/mutate/src/main.ts [flags] --faults FILE [<folder>...]
 
 Mutation testing: injects one fault at a time into the code below the folders, runs the tests that reach it,
 and shows the faults that no test detects. The working tree is never changed.
@@ -30,6 +33,8 @@ and shows the faults that no test detects. The working tree is never changed.
   --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 120
   --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
   --json FILE       writes the results to FILE too
+  --faults FILE     tries the faults of this JSON file, [{"file", "old", "new", "why"}], instead of drawn ones: "old" occurs
+                    once in the file; tests below the folders are run first
   --list            shows the faults that would be tried, and runs nothing
   --help            shows this text
 
@@ -47,7 +52,8 @@ export class UsageError extends Error {}
 export function optionsOf(args: readonly string[]): Options | undefined {
   const { values, positionals } = parsed(args);
   if (values.help) return undefined;
-  if (positionals.length === 0) throw new UsageError("name at least one folder or file, e.g. packages/scheduler/src/queue");
+  if (positionals.length === 0 && values.faults === undefined)
+    throw new UsageError("name at least one folder or file, e.g. packages/scheduler/src/queue");
   const unknown = values.kind.find((name) => kinds.every((kind) => kind.name !== name));
   if (unknown !== undefined) throw new UsageError(`there is no kind ${unknown}; --help shows them`);
   return {
@@ -60,6 +66,7 @@ export function optionsOf(args: readonly string[]): Options | undefined {
     timeoutSeconds: wholeNumber("timeout", values.timeout),
     minCaught: wholeNumber("min-caught", values["min-caught"]),
     json: values.json,
+    faults: values.faults,
     list: values.list,
   };
 }
@@ -78,6 +85,7 @@ function parsed(args: readonly string[]) {
         timeout: { type: "string", default: "120" },
         "min-caught": { type: "string", default: "95" },
         json: { type: "string" },
+        faults: { type: "string" },
         list: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },

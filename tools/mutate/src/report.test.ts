@@ -45,6 +45,13 @@ test("the report shows survivors with their diffs, and how many were caught", ()
   });
 });
 
+test("the report says of a hand-written fault what breaks", () => {
+  const found = outcome("m7", "survived");
+  const written: Outcome = { ...found, mutant: { ...found.mutant, why: "the second is lost" } };
+  assert.equal(lineOf(written), "SURVIVED  m7 k a.ts:1, the second is lost (1 test file, 2.0 s)");
+  assert.equal(JSON.parse(jsonOfReport(1, [], [written])).mutants[0].why, "the second is lost");
+});
+
 test("the report names the faults whose test timed out", () => {
   const text = textOfReport(outcomes);
   assert.match(text, /^TIMED OUT m2 k a\.ts:1 in a\.test\.ts \(1 test file, 2\.0 s\)$/m);

@@ -31,7 +31,8 @@ export function summaryOf(outcomes: readonly Outcome[]): Summary {
 
 /** One line about the result of a mutant, without its diff. */
 export function lineOf({ mutant, result, by, tests, seconds }: Outcome): string {
-  const what = `${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}`;
+  const why = mutant.why === undefined ? "" : `, ${mutant.why}`;
+  const what = `${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}${why}`;
   const ran = `${tests} test file${tests === 1 ? "" : "s"}, ${seconds.toFixed(1)} s`;
   if (result === "caught") return `caught    ${what} by ${by} (${ran})`;
   if (result === "timed out") return `TIMED OUT ${what} in ${by} (${ran})`;
@@ -51,8 +52,8 @@ const totalsOf = ({ tried, caught, timedOut, percent }: Summary): string =>
 
 /** Machine-readable report of all mutants, for `--json`. */
 export function jsonOfReport(seed: number, folders: readonly string[], outcomes: readonly Outcome[]): string {
-  const mutants = outcomes.map(({ mutant: { id, kind, file, line }, diff, result, by, tests, seconds }) => ({
-    ...{ id, kind, file, line, result, by, tests, seconds: Math.round(seconds * 10) / 10, diff },
+  const mutants = outcomes.map(({ mutant: { id, kind, file, line, why }, diff, result, by, tests, seconds }) => ({
+    ...{ id, kind, file, line, why, result, by, tests, seconds: Math.round(seconds * 10) / 10, diff },
   }));
   return `${JSON.stringify({ seed, folders, ...summaryOf(outcomes), mutants }, undefined, 2)}\n`;
 }

@@ -78,6 +78,17 @@ for (const { name, owned, wanted, missing } of [
 
 const many = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
+for (const { name, groups, resources, missing } of [
+  { name: "one combination", groups: ["g4"], resources: ["r4"], missing: 0 },
+  { name: "some combinations", groups: ["g0", "g4"], resources: ["r0", "r4"], missing: 0 },
+  { name: "a combination too many", groups: ["g4", "g5"], resources: ["r4"], missing: 1 },
+]) {
+  test(`of a rule of 25 combinations of groups and resources, ${name} ${missing === 0 ? "may" : "may not"} be granted`, () => {
+    const owned = [rule(["get"], many(5, "g"), many(5, "r"))];
+    assert.equal(uncoveredRules(owned, [rule(["get"], groups, resources)]).length, missing);
+  });
+}
+
 for (const { name, owned, wanted, missing } of [
   { name: "rules that the user lacks", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
   { name: "rules that one wildcard rule covers", owned: [rule(["*"], ["*"], ["*"])], missing: 0, of: 1000 },

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:https";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newWebhookCaller, type WebhookCallError } from "./caller.ts";
+import type { Credentials } from "./credentials.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+const question = { body: "{}", timeoutSeconds: 30 };
+
+/** A webhook behind a URL, and a caller with the credentials of the moment. */
+async function aWebhook(t: TestContext, answer: RequestListener) {
+  const ca = await newCa({ commonName: "hooks" });
+  const pair = await newCertificate({ commonName: "hook", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const options = { cert: pair.certPem, key: pair.keyPem, ca: ca.certPem, requestCert: true, rejectUnauthorized: false };
+  const server = createServer(options, answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const credentials: { certificate?: Credentials["certificate"] } = {};
+  const caller = newWebhookCaller(
+    () => ({ host: "127.0.0.1", port: 1 }),
+    () => ({ headers: {}, ...credentials }),
+  );
+  const client = async (commonName: string) => {
+    const { certPem: cert, keyPem: key } = await newCertificate({ commonName, usages: ["client"], ca });
+    return { cert, key };
+  };
+  return { caller, url, caBundle: base64(ca.certPem), credentials, client };
+}
+
+test("a webhook is called with the client certificate of the moment, over the same connection while that is the same", async (t) => {
+  const seen: string[] = [];
+  const connections = new Set<unknown>();
+  const { caller, url, caBundle, credentials, client } = await aWebhook(t, ({ socket }, response) => {
+    connections.add(socket);
+    seen.push(`${(socket as TLSSocket).getPeerCertificate().subject?.CN}`);
+    response.end("{}");
+  });
+  const [old, renewed] = [await client("old"), await client("renewed")];
+  for (const certificate of [old, { ...old }, renewed, undefined]) {
+    if (certificate === undefined) delete credentials.certificate;
+    else credentials.certificate = certificate;
+    await caller.call({ url, caBundle }, question);
+  }
+  assert.deepEqual([seen, connections.size], [["old", "old", "renewed", "undefined"], 3]);
+});
+
+test("a webhook whose CA bundle was replaced by another authority's is no longer believed", async (t) => {
+  const { caller, url, caBundle } = await aWebhook(t, (_request, response) => response.end("{}"));
+  await caller.call({ url, caBundle }, question);
+  const other = base64((await newCa({ commonName: "other" })).certPem);
+  await assert.rejects(caller.call({ url, caBundle: other }, question), /certificate signed by unknown authority/);
+  await caller.call({ url, caBundle }, question);
+});
+
+test("a call ends with its request, before its timeout", async (t) => {
+  const request = new AbortController();
+  const { caller, url, caBundle } = await aWebhook(t, () => request.abort());
+  let failure: WebhookCallError | undefined;
+  caller.call({ url, caBundle }, { ...question, timeoutSeconds: 3600, signal: request.signal }).catch((err: WebhookCallError) => {
+    failure = err;
+  });
+  const { message } = await waitFor(() => failure, { what: "the end of the call" });
+  assert.equal(message, `Post "${url}": context deadline exceeded`);
+});
