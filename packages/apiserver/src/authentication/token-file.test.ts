@@ -14,6 +14,17 @@ test("reads users, their uid and quoted groups", () => {
   assert.deepEqual(users.get(digest("t4")), { name: "ann", uid: "u4", groups: ["c"] });
 });
 
+test("lines may end as on Windows, each of them", () => {
+  const users = parseTokenFile('t1,jane,u1\r\nt2,joe,u2\r\n\r\nt3,ann,u3,"a"\r\n', "f", discardLogger);
+  const found = ["t1", "t2", "t3"].map((token) => users.get(digest(token)));
+  assert.deepEqual(found, [
+    { name: "jane", uid: "u1", groups: [] },
+    { name: "joe", uid: "u2", groups: [] },
+    { name: "ann", uid: "u3", groups: ["a"] },
+  ]);
+  assert.equal(users.size, 3);
+});
+
 test("takes names as they stand: a space makes another group, a # begins no comment", () => {
   const users = parseTokenFile('t1,jane,u1,"a, b"\n#t2,joe,u2\n', "f", discardLogger);
   assert.deepEqual(users.get(digest("t1"))?.groups, ["a", " b"]);

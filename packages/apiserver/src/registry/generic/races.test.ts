@@ -330,6 +330,16 @@ test("a generated name is tried a few times, and the allocations are reverted on
   assert.deepEqual(log, ["take", "give back"]);
 });
 
+test("a name that is taken is AlreadyExists, also when the object that has it cannot be read", async (t) => {
+  const { definition, storage } = await aStore(t);
+  const get = async (): Promise<never> => {
+    throw new Error("etcd is away");
+  };
+  const store = newRegistryStore({ definition, storage: storageLike(storage, { get }), turns: new Turns() });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(store.create(ctx(), configMap({ name: "a" }), {}), isAlreadyExists);
+});
+
 test("an update that changes nothing itself leaves the stored object to what its strategy makes of a copy", async (t) => {
   const same: boolean[] = [];
   const store = await aStore(t, {

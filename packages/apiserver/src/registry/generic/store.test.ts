@@ -343,7 +343,9 @@ test("a dry-run deletes nothing, creates nothing and updates nothing", async (t)
   let told = 0;
   const telling = store.withStrategy({ namespaceScoped: true, afterDelete: () => void told++ });
   assert.equal((await telling.delete(dry, "a", {})).deleted, true);
+  assert.equal((await telling.delete(ctx(), "a", { dryRun: ["All"] })).deleted, true);
   assert.equal(told, 0, "no deletion event is sent for a dry run");
+  assert.equal((await store.get("web", "a")).revision, created.revision);
 });
 
 test("a deletion of an object that changes after it was decided is decided anew", async (t) => {
