@@ -8,7 +8,7 @@ import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open
 import { newRotatingFile } from "./rotating-file.ts";
 
 /** A log of at most 10 bytes and one backup. */
-async function aLog(t: TestContext, more: { compress?: boolean } = {}) {
+async function aLog(t: TestContext, more: { compress?: boolean; maxBackups?: number; maxAgeDays?: number } = {}) {
   const dir = await mkdtemp(join(tmpdir(), "cox-rotating-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "audit.log");
@@ -45,6 +45,26 @@ test("a backup that cannot be removed is reported, and the others are", async (t
   await log.close();
   assert.deepEqual((await readdir(dir)).toSorted(), [stuck, "audit-2022-01-01T00-00-00.000.log", "audit.log"]);
   assert.equal(errors.length, 1);
+});
+
+const january = (day: number): string => `audit-2021-01-0${day}T00-00-00.000.log`;
+
+test("a backup counts once while there is also its compressed form, of an earlier attempt", async (t) => {
+  const { dir, log } = await aLog(t, { maxBackups: 3, compress: true });
+  for (const name of [january(1), january(2), january(3), `${january(3)}.gz`]) await writeFile(join(dir, name), "old");
+  for (const line of ["12345678\n", "abcdefgh\n"]) await log.write(line);
+  await log.close();
+  const kept = [january(2), january(3), "audit-2022-01-01T00-00-00.000.log"].map((name) => `${name}.gz`);
+  assert.deepEqual((await readdir(dir)).toSorted(), [...kept, "audit.log"]);
+});
+
+test("backups are removed by their age, however few there are", async (t) => {
+  const { dir, log } = await aLog(t, { maxBackups: 0, maxAgeDays: 2 });
+  const [young, old] = ["audit-2021-12-30T00-00-00.000.log", "audit-2021-12-29T23-59-59.999.log"];
+  for (const name of [young, old, january(1)]) await writeFile(join(dir, name), "old");
+  for (const line of ["12345678\n", "abcdefgh\n"]) await log.write(line);
+  await log.close();
+  assert.deepEqual((await readdir(dir)).toSorted(), [young, "audit-2022-01-01T00-00-00.000.log", "audit.log"]);
 });
 
 test("a file is opened again after a write that failed", async (t) => {

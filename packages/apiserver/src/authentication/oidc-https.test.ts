@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:https";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { newHttpsGet } from "./oidc-https.ts";
+
+const credentials = { authorization: "Bearer secret" };
+
+/** A provider on a port of its own; a request below `/to/` is redirected to the URL behind it. */
+async function providers(t: TestContext, count: number, answer?: RequestListener) {
+  const ca = await newCa({ commonName: "providers" });
+  const { certPem: cert, keyPem: key } = await newCertificate({
+    ...{ commonName: "provider", dnsNames: ["localhost"], ips: ["127.0.0.1"], usages: ["server"], ca },
+  });
+  const seen: string[] = [];
+  const ports: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const redirecting: RequestListener = ({ url = "", headers }, response) => {
+      seen.push(`${i} ${headers.authorization ?? "nobody"}`);
+      const [, location] = /^\/to\/(.+)$/.exec(url) ?? [];
+      if (location === undefined) response.end("found");
+      else response.writeHead(302, { location: decodeURIComponent(location) }).end();
+    };
+    const server = createServer({ cert, key }, answer ?? redirecting).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    ports.push((server.address() as AddressInfo).port);
+  }
+  const end = new AbortController();
+  t.after(() => end.abort());
+  const urlOf = (i: number, host = "127.0.0.1"): string => `https://${host}:${ports[i]}`;
+  return { get: newHttpsGet(ca.certPem, end.signal), seen, urlOf, end };
+}
+
+for (const { name, to, want } of [
+  { name: "another path", to: () => "/keys", want: "0 Bearer secret" },
+  { name: "another port", to: (urlOf: (i: number, host?: string) => string) => `${urlOf(1)}/keys`, want: "1 nobody" },
+  {
+    name: "another name",
+    to: (urlOf: (i: number, host?: string) => string) => `${urlOf(0, "localhost")}/keys`,
+    want: "0 nobody",
+  },
+]) {
+  test(`a redirect to ${name} is ${want.endsWith("nobody") ? "followed without" : "followed with"} the credentials`, async (t) => {
+    const { get, seen, urlOf } = await providers(t, 2);
+    const { status, body } = await get(`${urlOf(0)}/to/${encodeURIComponent(to(urlOf))}`, credentials);
+    assert.deepEqual([status, body, seen], [200, "found", ["0 Bearer secret", want]]);
+  });
+}
+
+test("credentials that were dropped at a redirect do not come back with the next one", async (t) => {
+  const { get, seen, urlOf } = await providers(t, 2);
+  const back = encodeURIComponent(`${urlOf(0)}/keys`);
+  await get(`${urlOf(0)}/to/${encodeURIComponent(`${urlOf(1)}/to/${back}`)}`, credentials);
+  assert.deepEqual(seen, ["0 Bearer secret", "1 nobody", "0 nobody"]);
+});
+
+test("ten redirects are followed, an eleventh is not, nor one to plain HTTP", async (t) => {
+  let left = 0;
+  const { get, urlOf } = await providers(t, 1, (_request, response) => {
+    if (left-- > 0) response.writeHead(307, { location: "/again" }).end();
+    else response.end("found");
+  });
+  left = 10;
+  assert.equal((await get(urlOf(0))).body, "found");
+  left = 11;
+  await assert.rejects(get(urlOf(0)), /stopped after 10 redirects/);
+  await assert.rejects(get("http://127.0.0.1/"), /has invalid scheme, require 'https'/);
+});
+
+test("an answer that is too large is refused", async (t) => {
+  const { get, urlOf } = await providers(t, 1, (_request, response) => response.end(Buffer.alloc(5 * 1024 * 1024 + 1)));
+  await assert.rejects(get(urlOf(0)), /it is too large/);
+});
+
+test("requests end with the server", async (t) => {
+  const { get, urlOf, end } = await providers(t, 1, () => end.abort());
+  await assert.rejects(get(urlOf(0)), /abort/);
+});
