@@ -14,7 +14,7 @@ import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questio
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { type InformerFactory, type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -28,6 +28,7 @@ import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
 import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
+import { SharedDiscovery } from "./shared-discovery.ts";
 import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
 interface ManagerOptions {
@@ -169,9 +170,10 @@ async function runControllers(options: SharedOptions, family: ClientFamily, shar
     onFailure: options.onInformerFailure,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
+  const discovery = new SharedDiscovery(informers.client, clock);
   const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {
     if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
-    const ctx = contextOf(options, family, informers, entry);
+    const ctx = contextOf(options, family, { informers, discovery }, entry);
     const controller = supervise({ name: entry.name, ctx, make: entry.make, health, log, clock });
     if (controller === undefined) log.info("Skipping", { controller: entry.name });
     return controller === undefined ? [] : [{ name: entry.name, controller }];
@@ -203,7 +205,7 @@ async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promi
 function contextOf(
   options: SharedOptions,
   family: ClientFamily,
-  informers: InformerFactory,
+  shared: Pick<ControllerContext, "informers" | "discovery">,
   entry: CatalogueEntry,
 ): ControllerContext {
   const { config, clock, metrics } = options;
@@ -213,7 +215,7 @@ function contextOf(
   return {
     client: newMember(),
     decisions: options.decisions ?? new DecisionLog({ component: program, clock }),
-    informers,
+    ...shared,
     recorder: recorderOf(entry.component ?? entry.user),
     recorderOf,
     config,

@@ -1,4 +1,4 @@
-import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import type { DiscoveredResource } from "@coxswain/apimachinery/client/discovery";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -79,7 +79,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
   return {
     graph,
     async refresh(signal) {
-      const discovered = await discoverPreferredResources(ctx.informers.client, { signal });
+      const discovered = await ctx.discovery.resources(signal);
       for (const { groupVersion, error } of discovered.failed) {
         ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
       }

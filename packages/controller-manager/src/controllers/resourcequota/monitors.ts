@@ -4,7 +4,7 @@
  * Source: pkg/controller/resourcequota/resource_quota_monitor.go, pkg/quota/v1/install/update_filter.go
  */
 
-import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import type { DiscoveredResource } from "@coxswain/apimachinery/client/discovery";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -52,8 +52,8 @@ export class QuotaMonitors {
    * @throws when discovery fails completely
    */
   async refresh(signal: AbortSignal): Promise<boolean> {
-    const { informers, log } = this.#ctx;
-    const { resources, failed } = await discoverPreferredResources(informers.client, { signal });
+    const { discovery, log } = this.#ctx;
+    const { resources, failed } = await discovery.resources(signal);
     for (const { groupVersion, error } of failed) {
       log.warn("failed to discover some groups", { groupVersion, err: String(error) });
     }
