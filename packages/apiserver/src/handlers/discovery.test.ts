@@ -121,8 +121,8 @@ test("the core group is no named one; only autoscaling has its beta versions asc
 });
 
 /** Discovery over two local groups and one of an aggregated server. @returns the document, undefined when there is none */
-async function discover(path: string, { method = "GET", storageVersionHashes = true } = {}) {
-  const resources = newServedResources();
+function discover(path: string, { method = "GET", storageVersionHashes = true } = {}) {
+  const { resources, read } = emptyDiscovery(storageVersionHashes);
   const store = {} as RegistryStore;
   resources.add(define("", "pods", "Pod", ["v1"]), { version: "v1" }, store);
   const things: ResourceDefinition = {
@@ -134,7 +134,13 @@ async function discover(path: string, { method = "GET", storageVersionHashes = t
   resources.add(things, { version: "v1" }, store);
   resources.add({ ...define("example.com", "reviews", "Review", ["v1"]), shortNames: ["rv"] }, { version: "v1" }, undefined);
   resources.add(define("quiet.example.com", "things", "Thing", ["v2"]), { version: "v2" }, store);
-  const options = {
+  return read(path, method);
+}
+
+/** Discovery over resources that the test adds. */
+function emptyDiscovery(storageVersionHashes = true) {
+  const resources = newServedResources();
+  const discovery = newDiscovery(resources, {
     rootPaths: () => ["/metrics"],
     advertiseAddress: () => "10.0.0.1:6443",
     storageVersionHashes,
@@ -142,15 +148,21 @@ async function discover(path: string, { method = "GET", storageVersionHashes = t
       { name: "example.com", versions: ["v1", "v1beta1"] },
       { name: "metrics.example.com", versions: ["v1"] },
     ],
+  });
+  return {
+    resources,
+    /** @returns the document, undefined when there is none */
+    async read(path: string, method = "GET") {
+      let body: string | undefined;
+      const respond = (_code: number, _headers: object, text: string | Buffer): void => {
+        body = text.toString();
+      };
+      const exchange = { method, url: path, headers: { accept: "application/json" }, respond };
+      const ctx = { exchange, info: parseRequestInfo(method, path), query: new URLSearchParams(), turns: new Turns() };
+      const isFound = await discovery(ctx as unknown as RequestContext, path.split("/").slice(1));
+      return isFound ? JSON.parse(body ?? "{}") : undefined;
+    },
   };
-  let body: string | undefined;
-  const respond = (_code: number, _headers: object, text: string | Buffer): void => {
-    body = text.toString();
-  };
-  const exchange = { method, url: path, headers: { accept: "application/json" }, respond };
-  const ctx = { exchange, info: parseRequestInfo(method, path), query: new URLSearchParams(), turns: new Turns() };
-  const isFound = await newDiscovery(resources, options)(ctx as unknown as RequestContext, path.split("/").slice(1));
-  return isFound ? JSON.parse(body ?? "{}") : undefined;
 }
 
 test("groups are listed with their preferred version first, with and without a slash at the end", async () => {
@@ -192,6 +204,23 @@ test("a version's resources have names, verbs, subresources and the hash of what
   assert.deepEqual([scale.group, scale.version, scale.kind], ["autoscaling", "v1", "Scale"]);
   const core = await discover("/api/v1", { storageVersionHashes: false });
   assert.deepEqual([core.apiVersion, core.groupVersion, core.resources[0].storageVersionHash], [undefined, "v1", undefined]);
+});
+
+test("a list shows what is added, removed and announced after it was first read", async () => {
+  const { resources, read } = emptyDiscovery();
+  let verbs = ["get", "delete"];
+  const names = async (): Promise<string[]> =>
+    (await read("/apis/example.com/v1"))?.resources.map(({ name }: { name: string }) => name);
+  resources.add(define("example.com", "as", "A", ["v1"]), { version: "v1" }, undefined);
+  assert.deepEqual([await names(), await names()], [["as"], ["as"]]);
+  resources.add({ ...define("example.com", "bs", "B", ["v1"]), announcedVerbs: () => verbs }, { version: "v1" }, undefined);
+  assert.deepEqual(await names(), ["as", "bs"]);
+  resources.remove("example.com", "v1", "as");
+  assert.deepEqual(await names(), ["bs"]);
+  verbs = ["get"];
+  assert.deepEqual((await read("/apis/example.com/v1")).resources[0].verbs, ["get"]);
+  resources.remove("example.com", "v1", "bs");
+  assert.equal(await read("/apis/example.com/v1"), undefined);
 });
 
 test("all paths are listed, also those of aggregated servers", async () => {

@@ -35,15 +35,16 @@ export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
 /** @returns false when the path is not a discovery path */
 type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
 
-/** Documents are generated for each request, from the resources that are served then. */
+/** Documents are generated from the resources that are served at the time of the request. */
 export function newDiscovery(resources: ServedResources, options: DiscoveryOptions): Discovery {
+  const lists = new ResourceLists(resources, options);
   return async (ctx, rawParts) => {
     const parts = rawParts.at(-1) === "" ? rawParts.slice(0, -1) : rawParts;
     if (parts.length === 0) {
       await writePaths(ctx, resources, options);
       return true;
     }
-    const document = documentFor(resources, options, parts);
+    const document = documentFor(resources, options, lists, parts);
     if (document === undefined) return false;
     if (hasRoute(parts)) {
       if (ctx.exchange.method !== "GET") throw methodNotAllowed();
@@ -59,14 +60,17 @@ export function newDiscovery(resources: ServedResources, options: DiscoveryOptio
  */
 const hasRoute = (parts: readonly string[]): boolean => parts[0] === "api" || parts.length > 2;
 
-function documentFor(resources: ServedResources, options: DiscoveryOptions, parts: readonly string[]): KubeObject | undefined {
+function documentFor(
+  resources: ServedResources,
+  options: DiscoveryOptions,
+  lists: ResourceLists,
+  parts: readonly string[],
+): KubeObject | undefined {
   const [prefix, second, third, ...more] = parts;
   if (more.length > 0) return undefined;
   if (prefix === "api") {
     if (second === undefined) return apiVersions(resources, options.advertiseAddress());
-    return third === undefined && resources.hasGroupVersion("", second)
-      ? resourceList(resources, options, "", second)
-      : undefined;
+    return third === undefined ? lists.get("", second) : undefined;
   }
   if (second === undefined) return groupList(options.groups());
   if (third === undefined) {
@@ -74,7 +78,7 @@ function documentFor(resources: ServedResources, options: DiscoveryOptions, part
     const versions = announced?.versions ?? resources.versions(second);
     return second === "" || versions.length === 0 ? undefined : group({ name: second, versions }, true);
   }
-  return resources.hasGroupVersion(second, third) ? resourceList(resources, options, second, third) : undefined;
+  return lists.get(second, third);
 }
 
 function apiVersions(resources: ServedResources, serverAddress: string): KubeObject {
@@ -97,6 +101,36 @@ function group({ name, versions: names }: AnnouncedGroup, alone: boolean): KubeO
     versions,
     preferredVersion: versions[0],
   });
+}
+
+/** The lists of resources by group version, each made for its first request after a change of the served resources. */
+class ResourceLists {
+  readonly #resources: ServedResources;
+  readonly #options: DiscoveryOptions;
+  readonly #made = new Map<string, KubeObject>();
+  #generation = -1;
+
+  constructor(resources: ServedResources, options: DiscoveryOptions) {
+    this.#resources = resources;
+    this.#options = options;
+  }
+
+  /** @returns undefined when the group version is not served */
+  get(group: string, version: string): KubeObject | undefined {
+    if (!this.#resources.hasGroupVersion(group, version)) return undefined;
+    if (this.#generation !== this.#resources.generation) this.#made.clear();
+    this.#generation = this.#resources.generation;
+    const id = `${group}/${version}`;
+    const known = this.#made.get(id);
+    if (known !== undefined) return known;
+    const list = resourceList(this.#resources, this.#options, group, version);
+    // Announced verbs change without a registration: those of a custom resource when its definition is being deleted.
+    const isConstant = this.#resources
+      .resources(group, version)
+      .every(({ definition }) => definition.announcedVerbs === undefined);
+    if (isConstant) this.#made.set(id, list);
+    return list;
+  }
 }
 
 /** The core group's lists have no apiVersion, for compatibility with clients older than API groups. */
