@@ -227,6 +227,19 @@ test("each flush resolves, also when events cannot be written, and at once when 
   assert.equal(stored().length, 0);
 });
 
+test("events dropped because the queue is full are not awaited", async () => {
+  const { recorder, stored } = setUp();
+  for (let i = 0; i < 1_100; i++) recorder.event(aPod({ name: `web-${i}` }), "Normal", "Started", "x");
+  await recorder.flush();
+  assert.equal(stored().length, 1_001, "the first one was being written");
+  let flushed = false;
+  void recorder.flush().then(() => {
+    flushed = true;
+  });
+  await settle();
+  assert.ok(flushed);
+});
+
 test("an expired event is created again with its first timestamp, without a resourceVersion", async () => {
   const { client, clock, recorder, stored } = setUp();
   recorder.event(pod, "Warning", "BackOff", "again");

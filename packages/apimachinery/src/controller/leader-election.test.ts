@@ -648,6 +648,19 @@ test("an expired lease whose write failed is not acquired", async () => {
   a.stop.abort();
 });
 
+test("the second of two resource locks is created again when it was deleted", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a", {}, "configmapsleases");
+  await settle();
+  client.remove(leases, "kube-system/test");
+  await clock.advance(20_000);
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a" });
+  a.stop.abort();
+  await a.finished;
+});
+
 test("the second of two resource locks is written with its current version", async () => {
   const client = newFakeClient();
   const { signal } = new AbortController();

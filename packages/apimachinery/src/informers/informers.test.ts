@@ -74,10 +74,12 @@ test("is synced only after every handler has received the first list", async (t)
 });
 
 test("an object that was created again under its name is a deletion and an addition", async (t) => {
-  const { client, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", uid: "1" })));
+  const { client, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", uid: "1" })));
+  const shown: unknown[] = [];
+  informer.addHandler({ deleted: () => shown.push(informer.lister.get("default/a")) });
   client.put(pods, aPod({ name: "a", uid: "2" }));
   await settle();
-  assert.deepEqual(seen, ["+a", "-a", "+a"]);
+  assert.deepEqual([seen, shown], [["+a", "-a", "+a"], [undefined]]);
 });
 
 test("waiting for the first list leaves no listener on the abort signal", async (t) => {

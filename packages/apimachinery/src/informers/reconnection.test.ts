@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
@@ -80,4 +81,5 @@ test("all waiting clients retry at the same time; an aborted wait does not end t
   await settle();
   assert.deepEqual(times, [begun + 500, begun + 500]);
   assert.equal(clock.waiting, 0);
+  for (const { signal } of [early, late, leaving]) assert.equal(getEventListeners(signal, "abort").length, 0);
 });

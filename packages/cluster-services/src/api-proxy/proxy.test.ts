@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
+import { connect as connectTo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { before, describe, type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { type TestPair, testPair } from "@coxswain/apimachinery/testing/tls";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -156,6 +159,42 @@ describe("the proxy", { concurrency: true }, () => {
     await waitFor(() => readyOf(proxy, 1));
     assert.equal(await client.get(), "127.0.0.2");
   });
+});
+
+function anIdleProxy(t: TestContext, servers: readonly string[], clock = newFakeClock()) {
+  const proxy = new ApiProxy({
+    port: 0,
+    servers,
+    tls: async () => ({}),
+    shuffle: (all) => [...all],
+    metrics: newApiProxyMetrics(newMetricsRegistry()),
+    ...{ clock, log: discardLogger },
+  });
+  t.after(() => proxy.close());
+  return { proxy, clock };
+}
+
+test("servers that stay in the list keep their order, and new ones follow", (t) => {
+  const { proxy } = anIdleProxy(t, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]);
+  proxy.setServers(["127.0.0.1:4", "127.0.0.1:3", "127.0.0.1:1"]);
+  assert.deepEqual(proxy.servers, ["127.0.0.1:1", "127.0.0.1:3", "127.0.0.1:4"]);
+});
+
+test("a server that left the list is not probed after its last connection", async (t) => {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.resume().once("close", () => sockets.delete(socket));
+  });
+  const address = `127.0.0.1:${await listening(t, server)}`;
+  const { proxy, clock } = anIdleProxy(t, [address]);
+  const client = connectTo(await proxy.start(), "127.0.0.1");
+  await waitFor(() => sockets.size === 2, { what: "the probe and the client to be connected" });
+  proxy.setServers(["127.0.0.1:1"]);
+  client.destroy();
+  await waitFor(() => sockets.size === 1, { what: "the client's connection to be closed" });
+  await clock.advance(200);
+  await waitFor(() => sockets.size === 0, { what: "the probe to be closed" });
 });
 
 const readyOf = (proxy: ApiProxy, wanted: number): boolean =>

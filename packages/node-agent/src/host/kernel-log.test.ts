@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -67,6 +68,27 @@ test("kernel log lines written later are read by the next poll", async (t) => {
   stop.abort();
   await running;
   assert.deepEqual(seen, ["before", "after"]);
+});
+
+test("a read of overwritten records is continued with those that follow", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "kmsg");
+  appendFileSync(path, `${first}\n${killed("stress", 7)}\n`);
+  const any = await open(path);
+  const { read } = any;
+  const lost = Object.assign(new Error("EPIPE: broken pipe, read"), { code: "EPIPE" });
+  const mocked = t.mock.method(Object.getPrototypeOf(any) as typeof any, "read", read);
+  mocked.mock.mockImplementationOnce(() => Promise.reject(lost));
+  await any.close();
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const seen: string[] = [];
+  const running = watchSystemOoms({ path, clock, log: discardLogger, onOom: ({ process }) => seen.push(process) }, stop.signal);
+  await waitFor(() => clock.waiting === 1);
+  assert.deepEqual(seen, ["stress"]);
+  stop.abort();
+  await running;
 });
 
 test("a kernel log that cannot be opened is no error", async () => {

@@ -77,6 +77,20 @@ for (const { path, result, output } of [
   });
 }
 
+test("the connection of an unsolicited upgrade is closed", async (t) => {
+  let closed = false;
+  const server = createTcpServer((socket) => {
+    socket.resume().once("close", () => {
+      closed = true;
+    });
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+  });
+  const port = await listening(t, server);
+  const outcome = await probeHttp(new URL(`http://127.0.0.1:${port}/`), new Map(), 60_000);
+  assert.equal(outcome.result, "failure");
+  await waitFor(() => closed, { what: "the connection to be closed" });
+});
+
 test("an endless response is read up to 10 KiB, then its connection is closed", async (t) => {
   const answering = Promise.withResolvers<ServerResponse>();
   const server = createServer((_request, response) => {

@@ -96,8 +96,11 @@ async function streaming(t: TestContext) {
     );
   });
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  t.after(() => void backend.close());
-  const { port, runtime } = await serveKubelet(t);
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    backend.close();
+  });
+  const { port, runtime, close } = await serveKubelet(t);
   const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
   const connectClient = (): Socket => {
     const client = connect(port, "127.0.0.1");
@@ -106,7 +109,7 @@ async function streaming(t: TestContext) {
     client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
     return client;
   };
-  return { runtime, url, connectClient, sockets, connections: () => connections };
+  return { runtime, url, connectClient, sockets, connections: () => connections, close };
 }
 
 test("a client that disconnects before its stream is connected leaves no connection to the runtime open", async (t) => {
@@ -152,4 +155,12 @@ test("a proxied stream is closed on both sides when one side fails, and never fo
     await closed;
     await waitFor(() => sockets.size === 0);
   }
+});
+
+test("a server that closes ends its streams at the runtime, too", async (t) => {
+  const { runtime, url, connectClient, sockets, close } = await streaming(t);
+  runtime.exec = async () => url;
+  await once(connectClient(), "data");
+  await close();
+  await waitFor(() => sockets.size === 0, { what: "the runtime's connection to be closed" });
 });

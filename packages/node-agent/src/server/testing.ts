@@ -43,6 +43,7 @@ export async function serveKubelet(
   runtime: FakeRuntime;
   pod: NodePod;
   reviews: string[];
+  close(): Promise<void>;
 }> {
   // Generated certificates are valid from the real current time.
   const clock = options.tls === undefined ? newFakeClock() : newFakeClock(Date.now());
@@ -112,6 +113,7 @@ export async function serveKubelet(
     runtime,
     pod,
     reviews,
+    close: () => server.close(),
     get: (path, token = "admin", method = "GET", tls = {}) =>
       get(server.port, { path, method, ...tls }, token, options.tls !== undefined),
   };
