@@ -18,10 +18,20 @@ import {
   dns1123SubdomainProblems,
   wildcardDns1123SubdomainProblems,
 } from "@coxswain/apimachinery/objects/validation/dns";
-import { fieldImmutableText, isNegativeText } from "@coxswain/apimachinery/objects/validation/object-meta";
+import {
+  validatingAnnotations as checkingAnnotations,
+  validatingLabels as checkingLabels,
+  validateLabels as checkLabels,
+  fieldImmutableText,
+  isNegativeText,
+} from "@coxswain/apimachinery/objects/validation/object-meta";
 import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 export {
+  checkingAnnotations,
+  checkingLabels,
+  checkLabels,
   dns1035LabelProblems,
   dns1123LabelProblems,
   dns1123SubdomainProblems,
@@ -59,49 +69,23 @@ export function qualifiedName(value: string, path: string): FieldError[] {
   return qualifiedNameProblems(value).map((message) => invalidValue(path, value, message));
 }
 
-/** All errors have the path of the map, as upstream; the bad value is the key or the value. */
-export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const all = labels ?? {};
-  // Iterates over the keys and makes no list of errors per entry: Object.entries of a large map, or such lists, take several times as
-  // long.
-  for (const key of Object.keys(all)) {
-    const value = all[key]!;
-    for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
-    for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
-  }
-  return errors;
-}
-
-const annotationLimitBytes = 256 * 1024;
-
-/** Keys are checked in lower case; keys and values together may have 256 KiB. Source: apimachinery ValidateAnnotations */
-export function checkAnnotations(annotations: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  let size = 0;
-  for (const [key, value] of Object.entries(annotations ?? {})) {
-    for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
-    size += Buffer.byteLength(key) + Buffer.byteLength(value);
-  }
-  if (size > annotationLimitBytes) {
-    errors.push({
-      type: "FieldValueTooLong",
-      field: path,
-      badValue: "",
-      detail: `must have at most ${annotationLimitBytes} bytes`,
-    });
-  }
-  return errors;
-}
-
 /**
  * An absent selector is valid. Values of matchExpressions are not validated as label values.
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation/validation.go
  */
 export function checkLabelSelector(selector: LabelSelector | undefined | null, path: string): FieldError[] {
+  return atOnce(checkingLabelSelector(selector, path));
+}
+
+/** Requirements that are checked between two yields. */
+const checkedPerStep = 1024;
+
+/** As `checkLabelSelector`, in steps. */
+export function* checkingLabelSelector(selector: LabelSelector | undefined | null, path: string): Steps<FieldError[]> {
   if (!selector) return [];
-  const errors = checkLabels(selector.matchLabels, child(path, "matchLabels"));
+  const errors = yield* checkingLabels(selector.matchLabels, child(path, "matchLabels"));
   for (const [i, { key, operator, values = [] }] of (selector.matchExpressions ?? []).entries()) {
+    if (i % checkedPerStep === checkedPerStep - 1) yield;
     const at = index(child(path, "matchExpressions"), i);
     if (operator === "In" || operator === "NotIn") {
       if (!values?.length) errors.push(required(child(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'"));

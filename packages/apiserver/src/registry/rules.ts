@@ -39,6 +39,9 @@ export function each<T>(
 /** Items that are checked between two yields. */
 const checkedPerStep = 1024;
 
+/** Items with lists of their own that are checked between two yields. */
+const largerPerStep = 64;
+
 /** As `each`, in steps, for lists that a user can make large and whose check takes microseconds. */
 export function* eachInSteps<T>(
   list: readonly T[] | undefined | null,
@@ -49,6 +52,20 @@ export function* eachInSteps<T>(
   for (const [i, item] of (list ?? []).entries()) {
     if (i % checkedPerStep === checkedPerStep - 1) yield;
     addErrors(errors, check(item, index(path, i)));
+  }
+  return errors;
+}
+
+/** As `eachInSteps`, for items that can be large themselves: their check is in steps, too. */
+export function* eachWithSteps<T>(
+  list: readonly T[] | undefined | null,
+  path: string,
+  check: (item: T, path: string) => Steps<FieldError[]>,
+): Steps<FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [i, item] of (list ?? []).entries()) {
+    if (i % largerPerStep === largerPerStep - 1) yield;
+    addErrors(errors, yield* check(item, index(path, i)));
   }
   return errors;
 }
@@ -120,7 +137,7 @@ export function subdomainName(name: string | undefined | null, path: string): Fi
 /** One member of a union (e.g. volume sources). */
 export interface Member<T> {
   readonly field: keyof T & string;
-  readonly check?: (object: T, path: string) => FieldError[];
+  readonly check?: (object: T, path: string) => FieldError[] | Steps<FieldError[]>;
   /** Name in the error paths of `check`, where upstream's differs from the field name. */
   readonly at?: string;
   /** Name in the error path when it is not the first member set, where upstream's differs. */
@@ -130,19 +147,22 @@ export interface Member<T> {
 }
 
 /** Checks that at most one member is set, in the order of `members`. @returns `found`: the number of members set */
-export function oneMember<T extends object>(
+export function* oneMember<T extends object>(
   object: T,
   members: readonly Member<T>[],
   path: string,
   clashText: string,
-): { found: number; errors: FieldError[] } {
+): Steps<{ found: number; errors: FieldError[] }> {
   const errors: FieldError[] = [];
   let found = 0;
   for (const { field, check, at = field, clash = field, tolerated } of members) {
     if (object[field] === undefined || object[field] === null) continue;
     found++;
     if (found > 1 && !tolerated) errors.push(forbiddenField(child(path, clash), clashText));
-    else errors.push(...(check?.(object, child(path, at)) ?? []));
+    else {
+      const own = check?.(object, child(path, at)) ?? [];
+      addErrors(errors, Array.isArray(own) ? own : yield* own);
+    }
   }
   return { found, errors };
 }

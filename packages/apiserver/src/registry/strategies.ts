@@ -1,7 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dropDisabledFields } from "./core/pods/disabled-fields.ts";
 import { templateWarnings } from "./core/pods/warnings.ts";
 import type { Strategy, StrategyContext } from "./generic/strategy.ts";
@@ -56,12 +57,13 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
       dropGated(next, undefined, ctx);
       rest.prepareForCreate?.(next, ctx);
     },
-    prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
+    *prepareForUpdate(next: T, current: T, ctx: StrategyContext): Steps<void> {
       if (status) keep(next, current, "status");
       if (generation) next.metadata.generation = current.metadata.generation ?? 0;
       dropGated(next, current, ctx);
-      rest.prepareForUpdate?.(next, current, ctx);
-      if (generation && !semanticEqual((next as SpecAndStatus).spec, (current as SpecAndStatus).spec)) {
+      const preparing = rest.prepareForUpdate?.(next, current, ctx);
+      if (preparing) yield* preparing;
+      if (generation && !(yield* semanticEqualInSteps((next as SpecAndStatus).spec, (current as SpecAndStatus).spec))) {
         next.metadata.generation = (current.metadata.generation ?? 0) + 1;
       }
     },

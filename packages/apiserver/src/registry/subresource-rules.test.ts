@@ -1,4 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { defaultsOf } from "../testing/kind-rules.ts";
 import { testRefusals } from "../testing/refusals.ts";
 import { validateJob } from "./batch/jobs/validation.ts";
@@ -35,7 +36,7 @@ testRefusals<() => FieldError[]>(
           spec: { restartPolicy: "Never", containers: [{ name: "c", image: "i" }] },
         };
         const job = { metadata: { name: "j" }, spec: { selector: { matchLabels: { "controller-uid": "" } }, template } };
-        return validateJob(defaultsOf("jobs.batch", job) as never, { pod, trackingAnnotation: true });
+        return atOnce(validateJob(defaultsOf("jobs.batch", job) as never, { pod, trackingAnnotation: true }));
       },
       want: ["metadata.uid: Required value"],
     },

@@ -177,6 +177,34 @@ export function* deepEqualInSteps(a: unknown, b: unknown): Steps<boolean> {
   return true;
 }
 
+/** As `semanticEqual`, in steps for many values. */
+export function* semanticEqualInSteps(a: unknown, b: unknown): Steps<boolean> {
+  if (!hasManyValues(a)) return semanticEqual(a, b);
+  yield;
+  const open: [unknown, unknown][] = [[a, b]];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [left, right] = next;
+    if (left === right) continue;
+    if (!isContainer(left) || !isContainer(right) || Array.isArray(left) !== Array.isArray(right)) {
+      if (!semanticEqual(left, right)) return false;
+      continue;
+    }
+    if (Array.isArray(left) && left.length !== right["length"]) return false;
+    for (const key of Object.keys(left)) {
+      const [one, other] = [left[key], Object.hasOwn(right, key) ? right[key] : undefined];
+      if (isContainer(one) && isContainer(other)) open.push([one, other]);
+      else if (!semanticEqual(one, other)) return false;
+      if (++count % valuesPerStep === 0) yield;
+    }
+    for (const key of Object.keys(right)) {
+      if (!Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+      if (++count % valuesPerStep === 0) yield;
+    }
+  }
+  return true;
+}
+
 function isContainer(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

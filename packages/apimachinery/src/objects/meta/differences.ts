@@ -21,15 +21,18 @@ export function differencesText(stored: unknown, next: unknown): string {
 type Difference = readonly [path: string, stored: unknown, next: unknown];
 
 function* differences(stored: unknown, next: unknown, path: string): Generator<Difference> {
-  if (semanticEqual(stored, next)) return;
+  if (stored === next) return; // makes no path for the many values that are equal
   if (Array.isArray(stored) && Array.isArray(next)) {
-    for (let i = 0; i < Math.max(stored.length, next.length); i++) yield* differences(stored[i], next[i], `${path}[${i}]`);
+    for (let i = 0; i < Math.max(stored.length, next.length); i++)
+      if (stored[i] !== next[i]) yield* differences(stored[i], next[i], `${path}[${i}]`);
   } else if (isJsonObject(stored) && isJsonObject(next)) {
-    for (const key of Object.keys(stored))
-      yield* differences(stored[key], Object.hasOwn(next, key) ? next[key] : undefined, within(path, key));
+    for (const key of Object.keys(stored)) {
+      const now = Object.hasOwn(next, key) ? next[key] : undefined;
+      if (stored[key] !== now) yield* differences(stored[key], now, within(path, key));
+    }
     for (const key of Object.keys(next))
       if (!Object.hasOwn(stored, key)) yield* differences(undefined, next[key], within(path, key));
-  } else yield [path, stored, next];
+  } else if (!semanticEqual(stored, next)) yield [path, stored, next];
 }
 
 function within(path: string, key: string): string {

@@ -138,7 +138,11 @@ export function validateLabels(labels: Readonly<Record<string, string>> | undefi
   return atOnce(validatingLabels(labels, path));
 }
 
-function* validatingLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): Steps<FieldError[]> {
+/** As `validateLabels`, in steps. */
+export function* validatingLabels(
+  labels: Readonly<Record<string, string>> | undefined | null,
+  path: string,
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   const all = labels ?? {};
   // Object.entries of many takes several times as long as their keys.
@@ -161,7 +165,8 @@ export function validateAnnotations(
   return atOnce(validatingAnnotations(annotations, path));
 }
 
-function* validatingAnnotations(
+/** As `validateAnnotations`, in steps. */
+export function* validatingAnnotations(
   annotations: Readonly<Record<string, string>> | undefined | null,
   path: string,
 ): Steps<FieldError[]> {

@@ -47,6 +47,7 @@ export function* beforeCreate(
   yield;
   const inSteps = strategy.validateInSteps?.(object, undefined, ctx);
   const own = inSteps ? yield* inSteps : (strategy.validate?.(object, ctx) ?? []);
+  yield;
   const errors = strategy.metadataLast && own.length > 0 ? own : [...ofMetadata, ...own];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnCreate?.(object, ctx) ?? []) ctx.warn(warning);

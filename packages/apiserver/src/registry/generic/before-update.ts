@@ -28,7 +28,8 @@ export function* beforeUpdate(
   delete next.metadata.selfLink;
   const { managedFields } = next.metadata;
   yield;
-  strategy.prepareForUpdate?.(next, current, ctx);
+  const preparing = strategy.prepareForUpdate?.(next, current, ctx);
+  if (preparing) yield* preparing;
   yield;
   if (next.metadata === old) next.metadata = { ...old };
   const { metadata } = next;
@@ -51,6 +52,7 @@ export function* beforeUpdate(
     ...(yield* kubeFinalizers(strategy, metadata.finalizers)),
     ...own,
   ];
+  yield;
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
   for (const warning of strategy.warningsOnUpdate?.(next, current, ctx) ?? []) ctx.warn(warning);
   strategy.canonicalize?.(next);

@@ -20,7 +20,8 @@ export interface Strategy<T extends KubeObject = any> {
   /** Fields ignored in requests to this endpoint and never owned through it in managedFields: `status`, `metadata.labels`. */
   resetFields?: readonly string[];
   prepareForCreate?(next: T, ctx: StrategyContext): void;
-  prepareForUpdate?(next: T, current: T, ctx: StrategyContext): void;
+  /** In steps where it compares large objects. */
+  prepareForUpdate?(next: T, current: T, ctx: StrategyContext): Steps<void> | void;
   validate?(next: T, ctx: StrategyContext): FieldError[];
   validateUpdate?(next: T, current: T, ctx: StrategyContext): FieldError[];
   /** Replaces `validate` and `validateUpdate` where user input bounds the cost: it yields to the event loop between steps. */

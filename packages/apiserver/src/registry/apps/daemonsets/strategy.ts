@@ -16,8 +16,11 @@ export const daemonSetStrategy: Strategy<DaemonSet> = strategyOf<DaemonSet>({
     startTemplateGeneration(next);
   },
   prepareForUpdate: countTemplateGeneration,
-  validate: (next, ctx, current) => validateDaemonSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
-  validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
+  *validateInSteps(next, current, ctx) {
+    const errors = yield* validateDaemonSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
+    if (current === undefined) return errors;
+    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
+  },
   template: specTemplate,
 });
 

@@ -1,6 +1,14 @@
-import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import {
   matchesTemplate,
@@ -8,22 +16,24 @@ import {
   validatePodTemplate,
   validateReadOnlyDisks,
 } from "../../core/pods/validation/pod-template.ts";
-import { checkLabelSelector, isEmptySelector, nonNegative } from "../../field-checks.ts";
+import { checkingLabelSelector, isEmptySelector, nonNegative } from "../../field-checks.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { neverDecremented } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDaemonSet */
-export function validateDaemonSet(daemonSet: DaemonSet, options: PodValidationOptions): FieldError[] {
+export function* validateDaemonSet(daemonSet: DaemonSet, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = daemonSet.spec ?? ({} as NonNullable<DaemonSet["spec"]>);
   const { selector, template } = spec;
   const path = "spec.template";
-  const errors = [...checkLabelSelector(selector, "spec.selector"), ...matchesTemplate(selector, template, path)];
+  const errors = yield* checkingLabelSelector(selector, "spec.selector");
+  addErrors(errors, matchesTemplate(selector, template, path));
   if (selector && isEmptySelector(selector))
     errors.push(invalidValue("spec.selector", goLabelSelector(selector), "empty selector is invalid for daemonset"));
+  yield;
+  addErrors(errors, yield* validatePodTemplate(template, path, options));
+  addErrors(errors, yield* validateReadOnlyDisks(template?.spec?.volumes, child(path, "spec", "volumes")));
   return [
     ...errors,
-    ...validatePodTemplate(template, path, options),
-    ...validateReadOnlyDisks(template?.spec?.volumes, child(path, "spec", "volumes")),
     ...runsForEver(template, "DaemonSet", path),
     ...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"),
     ...validateUpdateStrategy(spec.updateStrategy ?? {}, "spec.updateStrategy"),

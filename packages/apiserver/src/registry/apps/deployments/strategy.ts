@@ -1,4 +1,4 @@
-import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -11,14 +11,17 @@ export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
   namespaced: true,
   status: true,
   generation: true,
-  prepareForUpdate(next, current) {
+  *prepareForUpdate(next, current) {
     // The controller copies annotations to ReplicaSets, so changing them counts as a change of the spec.
-    if (!semanticEqual(next.metadata.annotations, current.metadata.annotations)) {
+    if (!(yield* semanticEqualInSteps(next.metadata.annotations, current.metadata.annotations))) {
       next.metadata.generation = (current.metadata.generation ?? 0) + 1;
     }
   },
-  validate: (next, ctx, current) => validateDeployment(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
-  validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
+  *validateInSteps(next, current, ctx) {
+    const errors = yield* validateDeployment(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
+    if (current === undefined) return errors;
+    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
+  },
   template: specTemplate,
 });
 

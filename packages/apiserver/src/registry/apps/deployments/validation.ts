@@ -1,4 +1,5 @@
 import {
+  addErrors,
   type FieldError,
   forbiddenField,
   invalidValue,
@@ -7,17 +8,18 @@ import {
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { checkSelector, neverDecremented, validateReplicatedTemplate } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
-export function validateDeployment(deployment: Deployment, options: PodValidationOptions): FieldError[] {
+export function* validateDeployment(deployment: Deployment, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = deployment.spec ?? ({} as NonNullable<Deployment["spec"]>);
   const errors = nonNegative(spec.replicas, "spec.replicas");
-  errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  errors.push(...validateReplicatedTemplate(spec, "spec", options));
+  addErrors(errors, yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
+  addErrors(errors, yield* validateReplicatedTemplate(spec, "spec", options));
   errors.push(...validateStrategy(spec.strategy));
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"));

@@ -12,8 +12,11 @@ export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
   prepareForCreate(next) {
     next.status = { replicas: 0 };
   },
-  validate: (next, ctx, current) => validateReplicaSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
-  validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
+  *validateInSteps(next, current, ctx) {
+    const errors = yield* validateReplicaSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
+    if (current === undefined) return errors;
+    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
+  },
   template: specTemplate,
 });
 

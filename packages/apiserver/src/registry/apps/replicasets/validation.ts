@@ -1,38 +1,39 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { addErrors, child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
 import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { ReplicaSet, ReplicaSetSpec } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { readSelector, validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
-import { checkLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";
+import { checkingLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";
 
 /** Source: pkg/apis/apps/validation ValidateReplicaSet */
-export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidationOptions): FieldError[] {
+export function* validateReplicaSet(replicaSet: ReplicaSet, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = replicaSet.spec ?? {};
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
-  errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  errors.push(...validateReplicatedTemplate(spec, "spec", options));
+  addErrors(errors, yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
+  addErrors(errors, yield* validateReplicatedTemplate(spec, "spec", options));
   return errors;
 }
 
 /** Validates a template and its selector; an invalid selector is the only error reported. */
-export function validateReplicatedTemplate(
+export function* validateReplicatedTemplate(
   { template, selector, replicas = 0 }: Partial<ReplicaSetSpec>,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const read = readSelector(selector);
   if (!read) return [invalidValue(child(path, "selector"), goLabelSelector(selector), "invalid label selector")];
   const selected = { template, selector: read, replicated: replicas > 1, kind: "ReplicaSet" };
-  return validateSelectedTemplate(selected, child(path, "template"), options);
+  return yield* validateSelectedTemplate(selected, child(path, "template"), options);
 }
 
 /** A required selector that must not be empty. @param emptyText error text for an empty selector */
-export function checkSelector(selector: LabelSelector | undefined, path: string, emptyText: string): FieldError[] {
+export function* checkSelector(selector: LabelSelector | undefined, path: string, emptyText: string): Steps<FieldError[]> {
   if (!selector) return [required(path, "")];
-  const errors = checkLabelSelector(selector, path);
+  const errors = yield* checkingLabelSelector(selector, path);
   if (isEmptySelector(selector)) errors.push(invalidValue(path, goLabelSelector(selector), emptyText));
   return errors;
 }

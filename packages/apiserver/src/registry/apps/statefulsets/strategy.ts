@@ -14,8 +14,10 @@ export const statefulSetStrategy: Strategy<StatefulSet> = strategyOf<StatefulSet
     settleGated(next, undefined, ctx.featureEnabled);
   },
   prepareForUpdate: (next, current, ctx) => settleGated(next, current, ctx.featureEnabled),
-  validate: (next, ctx, current) => validateStatefulSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
-  validateUpdate: (next, current) => validateStatefulSetUpdate(next, current),
+  *validateInSteps(next, current, ctx) {
+    const errors = yield* validateStatefulSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
+    return current === undefined ? errors : [...errors, ...(yield* validateStatefulSetUpdate(next, current))];
+  },
   template: specTemplate,
 });
 

@@ -5,20 +5,21 @@ import {
   invalidValue,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validatePodAnnotations } from "../../core/pods/validation/annotations.ts";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { matchesTemplate, readSelector, runsForEver } from "../../core/pods/validation/pod-template.ts";
-import { checkAnnotations, checkLabels, nonNegative } from "../../field-checks.ts";
+import { checkingAnnotations, checkingLabels, nonNegative } from "../../field-checks.ts";
 import { optionalOneOf } from "../../rules.ts";
 import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
 
 type Spec = NonNullable<StatefulSet["spec"]>;
 
 /** Source: pkg/apis/apps/validation ValidateStatefulSet */
-export function validateStatefulSet(statefulSet: StatefulSet, options: PodValidationOptions): FieldError[] {
+export function* validateStatefulSet(statefulSet: StatefulSet, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = statefulSet.spec ?? ({} as Spec);
   const errors: FieldError[] = [];
   const policy: string = spec.podManagementPolicy ?? "";
@@ -31,8 +32,8 @@ export function validateStatefulSet(statefulSet: StatefulSet, options: PodValida
     ...validateRetention(spec, "spec.persistentVolumeClaimRetentionPolicy"),
     ...nonNegative(spec.replicas, "spec.replicas"),
     ...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"),
-    ...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for statefulset"),
-    ...validateTemplate(spec, "spec.template", options),
+    ...(yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for statefulset")),
+    ...(yield* validateTemplate(spec, "spec.template", options)),
   ];
 }
 
@@ -72,15 +73,15 @@ function validateRetention(spec: Spec, path: string): FieldError[] {
 }
 
 /** Does not validate the containers: their mounts may refer to volumes of the claim templates. */
-function validateTemplate({ template, selector }: Spec, path: string, options: PodValidationOptions): FieldError[] {
+function* validateTemplate({ template, selector }: Spec, path: string, options: PodValidationOptions): Steps<FieldError[]> {
   const annotations = template?.metadata?.annotations;
   const always = runsForEver(template, "StatefulSet", path);
   if (!readSelector(selector)) return [invalidValue("spec.selector", goLabelSelector(selector), ""), ...always];
   return [
     ...matchesTemplate(selector, template, path),
-    ...checkLabels(template?.metadata?.labels, child(path, "labels")),
-    ...checkAnnotations(annotations, child(path, "annotations")),
-    ...validatePodAnnotations(annotations, template?.spec ?? { containers: [] }, child(path, "annotations"), options),
+    ...(yield* checkingLabels(template?.metadata?.labels, child(path, "labels"))),
+    ...(yield* checkingAnnotations(annotations, child(path, "annotations"))),
+    ...(yield* validatePodAnnotations(annotations, template?.spec ?? { containers: [] }, child(path, "annotations"), options)),
     ...always,
   ];
 }
@@ -93,14 +94,14 @@ const immutableText =
  * Reports changes of immutable fields, all in one error; the strategy validates the new spec itself.
  * Source: pkg/apis/apps/validation ValidateStatefulSetUpdate
  */
-export function validateStatefulSetUpdate(next: StatefulSet, current: StatefulSet): FieldError[] {
-  const copy = deepClone(next.spec ?? {}) as unknown as Record<string, unknown>;
+export function* validateStatefulSetUpdate(next: StatefulSet, current: StatefulSet): Steps<FieldError[]> {
+  const copy = { ...next.spec } as unknown as Record<string, unknown>;
   const old = (current.spec ?? {}) as unknown as Record<string, unknown>;
   for (const field of mutable) {
     if (old[field] === undefined) delete copy[field];
     else copy[field] = old[field];
   }
-  return semanticEqual(copy, old) ? [] : [forbiddenField("spec", immutableText)];
+  return (yield* semanticEqualInSteps(copy, old)) ? [] : [forbiddenField("spec", immutableText)];
 }
 
 /** Source: pkg/apis/apps/validation ValidateStatefulSetStatusUpdate */

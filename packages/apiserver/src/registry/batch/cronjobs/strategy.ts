@@ -1,8 +1,15 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
-import { type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import {
+  addErrors,
+  type FieldError,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { CronJob, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -22,20 +29,22 @@ export const cronJobStrategy: Strategy<CronJob> = {
   }),
   // v1beta1 keeps its former default.
   defaultGarbageCollection: ({ requestVersion }) => (requestVersion === "v1beta1" ? "Orphan" : "Background"),
-  validate(next, ctx) {
-    const errors = validateCronJob(next, podValidationOptions(ctx.featureEnabled));
+  *validateInSteps(next, current, ctx) {
+    const errors = yield* validateCronJob(
+      next,
+      podValidationOptions(ctx.featureEnabled, current?.spec?.jobTemplate?.spec?.template),
+    );
+    if (current !== undefined) return errors;
     const name = next.metadata.name ?? "";
     if (name.length > longestName)
       errors.push(invalidValue("metadata.name", name, `must be no more than ${longestName} characters`));
     return errors;
   },
-  validateUpdate: (next, current, ctx) =>
-    validateCronJob(next, podValidationOptions(ctx.featureEnabled, current.spec?.jobTemplate?.spec?.template)),
 };
 
 export const cronJobStatusStrategy: Strategy<CronJob> = statusStrategyOf({ namespaced: true });
 
-function validateCronJob(cronJob: CronJob, options: PodValidationOptions): FieldError[] {
+function* validateCronJob(cronJob: CronJob, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = cronJob.spec ?? ({} as NonNullable<CronJob["spec"]>);
   const errors: FieldError[] = [];
   if (!spec.schedule) errors.push(required("spec.schedule", ""));
@@ -47,7 +56,7 @@ function validateCronJob(cronJob: CronJob, options: PodValidationOptions): Field
     errors.push(notSupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]));
   }
   const template = spec.jobTemplate;
-  errors.push(...validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options));
+  addErrors(errors, yield* validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options));
   if (template?.spec?.selector) {
     const selector = goLabelSelector(template.spec.selector);
     errors.push(invalidValue("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated"));

@@ -38,16 +38,16 @@ export const jobStrategy: Strategy<Job> = {
   }),
   // Deleting a job without a propagation policy keeps its pods, for compatibility with older clients.
   defaultGarbageCollection: "Orphan",
-  validate(next, ctx) {
+  validateInSteps(next, current, ctx) {
+    if (current !== undefined) return validateJobUpdate(next, current, optionsOf(ctx, current));
     generateSelector(next); // not in prepareForCreate: the uid is assigned after it
     return validateJob(next, optionsOf(ctx));
   },
-  validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, optionsOf(ctx, current)),
 };
 
 export const jobStatusStrategy: Strategy<Job> = statusStrategyOf({
   namespaced: true,
-  validateUpdate: (next) => validateJobStatusUpdate(next),
+  validateInSteps: (next) => validateJobStatusUpdate(next),
 });
 
 /** Tracking with finalizers cannot be enabled for an existing job. */

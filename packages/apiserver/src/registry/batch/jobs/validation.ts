@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -7,13 +8,20 @@ import {
   mapKey,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqual, semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { goStringMap, matchesTemplate, readSelector, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
-import { checkLabelSelector, dns1123LabelProblems, fieldImmutableText, immutableField, nonNegative } from "../../field-checks.ts";
-import { each, optionalOneOf } from "../../rules.ts";
+import {
+  checkingLabelSelector,
+  dns1123LabelProblems,
+  fieldImmutableText,
+  immutableField,
+  nonNegative,
+} from "../../field-checks.ts";
+import { eachInSteps, optionalOneOf } from "../../rules.ts";
 
 const mostParallelIndexed = 100_000;
 export const trackingAnnotation = "batch.kubernetes.io/job-tracking";
@@ -28,10 +36,11 @@ export interface JobValidationOptions {
  * The selector is validated as set by the strategy: generated, unless `manualSelector` is true.
  * Source: pkg/apis/batch/validation ValidateJob
  */
-export function validateJob(job: Job, options: JobValidationOptions): FieldError[] {
+export function* validateJob(job: Job, options: JobValidationOptions): Steps<FieldError[]> {
   const spec = job.spec ?? ({} as JobSpec);
   const name = job.metadata.name ?? "";
-  const errors = [...validateGeneratedSelector(job), ...validateSelectedJobSpec(spec, "spec", options.pod)];
+  const errors = validateGeneratedSelector(job);
+  addErrors(errors, yield* validateSelectedJobSpec(spec, "spec", options.pod));
   if (!options.trackingAnnotation && Object.hasOwn(job.metadata.annotations ?? {}, trackingAnnotation))
     errors.push(forbiddenField(mapKey("metadata.annotations", trackingAnnotation), "cannot add this annotation"));
   if (spec.completionMode === "Indexed" && (spec.completions ?? 0) > 0) {
@@ -61,10 +70,11 @@ function validateGeneratedSelector(job: Job): FieldError[] {
 }
 
 /** The spec of a job including its selector, which job templates do not have. Source: ValidateJobSpec */
-function validateSelectedJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
-  const errors = validateJobSpec(spec, path, options);
+function* validateSelectedJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): Steps<FieldError[]> {
+  const errors = yield* validateJobSpec(spec, path, options);
   if (!spec.selector) errors.push(required(child(path, "selector")));
-  else errors.push(...checkLabelSelector(spec.selector, child(path, "selector")));
+  else addErrors(errors, yield* checkingLabelSelector(spec.selector, child(path, "selector")));
+  yield;
   return [...errors, ...matchesTemplate(spec.selector, spec.template, child(path, "template"))];
 }
 
@@ -74,7 +84,7 @@ const counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffL
  * The spec of a job template, whose selector is not validated; see `validateSelectedJobSpec`.
  * Source: pkg/apis/batch/validation validateJobSpec
  */
-export function validateJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
+export function* validateJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): Steps<FieldError[]> {
   const errors = counts.flatMap((field) => nonNegative(spec[field], child(path, field)));
   errors.push(...optionalOneOf(spec.completionMode, ["NonIndexed", "Indexed"], child(path, "completionMode")));
   if (spec.completionMode === "Indexed") {
@@ -85,7 +95,7 @@ export function validateJobSpec(spec: JobSpec, path: string, options: PodValidat
       errors.push(invalidValue(child(path, "parallelism"), spec.parallelism, text));
     }
   }
-  errors.push(...validatePodTemplate(spec.template, child(path, "template"), options));
+  addErrors(errors, yield* validatePodTemplate(spec.template, child(path, "template"), options));
   const policy: string = spec.template?.spec?.restartPolicy ?? "";
   const at = child(path, "template", "spec", "restartPolicy");
   if (policy === "Always" || policy === "") errors.push(required(at, 'valid values: "OnFailure", "Never"'));
@@ -98,27 +108,27 @@ export function validateJobSpec(spec: JobSpec, path: string, options: PodValidat
  * in part.
  * Source: pkg/apis/batch/validation ValidateJobUpdate
  */
-export function validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): FieldError[] {
+export function* validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): Steps<FieldError[]> {
   const [spec, old] = [next.spec ?? ({} as JobSpec), current.spec ?? ({} as JobSpec)];
   return [
-    ...validateJob(next, options),
+    ...(yield* validateJob(next, options)),
     ...immutableField(spec.completions, old.completions, "spec.completions"),
     ...(semanticEqual(spec.selector, old.selector)
       ? []
       : [invalidValue("spec.selector", goLabelSelector(spec.selector), fieldImmutableText)]),
-    ...immutableTemplate(spec, old, current.status, options.pod),
+    ...(yield* immutableTemplate(spec, old, current.status, options.pod)),
     ...immutableField(spec.completionMode, old.completionMode, "spec.completionMode"),
   ];
 }
 
 /** The template is immutable, except for scheduling directives while the job is suspended and was never started. */
-function immutableTemplate(
+function* immutableTemplate(
   next: JobSpec,
   old: JobSpec,
   status: JobStatus | undefined,
   options: PodValidationOptions,
-): FieldError[] {
-  const template = deepClone(next.template);
+): Steps<FieldError[]> {
+  const template = next.template && { ...next.template, ...(next.template.spec && { spec: { ...next.template.spec } }) };
   const mutable = options.featureEnabled("JobMutableNodeSchedulingDirectives") && old.suspend === true && !status?.startTime;
   if (mutable && template?.spec && old.template?.spec) {
     const [to, from] = [template.spec, old.template.spec];
@@ -138,24 +148,30 @@ function immutableTemplate(
       else template.metadata[field] = value;
     }
   }
-  return immutableField(template, old.template, "spec.template", goStruct("core/v1.PodTemplateSpec", template ?? {}));
+  if (yield* semanticEqualInSteps(template, old.template)) return [];
+  yield;
+  return [invalidValue("spec.template", goStruct("core/v1.PodTemplateSpec", template ?? {}), fieldImmutableText)];
 }
 
 /** No count is negative, and uncounted pods have distinct uids. Source: pkg/apis/batch/validation ValidateJobStatus */
-export function validateJobStatusUpdate(next: Job): FieldError[] {
+export function* validateJobStatusUpdate(next: Job): Steps<FieldError[]> {
   const status = next.status ?? {};
   const errors = (["active", "succeeded", "failed"] as const).flatMap((field) =>
     nonNegative(status[field], child("status", field)),
   );
   const seen = new Set<string>();
   for (const field of ["succeeded", "failed"] as const) {
-    const uids = each(status.uncountedTerminatedPods?.[field], child("status.uncountedTerminatedPods", field), (uid, at) => {
-      if (uid === "") return [invalidValue(at, uid, "must not be empty")];
-      if (seen.has(uid)) return [duplicate(at, uid)];
-      seen.add(uid);
-      return [];
-    });
-    errors.push(...uids);
+    const uids = yield* eachInSteps(
+      status.uncountedTerminatedPods?.[field],
+      child("status.uncountedTerminatedPods", field),
+      (uid, at) => {
+        if (uid === "") return [invalidValue(at, uid, "must not be empty")];
+        if (seen.has(uid)) return [duplicate(at, uid)];
+        seen.add(uid);
+        return [];
+      },
+    );
+    addErrors(errors, uids);
   }
   return errors;
 }

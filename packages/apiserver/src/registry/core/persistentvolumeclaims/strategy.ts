@@ -23,7 +23,7 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
     normalizeDataSources(next, current, ctx.featureEnabled("AnyVolumeDataSource"));
   },
   *validateInSteps(next, current, ctx) {
-    if (current === undefined) return validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod"));
+    if (current === undefined) return yield* validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod"));
     return yield* validatePersistentVolumeClaimUpdate(next, current, ctx.featureEnabled);
   },
 };

@@ -17,7 +17,7 @@ import type {
   TypedLocalObjectReference,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
+import { checkingLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
 import { eachKeyInSteps, need, optionalOneOf } from "../../rules.ts";
 import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
 
@@ -35,7 +35,7 @@ export function checkAccessModes(modes: readonly string[] | undefined, path: str
 }
 
 /** Source: pkg/apis/core/validation ValidatePersistentVolumeClaim */
-export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, oncePod: boolean): FieldError[] {
+export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, oncePod: boolean): Steps<FieldError[]> {
   return validateClaimSpec(claim.spec ?? {}, "spec", oncePod);
 }
 
@@ -44,13 +44,13 @@ export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, once
  * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimSpec
  * @param oncePod as in `checkAccessModes`
  */
-export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string, oncePod: boolean): FieldError[] {
+export function* validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string, oncePod: boolean): Steps<FieldError[]> {
   const modes = child(path, "accessModes");
   const [size, sizePath] = [spec.resources?.requests?.storage, mapKey(child(path, "resources"), "storage")];
   const { storageClassName, dataSource, dataSourceRef } = spec;
   const errors = [
     ...need(spec.accessModes, modes, "at least 1 access mode is required"),
-    ...checkLabelSelector(spec.selector, child(path, "selector")),
+    ...(yield* checkingLabelSelector(spec.selector, child(path, "selector"))),
     ...checkAccessModes(spec.accessModes, modes, oncePod),
     ...(size === undefined ? [required(sizePath)] : checkPositive(size, sizePath)),
     ...(storageClassName ? dns1123Subdomain(storageClassName, child(path, "storageClassName")) : []),
@@ -87,7 +87,7 @@ export function* validatePersistentVolumeClaimUpdate(
   featureEnabled: (gate: string) => boolean,
 ): Steps<FieldError[]> {
   const oncePod = featureEnabled(oncePodMode) || (current.spec?.accessModes ?? []).includes(oncePodMode);
-  const errors = validatePersistentVolumeClaim(next, oncePod);
+  const errors = yield* validatePersistentVolumeClaim(next, oncePod);
   yield;
   const munged = { ...next.spec };
   const old = { ...current.spec };

@@ -55,8 +55,8 @@ function* validatePersistentVolumeSpec(
   addErrors(errors, yield* eachKeyInSteps(capacity, at, checkAmount));
   const reclaimPath = child(path, "persistentVolumeReclaimPolicy");
   errors.push(...optionalOneOf(spec.persistentVolumeReclaimPolicy || undefined, ["Delete", "Recycle", "Retain"], reclaimPath));
-  errors.push(...validateNodeAffinity(spec, child(path, "nodeAffinity")));
-  const source = oneMember(spec, sources(name), path, moreThanOneText);
+  addErrors(errors, yield* validateNodeAffinity(spec, child(path, "nodeAffinity")));
+  const source = yield* oneMember(spec, sources(name), path, moreThanOneText);
   errors.push(...source.errors);
   if (spec.local && source.errors.every(({ field }) => field !== child(path, "local")) && !spec.nodeAffinity)
     errors.push(required(child(path, "nodeAffinity"), "Local volume requires node affinity"));
@@ -82,11 +82,11 @@ function isRoot(path: string): boolean {
 }
 
 /** Inline volume of a VolumeAttachment: only fields needed for attaching. Source: ValidatePersistentVolumeSpec, inline */
-export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, oncePod: boolean): FieldError[] {
+export function* validateInlineVolume(spec: PersistentVolumeSpec, path: string, oncePod: boolean): Steps<FieldError[]> {
   const text = "may not be specified in the context of inline volumes";
   const unwanted = (field: keyof PersistentVolumeSpec): FieldError[] =>
     spec[field] ? [forbiddenField(child(path, field), text)] : [];
-  const source = oneMember(spec, sources(""), path, moreThanOneText);
+  const source = yield* oneMember(spec, sources(""), path, moreThanOneText);
   const policy = spec.persistentVolumeReclaimPolicy;
   return [
     ...unwanted("claimRef"),
@@ -112,11 +112,11 @@ export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, o
   ];
 }
 
-function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: string): FieldError[] {
+function* validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: string): Steps<FieldError[]> {
   if (!nodeAffinity) return [];
   const at = child(path, "required");
   if (!nodeAffinity.required) return [required(at, "must specify required node constraints")];
-  return validateNodeSelector(nodeAffinity.required, at);
+  return yield* validateNodeSelector(nodeAffinity.required, at);
 }
 
 /** The source is immutable. Two error paths lack `spec`, like upstream's. Source: ValidatePersistentVolumeUpdate */

@@ -26,7 +26,7 @@ export function newEphemeralContainersStrategy(config: Pick<CatalogueConfig, "al
       if (current.status === undefined) delete next.status;
       else next.status = current.status;
     },
-    validateUpdate: (next, current, ctx) =>
+    validateInSteps: (next, current = next, ctx) =>
       validateEphemeralContainersUpdate(next, current, podValidationOptions(ctx.featureEnabled, current, config.allowPrivileged)),
   };
 }

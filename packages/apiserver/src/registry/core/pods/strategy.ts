@@ -30,8 +30,8 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
       keep(next, current, "status");
       dropDisabledFields(next, current, ctx.featureEnabled);
     },
-    validate: (next, ctx) => validatePod(next, options(ctx)),
-    validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, options(ctx, current)),
+    validateInSteps: (next, current, ctx) =>
+      current === undefined ? validatePod(next, options(ctx)) : validatePodUpdate(next, current, options(ctx, current)),
     // Not on updates, which are mostly made by controllers.
     warningsOnCreate: (next) => podWarnings(next),
     gracePeriod: podGracePeriod,
@@ -64,7 +64,7 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
       next.status ??= {};
       next.status.qosClass ||= current.status?.qosClass ?? qosClass(current);
     },
-    validateUpdate: (next: Pod, current: Pod, ctx: StrategyContext) =>
+    validateInSteps: (next, current = next, ctx) =>
       validatePodStatusUpdate(next, current, podValidationOptions(ctx.featureEnabled, current, config.allowPrivileged)),
   };
 }

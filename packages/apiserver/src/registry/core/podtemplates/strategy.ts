@@ -1,4 +1,4 @@
-import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { PodTemplate } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
@@ -12,10 +12,10 @@ export const podTemplateStrategy: Strategy<PodTemplate> = strategyOf<PodTemplate
   prepareForCreate(next) {
     next.metadata.generation = 1;
   },
-  prepareForUpdate(next, current) {
+  *prepareForUpdate(next, current) {
     const generation = current.metadata.generation ?? 0;
-    next.metadata.generation = semanticEqual(next.template, current.template) ? generation : generation + 1;
+    next.metadata.generation = (yield* semanticEqualInSteps(next.template, current.template)) ? generation : generation + 1;
   },
-  validate: (next, ctx, current) =>
+  validateInSteps: (next, current, ctx) =>
     validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled, current?.template)),
 });

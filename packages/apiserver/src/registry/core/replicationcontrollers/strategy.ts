@@ -1,6 +1,7 @@
-import { type FieldError, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { addErrors, type FieldError, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -19,7 +20,8 @@ export const replicationControllerStrategy: Strategy<ReplicationController> = st
   },
   // v1 deletes a controller without its pods by default.
   defaultGarbageCollection: "Orphan",
-  validate: (next, ctx, current) => validateController(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
+  validateInSteps: (next, current, ctx) =>
+    validateController(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
 });
 
 export const replicationControllerStatusStrategy: Strategy<ReplicationController> = statusStrategyOf({
@@ -27,7 +29,7 @@ export const replicationControllerStatusStrategy: Strategy<ReplicationController
   validateUpdate: (next) => validateReplicaCounts(next.status),
 });
 
-function validateController(controller: ReplicationController, options: PodValidationOptions): FieldError[] {
+function* validateController(controller: ReplicationController, options: PodValidationOptions): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   const { spec = {} } = controller;
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
@@ -36,6 +38,6 @@ function validateController(controller: ReplicationController, options: PodValid
   const { template, replicas = 0 } = spec;
   const selector = LabelSelector.fromSet(spec.selector); // not validated, like upstream
   const selected = { template, selector, replicated: replicas > 1, kind: "ReplicationController" };
-  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
+  addErrors(errors, yield* validateSelectedTemplate(selected, "spec.template", options));
   return errors;
 }

@@ -48,7 +48,7 @@ export function validateClusterIps(service: Service): FieldError[] {
   if (!isHeadless(service) && families.length > 0) {
     const firstAt = new Map(ips.map((ip, i) => [ip, i] as const).toReversed());
     const fits = each(ips, ipsPath, (ip, at) => {
-      const i = firstAt.get(ip) as number;
+      const i = firstAt.get(ip)!;
       const family = families[i];
       if (family === undefined || family === (isIpv4Text(ip) ? "IPv4" : "IPv6")) return [];
       return [invalidValue(at, ip, `expected an ${family} value as indicated by \`ipFamilies[${i}]\``)];

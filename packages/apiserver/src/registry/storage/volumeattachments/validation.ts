@@ -11,6 +11,7 @@ import type {
   VolumeAttachmentSource,
   VolumeError,
 } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";
@@ -46,7 +47,7 @@ function validateSource(source: VolumeAttachmentSource, path: string, oncePod: b
   const { inlineVolumeSpec, persistentVolumeName } = source;
   const text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
   if (inlineVolumeSpec && persistentVolumeName !== undefined) return [forbiddenField(path, text)];
-  if (inlineVolumeSpec) return validateInlineVolume(inlineVolumeSpec, child(path, "inlineVolumeSpec"), oncePod);
+  if (inlineVolumeSpec) return atOnce(validateInlineVolume(inlineVolumeSpec, child(path, "inlineVolumeSpec"), oncePod));
   if (persistentVolumeName === undefined) return [required(path, text)];
   const at = child(path, "persistentVolumeName");
   return persistentVolumeName === "" ? [required(at, "must specify non empty persistentVolumeName")] : [];

@@ -1,5 +1,6 @@
 import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
+  addErrors,
   child,
   type FieldError,
   forbiddenField,
@@ -10,6 +11,7 @@ import {
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validateTolerations } from "./affinity.ts";
 import { deletionCost, podDeletionCostFault } from "./deletion-cost.ts";
 import { containerLists, type PodValidationOptions } from "./options.ts";
@@ -25,24 +27,30 @@ const tolerationsKey = "scheduler.alpha.kubernetes.io/tolerations";
  * @param path `metadata.annotations`
  * Source: pkg/apis/core/validation ValidatePodSpecificAnnotations
  */
-export function validatePodAnnotations(
+export function* validatePodAnnotations(
   annotations: Annotations,
   spec: PodSpec,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   const all = annotations ?? {};
   if (Object.hasOwn(all, mirror) && !spec.nodeName)
     errors.push(invalidValue(mapKey(path, mirror), all[mirror], "must set spec.nodeName if mirror pod annotation is set"));
-  if (Object.hasOwn(all, tolerationsKey) && all[tolerationsKey]) errors.push(...serializedTolerations(all[tolerationsKey], path));
+  if (Object.hasOwn(all, tolerationsKey) && all[tolerationsKey])
+    addErrors(errors, yield* serializedTolerations(all[tolerationsKey], path));
   if (!options.anyPodDeletionCost && podDeletionCostFault(all) !== undefined)
     errors.push(invalidValue(mapKey(path, deletionCost), all[deletionCost], "must be a 32bit integer"));
-  errors.push(...validateSeccompAnnotations(all, path));
+  yield;
+  // Object.entries of many takes several times as long as their keys.
+  const keys = Object.keys(all);
+  addErrors(errors, validateSeccompAnnotations(all, keys, path));
+  yield;
   const containers = new Set(containerNames(spec));
-  for (const [key, profile] of Object.entries(all)) {
+  for (const key of keys) {
     if (!key.startsWith(appArmorContainer)) continue;
     const container = key.slice(appArmorContainer.length);
+    const profile = all[key]!;
     if (!containers.has(container)) errors.push(invalidValue(mapKey(path, key), container, "container not found"));
     if (!isAppArmorProfile(profile))
       errors.push(invalidValue(mapKey(path, key), profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`));
@@ -51,7 +59,12 @@ export function validatePodAnnotations(
 }
 
 /** Immutable annotations. Source: pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates */
-export function validatePodAnnotationsUpdate(next: Pod, current: Pod, path: string, options: PodValidationOptions): FieldError[] {
+export function* validatePodAnnotationsUpdate(
+  next: Pod,
+  current: Pod,
+  path: string,
+  options: PodValidationOptions,
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   const [now, old] = [next.metadata.annotations ?? {}, current.metadata.annotations ?? {}];
   for (const key of Object.keys(old)) {
@@ -59,11 +72,14 @@ export function validatePodAnnotationsUpdate(next: Pod, current: Pod, path: stri
     const what = guarded(key);
     if (what) errors.push(forbiddenField(mapKey(path, key), `may not remove or update ${what}`));
   }
+  yield;
   for (const key of Object.keys(now)) {
     const what = Object.hasOwn(old, key) ? undefined : guarded(key);
     if (what) errors.push(forbiddenField(mapKey(path, key), `may not add ${what}`));
   }
-  return [...errors, ...validatePodAnnotations(now, next.spec, path, options)];
+  yield;
+  addErrors(errors, yield* validatePodAnnotations(now, next.spec, path, options));
+  return errors;
 }
 
 function guarded(key: string): string | undefined {
@@ -74,9 +90,9 @@ function guarded(key: string): string | undefined {
 /** Whether a pod represents a static pod of a kubelet. */
 export const isMirrorPod = (pod: Pod): boolean => Object.hasOwn(pod.metadata.annotations ?? {}, mirror);
 
-function serializedTolerations(text: string, path: string): FieldError[] {
+function* serializedTolerations(text: string, path: string): Steps<FieldError[]> {
   try {
-    return validateTolerations(parseJsonText(text) as Toleration[], child(path, tolerationsKey));
+    return yield* validateTolerations(parseJsonText(text) as Toleration[], child(path, tolerationsKey));
   } catch (err) {
     return [invalidValue(path, tolerationsKey, messageOf(err))];
   }
@@ -92,11 +108,16 @@ function containerNames(spec: PodSpec): string[] {
 }
 
 /** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies use the same profile names */
-function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
+function validateSeccompAnnotations(
+  annotations: Readonly<Record<string, string>>,
+  keys: readonly string[],
+  path: string,
+): FieldError[] {
   const errors: FieldError[] = [];
-  if (Object.hasOwn(annotations, seccompPod)) errors.push(...checkSeccompName(annotations[seccompPod]!, child(path, seccompPod)));
-  for (const [key, profile] of Object.entries(annotations))
-    if (key.startsWith(seccompContainer)) errors.push(...checkSeccompName(profile, child(path, key)));
+  if (Object.hasOwn(annotations, seccompPod))
+    errors.push(...checkSeccompName(annotations[seccompPod]!, child(path, seccompPod)));
+  for (const key of keys)
+    if (key.startsWith(seccompContainer)) errors.push(...checkSeccompName(annotations[key]!, child(path, key)));
   return errors;
 }
 

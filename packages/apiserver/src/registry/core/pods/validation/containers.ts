@@ -17,8 +17,9 @@ import type {
   PodSpec,
   Volume,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dns1123Label, portNameProblems, portProblems } from "../../../field-checks.ts";
-import { each, need, requiredOneOf, saying } from "../../../rules.ts";
+import { eachInSteps, eachWithSteps, need, requiredOneOf, saying } from "../../../rules.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
 import { validateDevices, validateMounts } from "./mounts.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -33,23 +34,23 @@ type Volumes = ReadonlyMap<string, Volume>;
  * Source: pkg/apis/core/validation validateContainers
  * @param oneByOne init containers, each of which may use the host ports of the others
  */
-export function validateContainers(
+export function* validateContainers(
   containers: readonly Container[],
   volumes: Volumes,
   path: string,
   options: PodValidationOptions,
   oneByOne = false,
-): FieldError[] {
+): Steps<FieldError[]> {
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
-  const errors = each(containers, path, (container, at) => {
+  const errors = yield* eachWithSteps(containers, path, (container, at) => {
     const twice = names.has(container.name ?? "");
     names.add(container.name ?? "");
     return validateContainer(container, twice, volumes, at, options);
   });
   // Init containers run sequentially and may use the same host ports.
   const groups = oneByOne ? containers.map((container) => [container]) : [containers];
-  for (const group of groups) addErrors(errors, hostPortConflicts(group, path));
+  for (const group of groups) addErrors(errors, yield* hostPortConflicts(group, path));
   return errors;
 }
 
@@ -59,26 +60,29 @@ const neverForInit = ["lifecycle", "livenessProbe", "readinessProbe", "startupPr
  * None is required. Their names must differ from those of the containers, and they have neither probes nor lifecycle.
  * Source: pkg/apis/core/validation validateInitContainers
  */
-export function validateInitContainers(
+export function* validateInitContainers(
   spec: PodSpec,
   volumes: Volumes,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const containers = spec.initContainers ?? [];
   if (containers.length === 0) return [];
-  const errors = validateContainers(containers, volumes, path, options, true);
+  const errors = yield* validateContainers(containers, volumes, path, options, true);
   const names = new Set((spec.containers ?? []).map((container) => container.name));
-  for (const [i, container] of containers.entries()) {
-    const at = index(path, i);
-    if (names.has(container.name)) errors.push(duplicate(child(at, "name"), container.name));
+  const checkInit = (container: Container, at: string): FieldError[] => {
+    const own: FieldError[] = [];
+    if (names.has(container.name)) own.push(duplicate(child(at, "name"), container.name));
     if (container.name) names.add(container.name);
     for (const field of neverForInit) {
       const value = container[field];
+      if (!value) continue;
       const shown = goStruct(field === "lifecycle" ? "core/v1.Lifecycle" : "core/v1.Probe", value);
-      if (value) errors.push(invalidValue(child(at, field), shown, "must not be set for init containers"));
+      own.push(invalidValue(child(at, field), shown, "must not be set for init containers"));
     }
-  }
+    return own;
+  };
+  addErrors(errors, yield* eachInSteps(containers, path, checkInit));
   return errors;
 }
 
@@ -95,17 +99,17 @@ export function validateEphemeralContainers(
   volumes: Volumes,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const names = new Set([...(spec.containers ?? []), ...(spec.initContainers ?? [])].map((container) => container.name));
-  return each(spec.ephemeralContainers, path, (container: EphemeralContainer, at) => {
+  return eachWithSteps(spec.ephemeralContainers, path, function* (container: EphemeralContainer, at) {
     const errors: FieldError[] = [];
     const { name, targetContainerName } = container;
     if (targetContainerName && !names.has(targetContainerName))
       errors.push(fieldNotFound(child(at, "targetContainerName"), targetContainerName));
     if (!name) return [...errors, required(at, "ephemeralContainer requires a name")];
     // Upstream validates a list with only this container, which shows in its error paths.
-    addErrors(errors, validateContainers([container], volumes, at, options));
-    addErrors(errors, withoutSpaces([container], at));
+    addErrors(errors, yield* validateContainers([container], volumes, at, options));
+    addErrors(errors, yield* withoutSpaces([container], at));
     if (names.has(name)) errors.push(duplicate(child(at, "name"), name));
     names.add(name);
     for (const field of neverForEphemeral)
@@ -127,21 +131,21 @@ function isUnset(value: unknown): boolean {
  * Image names in pods, but not in templates, must not have surrounding white space.
  * Source: pkg/apis/core/validation validateContainersOnlyForPod
  */
-export function withoutSpaces(containers: readonly Container[] | undefined, path: string): FieldError[] {
-  return each(containers, path, ({ image = "" }, at) =>
+export function withoutSpaces(containers: readonly Container[] | undefined, path: string): Steps<FieldError[]> {
+  return eachInSteps(containers, path, ({ image = "" }, at) =>
     image === image.trim() ? [] : [invalidValue(child(at, "image"), image, "must not have leading or trailing whitespace")],
   );
 }
 
 const messagePolicyText = "must be 'File' or 'FallbackToLogsOnError'";
 
-function validateContainer(
+function* validateContainer(
   container: Container,
   twice: boolean,
   volumes: Volumes,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const errors = container.name ? dns1123Label(container.name, child(path, "name")) : [required(child(path, "name"))];
   if (twice) errors.push(duplicate(child(path, "name"), container.name ?? ""));
   errors.push(...need(container.image, child(path, "image")));
@@ -163,20 +167,20 @@ function validateContainer(
   else if (policy !== "File" && policy !== "FallbackToLogsOnError")
     errors.push(invalidValue(child(path, "terminationMessagePolicy"), policy, messagePolicyText));
   errors.push(...validateProbe(readinessProbe, readiness));
-  addErrors(errors, validatePorts(container.ports ?? [], child(path, "ports")));
-  addErrors(errors, validateEnv(container.env ?? [], child(path, "env"), options));
-  addErrors(errors, validateEnvFrom(container.envFrom ?? [], child(path, "envFrom")));
-  addErrors(errors, validateMounts(container, volumes, child(path, "volumeMounts")));
-  addErrors(errors, validateDevices(container, volumes, child(path, "volumeDevices")));
+  addErrors(errors, yield* validatePorts(container.ports ?? [], child(path, "ports")));
+  addErrors(errors, yield* validateEnv(container.env ?? [], child(path, "env"), options));
+  addErrors(errors, yield* validateEnvFrom(container.envFrom ?? [], child(path, "envFrom")));
+  addErrors(errors, yield* validateMounts(container, volumes, child(path, "volumeMounts")));
+  addErrors(errors, yield* validateDevices(container, volumes, child(path, "volumeDevices")));
   errors.push(...requiredOneOf(container.imagePullPolicy, ["Always", "IfNotPresent", "Never"], child(path, "imagePullPolicy")));
-  errors.push(...validateResourceRequirements(container.resources, child(path, "resources"), options));
+  addErrors(errors, yield* validateResourceRequirements(container.resources, child(path, "resources"), options));
   errors.push(...validateSecurityContext(container.securityContext, child(path, "securityContext"), options));
   return errors;
 }
 
-function validatePorts(ports: readonly ContainerPort[], path: string): FieldError[] {
+function validatePorts(ports: readonly ContainerPort[], path: string): Steps<FieldError[]> {
   const names = new Set<string>();
-  return each(ports, path, (port, at) => {
+  return eachInSteps(ports, path, (port, at) => {
     const errors: FieldError[] = [];
     if (port.name) {
       const messages = portNameProblems(port.name);
@@ -191,10 +195,10 @@ function validatePorts(ports: readonly ContainerPort[], path: string): FieldErro
   });
 }
 
-function hostPortConflicts(containers: readonly Container[], path: string): FieldError[] {
+function hostPortConflicts(containers: readonly Container[], path: string): Steps<FieldError[]> {
   const taken = new Set<string>();
-  return each(containers, path, (container, at) =>
-    each(container.ports, child(at, "ports"), (port, own) => {
+  return eachWithSteps(containers, path, (container, at) =>
+    eachInSteps(container.ports, child(at, "ports"), (port, own) => {
       if (!port.hostPort) return [];
       const key = `${port.protocol ?? ""}/${port.hostIP ?? ""}/${port.hostPort}`;
       if (taken.has(key)) return [duplicate(child(own, "hostPort"), key)];

@@ -1,13 +1,14 @@
 import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { EnvFromSource, EnvVar } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { configMapKeyProblems, dns1123SubdomainProblems, envVarNameProblems } from "../../../field-checks.ts";
-import { each, saying, subdomainName } from "../../../rules.ts";
+import { eachInSteps, saying, subdomainName } from "../../../rules.ts";
 import { checkFieldRef, checkResourceFieldRef, envFields } from "./field-references.ts";
 import type { PodValidationOptions } from "./options.ts";
 
 /** Source: pkg/apis/core/validation ValidateEnv, ValidateEnvFrom */
-export function validateEnv(variables: readonly EnvVar[], path: string, options: PodValidationOptions): FieldError[] {
-  return each(variables, path, (variable, at) => [
+export function validateEnv(variables: readonly EnvVar[], path: string, options: PodValidationOptions): Steps<FieldError[]> {
+  return eachInSteps(variables, path, (variable, at) => [
     ...(variable.name
       ? saying(envVarNameProblems(variable.name), variable.name, child(at, "name"))
       : [required(child(at, "name"))]),
@@ -45,8 +46,8 @@ function validateSource(variable: EnvVar, path: string, options: PodValidationOp
 }
 
 /** Exactly one of configMapRef and secretRef is required in each source. */
-export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): FieldError[] {
-  return each(sources, path, (source, at) => {
+export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): Steps<FieldError[]> {
+  return eachInSteps(sources, path, (source, at) => {
     const errors = source.prefix ? saying(envVarNameProblems(source.prefix), source.prefix, child(at, "prefix")) : [];
     let count = 0;
     for (const field of ["configMapRef", "secretRef"] as const) {

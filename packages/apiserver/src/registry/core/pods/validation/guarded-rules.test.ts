@@ -1,4 +1,5 @@
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../../testing/refusals.ts";
 import { type PodValidationOptions, podValidationOptions } from "./options.ts";
 import { validatePodSpec } from "./pod.ts";
@@ -13,7 +14,7 @@ const aPod = (more: object, metadata: object = {}): Pod => ({ metadata, spec: { 
 const debugging = (image: string, name = "d"): object => ({ ...container, name, image });
 
 testRefusals<{ next: Pod; current: Pod }>(
-  ({ next, current }) => validateEphemeralContainersUpdate(next, current, options),
+  ({ next, current }) => atOnce(validateEphemeralContainersUpdate(next, current, options)),
   [
     {
       name: "containers for debugging in a pod of a file",
@@ -38,7 +39,7 @@ testRefusals<{ next: Pod; current: Pod }>(
 );
 
 testRefusals<{ next: Pod; current: Pod }>(
-  ({ next, current }) => validatePodStatusUpdate(next, current, options),
+  ({ next, current }) => atOnce(validatePodStatusUpdate(next, current, options)),
   [
     {
       name: "a status that moves the pod, and an annotation",
@@ -58,7 +59,7 @@ testRefusals<Partial<PodValidationOptions>>(
   (changed) => {
     const pod = aPod({ hostNetwork: true, securityContext: { windowsOptions: { hostProcess: true } }, os: { name: "linux" } });
     const all = { ...options, ...changed };
-    return [...validateHostProcess(pod.spec, "spec", all), ...validatePodSpec(aPod({ os: { name: "linux" } }).spec, "spec", all)];
+    return [...validateHostProcess(pod.spec, "spec", all), ...atOnce(validatePodSpec(aPod({ os: { name: "linux" } }).spec, "spec", all))];
   },
   [
     { name: "a process of the host, and an operating system", input: {}, want: [] },

@@ -7,7 +7,8 @@ import {
   notSupported,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { Container, Volume, VolumeMount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { each, need } from "../../../rules.ts";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { eachInSteps, need } from "../../../rules.ts";
 import { localDescendingPath } from "./paths.ts";
 
 type Volumes = ReadonlyMap<string, Volume>;
@@ -17,10 +18,10 @@ type Volumes = ReadonlyMap<string, Volume>;
  * @param path of volumeMounts; some error paths below it lack the index, like upstream's
  * Source: pkg/apis/core/validation ValidateVolumeMounts
  */
-export function validateMounts(container: Container, volumes: Volumes, path: string): FieldError[] {
+export function validateMounts(container: Container, volumes: Volumes, path: string): Steps<FieldError[]> {
   const points = new Set<string>();
   const devices = setsOf(container.volumeDevices, ({ devicePath }) => devicePath);
-  return each(container.volumeMounts, path, (mount, at) => {
+  return eachInSteps(container.volumeMounts, path, (mount, at) => {
     const { name = "", mountPath = "" } = mount;
     const errors = need(name, child(at, "name"));
     if (!volumes.has(name)) errors.push(fieldNotFound(child(at, "name"), name));
@@ -64,11 +65,11 @@ const blockText = "can only use volume source type of PersistentVolumeClaim or E
  * Only claims and ephemeral volumes can be devices; a volume or path is either a device or a mount, and only once.
  * Source: pkg/apis/core/validation ValidateVolumeDevices
  */
-export function validateDevices(container: Container, volumes: Volumes, path: string): FieldError[] {
+export function validateDevices(container: Container, volumes: Volumes, path: string): Steps<FieldError[]> {
   const names = new Set<string>();
   const paths = new Set<string>();
   const mounts = setsOf(container.volumeMounts, ({ mountPath }) => mountPath);
-  return each(container.volumeDevices, path, (device, at) => {
+  return eachInSteps(container.volumeDevices, path, (device, at) => {
     const { name = "", devicePath = "" } = device;
     const volume = volumes.get(name);
     const errors = need(name, child(at, "name"));

@@ -61,7 +61,7 @@ function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {
 function usesPartialHugePages(spec: PodSpec | undefined): boolean {
   const lists = allContainers(spec).flatMap(({ resources }) => [resources?.limits, resources?.requests]);
   return [...lists, spec?.overhead].some((list) =>
-    Object.entries(list ?? {}).some(([name, value]) => isHugePage(name) && !pageSizeFits(name, quantityOf(value))),
+    Object.keys(list ?? {}).some((name) => isHugePage(name) && !pageSizeFits(name, quantityOf(list?.[name]))),
   );
 }
 

@@ -11,8 +11,9 @@ import { GoText, goSyntax } from "@coxswain/apimachinery/objects/errors/go-synta
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodTemplateSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
-import { checkAnnotations, checkLabels } from "../../../field-checks.ts";
-import { each } from "../../../rules.ts";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { checkingAnnotations, checkingLabels } from "../../../field-checks.ts";
+import { eachInSteps } from "../../../rules.ts";
 import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodSpec } from "./pod.ts";
@@ -22,29 +23,28 @@ import { validatePodSpec } from "./pod.ts";
  * @param path of the template
  * Source: pkg/apis/core/validation ValidatePodTemplateSpec
  */
-export function validatePodTemplate(
+export function* validatePodTemplate(
   template: PodTemplateSpec | undefined,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const spec = template?.spec ?? { containers: [] };
   const annotations = template?.metadata?.annotations;
-  const errors = [
-    ...checkLabels(template?.metadata?.labels, child(path, "labels")),
-    ...checkAnnotations(annotations, child(path, "annotations")),
-    ...validatePodAnnotations(annotations, spec, child(path, "annotations"), options),
-    ...validatePodSpec(spec, child(path, "spec"), options),
-    ...seccompFieldsMatchAnnotations(annotations, spec, child(path, "spec")),
-  ];
+  const errors = yield* checkingLabels(template?.metadata?.labels, child(path, "labels"));
+  addErrors(errors, yield* checkingAnnotations(annotations, child(path, "annotations")));
+  addErrors(errors, yield* validatePodAnnotations(annotations, spec, child(path, "annotations"), options));
+  addErrors(errors, yield* validatePodSpec(spec, child(path, "spec"), options));
+  yield;
+  addErrors(errors, seccompFieldsMatchAnnotations(annotations, spec, child(path, "spec")));
   if (spec.ephemeralContainers?.length)
     errors.push(forbiddenField(child(path, "spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"));
   return errors;
 }
 
 /** GCE disks must be mounted read-only by replicated pods. Source: ValidateReadOnlyPersistentDisks */
-export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, path: string): FieldError[] {
+export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, path: string): Steps<FieldError[]> {
   const text = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only";
-  return each(volumes, path, ({ gcePersistentDisk }, at) =>
+  return eachInSteps(volumes, path, ({ gcePersistentDisk }, at) =>
     gcePersistentDisk && !gcePersistentDisk.readOnly
       ? [invalidValue(child(at, "gcePersistentDisk", "readOnly"), false, text)]
       : [],
@@ -64,16 +64,18 @@ interface SelectedTemplate {
  * Validates a template whose labels must match the selector of the workload.
  * Source: pkg/apis/apps/validation ValidatePodTemplateSpecForReplicaSet
  */
-export function validateSelectedTemplate(
+export function* validateSelectedTemplate(
   { template, selector, replicated = false, kind }: SelectedTemplate,
   path: string,
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   if (!template) return [required(path)];
   const errors = findsTemplate(selector, template, path);
-  addErrors(errors, validatePodTemplate(template, path, options));
-  if (replicated) errors.push(...validateReadOnlyDisks(template.spec?.volumes, child(path, "spec", "volumes")));
-  return [...errors, ...runsForEver(template, kind, path)];
+  yield;
+  addErrors(errors, yield* validatePodTemplate(template, path, options));
+  if (replicated) addErrors(errors, yield* validateReadOnlyDisks(template.spec?.volumes, child(path, "spec", "volumes")));
+  addErrors(errors, runsForEver(template, kind, path));
+  return errors;
 }
 
 /** No error for an invalid selector, which is reported separately. Source: the selector checks in pkg/apis/apps/validation */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { defaultPod } from "../defaults.ts";
 import { podValidationOptions } from "./options.ts";
 import { validatePod } from "./pod.ts";
@@ -15,7 +16,7 @@ function errorsOf(spec: object, metadata: object = {}): string[] {
     spec: { containers: [{ name: "c", image: "x" }], ...spec },
   } as Pod;
   defaultPod(pod);
-  return validatePod(pod, options).map(formatFieldError);
+  return atOnce(validatePod(pod, options)).map(formatFieldError);
 }
 
 const withContainer = (container: object): object => ({ containers: [{ name: "c", image: "x", ...container }] });

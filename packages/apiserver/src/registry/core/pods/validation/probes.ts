@@ -7,6 +7,7 @@ import type {
   Probe,
   TCPSocketAction,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkPort, checkPortNumOrName, httpHeaderNameProblems, nonNegative } from "../../../field-checks.ts";
 import { type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
 
@@ -56,7 +57,7 @@ export function validateLifecycleHandler(handler: LifecycleHandler, path: string
 }
 
 function validateHandler(handler: Handler, path: string): FieldError[] {
-  const { found, errors } = oneMember(handler, handlers, path, "may not specify more than 1 handler type");
+  const { found, errors } = atOnce(oneMember(handler, handlers, path, "may not specify more than 1 handler type"));
   return found === 0 ? [required(path, "must specify a handler type")] : errors;
 }
 

@@ -1,17 +1,18 @@
 import {
+  addErrors,
   child,
   type FieldError,
   forbiddenField,
   invalidValue,
-  mapKey,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isExtendedResource, isNativeResource, requestsPrefix } from "@coxswain/apimachinery/objects/validation/resource-names";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { isNegativeText, qualifiedNameProblems, quantityOf } from "../../../field-checks.ts";
-import { saying } from "../../../rules.ts";
+import { eachKeyInSteps, saying } from "../../../rules.ts";
 
 /** Names and amounts of resources. Source: pkg/apis/core/helper, pkg/apis/core/validation */
 const containerResources = ["cpu", "memory", "ephemeral-storage"];
@@ -107,11 +108,11 @@ export function checkNotNegative(value: unknown, path: string): FieldError[] {
 }
 
 /** @param partialHugePages see PodValidationOptions. Source: pkg/apis/core/validation ValidateResourceRequirements */
-export function validateResourceRequirements(
+export function* validateResourceRequirements(
   requirements: ResourceRequirements | undefined | null,
   path: string,
   { partialHugePages }: { partialHugePages: boolean },
-): FieldError[] {
+): Steps<FieldError[]> {
   const limits: ResourceList = requirements?.limits ?? {};
   const requests: ResourceList = requirements?.requests ?? {};
   const oneAmount = (name: string, value: unknown, at: string): FieldError[] => [
@@ -124,21 +125,16 @@ export function validateResourceRequirements(
     if (pageSizeFits(name, amount)) return [];
     return [invalidValue(at, amount.toString(), `${amount.toString()} is not positive integer multiple of ${name}`)];
   };
-  const errors: FieldError[] = [];
-  // Object.entries of many takes several times as long as their keys.
-  const [limited, requested] = [Object.keys(limits), Object.keys(requests)];
-  const [limitsPath, requestsPath] = [child(path, "limits"), child(path, "requests")];
-  for (const name of limited) {
-    const at = mapKey(limitsPath, name);
-    errors.push(...oneAmount(name, limits[name], at), ...pages(name, limits[name], at));
-  }
-  for (const name of requested) {
-    const at = mapKey(requestsPath, name);
-    const value = requests[name]!;
+  const errors = yield* eachKeyInSteps(limits, child(path, "limits"), (name, value, at) => [
+    ...oneAmount(name, value, at),
+    ...pages(name, value, at),
+  ]);
+  const ofRequests = yield* eachKeyInSteps(requests, child(path, "requests"), (name, value, at) => {
     const limit = Object.hasOwn(limits, name) ? limits[name]! : undefined;
-    errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value, limit, path), ...pages(name, value, at));
-  }
-  const names = [...limited, ...requested];
+    return [...oneAmount(name, value, at), ...fitsLimit(name, value, limit, path), ...pages(name, value, at)];
+  });
+  addErrors(errors, ofRequests);
+  const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.some(isHugePage) && !names.some((name) => name === "cpu" || name === "memory"))
     errors.push(forbiddenField(path, "HugePages require cpu or memory"));
   return errors;

@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -8,7 +9,8 @@ import {
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { each, optionalOneOf, within } from "../../../rules.ts";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { eachInSteps, eachWithSteps, optionalOneOf, within } from "../../../rules.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { localDescendingPath } from "./paths.ts";
 import { validateWindowsOptions } from "./windows-options.ts";
@@ -45,27 +47,27 @@ export function validateSecurityContext(
 }
 
 /** @param specPath of the pod's spec. Source: pkg/apis/core/validation ValidatePodSecurityContext */
-export function validatePodSecurityContext(spec: PodSpec, specPath: string): FieldError[] {
-  const errors = spec.hostNetwork ? hostPortsMatch(spec, child(specPath, "containers")) : [];
+export function* validatePodSecurityContext(spec: PodSpec, specPath: string): Steps<FieldError[]> {
+  const errors = spec.hostNetwork ? yield* hostPortsMatch(spec, child(specPath, "containers")) : [];
   const context = spec.securityContext;
   if (!context) return errors;
   const path = child(specPath, "securityContext");
   for (const field of ["fsGroup", "runAsUser", "runAsGroup"] as const)
     errors.push(...checkId(context[field], child(path, field)));
-  errors.push(...each(context.supplementalGroups, child(path, "supplementalGroups"), checkId));
+  addErrors(errors, yield* eachInSteps(context.supplementalGroups, child(path, "supplementalGroups"), checkId));
   if (spec.shareProcessNamespace && spec.hostPID) {
     const text = "ShareProcessNamespace and HostPID cannot both be enabled";
     errors.push(invalidValue(child(path, "shareProcessNamespace"), true, text));
   }
-  errors.push(...checkSysctls(context.sysctls ?? [], child(path, "sysctls")));
+  addErrors(errors, yield* checkSysctls(context.sysctls ?? [], child(path, "sysctls")));
   errors.push(...optionalOneOf(context.fsGroupChangePolicy, ["Always", "OnRootMismatch"], child(path, "fsGroupChangePolicy")));
   errors.push(...checkSeccomp(context.seccompProfile, child(path, "seccompProfile")));
   return [...errors, ...validateWindowsOptions(context.windowsOptions, child(path, "windowsOptions"))];
 }
 
-function hostPortsMatch(spec: PodSpec, path: string): FieldError[] {
-  return each(spec.containers, path, (container, at) =>
-    each(container.ports, child(at, "ports"), (port, own) =>
+function hostPortsMatch(spec: PodSpec, path: string): Steps<FieldError[]> {
+  return eachWithSteps(spec.containers, path, (container, at) =>
+    eachInSteps(container.ports, child(at, "ports"), (port, own) =>
       (port.hostPort ?? 0) === (port.containerPort ?? 0)
         ? []
         : [
@@ -112,9 +114,9 @@ export function isSysctlName(name: string): boolean {
   return name.length <= longestSysctl && name.split(/[./]/).every((part) => sysctlPart.test(part));
 }
 
-function checkSysctls(sysctls: readonly Sysctl[], path: string): FieldError[] {
+function checkSysctls(sysctls: readonly Sysctl[], path: string): Steps<FieldError[]> {
   const names = new Set<string>();
-  return each(sysctls, path, ({ name = "" }, own) => {
+  return eachInSteps(sysctls, path, ({ name = "" }, own) => {
     const at = child(own, "name");
     if (name === "") return [required(at)];
     if (!isSysctlName(name))

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { defaultPod } from "../defaults.ts";
 import { podValidationOptions } from "./options.ts";
 import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from "./update.ts";
@@ -53,7 +54,7 @@ for (const { name, current = aPod(), change, want } of [
     const next = deepClone(current);
     change(next);
     assert.deepEqual(
-      validatePodUpdate(next, current, options).map((error) => error.field),
+      atOnce(validatePodUpdate(next, current, options)).map((error) => error.field),
       want,
     );
   });
@@ -63,7 +64,7 @@ test("says which fields may change, and what differs", () => {
   const current = aPod();
   const next = deepClone(current);
   next.spec.hostNetwork = true;
-  const [error] = validatePodUpdate(next, current, options);
+  const [error] = atOnce(validatePodUpdate(next, current, options));
   assert.match(error?.detail ?? "", /^pod updates may not change fields other than `spec\.containers\[\*\]\.image`, /);
   assert.match(error?.detail ?? "", /\n {2}hostNetwork: unset -> true$/);
 });
@@ -73,7 +74,7 @@ test("a terminated container may not become running with restartPolicy Never", (
   const current = { ...aPod({ restartPolicy: "Never" }), status: { containerStatuses: [over] } };
   const next = { ...current, status: { containerStatuses: [{ ...over, state: { running: {} } }] } };
   assert.deepEqual(
-    validatePodStatusUpdate(next, current, options).map((error) => error.field),
+    atOnce(validatePodStatusUpdate(next, current, options)).map((error) => error.field),
     ["status.containerStatuses[0].state"],
   );
 });
@@ -83,42 +84,42 @@ test("ephemeral containers are added and neither changed nor removed", () => {
   const added = deepClone(current);
   const debug = { name: "debug", image: "x", imagePullPolicy: "Always", terminationMessagePolicy: "File" };
   added.spec.ephemeralContainers = [debug];
-  assert.deepEqual(validateEphemeralContainersUpdate(added, current, options), []);
+  assert.deepEqual(atOnce(validateEphemeralContainersUpdate(added, current, options)), []);
   assert.deepEqual(
-    validateEphemeralContainersUpdate(current, added, options).map((error) => error.field),
+    atOnce(validateEphemeralContainersUpdate(current, added, options)).map((error) => error.field),
     ["spec.ephemeralContainers"],
   );
   const changed = deepClone(added);
   changed.spec.ephemeralContainers = [{ ...debug, image: "y" }];
-  assert.equal(validateEphemeralContainersUpdate(changed, added, options).length, 1);
+  assert.equal(atOnce(validateEphemeralContainersUpdate(changed, added, options)).length, 1);
 });
 
 test("a spec that stays the same is validated whole, as one that changes", () => {
   const current = aPod();
   const next = (): Pod => ({ ...deepClone(current), metadata: { ...current.metadata, labels: { a: "b" } } });
-  assert.deepEqual(validatePodUpdate(next(), current, options), []);
+  assert.deepEqual(atOnce(validatePodUpdate(next(), current, options)), []);
   Object.assign(current.spec, { dnsPolicy: "Wrong" });
   assert.deepEqual(
-    validatePodUpdate(next(), current, options).map(({ field }) => field),
+    atOnce(validatePodUpdate(next(), current, options)).map(({ field }) => field),
     ["spec.dnsPolicy"],
   );
-  const [error] = validatePodUpdate({ ...next(), spec: { ...next().spec, restartPolicy: "Never" } }, current, options);
+  const [error] = atOnce(validatePodUpdate({ ...next(), spec: { ...next().spec, restartPolicy: "Never" } }, current, options));
   assert.equal(error?.field, "spec.dnsPolicy", "a change is looked at whole");
 });
 
 test("a stored spec that is wrong by today's rules is refused every time, though it stays the same", () => {
   const current = aPod({ dnsPolicy: "Wrong" });
-  const fields = () => validatePodUpdate(deepClone(current), current, options).map(({ field }) => field);
+  const fields = () => atOnce(validatePodUpdate(deepClone(current), current, options)).map(({ field }) => field);
   assert.deepEqual(fields(), ["spec.dnsPolicy"]);
   assert.deepEqual(fields(), ["spec.dnsPolicy"]);
 });
 
 test("annotations are looked at with a known spec too, and reported twice as upstream does", () => {
   const current = aPod();
-  validatePodUpdate(deepClone(current), current, options);
+  atOnce(validatePodUpdate(deepClone(current), current, options));
   const key = "controller.kubernetes.io/pod-deletion-cost";
   const next = { ...deepClone(current), metadata: { ...current.metadata, annotations: { [key]: "much" } } };
   const strict = { ...options, anyPodDeletionCost: false };
-  const fields = validatePodUpdate(next, current, strict).map(({ field }) => field);
+  const fields = atOnce(validatePodUpdate(next, current, strict)).map(({ field }) => field);
   assert.deepEqual(fields, [`metadata.annotations[${key}]`, `metadata.annotations[${key}]`]);
 });

@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -7,13 +8,14 @@ import {
   internalField,
   invalidValue,
 } from "@coxswain/apimachinery/objects/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqual, semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dns1123Subdomain, ipProblems, isIpv4Text, qualifiedName } from "../../../field-checks.ts";
-import { each, need, saying, wholeObject } from "../../../rules.ts";
+import { eachInSteps, need, saying, wholeObject } from "../../../rules.ts";
 import { untimedKey, validateTolerations } from "./affinity.ts";
 import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
@@ -27,25 +29,30 @@ const updatableText =
  * Validates an update of a pod: only images, a shorter activeDeadlineSeconds and additional tolerations may change.
  * Source: pkg/apis/core/validation ValidatePodUpdate
  */
-export function validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
+export function* validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): Steps<FieldError[]> {
   const path = "metadata.annotations";
-  const annotations = validatePodAnnotationsUpdate(next, current, path, options);
-  return [...validatePodCommon(next, options), ...annotations, ...validateSpecUpdate(next, current)];
+  const annotations = yield* validatePodAnnotationsUpdate(next, current, path, options);
+  const errors = yield* validatePodCommon(next, options);
+  addErrors(errors, annotations);
+  yield;
+  addErrors(errors, yield* validateSpecUpdate(next, current));
+  return errors;
 }
 
-function validateSpecUpdate(next: Pod, current: Pod): FieldError[] {
+function* validateSpecUpdate(next: Pod, current: Pod): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   for (const field of ["containers", "initContainers"] as const) {
     const path = child("spec", field);
     if ((next.spec[field] ?? []).length !== (current.spec[field] ?? []).length)
       return [...errors, forbiddenField(path, "pod updates may not add or remove containers")];
-    errors.push(...each(next.spec[field], path, ({ image }, at) => need(image, child(at, "image"))));
-    errors.push(...withoutSpaces(next.spec[field], path));
+    addErrors(errors, yield* eachInSteps(next.spec[field], path, ({ image }, at) => need(image, child(at, "image"))));
+    addErrors(errors, yield* withoutSpaces(next.spec[field], path));
   }
   const deadline = deadlineShrinks(next.spec.activeDeadlineSeconds, current.spec.activeDeadlineSeconds);
   errors.push(...deadline);
   if (deadline.length > 0 && typeof next.spec.activeDeadlineSeconds === "number") return errors;
-  errors.push(...onlyAdded(next.spec.tolerations ?? [], current.spec.tolerations ?? []));
+  addErrors(errors, yield* onlyAdded(next.spec.tolerations ?? [], current.spec.tolerations ?? []));
+  yield;
   const munged = { ...next.spec };
   for (const field of ["containers", "initContainers"] as const) {
     const list = munged[field]?.map((container, i) => withImageOf(container, current.spec[field]?.[i]));
@@ -56,7 +63,9 @@ function validateSpecUpdate(next: Pod, current: Pod): FieldError[] {
   if ((current.spec.terminationGracePeriodSeconds ?? 0) < 0 && next.spec.terminationGracePeriodSeconds === 1) {
     restore(munged, current.spec, "terminationGracePeriodSeconds");
   }
-  if (!semanticEqual(munged, current.spec)) {
+  yield;
+  if (!(yield* semanticEqualInSteps(munged, current.spec))) {
+    yield;
     errors.push(forbiddenField("spec", `${updatableText}\n${differencesText(current.spec, munged)}`));
   }
   return errors;
@@ -88,10 +97,10 @@ function deadlineShrinks(next: number | undefined, current: number | undefined):
 }
 
 /** Tolerations may be added; existing ones may only change tolerationSeconds. */
-function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): FieldError[] {
+function* onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): Steps<FieldError[]> {
   const given = new Set(next.map(untimedKey));
   return current.every((old) => given.has(untimedKey(old)))
-    ? validateTolerations(next, "spec.tolerations")
+    ? yield* validateTolerations(next, "spec.tolerations")
     : [forbiddenField("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")];
 }
 
@@ -101,14 +110,14 @@ const ownConditions = ["PodScheduled", "Ready", "Initialized"];
  * An update of `/status`: terminated containers restart only if the policy allows it, and `spec.nodeName` is unchanged.
  * Source: pkg/apis/core/validation ValidatePodStatusUpdate
  */
-export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  const errors = validatePodAnnotationsUpdate(next, current, "metadata.annotations", options);
+export function* validatePodStatusUpdate(next: Pod, current: Pod, options: PodValidationOptions): Steps<FieldError[]> {
+  const errors = yield* validatePodAnnotationsUpdate(next, current, "metadata.annotations", options);
   const [status, old] = [next.status ?? {}, current.status ?? {}];
   // The path `metadata.conditions` is upstream's.
-  const conditions = each(status.conditions, "metadata.conditions", ({ type = "" }, at) =>
+  const conditions = yield* eachInSteps(status.conditions, "metadata.conditions", ({ type = "" }, at) =>
     ownConditions.includes(type) ? [] : qualifiedName(type, child(at, "Type")),
   );
-  errors.push(...conditions);
+  addErrors(errors, conditions);
   if (next.spec.nodeName !== current.spec.nodeName) errors.push(forbiddenField("status.nodeName", "may not be changed directly"));
   if (status.nominatedNodeName && status.nominatedNodeName !== old.nominatedNodeName)
     errors.push(...dns1123Subdomain(status.nominatedNodeName, "status.nominatedNodeName"));
@@ -118,30 +127,33 @@ export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodVal
     ["initContainerStatuses", policy],
     ["ephemeralContainerStatuses", "Never"],
   ] as const) {
-    errors.push(...noRestart(status[field], old[field], child("status", field), restarts));
+    yield;
+    addErrors(errors, noRestart(status[field], old[field], child("status", field), restarts));
   }
-  return [...errors, ...validatePodIps(status.podIPs ?? [], "status.podIPs")];
+  addErrors(errors, yield* validatePodIps(status.podIPs ?? [], "status.podIPs"));
+  return errors;
 }
 
 /** At most one address per IP family. Source: pkg/apis/core/validation validatePodIPs */
-function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
+function* validatePodIps(podIps: readonly PodIP[], path: string): Steps<FieldError[]> {
   const texts = podIps.map(({ ip = "" }) => ip);
-  const errors = each(texts, path, (ip, at) => saying(ipProblems(ip), ip, at));
+  const errors = yield* eachInSteps(texts, path, (ip, at) => saying(ipProblems(ip), ip, at));
   if (texts.length < 2) return errors;
   const bad = texts.find((ip) => ipProblems(ip).length > 0);
   if (bad !== undefined) {
     errors.push(internalField(path, `failed to check for dual stack with error:invalid IP address: ${bad}`));
   }
+  yield;
   const families = new Set(texts.map(isIpv4Text));
+  yield;
   if (bad !== undefined || families.size < 2 || texts.length > 2) {
     const list = goStruct("[]core/v1.PodIP", podIps);
     errors.push(invalidValue(path, list, "may specify no more than one IP for each IP family"));
   }
   const seen = new Set<string>();
-  for (const [i, ip] of texts.entries()) {
-    if (seen.has(ip)) errors.push(duplicate(index(path, i), goStruct("core/v1.PodIP", { ip })));
-    seen.add(ip);
-  }
+  const once = (ip: string, at: string): FieldError[] =>
+    seen.size < seen.add(ip).size ? [] : [duplicate(at, goStruct("core/v1.PodIP", { ip }))];
+  addErrors(errors, yield* eachInSteps(texts, path, once));
   return errors;
 }
 
@@ -171,15 +183,14 @@ function noRestart(
  * An update of `/ephemeralcontainers`: may add containers, and neither change nor remove existing ones.
  * Source: pkg/apis/core/validation ValidatePodEphemeralContainersUpdate; pkg/registry/core/pod/strategy.go
  */
-export function validateEphemeralContainersUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
+export function* validateEphemeralContainersUpdate(next: Pod, current: Pod, options: PodValidationOptions): Steps<FieldError[]> {
   if (isMirrorPod(current)) return [forbiddenField(wholeObject, "static pods do not support ephemeral containers")];
   const path = "spec.ephemeralContainers";
-  const errors = [
-    ...validatePodCommon(next, options),
-    ...validatePodAnnotationsUpdate(next, current, "metadata.annotations", options),
-  ];
+  const errors = yield* validatePodCommon(next, options);
+  addErrors(errors, yield* validatePodAnnotationsUpdate(next, current, "metadata.annotations", options));
   const byName = new Map(next.spec.ephemeralContainers?.map((container) => [container.name, container])); // the last of a name counts
   for (const old of current.spec.ephemeralContainers ?? []) {
+    yield;
     const kept = byName.get(old.name);
     const name = goQuote(old.name ?? "");
     if (!kept) errors.push(forbiddenField(path, `existing ephemeral containers ${name} may not be removed\n`));

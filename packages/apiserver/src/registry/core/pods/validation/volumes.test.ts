@@ -1,3 +1,4 @@
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../../testing/refusals.ts";
 import { podValidationOptions } from "./options.ts";
 import { validateVolumes } from "./volumes.ts";
@@ -13,7 +14,7 @@ const downward = (item: object) => ({
 const modeText = "must be a number between 0 and 0777 (octal), both inclusive";
 
 testRefusals<object>(
-  (volume) => validateVolumes([{ name: "v", ...volume }], "spec.volumes", "pod", options).errors,
+  (volume) => atOnce(validateVolumes([{ name: "v", ...volume }], "spec.volumes", "pod", options)).errors,
   [
     { name: "no kind of volume", input: {}, want: [`${at}: Required value: must specify a volume type`] },
     { name: "no name", input: { name: "", emptyDir: {} }, want: [`${at}.name: Required value`] },
@@ -348,7 +349,7 @@ testRefusals<object>(
 );
 
 testRefusals<object[]>(
-  (volumes) => validateVolumes(volumes as never, "spec.volumes", "pod", options).errors,
+  (volumes) => atOnce(validateVolumes(volumes as never, "spec.volumes", "pod", options)).errors,
   [
     {
       name: "two volumes of one name",

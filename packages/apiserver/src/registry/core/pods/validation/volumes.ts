@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -14,8 +15,15 @@ import type {
   Volume,
   VolumeProjection,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { checkAnnotations, checkLabels, dns1123Label, dns1123SubdomainProblems, quantityOf } from "../../../field-checks.ts";
-import { each, type Member, need, oneMember, saying } from "../../../rules.ts";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import {
+  checkingAnnotations,
+  checkingLabels,
+  dns1123Label,
+  dns1123SubdomainProblems,
+  quantityOf,
+} from "../../../field-checks.ts";
+import { eachInSteps, eachWithSteps, type Member, need, oneMember, saying } from "../../../rules.ts";
 import { validateClaimSpec } from "../../persistentvolumeclaims/validation.ts";
 import { checkFieldRef, checkResourceFieldRef, downwardVolumeFields } from "./field-references.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -48,18 +56,19 @@ import {
  * @returns `names`: the valid volumes by name, for validating mounts
  * Source: pkg/apis/core/validation ValidateVolumes
  */
-export function validateVolumes(
+export function* validateVolumes(
   volumes: readonly Volume[],
   path: string,
   podName: string,
   options: PodValidationOptions,
-): { names: Map<string, Volume>; errors: FieldError[] } {
+): Steps<{ names: Map<string, Volume>; errors: FieldError[] }> {
   const names = new Map<string, Volume>();
   const made = new Set(
     podName === "" ? [] : volumes.filter((volume) => volume.ephemeral).map((volume) => `${podName}-${volume.name}`),
   );
-  const errors = each(volumes, path, (volume, at) => {
-    const own = validateSource(volume, at, podName, options);
+  const sources = members(options);
+  const errors = yield* eachWithSteps(volumes, path, function* (volume, at) {
+    const own = yield* validateSource(volume, at, podName, sources);
     if (!volume.name) own.push(required(child(at, "name")));
     else own.push(...dns1123Label(volume.name, child(at, "name")));
     if (names.has(volume.name)) own.push(duplicate(child(at, "name"), volume.name));
@@ -74,8 +83,8 @@ export function validateVolumes(
   return { names, errors };
 }
 
-function validateSource(volume: Volume, path: string, podName: string, options: PodValidationOptions): FieldError[] {
-  const { found, errors } = oneMember(volume, members(options), path, moreThanOneText);
+function* validateSource(volume: Volume, path: string, podName: string, sources: readonly Member<Volume>[]): Steps<FieldError[]> {
+  const { found, errors } = yield* oneMember(volume, sources, path, moreThanOneText);
   const { iscsi, ephemeral, name } = volume;
   if (iscsi?.initiatorName !== undefined && `${name}:${iscsi.targetPortal ?? ""}`.length > 64)
     errors.push(invalidValue(child(path, "name"), name, initiatorLengthText));
@@ -120,11 +129,13 @@ const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
   },
   {
     field: "secret",
-    check: ({ secret }, at) => [
-      ...need(secret?.secretName, child(at, "secretName")),
-      ...fileMode(secret?.defaultMode, child(at, "defaultMode")),
-      ...each(secret?.items, child(at, "items"), keyToPath),
-    ],
+    *check({ secret }, at) {
+      return [
+        ...need(secret?.secretName, child(at, "secretName")),
+        ...fileMode(secret?.defaultMode, child(at, "defaultMode")),
+        ...(yield* eachInSteps(secret?.items, child(at, "items"), keyToPath)),
+      ];
+    },
   },
   { field: "nfs", check: ({ nfs }, at) => checkNfs(nfs ?? { server: "", path: "" }, at) },
   {
@@ -154,20 +165,24 @@ const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
   {
     field: "downwardAPI",
     clash: "downwarAPI",
-    check: ({ downwardAPI }, at) => [
-      ...fileMode(downwardAPI?.defaultMode, child(at, "defaultMode")),
-      ...(downwardAPI?.items ?? []).flatMap((file) => downwardFile(file, at, options)),
-    ],
+    *check({ downwardAPI }, at) {
+      return [
+        ...fileMode(downwardAPI?.defaultMode, child(at, "defaultMode")),
+        ...(yield* eachInSteps(downwardAPI?.items, at, (file) => downwardFile(file, at, options))), // without the index, like upstream's
+      ];
+    },
   },
   { field: "fc", check: ({ fc }, at) => checkFc(fc ?? {}, at) },
   { field: "flexVolume", check: ({ flexVolume }, at) => checkFlexVolume(flexVolume ?? { driver: "" }, at) },
   {
     field: "configMap",
-    check: ({ configMap }, at) => [
-      ...need(configMap?.name, child(at, "name")),
-      ...fileMode(configMap?.defaultMode, child(at, "defaultMode")),
-      ...each(configMap?.items, child(at, "items"), keyToPath),
-    ],
+    *check({ configMap }, at) {
+      return [
+        ...need(configMap?.name, child(at, "name")),
+        ...fileMode(configMap?.defaultMode, child(at, "defaultMode")),
+        ...(yield* eachInSteps(configMap?.items, child(at, "items"), keyToPath)),
+      ];
+    },
   },
   { field: "azureFile", check: ({ azureFile }, at) => checkAzureFile(azureFile ?? {}, at) },
   { field: "vsphereVolume", check: ({ vsphereVolume }, at) => need(vsphereVolume?.volumePath, child(at, "volumePath")) },
@@ -219,7 +234,7 @@ function downwardFile(file: DownwardAPIVolumeFile, path: string, options: PodVal
 }
 
 /** All sources are projected into one directory, so their paths must be distinct. */
-function checkProjected(projected: ProjectedVolumeSource, path: string, options: PodValidationOptions): FieldError[] {
+function* checkProjected(projected: ProjectedVolumeSource, path: string, options: PodValidationOptions): Steps<FieldError[]> {
   const taken = new Set<string>();
   const claimPath = (target: string | undefined, shown: string): FieldError[] => {
     if (!target) return [];
@@ -229,31 +244,36 @@ function checkProjected(projected: ProjectedVolumeSource, path: string, options:
   };
   return [
     ...fileMode(projected.defaultMode, child(path, "defaultMode")),
-    ...each(projected.sources, child(path, "sources"), (source, at) => projection(source, at, path, claimPath, options)),
+    ...(yield* eachWithSteps(projected.sources, child(path, "sources"), (source, at) =>
+      projection(source, at, path, claimPath, options),
+    )),
   ];
 }
 
-function projection(
+function* projection(
   source: VolumeProjection,
   at: string,
   volumePath: string,
   claimPath: (target: string | undefined, shown: string) => FieldError[],
   options: PodValidationOptions,
-): FieldError[] {
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   const { downwardAPI, serviceAccountToken } = source;
   for (const field of ["secret", "configMap"] as const) {
     const part = source[field];
     if (!part) continue;
     errors.push(...need(part.name, child(at, field, "name")));
-    const items = each(part.items, child(at, field, "items"), (item, path) => [
+    const items = yield* eachInSteps(part.items, child(at, field, "items"), (item, path) => [
       ...keyToPath(item, path),
       ...claimPath(item.path, part.name ?? ""),
     ]);
-    errors.push(...items);
+    addErrors(errors, items);
   }
-  for (const file of downwardAPI?.items ?? [])
-    errors.push(...downwardFile(file, child(at, "downwardAPI"), options), ...claimPath(file.path, file.path ?? ""));
+  const files = yield* eachInSteps(downwardAPI?.items, at, (file) => [
+    ...downwardFile(file, child(at, "downwardAPI"), options),
+    ...claimPath(file.path, file.path ?? ""),
+  ]);
+  addErrors(errors, files);
   if (serviceAccountToken) {
     const path = child(at, "serviceAccountToken", "expirationSeconds");
     const seconds = serviceAccountToken.expirationSeconds ?? 0;
@@ -266,15 +286,15 @@ function projection(
   return errors;
 }
 
-function checkEphemeral(source: EphemeralVolumeSource, path: string, options: PodValidationOptions): FieldError[] {
+function* checkEphemeral(source: EphemeralVolumeSource, path: string, options: PodValidationOptions): Steps<FieldError[]> {
   const at = child(path, "volumeClaimTemplate");
   const template = source.volumeClaimTemplate;
   if (!template) return [required(at)];
   const metadata = child(at, "metadata");
   return [
-    ...checkAnnotations(template.metadata?.annotations, child(metadata, "annotations")),
-    ...checkLabels(template.metadata?.labels, child(metadata, "labels")),
+    ...(yield* checkingAnnotations(template.metadata?.annotations, child(metadata, "annotations"))),
+    ...(yield* checkingLabels(template.metadata?.labels, child(metadata, "labels"))),
     ...onlyLabelsAndAnnotations(template.metadata, metadata),
-    ...validateClaimSpec(template.spec ?? {}, child(at, "spec"), options.featureEnabled("ReadWriteOncePod")),
+    ...(yield* validateClaimSpec(template.spec ?? {}, child(at, "spec"), options.featureEnabled("ReadWriteOncePod"))),
   ];
 }
