@@ -8,12 +8,22 @@ interface Selectable {
   readonly metadata: Pick<ObjectMeta, "name"> & { readonly labels?: Readonly<Record<string, string>> };
 }
 
-/** Matches nodeSelector and required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
+/** Matches nodeSelector and required node affinity. @param pod its selector is never changed afterwards. Source: component-helpers scheduling/corev1/nodeaffinity */
 export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};
-  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labelOf(labels, key) !== value) return false;
+  for (const [key, value] of entriesOf(pod.spec.nodeSelector)) if (labelOf(labels, key) !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || (required.nodeSelectorTerms ?? []).some((term) => matchesTerm(term, node));
+}
+
+/** Entries of node selectors, which are compared with every node: listing those of a large map takes milliseconds. */
+const entries = new WeakMap<object, readonly (readonly [key: string, value: string])[]>();
+
+function entriesOf(selector: Readonly<Record<string, string>> | undefined): readonly (readonly [key: string, value: string])[] {
+  if (selector === undefined) return [];
+  const listed = entries.get(selector) ?? Object.entries(selector);
+  entries.set(selector, listed);
+  return listed;
 }
 
 /** True when all requirements match; a term without requirements matches nothing. */

@@ -17,15 +17,10 @@ export interface PodInfo {
   readonly requests: Resources;
   /** Requests, with upstream's default for containers without cpu or memory requests; for scoring only. */
   readonly nonZero: { readonly milliCpu: number; readonly memory: number };
-  readonly hostPorts: readonly HostPort[];
+  /** `protocol/port` → requested host IPs. */
+  readonly hostPorts: ReadonlyMap<string, ReadonlySet<string>>;
   /** Absent for a pod without pod affinity and anti-affinity. */
   readonly affinity?: PodAffinityTerms;
-}
-
-export interface HostPort {
-  readonly ip: string;
-  readonly protocol: string;
-  readonly port: number;
 }
 
 const defaultMilliCpuRequest = 100;
@@ -106,9 +101,9 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   add(info.requested, pod.requests);
   info.nonZeroRequested.milliCpu += pod.nonZero.milliCpu;
   info.nonZeroRequested.memory += pod.nonZero.memory;
-  for (const { ip, protocol, port } of pod.hostPorts) {
-    const key = `${protocol}/${port}`;
-    info.usedPorts.getOrInsertComputed(key, () => new Set()).add(ip);
+  for (const [port, ips] of pod.hostPorts) {
+    const used = info.usedPorts.getOrInsertComputed(port, () => new Set());
+    for (const ip of ips) used.add(ip);
   }
 }
 
@@ -122,7 +117,11 @@ export function removePod(info: NodeInfo, uid: string): void {
   add(info.requested, pod.requests, -1);
   info.nonZeroRequested.milliCpu -= pod.nonZero.milliCpu;
   info.nonZeroRequested.memory -= pod.nonZero.memory;
-  for (const { ip, protocol, port } of pod.hostPorts) info.usedPorts.get(`${protocol}/${port}`)?.delete(ip);
+  for (const [port, ips] of pod.hostPorts) {
+    const used = info.usedPorts.get(port);
+    for (const ip of ips) used?.delete(ip);
+    if (used?.size === 0) info.usedPorts.delete(port);
+  }
 }
 
 /** Cluster events check every waiting pod. Objects from a lister never change, so the result can be cached by identity. */
@@ -172,12 +171,13 @@ function withMinimum(container: Container): { milliCpu: number; memory: number }
   };
 }
 
-function hostPortsOf(pod: Pod): HostPort[] {
-  return pod.spec.containers.flatMap((container) =>
-    (container.ports ?? []).flatMap((port) =>
-      port.hostPort ? [{ ip: port.hostIP || "0.0.0.0", protocol: port.protocol ?? "TCP", port: port.hostPort }] : [],
-    ),
-  );
+function hostPortsOf(pod: Pod): Map<string, Set<string>> {
+  const ports = new Map<string, Set<string>>();
+  for (const container of pod.spec.containers) {
+    for (const { hostPort, hostIP, protocol = "TCP" } of container.ports ?? [])
+      if (hostPort) ports.getOrInsertComputed(`${protocol}/${hostPort}`, () => new Set()).add(hostIP || "0.0.0.0");
+  }
+  return ports;
 }
 
 const parsed = new Map<string, Quantity>();

@@ -1,4 +1,4 @@
-import type { HostPort, NodeInfo, PodInfo } from "../cache/node-info.ts";
+import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
 
@@ -12,12 +12,15 @@ export const newNodePorts = (): Plugin => ({
 });
 
 /** True when none of the pod's host ports conflicts with a pod on the node. `0.0.0.0` conflicts with every address. */
-export function hasFreePorts({ hostPorts }: PodInfo, node: NodeInfo): boolean {
-  return !hostPorts.some((port) => isTaken(port, node));
+export function hasFreePorts({ hostPorts }: PodInfo, { usedPorts }: NodeInfo): boolean {
+  if (hostPorts.size === 0 || usedPorts.size === 0) return true;
+  // The smaller of both is walked through: a pod may request thousands of ports, of each of thousands of nodes.
+  const ports = hostPorts.size < usedPorts.size ? hostPorts.keys() : usedPorts.keys();
+  for (const port of ports) if (clash(hostPorts.get(port), usedPorts.get(port))) return false;
+  return true;
 }
 
-function isTaken({ ip, protocol, port }: HostPort, { usedPorts }: NodeInfo): boolean {
-  const addresses = usedPorts.get(`${protocol}/${port}`);
-  if (addresses === undefined || addresses.size === 0) return false;
-  return ip === "0.0.0.0" || addresses.has("0.0.0.0") || addresses.has(ip);
+function clash(wanted: ReadonlySet<string> | undefined, used: ReadonlySet<string> | undefined): boolean {
+  if (wanted === undefined || used === undefined || wanted.size === 0 || used.size === 0) return false;
+  return wanted.has("0.0.0.0") || used.has("0.0.0.0") || !wanted.isDisjointFrom(used);
 }

@@ -1,4 +1,4 @@
-import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
+import { isTolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 
@@ -9,7 +9,7 @@ export const newNodeUnschedulable = (): Plugin => ({
   name: "NodeUnschedulable",
   wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
   filter: (_, { pod }, { node }) =>
-    node.spec?.unschedulable && !(pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint))
+    node.spec?.unschedulable && !isTolerated(taint, pod.spec.tolerations)
       ? unresolvable("node(s) were unschedulable")
       : undefined,
 });

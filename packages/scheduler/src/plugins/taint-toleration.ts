@@ -1,4 +1,4 @@
-import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import { isTolerated, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
@@ -16,10 +16,7 @@ export const newTaintToleration = (): Plugin => ({
       : unresolvable(`node(s) had taint {${taint.key}: ${taint.value ?? ""}}, that the pod didn't tolerate`);
   },
   score(_, { pod }, { taints }) {
-    const tolerations = (pod.spec.tolerations ?? []).filter(({ effect }) => !effect || effect === "PreferNoSchedule");
-    return taints.filter(
-      (taint) => taint.effect === "PreferNoSchedule" && !tolerations.some((toleration) => tolerates(toleration, taint)),
-    ).length;
+    return taints.filter((taint) => taint.effect === "PreferNoSchedule" && !isTolerated(taint, pod.spec.tolerations)).length;
   },
   normalize: (_, __, scores) => normalizeByLargest(scores, true),
 });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Deployment, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { errorsOf, prepareUpdate } from "../../testing/run-strategy.ts";
 import type { StrategyContext } from "../generic/strategy.ts";
 import { defaultDaemonSet } from "./daemonsets/defaults.ts";
 import { daemonSetStrategy } from "./daemonsets/strategy.ts";
@@ -99,7 +100,7 @@ for (const { name, extra, want } of [
   },
 ]) {
   test(`validation of a deployment that ${name}`, () => {
-    assert.deepEqual((deploymentStrategy.validate?.(aDeployment(extra), ctx) ?? []).map(formatFieldError), want);
+    assert.deepEqual(errorsOf(deploymentStrategy, aDeployment(extra), undefined, ctx).map(formatFieldError), want);
   });
 }
 
@@ -107,7 +108,7 @@ test("the generation of a deployment counts changes of its spec and annotations,
   const current = aDeployment({}, { generation: 3 });
   const next = (extra: object, metadata: object): number => {
     const changed = aDeployment(extra, metadata);
-    deploymentStrategy.prepareForUpdate?.(changed, current, ctx);
+    prepareUpdate(deploymentStrategy, changed, current, ctx);
     return changed.metadata.generation ?? 0;
   };
   assert.equal(next({}, {}), 3);
@@ -120,10 +121,10 @@ test("the generation of a deployment counts changes of its spec and annotations,
 test("users do not write status, and the status endpoint writes nothing else", () => {
   const current = { ...aDeployment({}, { generation: 1 }), status: { replicas: 1 } } as Deployment;
   const next = { ...aDeployment({ replicas: 9 }), status: { replicas: 9 } } as Deployment;
-  deploymentStrategy.prepareForUpdate?.(next, current, ctx);
+  prepareUpdate(deploymentStrategy, next, current, ctx);
   assert.deepEqual(next.status, { replicas: 1 });
   const status = { ...aDeployment({ replicas: 9 }, { labels: { a: "b" } }), status: { replicas: 2 } } as Deployment;
-  deploymentStatusStrategy.prepareForUpdate?.(status, current, ctx);
+  prepareUpdate(deploymentStatusStrategy, status, current, ctx);
   assert.deepEqual(
     [status.spec.replicas, status.status, status.metadata.labels, status.metadata.generation],
     [1, { replicas: 2 }, undefined, 1],
@@ -135,7 +136,7 @@ test("a selector never changes", () => {
     selector: { matchLabels: { app: "b" } },
     template: { metadata: { labels: { app: "b" } }, spec: { containers: [{ name: "c", image: "x" }] } },
   });
-  const errors = deploymentStrategy.validateUpdate?.(next, aDeployment(), ctx) ?? [];
+  const errors = errorsOf(deploymentStrategy, next, aDeployment(), ctx);
   assert.deepEqual(errors.map(formatFieldError), [
     'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"app":"b"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
   ]);
@@ -151,7 +152,7 @@ test("of a stateful set only some fields change", () => {
     return set;
   };
   const update = (extra: object): string[] =>
-    (statefulSetStrategy.validateUpdate?.(make(extra), make({}), ctx) ?? []).map((error) => error.field);
+    errorsOf(statefulSetStrategy, make(extra), make({}), ctx).map((error) => error.field);
   assert.deepEqual(update({ replicas: 3 }), []);
   assert.deepEqual(update({ updateStrategy: { type: "OnDelete" } }), []);
   assert.deepEqual(update({ serviceName: "other" }), ["spec"]);
@@ -165,7 +166,7 @@ test("a daemon set's maxSurge and maxUnavailable exclude each other", () => {
       spec: spec({ updateStrategy: { type: "RollingUpdate", rollingUpdate } }),
     } as unknown as KubeObject;
     defaultDaemonSet(set);
-    return (daemonSetStrategy.validate?.(set as never, ctx) ?? []).map((error) => error.detail);
+    return errorsOf(daemonSetStrategy, set as never, undefined, ctx).map((error) => error.detail);
   };
   assert.deepEqual(errors({}), []);
   assert.deepEqual(errors({ maxSurge: 1 }), ["may not be set when maxUnavailable is non-zero"]);

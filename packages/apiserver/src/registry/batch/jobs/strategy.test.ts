@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Job, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { errorsOf, prepareUpdate } from "../../../testing/run-strategy.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { defaultJob } from "./defaults.ts";
 import { jobStrategy } from "./strategy.ts";
@@ -37,15 +38,15 @@ for (const { from, to, want } of [
   test(`with suspension turned off, ${from} to ${to} becomes ${want}`, () => {
     const spec = (suspend: boolean | undefined): Partial<JobSpec> => (suspend === undefined ? {} : { suspend });
     const next = job(spec(to));
-    jobStrategy.prepareForUpdate?.(next, job(spec(from)), withoutGates);
+    prepareUpdate(jobStrategy, next, job(spec(from)), withoutGates);
     assert.equal(next.spec.suspend, want);
   });
 }
 
 test("with indexed jobs turned off, one that is indexed stays so, and no other becomes it", () => {
   const [kept, dropped] = [job({ completionMode: "Indexed" }), job({ completionMode: "Indexed" })];
-  jobStrategy.prepareForUpdate?.(kept, job({ completionMode: "Indexed" }), withoutGates);
-  jobStrategy.prepareForUpdate?.(dropped, job({}), withoutGates);
+  prepareUpdate(jobStrategy, kept, job({ completionMode: "Indexed" }), withoutGates);
+  prepareUpdate(jobStrategy, dropped, job({}), withoutGates);
   assert.deepEqual([kept.spec.completionMode, dropped.spec.completionMode], ["Indexed", undefined]);
 });
 
@@ -57,7 +58,7 @@ for (const { name, labels, want } of [
     const created = job({ template: { metadata: { labels: { a: "b" } }, spec: { containers: [] } } });
     created.metadata = { ...created.metadata, uid: "1", ...(labels === undefined ? {} : { labels }) };
     defaultJob(created);
-    jobStrategy.validate?.(created, withoutGates);
+    errorsOf(jobStrategy, created, undefined, withoutGates);
     assert.deepEqual(created.metadata.labels, want);
     assert.deepEqual(created.spec.template.metadata?.labels, { a: "b", "controller-uid": "1", "job-name": "work" });
   });

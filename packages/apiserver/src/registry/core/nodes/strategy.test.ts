@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { prepareUpdate } from "../../../testing/run-strategy.ts";
 import { nodeStatusStrategy, nodeStrategy } from "./strategy.ts";
 
 const source = { configMap: { namespace: "a", name: "b", kubeletConfigKey: "k" } };
@@ -20,10 +21,10 @@ for (const { gate, before, kept } of [
   const what = `${gate ? "with" : "without"} its gate, where it was ${before ? "" : "not "}used before`;
   test(`the source of a node's configuration is ${kept ? "kept" : "dropped"} ${what}`, () => {
     const next = aNode(true);
-    nodeStrategy.prepareForUpdate?.(next, aNode(before), context(gate));
+    prepareUpdate(nodeStrategy, next, aNode(before), context(gate));
     assert.equal(next.spec?.configSource !== undefined, kept);
     const status = aNode(true);
-    nodeStatusStrategy.prepareForUpdate?.(status, aNode(before), context(gate));
+    prepareUpdate(nodeStatusStrategy, status, aNode(before), context(gate));
     assert.equal(status.status?.config !== undefined, kept);
   });
 }
@@ -38,9 +39,9 @@ test("a new node has a source of its configuration, and reports it, only with th
 
 test("an update of a node leaves its status, one of the status its spec", () => {
   const next = aNode(true);
-  nodeStrategy.prepareForUpdate?.(next, { ...aNode(true), status: { phase: "Running" } }, context(true));
+  prepareUpdate(nodeStrategy, next, { ...aNode(true), status: { phase: "Running" } }, context(true));
   assert.deepEqual(next.status, { phase: "Running" });
   const status = aNode(true);
-  nodeStatusStrategy.prepareForUpdate?.(status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } }, context(true));
+  prepareUpdate(nodeStatusStrategy, status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } }, context(true));
   assert.deepEqual(status.spec, { podCIDR: "10.0.0.0/24" });
 });

@@ -151,7 +151,7 @@ function* validateContainer(
   errors.push(...need(container.image, child(path, "image")));
   for (const field of ["postStart", "preStop"] as const) {
     const handler = container.lifecycle?.[field];
-    if (handler) errors.push(...validateLifecycleHandler(handler, child(path, "lifecycle", field)));
+    if (handler) addErrors(errors, yield* validateLifecycleHandler(handler, child(path, "lifecycle", field)));
   }
   const { livenessProbe, readinessProbe, startupProbe } = container;
   const [liveness, readiness, startup] = [
@@ -159,14 +159,15 @@ function* validateContainer(
     child(path, "readinessProbe"),
     child(path, "startupProbe"),
   ];
-  errors.push(...validateProbe(livenessProbe, liveness), ...hasNoGracePeriod(readinessProbe, readiness));
-  errors.push(...validateProbe(startupProbe, startup));
+  addErrors(errors, yield* validateProbe(livenessProbe, liveness));
+  errors.push(...hasNoGracePeriod(readinessProbe, readiness));
+  addErrors(errors, yield* validateProbe(startupProbe, startup));
   errors.push(...passesAtOnce(livenessProbe, liveness), ...passesAtOnce(startupProbe, startup));
   const policy: string = container.terminationMessagePolicy ?? "";
   if (policy === "") errors.push(required(child(path, "terminationMessagePolicy"), messagePolicyText));
   else if (policy !== "File" && policy !== "FallbackToLogsOnError")
     errors.push(invalidValue(child(path, "terminationMessagePolicy"), policy, messagePolicyText));
-  errors.push(...validateProbe(readinessProbe, readiness));
+  addErrors(errors, yield* validateProbe(readinessProbe, readiness));
   addErrors(errors, yield* validatePorts(container.ports ?? [], child(path, "ports")));
   addErrors(errors, yield* validateEnv(container.env ?? [], child(path, "env"), options));
   addErrors(errors, yield* validateEnvFrom(container.envFrom ?? [], child(path, "envFrom")));

@@ -7,16 +7,16 @@ import type {
   Probe,
   TCPSocketAction,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkPort, checkPortNumOrName, httpHeaderNameProblems, nonNegative } from "../../../field-checks.ts";
-import { type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
+import { eachInSteps, type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
 
 const counts = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] as const;
 
 /** Source: pkg/apis/core/validation validateProbe, validateHandler */
-export function validateProbe(probe: Probe | undefined | null, path: string): FieldError[] {
+export function* validateProbe(probe: Probe | undefined | null, path: string): Steps<FieldError[]> {
   if (!probe) return [];
-  const errors = validateHandler(probe, path);
+  const errors = yield* validateHandler(probe, path);
   for (const field of counts) errors.push(...nonNegative(probe[field], child(path, field)));
   const grace = probe.terminationGracePeriodSeconds;
   if (grace !== undefined && grace !== null && grace <= 0)
@@ -52,22 +52,21 @@ const handlers: readonly Member<Handler>[] = [
 ];
 
 /** Exactly one handler is required. */
-export function validateLifecycleHandler(handler: LifecycleHandler, path: string): FieldError[] {
+export function validateLifecycleHandler(handler: LifecycleHandler, path: string): Steps<FieldError[]> {
   return validateHandler(handler, path);
 }
 
-function validateHandler(handler: Handler, path: string): FieldError[] {
-  const { found, errors } = atOnce(oneMember(handler, handlers, path, "may not specify more than 1 handler type"));
+function* validateHandler(handler: Handler, path: string): Steps<FieldError[]> {
+  const { found, errors } = yield* oneMember(handler, handlers, path, "may not specify more than 1 handler type");
   return found === 0 ? [required(path, "must specify a handler type")] : errors;
 }
 
-function validateHttpGet(action: HTTPGetAction, path: string): FieldError[] {
+function* validateHttpGet(action: HTTPGetAction, path: string): Steps<FieldError[]> {
+  const headers = child(path, "httpHeaders"); // without the index, like upstream's
   return [
     ...need(action.path, child(path, "path")),
     ...checkPortNumOrName(action.port, child(path, "port")),
     ...optionalOneOf(action.scheme ?? "", ["HTTP", "HTTPS"], child(path, "scheme")),
-    ...(action.httpHeaders ?? []).flatMap(({ name = "" }) =>
-      saying(httpHeaderNameProblems(name), name, child(path, "httpHeaders")),
-    ),
+    ...(yield* eachInSteps(action.httpHeaders, headers, ({ name = "" }) => saying(httpHeaderNameProblems(name), name, headers))),
   ];
 }
