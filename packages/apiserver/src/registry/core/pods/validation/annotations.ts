@@ -114,8 +114,7 @@ function validateSeccompAnnotations(
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  if (Object.hasOwn(annotations, seccompPod))
-    errors.push(...checkSeccompName(annotations[seccompPod]!, child(path, seccompPod)));
+  if (Object.hasOwn(annotations, seccompPod)) errors.push(...checkSeccompName(annotations[seccompPod]!, child(path, seccompPod)));
   for (const key of keys)
     if (key.startsWith(seccompContainer)) errors.push(...checkSeccompName(annotations[key]!, child(path, key)));
   return errors;

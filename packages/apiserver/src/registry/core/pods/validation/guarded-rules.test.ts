@@ -59,7 +59,10 @@ testRefusals<Partial<PodValidationOptions>>(
   (changed) => {
     const pod = aPod({ hostNetwork: true, securityContext: { windowsOptions: { hostProcess: true } }, os: { name: "linux" } });
     const all = { ...options, ...changed };
-    return [...validateHostProcess(pod.spec, "spec", all), ...atOnce(validatePodSpec(aPod({ os: { name: "linux" } }).spec, "spec", all))];
+    return [
+      ...validateHostProcess(pod.spec, "spec", all),
+      ...atOnce(validatePodSpec(aPod({ os: { name: "linux" } }).spec, "spec", all)),
+    ];
   },
   [
     { name: "a process of the host, and an operating system", input: {}, want: [] },
