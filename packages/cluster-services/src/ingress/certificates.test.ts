@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { testPair } from "@coxswain/apimachinery/testing/tls";
 import { Certificates } from "./certificates.ts";
 
 test("a Secret that no Ingress names any more is forgotten, the others stay", async () => {
@@ -17,4 +18,34 @@ test("a Secret that no Ingress names any more is forgotten, the others stay", as
   assert.equal(certificates.problemOf("ns/a"), undefined);
   assert.match(certificates.problemOf("ns/b") ?? "", /no usable certificate/);
   assert.equal(certificates.want(naming("a", "b")), true);
+});
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+test("the first of two Ingresses decides about a host, and a Secret that cannot be read hides no other", async () => {
+  const { cert, key } = await testPair();
+  const data = { "tls.crt": base64(cert), "tls.key": base64(key) };
+  let unreadable = "";
+  const client = {
+    async get(_: unknown, { name }: { name: string }) {
+      if (name === unreadable) throw new Error("the server is away");
+      return { metadata: { name, resourceVersion: "1" }, data };
+    },
+  };
+  const certificates = new Certificates({ client: client as never as Client, log: discardLogger });
+  const naming = (...names: string[]): Ingress[] =>
+    names.map((name) => ({
+      metadata: { name, namespace: "ns" },
+      spec: { tls: [{ secretName: name, hosts: ["shared.test", `${name}.test`] }] },
+    }));
+  const { signal } = new AbortController();
+  certificates.want(naming("a", "b"));
+  await certificates.load(signal);
+  assert.equal(certificates.contextOf("shared.test"), certificates.contextOf("a.test"));
+  assert.notEqual(certificates.contextOf("b.test"), certificates.contextOf("a.test"));
+  unreadable = "c";
+  certificates.want(naming("c", "d"));
+  await assert.rejects(certificates.load(signal));
+  assert.equal(certificates.contextOf("c.test"), undefined);
+  assert.ok(certificates.contextOf("d.test"));
 });

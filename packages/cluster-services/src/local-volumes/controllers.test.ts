@@ -141,6 +141,7 @@ test("the volume of an earlier attempt is taken; a claim that asks for more than
   );
   await waitFor(() => events.length > 0);
   assert.deepEqual([events.length, disk.calls], [1, [`create ${volumeName}`]]);
+  assert.match(events[0] ?? "", /^Normal ProvisioningSucceeded /);
   const little = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
   little.disk.freeBytes = 2 ** 30 - 1;
   little.client.put(persistentVolumeClaims, aClaim());

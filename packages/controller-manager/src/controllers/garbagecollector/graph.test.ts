@@ -89,6 +89,9 @@ test("forgets virtual owners that are no longer referenced", () => {
   see(graph, "pod");
   assert.equal(graph.get("rs"), undefined);
   assert.equal(graph.size, 1);
+  see(graph, "pod", ["one", "two"]);
+  see(graph, "pod");
+  assert.equal(graph.size, 1);
 });
 
 test("an owner reference with a wrong name does not affect other dependents of that owner", () => {

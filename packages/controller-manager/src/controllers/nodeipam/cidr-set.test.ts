@@ -51,6 +51,9 @@ for (const { name, cidr, occupied, left } of [
     set.occupy(occupied);
     assert.deepEqual(take(set, left.length), left);
     assert.throws(() => set.allocateNext(), /no remaining/);
+    const all = take(newSet(cidr, 24), 2 ** (24 - Number(cidr.split("/")[1])));
+    set.release(occupied);
+    assert.deepEqual(new Set(take(set, all.length - left.length)), new Set(all).difference(new Set(left)));
   });
 }
 

@@ -169,3 +169,17 @@ test("a connection is idle from its last response on, and only then closed", asy
   connection.check(now);
   assert.deepEqual(await says(), ["goAway 1 0"]);
 });
+
+test("data that arrives for a reset stream is returned to the connection's window", async () => {
+  const { streams, says, begin } = aConnection();
+  await begin();
+  const fields = encodeFields([":method", "POST", ":path", "/", ":scheme", "https"]);
+  await says(frame(frameTypes.headers, flags.endHeaders, 1, fields));
+  streams[0]?.reset(errorCodes.cancel);
+  const data = frame(frameTypes.data, 0, 1, Buffer.alloc(16_384));
+  const frames = await says(...Array.from({ length: 200 }, () => data));
+  assert.ok(
+    frames.some((text) => text.startsWith("windowUpdate 0 ")),
+    frames.join(),
+  );
+});
