@@ -101,7 +101,7 @@ function read(args: readonly string[]) {
   if (values.help) return "help";
   const missing = [...files, "nodes" as const].find((name) => !values[name]);
   if (missing !== undefined) throw new Error(`--${missing} is missing`);
-  if (isIP(values.address) === 0) throw new Error(`--address: ${JSON.stringify(values.address)} is no address`);
+  if (isIP(values.address) === 0) throw new Error(`--address: ${JSON.stringify(values.address)} is not an IP address`);
   return {
     file: (name: (typeof files)[number]): string => values[name] as string,
     address: values.address,

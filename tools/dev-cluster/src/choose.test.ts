@@ -159,11 +159,15 @@ for (const { name, requested, message } of [
     message: /from \/12 to \/28/,
   },
   { name: "an IPv6 network", requested: { podCidr: "fd00::/64" }, message: /not an IPv4 network/ },
-  { name: "a port beyond the last", requested: { ports: { etcd: 65_536 } }, message: /^--etcd-port is not a port number$/ },
+  {
+    name: "a port beyond the last",
+    requested: { ports: { etcd: 65_536 } },
+    message: /^--etcd-port: 65536 is not a port number from 1 to 65535$/,
+  },
   {
     name: "a variable that is no number",
     requested: { ports: { etcdPeer: Number.NaN } },
-    message: /^--etcd-peer-port is not a port/,
+    message: /^--etcd-peer-port: the value of COX_PORT_ETCDPEER is not a port number/,
   },
   {
     name: "one port for two",

@@ -10,6 +10,7 @@ import {
   mergeRequested,
   type PortName,
   portNames,
+  portVariable,
   type RequestedChoices,
   withRequested,
 } from "./settings.ts";
@@ -84,7 +85,10 @@ function checkForm(choices: Choices, requested: RequestedChoices): void {
   }
   const owners = new Map<number, PortName>();
   for (const [name, port] of Object.entries(requested.ports ?? {}) as [PortName, number][]) {
-    if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new UsageFailure(`${portFlag(name)} is not a port number`);
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      const given = Number.isNaN(port) ? `the value of ${portVariable(name)}` : port;
+      throw new UsageFailure(`${portFlag(name)}: ${given} is not a port number from 1 to 65535`);
+    }
     const owner = owners.get(port);
     if (owner !== undefined) throw new UsageFailure(`${portFlag(owner)} and ${portFlag(name)} are both ${port}`);
     owners.set(port, name);

@@ -68,7 +68,7 @@ function newTokenFile(path: string, fallback: string | undefined, clock: Clock) 
         token = text;
         readAt = clock.monotonic();
       } catch (err) {
-        if (token === undefined) throw new Error(`cannot read the token file`, { cause: err });
+        if (token === undefined) throw new Error(`cannot read the token file: ${(err as Error).message}`, { cause: err });
       }
       return token;
     },

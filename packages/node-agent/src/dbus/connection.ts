@@ -88,7 +88,7 @@ export class DbusConnection {
       const own = this.#send({ kind: "call", ...request, signature, body });
       const timer = setTimeout(() => {
         this.#waiting.delete(own);
-        reject(new Error(`${request.interface}.${request.member} was not answered`));
+        reject(new Error(`D-Bus call ${request.interface}.${request.member}: no reply within ${callTimeoutMs / 1000} s`));
       }, callTimeoutMs);
       const settled =
         <T>(settle: (value: T) => void) =>

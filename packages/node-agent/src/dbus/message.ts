@@ -72,7 +72,8 @@ export function decodeMessage(data: Buffer): { message: DbusMessage; size: numbe
   const u32 = (at: number): number => (little ? data.readUInt32LE(at) : data.readUInt32BE(at));
   const bodyBytes = u32(4);
   const headerBytes = fixedHeaderBytes + Math.ceil(u32(12) / 8) * 8;
-  if (headerBytes + bodyBytes > maxMessageBytes) throw new Error("D-Bus message is too long");
+  if (headerBytes + bodyBytes > maxMessageBytes)
+    throw new Error(`D-Bus message of ${headerBytes + bodyBytes} bytes: the protocol allows ${maxMessageBytes}`);
   if (data.length < headerBytes + bodyBytes) return undefined;
   const kind = kinds[data[1] ?? 0];
   const header = new Reader(data.subarray(0, headerBytes), little, fixedHeaderBytes - 4);

@@ -232,7 +232,7 @@ function isDevice(pod: NodePod, volume: string): boolean {
 /** UIDs and volume names become path components. The API server validates them, but not those of static Pods. */
 function safeName(name: string): string {
   if (name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0")) {
-    throw new Error(`${JSON.stringify(name)} cannot be the name of a folder`);
+    throw new Error(`volume path: ${JSON.stringify(name)} cannot be the name of a folder`);
   }
   return name;
 }

@@ -49,6 +49,9 @@ export function startOf(given: ClusterOptions["clock"] = "real"): number | undef
   if (given === "real") return undefined;
   const startsAt = given === "virtual" ? Date.UTC(2022, 0, 1) : given.startsAt;
   const ms = typeof startsAt === "number" ? startsAt : Date.parse(startsAt);
-  if (!Number.isFinite(ms)) throw new Error(`clock: ${JSON.stringify(startsAt)} is no time`);
+  if (!Number.isFinite(ms))
+    throw new Error(
+      `clock: ${JSON.stringify(startsAt)} is no time; give a date such as "2022-01-01T00:00:00Z", or ms since 1970`,
+    );
   return ms;
 }

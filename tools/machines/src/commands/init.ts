@@ -135,8 +135,11 @@ export function tokensOf(
     if (requested.ttl !== undefined && requested.expires !== undefined)
       throw new UsageFailure(`${at}: ttl and expires exclude each other`);
     const ttlMs = requested.expires === undefined ? parseDuration(requested.ttl ?? "24h") : Date.parse(requested.expires) - now;
-    if (ttlMs === undefined || Number.isNaN(ttlMs) || ttlMs < 0)
-      throw new UsageFailure(`${at}: the time of expiry is in the past`);
+    if (ttlMs === undefined) throw new UsageFailure(`${at}.ttl: ${requested.ttl} is not a duration such as 24h0m0s`);
+    if (Number.isNaN(ttlMs))
+      throw new UsageFailure(`${at}.expires: ${requested.expires} is not a time such as 2030-01-01T00:00:00Z`);
+    if (ttlMs < 0)
+      throw new UsageFailure(`${at}.${requested.expires === undefined ? "ttl" : "expires"}: the time of expiry is in the past`);
     const { usages, groups } = requested;
     return newToken({ token: requested.token ?? newTokenText(), description: requested.description, ttlMs, usages, groups, now });
   });

@@ -198,7 +198,8 @@ async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfigur
     throw new UsageFailure(`JoinConfiguration.caCertPath: only ${pkiFile("ca.crt")} is supported`);
   const { bootstrapToken, file, tlsBootstrapToken } = discovery;
   const timeoutMs = parseDuration(discovery.timeout ?? "5m");
-  if (timeoutMs === undefined) throw new UsageFailure("JoinConfiguration.discovery.timeout: is not a time such as 5m0s");
+  if (timeoutMs === undefined)
+    throw new UsageFailure(`JoinConfiguration.discovery.timeout: ${discovery.timeout} is not a duration such as 5m0s`);
   if (file?.kubeConfigPath !== undefined) {
     const path = file.kubeConfigPath;
     const text = readText(path);

@@ -79,7 +79,8 @@ export function clusterSettings(document: Document<"ClusterConfiguration"> = {})
   const dataDir = local.dataDir || "/var/lib/etcd";
   if (!dataDir.startsWith("/")) refuse("etcd.local.dataDir", `${dataDir} is not an absolute path`);
   const timeoutMs = parseDuration(apiServer.timeoutForControlPlane || "4m");
-  if (timeoutMs === undefined) refuse("apiServer.timeoutForControlPlane", "is not a time such as 4m0s");
+  if (timeoutMs === undefined)
+    refuse("apiServer.timeoutForControlPlane", `${apiServer.timeoutForControlPlane} is not a duration such as 4m0s`);
   const endpoint = document.controlPlaneEndpoint ?? "";
   if (endpoint !== "" && endpointOf(endpoint) === undefined) refuse("controlPlaneEndpoint", `${endpoint} is not host:port`);
   if (faults.length > 0) throw new UsageFailure(faults);

@@ -187,6 +187,6 @@ class NodeFlexVolumes implements FlexVolumes {
 /** The API server validates names; static Pods from files and URLs are not validated there. */
 function partOfPath(name: string): string {
   if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
-    throw new Error(`${JSON.stringify(name)} cannot be the name of a folder`);
+    throw new Error(`FlexVolume path: ${JSON.stringify(name)} cannot be the name of a folder`);
   return name;
 }
