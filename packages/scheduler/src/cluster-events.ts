@@ -82,7 +82,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
   const assigned = (pod: Pod, event: ClusterEvent): void => {
     cache.setPod(pod);
     const labels = namespaceLabels(pod.metadata.namespace ?? "");
-    queue.wakeUp(event, (waiting) => wantsNear(waiting, pod, labels));
+    queue.wakeUp(event, (waiting) => hasAffinityTo(waiting, pod, labels));
   };
   const waits = (pod: Pod): void => {
     if (!isOurs(pod)) return;
@@ -127,8 +127,8 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
   return informer.lister;
 }
 
-/** Whether the waiting pod has a required affinity that selects the assigned pod. */
-function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
+/** True when a required pod affinity of the waiting pod selects the assigned pod. */
+function hasAffinityTo(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
   if (waiting.spec.affinity?.podAffinity === undefined) return false;
   return newPodInfo(waiting).affinity?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
 }

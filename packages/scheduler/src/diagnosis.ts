@@ -76,13 +76,13 @@ export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapsh
     else if (plugin === "TaintToleration") parts.push(...taintsOf(pod, refused, count));
     else for (const [text, times] of countedReasons(refused)) parts.push(`${text}: ${count(times)}`);
   }
-  const without = fitting > 0 ? undefined : oneLess(profile, state, pod, refusals, nominator);
+  const blocking = fitting > 0 ? undefined : blockingPod(profile, state, pod, refusals, nominator);
   const said = (more: string | undefined): string => [...parts, ...(more === undefined ? [] : [more])].join("; ");
-  const nameOf = (): string => `${without?.pod.name} of namespace ${without?.pod.namespace} on node ${without?.node.name}`;
+  const nameOf = (): string => `${blocking?.pod.name} of namespace ${blocking?.pod.namespace} on node ${blocking?.node.name}`;
   const remedy = remedyFor([...byPlugin.keys()]);
   return {
-    summary: said(without && `would fit if pod ${nameOf()} were gone`),
-    ...(without !== undefined && { plain: said("would fit if one other pod were gone") }),
+    summary: said(blocking && `would fit if pod ${nameOf()} were gone`),
+    ...(blocking !== undefined && { plain: said("would fit if one other pod were gone") }),
     details: {
       nodes: all,
       fitting,
@@ -90,9 +90,9 @@ export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapsh
         ...{ node: node.name, plugin: status.plugin, reasons: status.reasons },
         ...(status.plugin === "NodeResourcesFit" && { missing: missing(pod, node) }),
       })),
-      ...(without !== undefined && { fitsWithout: without }),
+      ...(blocking !== undefined && { fitsWithout: blocking }),
     },
-    ...(without !== undefined && { related: [without.pod, without.node] }),
+    ...(blocking !== undefined && { related: [blocking.pod, blocking.node] }),
     ...(remedy !== undefined && { remedy }),
   };
 }
@@ -173,7 +173,7 @@ function taintsOf(pod: PodInfo, refused: readonly Refusal[], count: (nodes: numb
 }
 
 /** A pod whose removal would make the waiting pod fit its node, tried from the lowest priority on; undefined when there is none. */
-function oneLess(profile: Profile, state: CycleState, pod: PodInfo, refusals: readonly Refusal[], nominator: Nominator) {
+function blockingPod(profile: Profile, state: CycleState, pod: PodInfo, refusals: readonly Refusal[], nominator: Nominator) {
   const hopeful = refusals.filter(({ status }) => status.code === "Unschedulable").slice(0, mostNodesTried);
   for (const { node } of hopeful) {
     const others = [...node.pods.values()].sort((a, b) => (a.pod.spec.priority ?? 0) - (b.pod.spec.priority ?? 0));

@@ -203,7 +203,7 @@ async function plugins(t: TestContext, kubeconfig: string, server: string): Prom
   });
 }
 
-/** No scheduler was started, and there is no server where the kubeconfig looks for it. */
+/** `coxswain doctor` where no server answers at the kubeconfig's address: one critical finding, and the exit code 2. */
 async function doctors(kubeconfig: string, folder: string): Promise<void> {
   const args = ["doctor", `--folder=${folder}`, `--kubeconfig=${kubeconfig}`, "-o", "json"];
   await assert.rejects(run("coxswain", ...args), ({ code, stdout }: { code: number; stdout: string }) => {

@@ -55,8 +55,8 @@ export const cniDataFolder = (settings: Settings): string => join(settings.state
 export const networkName = (settings: Settings): string => `cox-${settings.id}`;
 
 /**
- * Writes the CNI configuration: where coxswain-services makes the network the one that it would write, which is known before the node has
- * its range, so that the node is ready the sooner.
+ * Writes the CNI configuration. With the part pod-network this is the file that coxswain-services would write once the node has its
+ * range: the range is known beforehand, and with the file the node is ready earlier.
  */
 function writeNetworkConfig(settings: Settings): void {
   const [own, fixed] = [configFile as string, "10-cox.conflist"].map((name) => join(cniFolder(settings), name)) as [
@@ -72,7 +72,7 @@ function writeNetworkConfig(settings: Settings): void {
   } else writeFileSync(fixed, JSON.stringify(fixedNetwork(settings), undefined, 2));
 }
 
-/** Of pods on a machine whose network has no interface of the node's address. */
+/** As coxswain-services chooses it where no interface of the machine has the node's address. */
 const mtu = 1500;
 
 /** CNI configuration without coxswain-services. Source: the CNI plugins bridge, host-local and portmap. */

@@ -66,7 +66,7 @@ export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec
   const extra = settings.extraArgs[name].filter((arg) => name !== "coxswain-services" || !choosesParts(arg));
   const flags = withExtraArgs(flagsOf[name](settings), extra);
   const args = [programOf(settings, name), ...flags];
-  // As in its unit: each of the C library's further arenas would keep some memory.
+  // As in its systemd unit: each further arena of the C library's allocator keeps some memory.
   const env = name === "coxswain-services" ? { MALLOC_ARENA_MAX: "1" } : undefined;
   return { name, command: process.execPath, args, version: kubernetesRelease.gitVersion, ...(env !== undefined && { env }) };
 }
@@ -201,7 +201,7 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       `--cluster-dns=${settings.dnsAddress}`,
       "--disable=*",
       `--enable=${servicePartsOf(settings).join()}`,
-      // Fixed ports, of which a machine with several clusters has one each.
+      // Disabled: the port is fixed, and several clusters can run on a machine.
       "--healthz-bind-address=",
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,

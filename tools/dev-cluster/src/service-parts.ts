@@ -11,7 +11,7 @@ const serviceParts = [
   "load-balancer-addresses",
 ];
 
-/** The flags from which the parts follow; the process gets them as one choice. */
+/** True for `--enable` and `--disable`, which are not passed on: coxswain-services gets the resulting list of parts instead. */
 export const choosesParts = (arg: string): boolean => /^--(?:enable|disable)=/.test(arg);
 
 /** The parts of coxswain-services that run: those, with `enable=` and without `disable=` of `--coxswain-services-arg`; `*` is all. */

@@ -155,7 +155,7 @@ class Supervised {
       if (startTimeOf(pid) === startTime) return;
       clearInterval(poll);
       const line = lastLine(logFile(this.#place, this.#spec.name), 0) ?? "";
-      // A process that was killed has written nothing about it: its last line is a reason only when it is an error.
+      // The last line of the log is the reason only when it is an error: a killed process has logged nothing about its end.
       const why = /^(\w*Error: |[EF]\d{4} )/.test(line) ? `: ${line}` : "";
       const reason = `ended, exit code unknown (an earlier supervisor had started it)${why}`;
       log(`${this.#spec.name} ${reason}`);

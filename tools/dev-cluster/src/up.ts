@@ -118,7 +118,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   await begin(daemonProcess(settings, "kube-controller-manager"), daemonProcess(settings, "kube-scheduler"));
   if (settings.fakeNodes > 0) await begin(fakeNodesProcess(settings));
   const images = settings.withNode ? startNode(settings, progress, watch, begin) : undefined;
-  // Its parts would fail and be ready again only ten seconds after their restart, when it started before it has its rights.
+  // Called once its rights are granted: without them its parts would fail, and be restarted ten seconds later.
   const startServices = (): Promise<void> => begin(daemonProcess(settings, "coxswain-services"));
   await settleAll([images, waitForReady(settings, progress, watch, startServices)]);
 }
@@ -167,7 +167,7 @@ async function grantServices(settings: Settings, client: Client, signal: AbortSi
   await applyRights(client, rightsOf(chosen, lease), signal);
 }
 
-/** Without the limit of five requests a second: the start of a cluster waits for some thirty. */
+/** A client without the default limit of five requests per second: the start of a cluster sends about thirty. */
 export async function adminClient(settings: Settings, dependencies?: ClientDependencies): Promise<Client> {
   return newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 }, dependencies);
 }
@@ -182,7 +182,7 @@ async function waitForReady(
   const client = await adminClient(settings);
   const answers = (name: string): Promise<void> => watch.until(`${name} is ready`, () => notReadyReason(settings, name));
   try {
-    await answers("etcd"); // first, to be named as the reason when it is why the API server is not ready
+    await answers("etcd"); // first: when etcd is not ready, the failure names it rather than the API server
     await answers("kube-apiserver");
     progress.step("the API server is ready");
     await untilAnswered(watch, progress, "the API server's rights at the kubelet are granted", async (signal) => {

@@ -33,7 +33,7 @@ async function aPki(t: TestContext): Promise<PkiPlan> {
   return plan;
 }
 
-/** As it is now, of a machine that goes on with it. */
+/** A copy of the folder as it is now: of a machine that keeps these files while `plan` is rotated. */
 function copyOf(t: TestContext, plan: PkiPlan): PkiPlan {
   const { folder } = aPlan(t);
   cpSync(plan.folder, folder, { recursive: true });

@@ -70,7 +70,7 @@ export interface Ending {
  * Pure: the result of a file from the lines of its process and its exit status. A process without a summary has failed,
  * whatever its exit code: the test called `process.exit`, the file could not be loaded or has no tests.
  */
-export function judge(file: string, lines: readonly Reported[], ending: Ending): FileResult {
+export function resultOf(file: string, lines: readonly Reported[], ending: Ending): FileResult {
   const tests = lines.filter((line) => line.kind === "test");
   const notes = lines.flatMap((line) => (line.kind === "note" ? [line.text] : []));
   const failed = tests.filter((each) => each.outcome === "failed" && (!each.isSuite || isOwnFailure(each))).map(failureOf);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { closeSync, fstatSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Ending, type FileResult, judge, type Reported, underWay } from "./reported.ts";
+import { type Ending, type FileResult, type Reported, resultOf, underWay } from "./reported.ts";
 
 export interface Limits {
   /** Time limit of a test, to end hanging ones; generous, since it must not depend on the machine's speed. */
@@ -49,7 +49,7 @@ export async function runFile(file: string, options: RunOptions): Promise<FileRu
   const child = startFile(file, { events, output }, options);
   try {
     const ending = await endingOf(child, () => readLines(events), options);
-    const result = judge(file, readLines(events), ending);
+    const result = resultOf(file, readLines(events), ending);
     return { ...result, file, durationMs: performance.now() - begin, output: lastBytesOf(output) };
   } finally {
     killGroup(child);

@@ -274,7 +274,7 @@ function fromBase64<Field extends string>(
 ): string | undefined {
   const data = part?.[field]?.replace(/[\r\n]/g, "") ?? "";
   if (data === "") return undefined;
-  // Node skips what is no base64.
+  // Buffer.from skips characters that are not base64, where Go fails.
   if (data.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) throw new Error(`illegal base64 data in ${field}`);
   return Buffer.from(data, "base64").toString("utf8");
 }

@@ -30,7 +30,7 @@ export function subtractNonNegative(a: ResourceList, b: ResourceList): ResourceL
   );
 }
 
-/** Leaves out what is zero, and what is no quantity. */
+/** @returns the list without the resources whose amount is zero or not a quantity */
 export function withoutZeros(list: ResourceList): ResourceList {
   return Object.fromEntries(Object.entries(list).filter(([name]) => quantityIn(list, name)?.isZero === false));
 }

@@ -109,9 +109,9 @@ function toIndex(exchange: Exchange): Promise<void> | void {
 }
 
 function secondsOf(exchange: Exchange, fallback: number): number | undefined {
-  const wanted = new URLSearchParams(exchange.url.split("?")[1] ?? "").get("seconds");
-  if (wanted === null) return fallback;
-  const seconds = Number(wanted);
+  const requested = new URLSearchParams(exchange.url.split("?")[1] ?? "").get("seconds");
+  if (requested === null) return fallback;
+  const seconds = Number(requested);
   return seconds > 0 && seconds <= longestSeconds ? seconds : undefined;
 }
 
@@ -130,14 +130,14 @@ function waitingFor(): string {
 
 async function setVerbosity(exchange: Exchange, log: RootLogger): Promise<void> {
   if (exchange.method !== "PUT") return exchange.respond(406, bareText, "unsupported http method\n");
-  const wanted = (await exchange.body(1024)).toString();
-  if (!/^[0-9]{1,3}$/.test(wanted)) {
+  const verbosity = (await exchange.body(1024)).toString();
+  if (!/^[0-9]{1,3}$/.test(verbosity)) {
     return exchange.respond(
       400,
       bareText,
-      `failed set klog.logging.verbosity ${wanted}: strconv.ParseInt: parsing ${JSON.stringify(wanted)}: invalid syntax\n`,
+      `failed set klog.logging.verbosity ${verbosity}: strconv.ParseInt: parsing ${JSON.stringify(verbosity)}: invalid syntax\n`,
     );
   }
-  log.setVerbosity(Number(wanted));
-  exchange.respond(200, bareText, `successfully set klog.logging.verbosity to ${wanted}\n`);
+  log.setVerbosity(Number(verbosity));
+  exchange.respond(200, bareText, `successfully set klog.logging.verbosity to ${verbosity}\n`);
 }

@@ -68,11 +68,11 @@ export class Registration {
 
   async #register(signal: AbortSignal): Promise<boolean> {
     const { client, log } = this.#options;
-    const wanted = this.#options.initial();
-    wanted.status = await this.#options.status(wanted);
-    this.#reportChanges(undefined, wanted);
+    const desired = this.#options.initial();
+    desired.status = await this.#options.status(desired);
+    this.#reportChanges(undefined, desired);
     try {
-      this.#options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
+      this.#options.onUpdate(await client.create<Node>(nodes, desired, { signal }));
       log.info("Successfully registered node", { node: this.#options.nodeName });
       return true;
     } catch (err) {
@@ -82,7 +82,7 @@ export class Registration {
       }
     }
     const current = await client.get<Node>(nodes, { name: this.#options.nodeName }, { signal });
-    const next = reconcile(current, wanted);
+    const next = reconcile(current, desired);
     if (next !== undefined) await client.update<Node>(nodes, next, { signal });
     log.info("Node was previously registered", { node: this.#options.nodeName });
     this.#options.onUpdate(next ?? current);
@@ -161,15 +161,15 @@ export const defaultLabels = [
 ];
 
 /** The registered node with updated labels and annotations; undefined when nothing changes. */
-function reconcile(current: Node, wanted: Node): Node | undefined {
+function reconcile(current: Node, desired: Node): Node | undefined {
   const next = deepClone(current);
   const labels = { ...next.metadata.labels };
   for (const name of defaultLabels) {
-    const value = wanted.metadata.labels?.[name];
+    const value = desired.metadata.labels?.[name];
     if (value !== undefined) labels[name] = value;
   }
   next.metadata.labels = labels;
   const { [attachDetachAnnotation]: _, ...annotations } = next.metadata.annotations ?? {};
-  next.metadata.annotations = { ...annotations, ...wanted.metadata.annotations };
+  next.metadata.annotations = { ...annotations, ...desired.metadata.annotations };
   return semanticEqual(next, current) ? undefined : next;
 }

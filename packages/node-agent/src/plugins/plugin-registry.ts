@@ -64,7 +64,7 @@ export class PluginRegistry {
       if (present.get(socket) === identity) continue;
       this.#registered.delete(socket);
       log.info("Plugin was removed", { plugin: name, socket });
-      await this.#letGo(handler, name);
+      await this.#deregister(handler, name);
     }
     for (const [socket, identity] of present) {
       const key = `${socket} ${identity}`;
@@ -86,7 +86,8 @@ export class PluginRegistry {
     return { present: this.#seen, registered: [...this.#registered.keys()] };
   }
 
-  async #letGo(handler: PluginHandler, name: string): Promise<void> {
+  /** A failure is logged, not thrown. */
+  async #deregister(handler: PluginHandler, name: string): Promise<void> {
     const { log } = this.#options;
     try {
       await handler.deregister(name);
@@ -128,7 +129,7 @@ export class PluginRegistry {
         return await refuse(`plugin registration failed with err: ${messageOf(err)}`);
       }
       await notify(true, "").catch(async (err: Error) => {
-        await this.#letGo(handler, name); // the plugin may never retry, so undo the registration
+        await this.#deregister(handler, name); // the plugin may never retry, so undo the registration
         throw new Error(`RegisterPlugin error -- failed to send registration status at socket ${socket}, err: ${err.message}`);
       });
       log.info("Registered plugin", { plugin: name, type, socket });

@@ -53,10 +53,10 @@ export function newAdmission(options: AdmissionOptions): PodIntakeOptions["admit
 type Answer = ReturnType<PodIntakeOptions["admit"]>;
 
 /** Returns the first rejection; synchronous as long as no check returns a promise. */
-function firstRefusal(judges: readonly (() => Answer)[]): Answer {
-  for (const [i, judge] of judges.entries()) {
-    const answer = judge();
-    if (answer instanceof Promise) return answer.then((rejection) => rejection ?? firstRefusal(judges.slice(i + 1)));
+function firstRefusal(checks: readonly (() => Answer)[]): Answer {
+  for (const [i, check] of checks.entries()) {
+    const answer = check();
+    if (answer instanceof Promise) return answer.then((rejection) => rejection ?? firstRefusal(checks.slice(i + 1)));
     if (answer !== undefined) return answer;
   }
   return undefined;

@@ -57,16 +57,23 @@ interface Requirement {
  * @throws Error when all candidates together are not enough
  */
 export function podsToPreempt(preemptor: NodePod, pods: readonly NodePod[], missing: readonly Shortage[]): NodePod[] {
-  const wanted = missing.map(({ resource, requested, used, capacity }) => ({ resource, amount: requested - (capacity - used) }));
+  const requirements = missing.map(({ resource, requested, used, capacity }) => ({
+    resource,
+    amount: requested - (capacity - used),
+  }));
   const candidates = pods.filter((pod) => isPreemptable(preemptor, pod));
   const of = (qos: QosClass): NodePod[] => candidates.filter((pod) => qosClass(pod) === qos);
   const [bestEffort, burstable, guaranteed] = [of("BestEffort"), of("Burstable"), of("Guaranteed")];
-  const lacking = without(wanted, candidates);
+  const lacking = without(requirements, candidates);
   if (lacking.length > 0) throw notEnough(lacking);
   // From a higher class take only what all Pods of the lower classes together cannot provide.
-  const fromGuaranteed = closest(guaranteed, without(wanted, [...bestEffort, ...burstable]));
-  const fromBurstable = closest(burstable, without(wanted, [...bestEffort, ...fromGuaranteed]));
-  return [...closest(bestEffort, without(wanted, [...fromBurstable, ...fromGuaranteed])), ...fromBurstable, ...fromGuaranteed];
+  const fromGuaranteed = closest(guaranteed, without(requirements, [...bestEffort, ...burstable]));
+  const fromBurstable = closest(burstable, without(requirements, [...bestEffort, ...fromGuaranteed]));
+  return [
+    ...closest(bestEffort, without(requirements, [...fromBurstable, ...fromGuaranteed])),
+    ...fromBurstable,
+    ...fromGuaranteed,
+  ];
 }
 
 function isPreemptable(preemptor: NodePod, pod: NodePod): boolean {
@@ -82,21 +89,21 @@ function requestOf(pod: NodePod, resource: string): number {
 }
 
 /** The requirements that remain when these Pods are gone. */
-function without(wanted: readonly Requirement[], pods: readonly NodePod[]): Requirement[] {
-  return wanted
+function without(requirements: readonly Requirement[], pods: readonly NodePod[]): Requirement[] {
+  return requirements
     .map(({ resource, amount }) => ({ resource, amount: amount - pods.reduce((sum, pod) => sum + requestOf(pod, resource), 0) }))
     .filter(({ amount }) => amount > 0);
 }
 
-function notEnough(wanted: readonly Requirement[]): Error {
-  const text = wanted.map(({ resource, amount }) => `(res: ${resource}, q: ${amount}), `).join("");
+function notEnough(requirements: readonly Requirement[]): Error {
+  const text = requirements.map(({ resource, amount }) => `(res: ${resource}, q: ${amount}), `).join("");
   return new Error(`no set of running pods found to reclaim resources: [${text}]`);
 }
 
 /** Repeatedly picks the Pod that comes closest to the remaining requirements; on a tie, the one with the smaller requests. */
-function closest(pods: readonly NodePod[], wanted: readonly Requirement[]): NodePod[] {
+function closest(pods: readonly NodePod[], requirements: readonly Requirement[]): NodePod[] {
   const chosen: NodePod[] = [];
-  let left = wanted;
+  let left = requirements;
   let candidates = [...pods];
   while (left.length > 0) {
     const best = candidates.toSorted((a, b) => distance(a, left) - distance(b, left) || bySize(a, b))[0];
@@ -109,8 +116,8 @@ function closest(pods: readonly NodePod[], wanted: readonly Requirement[]): Node
 }
 
 /** Sum of squares of the remaining fraction of each requirement. */
-function distance(pod: NodePod, wanted: readonly Requirement[]): number {
-  return wanted.reduce((sum, { resource, amount }) => {
+function distance(pod: NodePod, requirements: readonly Requirement[]): number {
+  return requirements.reduce((sum, { resource, amount }) => {
     const remaining = Math.max(0, amount - requestOf(pod, resource));
     return sum + (remaining / amount) ** 2;
   }, 0);

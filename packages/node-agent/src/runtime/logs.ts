@@ -44,7 +44,7 @@ export async function* readLog(source: LogSource, options: LogOptions): AsyncGen
       const chunk = await readAt(file, position);
       if (chunk.length === 0) {
         if (!options.follow || source.signal?.aborted) return;
-        const next = await whatIsNext(file, position, source);
+        const next = await waitForChange(file, position, source);
         if (next === "ended") return;
         if (next !== "grown") {
           const old = file;
@@ -170,7 +170,7 @@ async function tailStart(file: FileHandle, lines: number): Promise<number> {
 }
 
 /** Waits until the file grows, is replaced (log rotation), or the container has exited. */
-async function whatIsNext(file: FileHandle, position: number, source: LogSource): Promise<"grown" | "ended" | FileHandle> {
+async function waitForChange(file: FileHandle, position: number, source: LogSource): Promise<"grown" | "ended" | FileHandle> {
   for (;;) {
     if (source.signal?.aborted) return "ended";
     const running = (await source.isRunning?.()) ?? false;

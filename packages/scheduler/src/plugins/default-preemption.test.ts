@@ -12,7 +12,7 @@ import { FitError, failed } from "../framework/status.ts";
 import { selectVictims } from "../preemption/victims.ts";
 import { decide } from "../scheduling-cycle.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
-import { candidatesWanted } from "./default-preemption.ts";
+import { candidateCount } from "./default-preemption.ts";
 
 /** Runs preemption in a cluster where the pod does not fit. */
 async function preempt(
@@ -270,7 +270,7 @@ for (const [nodeCount, want] of [
   [5_000, 500],
 ] as const) {
   test(`of ${nodeCount} nodes ${want} are tried by default`, () =>
-    assert.equal(candidatesWanted(nodeCount, { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 }), want));
+    assert.equal(candidateCount(nodeCount, { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 }), want));
 }
 
 test("only a pod of higher priority can use the resources reserved for a nominated pod", async () => {

@@ -70,9 +70,9 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
       await clear(pod);
       return refused(snapshot, new Map());
     }
-    const wanted = candidatesWanted(possible.length, args);
+    const count = candidateCount(possible.length, args);
     const offset = Math.trunc(random() * possible.length);
-    const trial = tryNodes(context, state, info, possible, offset, wanted, budgets.list());
+    const trial = tryNodes(context, state, info, possible, offset, count, budgets.list());
     if (trial.candidates.size === 0) {
       const errors = [...trial.statuses.values()].filter(({ code }) => code === "Error");
       // With errors it is unknown whether preemption would help; fail instead of clearing the nomination.
@@ -118,19 +118,19 @@ function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: C
 }
 
 /** Number of candidate nodes after which the search stops. */
-export function candidatesWanted(nodes: number, args: PluginArgs["DefaultPreemption"]): number {
+export function candidateCount(nodes: number, args: PluginArgs["DefaultPreemption"]): number {
   const share = Math.trunc((nodes * args.minCandidateNodesPercentage) / 100);
   return Math.min(Math.max(share, args.minCandidateNodesAbsolute), nodes);
 }
 
-/** Simulates preemption on the nodes from `offset` on, until there are `wanted` candidates and one violates no budget. */
+/** Simulates preemption on the nodes from `offset` on, until there are `count` candidates and one violates no budget. */
 function tryNodes(
   { nominator, profile }: PluginContext,
   state: CycleState,
   pod: PodInfo,
   nodes: readonly NodeInfo[],
   offset: number,
-  wanted: number,
+  count: number,
   budgets: readonly PodDisruptionBudget[],
 ): { candidates: Map<string, Victims>; statuses: Map<string, Status> } {
   const clean: [string, Victims][] = [];
@@ -144,9 +144,9 @@ function tryNodes(
     else if (outcome.pods.length === 0)
       statuses.set(node.name, { code: "Error", reasons: [`expected at least one victim pod on node "${node.name}"`] });
     else (outcome.violations === 0 ? clean : violating).push([node.name, outcome]);
-    if (clean.length > 0 && clean.length + violating.length >= wanted) break;
+    if (clean.length > 0 && clean.length + violating.length >= count) break;
   }
-  return { candidates: new Map([...clean.slice(0, wanted), ...violating.slice(0, wanted)]), statuses };
+  return { candidates: new Map([...clean.slice(0, count), ...violating.slice(0, count)]), statuses };
 }
 
 /** Turns an exception into a Status, so that a failure on one node does not end the search. */

@@ -55,8 +55,8 @@ function listersOf({ informers }: Context): Listers {
 const limitsIn = ({ allocatable }: NodeInfo): Map<string, number> =>
   new Map([...allocatable.scalars].filter(([name]) => name.startsWith(limitPrefix)));
 
-/** Placeholder ID of a disk that is not provisioned yet; the random prefix avoids collisions with real disks. */
-const standIn = (): ((claim: PersistentVolumeClaim) => string) => {
+/** @returns the placeholder ID of a claim's disk that is not provisioned yet; the random prefix avoids collisions with real disks */
+const newPlaceholderIds = (): ((claim: PersistentVolumeClaim) => string) => {
   const prefix = generateName("claim-");
   return ({ metadata }) => `${prefix}-${metadata.namespace}/${metadata.name}`;
 };
@@ -67,7 +67,7 @@ const standIn = (): ((claim: PersistentVolumeClaim) => string) => {
  */
 export function newNodeVolumeLimits(context: Context): Plugin {
   const listers = listersOf(context);
-  const nameOf = standIn();
+  const nameOf = newPlaceholderIds();
 
   /** Driver and volume handle; undefined for volumes that no CSI driver attaches. */
   const volumeOf = (claim: PersistentVolumeClaim, node: CSINode | undefined): readonly [string, string] | undefined => {
@@ -155,7 +155,7 @@ const diskLimits: Readonly<Record<string, DiskLimit>> = {
 export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits" | "AzureDiskLimits" | "CinderLimits"): Plugin {
   const { disk, key, most } = diskLimits[name]!;
   const listers = listersOf(context);
-  const nameOf = standIn();
+  const nameOf = newPlaceholderIds();
   const configured = Number.parseInt(process.env["KUBE_MAX_PD_VOLS"] ?? "", 10);
 
   const disksOf = (pod: Pod, isNew: boolean): string[] => {

@@ -118,9 +118,15 @@ for (const { name, conditions, unschedulable = false, want } of [
   });
 }
 
-const rollout = ({ wanted, ready, updatedReady, updated, health }: WorkloadRow) => [health, wanted, ready, updatedReady, updated];
+const rollout = ({ desired, ready, updatedReady, updated, health }: WorkloadRow) => [
+  health,
+  desired,
+  ready,
+  updatedReady,
+  updated,
+];
 for (const { name, replicas = 3, counts, more = {}, want } of [
-  { name: "as wanted", counts: { replicas: 3, updatedReplicas: 3, availableReplicas: 3 }, want: ["good", 3, 3, 3, 3] },
+  { name: "as desired", counts: { replicas: 3, updatedReplicas: 3, availableReplicas: 3 }, want: ["good", 3, 3, 3, 3] },
   { name: "with old pods left", counts: { replicas: 4, updatedReplicas: 3, availableReplicas: 4 }, want: ["moving", 3, 4, 2, 2] },
   {
     name: "whose new pods do not start",

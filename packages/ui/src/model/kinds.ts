@@ -125,7 +125,7 @@ function namespaceRow({ metadata, status }: Namespace, base: Base): Row {
 }
 
 interface Counts {
-  readonly wanted: number;
+  readonly desired: number;
   readonly ready: number;
   readonly updated: number;
   /** Pods of earlier revisions; usually ready, which the other numbers do not show. */
@@ -133,18 +133,19 @@ interface Counts {
 }
 
 /**
- * `moving` until the wanted number of pods is ready and of the newest revision; `bad` when a condition reports that the rollout
+ * `moving` until the desired number of pods is ready and of the newest revision; `bad` when a condition reports that the rollout
  * is stuck.
  */
 function workloadRow(
   base: Base,
-  { wanted, ready, updated, old = 0 }: Counts,
+  { desired, ready, updated, old = 0 }: Counts,
   template: { readonly spec?: { readonly containers: readonly { readonly image?: string }[] } } | undefined,
   problem = "",
 ): WorkloadRow {
-  const isDone = ready >= wanted && updated >= wanted;
-  const health: Health = problem !== "" ? "bad" : !isDone ? "moving" : wanted === 0 ? "idle" : "good";
-  const status = problem || (isDone ? (wanted === 0 ? "Scaled to 0" : "Available") : updated < wanted ? "Updating" : "Starting");
+  const isDone = ready >= desired && updated >= desired;
+  const health: Health = problem !== "" ? "bad" : !isDone ? "moving" : desired === 0 ? "idle" : "good";
+  const status =
+    problem || (isDone ? (desired === 0 ? "Scaled to 0" : "Available") : updated < desired ? "Updating" : "Starting");
   const updatedReady = Math.min(updated, Math.max(0, ready - old));
   const images = template?.spec?.containers.map(({ image }) => image ?? "").join(", ") ?? "";
   return {
@@ -152,7 +153,7 @@ function workloadRow(
     resource: base.resource as WorkloadRow["resource"],
     health,
     status,
-    wanted,
+    desired,
     ready,
     updatedReady,
     updated,
@@ -169,42 +170,42 @@ const reasonOf = (conditions: readonly Condition[] | undefined, type: string, va
   conditions?.find((one) => one.type === type && one.status === value)?.reason ?? "";
 
 function deploymentRow({ metadata, spec, status }: Deployment, base: Base): WorkloadRow {
-  const wanted = spec?.replicas ?? 1;
+  const desired = spec?.replicas ?? 1;
   const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
   const ready = status?.availableReplicas ?? 0;
   const old = Math.max(0, (status?.replicas ?? 0) - (status?.updatedReplicas ?? 0));
   // While old pods are left the rollout is not complete.
-  const most = isSeen && old === 0 ? wanted : Math.max(0, wanted - 1);
+  const most = isSeen && old === 0 ? desired : Math.max(0, desired - 1);
   const updated = Math.min(status?.updatedReplicas ?? 0, most);
   const problem = reasonOf(status?.conditions, "ReplicaFailure", "True") || reasonOf(status?.conditions, "Progressing", "False");
-  const row = workloadRow(base, { wanted, ready, updated, old }, spec?.template, problem === "DeploymentPaused" ? "" : problem);
+  const row = workloadRow(base, { desired, ready, updated, old }, spec?.template, problem === "DeploymentPaused" ? "" : problem);
   return spec?.paused ? { ...row, health: "idle", status: "Paused" } : row;
 }
 
 function replicaSetRow({ spec, status }: ReplicaSet, base: Base): WorkloadRow {
-  const wanted = spec?.replicas ?? 1;
-  const counts = { wanted, ready: status?.readyReplicas ?? 0, updated: wanted };
+  const desired = spec?.replicas ?? 1;
+  const counts = { desired, ready: status?.readyReplicas ?? 0, updated: desired };
   return workloadRow(base, counts, spec?.template, reasonOf(status?.conditions, "ReplicaFailure", "True"));
 }
 
 function statefulSetRow({ spec, status }: StatefulSet, base: Base): WorkloadRow {
-  const wanted = spec?.replicas ?? 1;
+  const desired = spec?.replicas ?? 1;
   const isRolling = status?.updateRevision !== undefined && status.updateRevision !== status.currentRevision;
-  const updated = isRolling ? (status?.updatedReplicas ?? 0) : wanted;
+  const updated = isRolling ? (status?.updatedReplicas ?? 0) : desired;
   const old = isRolling ? Math.max(0, (status?.replicas ?? 0) - updated) : 0;
-  return workloadRow(base, { wanted, ready: status?.readyReplicas ?? 0, updated, old }, spec?.template);
+  return workloadRow(base, { desired, ready: status?.readyReplicas ?? 0, updated, old }, spec?.template);
 }
 
 function daemonSetRow({ spec, status }: DaemonSet, base: Base): WorkloadRow {
-  const wanted = status?.desiredNumberScheduled ?? 0;
-  const counts = { wanted, ready: status?.numberReady ?? 0, updated: status?.updatedNumberScheduled ?? 0 };
+  const desired = status?.desiredNumberScheduled ?? 0;
+  const counts = { desired, ready: status?.numberReady ?? 0, updated: status?.updatedNumberScheduled ?? 0 };
   return workloadRow(base, counts, spec?.template);
 }
 
 function jobRow({ spec, status }: Job, base: Base): WorkloadRow {
-  const wanted = spec?.completions ?? spec?.parallelism ?? 1;
+  const desired = spec?.completions ?? spec?.parallelism ?? 1;
   const done = status?.succeeded ?? 0;
-  const row = workloadRow(base, { wanted, ready: done, updated: wanted }, spec?.template);
+  const row = workloadRow(base, { desired, ready: done, updated: desired }, spec?.template);
   const failed = reasonOf(status?.conditions, "Failed", "True");
   if (failed !== "") return { ...row, health: "bad", status: failed };
   if (status?.conditions?.some(({ type, status: value }) => type === "Complete" && value === "True")) {
@@ -215,7 +216,7 @@ function jobRow({ spec, status }: Job, base: Base): WorkloadRow {
 
 function cronJobRow({ spec, status }: CronJob, base: Base): WorkloadRow {
   const active = status?.active?.length ?? 0;
-  const row = workloadRow(base, { wanted: 0, ready: active, updated: 0 }, spec?.jobTemplate.spec?.template);
+  const row = workloadRow(base, { desired: 0, ready: active, updated: 0 }, spec?.jobTemplate.spec?.template);
   return { ...row, health: active > 0 ? "moving" : "idle", status: spec?.suspend ? "Suspended" : (spec?.schedule ?? "") };
 }
 

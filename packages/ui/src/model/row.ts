@@ -66,7 +66,7 @@ export interface NodeRow extends Row {
 
 export interface WorkloadRow extends Row {
   readonly resource: WorkloadResource;
-  readonly wanted: number;
+  readonly desired: number;
   readonly ready: number;
   /** Ready pods of the newest revision. */
   readonly updatedReady: number;
@@ -101,4 +101,4 @@ export interface EventRow extends Row {
 export const isPod = (row: Row): row is PodRow => row.resource === "pods";
 export const isNode = (row: Row): row is NodeRow => row.resource === "nodes";
 export const isEvent = (row: Row): row is EventRow => row.resource === "events";
-export const isWorkload = (row: Row): row is WorkloadRow => "wanted" in row;
+export const isWorkload = (row: Row): row is WorkloadRow => "desired" in row;

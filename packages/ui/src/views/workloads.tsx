@@ -66,18 +66,18 @@ export function WorkloadsView(): JSX.Element {
 
 /** How far a rollout is: ready ones of the newest revision, those of it that start, and ready ones of earlier revisions. */
 export function Rollout({ row }: { readonly row: WorkloadRow }): JSX.Element {
-  const { wanted, ready, updatedReady, updated, health } = row;
+  const { desired, ready, updatedReady, updated, health } = row;
   if (row.resource === "cronjobs.batch") return <span class="dim">{ready > 0 ? `${ready} active` : "–"}</span>;
   return (
     <span class="progress">
-      <span class={`bar ${health}`} role="img" aria-label={`${ready} of ${wanted} ready, ${updated} of the newest revision`}>
-        <span class="fill old" style={{ width: `${percent(updated + ready - updatedReady, wanted)}%` }} />
-        <span class="fill ground" style={{ width: `${percent(updated, wanted)}%` }} />
-        <span class="fill starting" style={{ width: `${percent(updated, wanted)}%` }} />
-        <span class="fill" style={{ width: `${percent(updatedReady, wanted)}%` }} />
+      <span class={`bar ${health}`} role="img" aria-label={`${ready} of ${desired} ready, ${updated} of the newest revision`}>
+        <span class="fill old" style={{ width: `${percent(updated + ready - updatedReady, desired)}%` }} />
+        <span class="fill ground" style={{ width: `${percent(updated, desired)}%` }} />
+        <span class="fill starting" style={{ width: `${percent(updated, desired)}%` }} />
+        <span class="fill" style={{ width: `${percent(updatedReady, desired)}%` }} />
       </span>
       <span class="progress-text">
-        {ready}/{wanted}
+        {ready}/{desired}
       </span>
     </span>
   );

@@ -284,7 +284,7 @@ test("the doctor finds lesser problems", () => {
   }
 });
 
-/** Of each check, what comes near to a finding and is none. */
+/** By check: facts just short of a finding. */
 const harmless: Readonly<Record<string, readonly object[]>> = {
   server: [{ unready: [] }],
   etcd: [metric("etcd_db_total_size_in_bytes 1.5e9")],
@@ -292,7 +292,7 @@ const harmless: Readonly<Record<string, readonly object[]>> = {
   disks: [{ disks: [{ path: "/data", freeBytes: 11 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }] }],
   clocks: [
     { clockMs: -4_900 },
-    // Of a node that is gone.
+    // The lease of a node that was deleted.
     { leases: [...well.leases, lease("gone", "2026-03-01T12:05:00.000000Z", "kube-node-lease")] },
   ],
   leaders: [{ leases: [lease("kube-scheduler", "2026-03-01T11:59:35.000000Z"), ...well.leases.slice(1)] }],

@@ -4,7 +4,7 @@ import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { DoctorFacts, Sample } from "./facts.ts";
 
-/** critical: something does not work; warning: it soon will not, or fails now and then; notice: worth a change. */
+/** critical: something does not work; warning: it will soon stop working, or fails at times; notice: worth a change. */
 type Severity = "critical" | "warning" | "notice";
 const severities: readonly Severity[] = ["critical", "warning", "notice"];
 
@@ -154,7 +154,7 @@ const leaders: Check = ({ leases, now, clockMs = 0, unreachable, unread }) => {
   });
 };
 
-/** A server that is starting is not away yet. */
+/** An APIService that has been unavailable for less than this is no finding: its server may be starting. */
 const startsWithinMs = 60_000;
 
 const apiServices: Check = ({ apiServices: all, now, clockMs = 0 }) =>
@@ -372,7 +372,7 @@ export const checks: Readonly<Record<string, Check>> = {
   rights,
 };
 
-/** The most harmful first. */
+/** Runs all checks. @returns their findings, the most severe first */
 export const findingsOf = (facts: DoctorFacts): DoctorFinding[] =>
   Object.entries(checks)
     .flatMap(([check, run]) => run(facts).map((found) => ({ ...found, check })))

@@ -161,7 +161,7 @@ const messageOf = (err: unknown): string => {
   return cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
 };
 
-/** Lines of `/readyz?verbose` that do not say ok, or say more than that. */
+/** The lines of `/readyz?verbose` other than `[+]name ok`, as `name: message`. */
 const unreadyOf = (page: string): string[] =>
   page.split("\n").flatMap((line) => {
     const match = /^\[([+-])\]([^ ]+) (.*)$/.exec(line);
@@ -202,7 +202,7 @@ async function deprecatedUses(
   return uses;
 }
 
-/** By discovery. */
+/** Asks the discovery document of the group. */
 async function isOnlyVersion(
   { group, version, resource }: ResourceRef,
   text: (path: string) => Promise<string | undefined>,

@@ -73,7 +73,7 @@ const taint: Effect = {
   want: "k=v:NoExecute",
 };
 
-/** What a field of the first machine's file changes. */
+/** By field of the first machine's file: a value, and the setting that must change with it. */
 const effects: Record<string, Effect> = {
   "InitConfiguration.bootstrapTokens[].token": {
     value: "abcdef.0123456789abcdef",
@@ -173,7 +173,7 @@ const effects: Record<string, Effect> = {
     want: "n",
   },
 };
-/** Honoured by what a command does rather than by what it writes, or refused for their value. */
+/** Fields without an entry in `effects`: they change what a command does rather than the files it writes, or have refused values. */
 const others = [
   "InitConfiguration.nodeRegistration.ignorePreflightErrors",
   "InitConfiguration.certificateKey",

@@ -40,7 +40,7 @@ export const autoscalerPlan: Plan = {
       metadata: { name: "web", namespace },
       spec: { selector: { matchLabels: labels }, template: podTemplate(labels) },
     });
-    user.letGo(deployments, "web");
+    user.expectChanges(deployments, "web");
     await user.create(horizontalPodAutoscalers, {
       metadata: { name: "web", namespace },
       spec: {

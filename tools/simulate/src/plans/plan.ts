@@ -61,8 +61,8 @@ export interface User {
     change: (object: Stored) => void,
     subresource?: "status" | "approval",
   ): Promise<void>;
-  /** Controllers may change the object from now on. */
-  letGo(ref: ResourceRef, name: string): void;
+  /** Controllers may change the object's spec from now on: it is removed from `requested`. */
+  expectChanges(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
   /** Last acknowledged specs, by resource and name, which no controller may have changed. */
@@ -113,7 +113,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         },
         (err) => isNotFound(err) && !isConflict(err),
       ),
-    letGo: (ref, name) => void requested.delete(`${ref.resource}/${namespace}/${name}`),
+    expectChanges: (ref, name) => void requested.delete(`${ref.resource}/${namespace}/${name}`),
     remove: (ref, name, propagationPolicy = "Background") => {
       requested.delete(`${ref.resource}/${namespace}/${name}`);
       return persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound);

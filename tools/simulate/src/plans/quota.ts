@@ -7,7 +7,7 @@ const labels = { app: "web" };
 const most = 3;
 
 /** State of the quota after a change. */
-interface Ledger {
+interface QuotaState {
   readonly used: number;
   readonly uids: ReadonlySet<string>;
   /** Pods that admission has charged and that are not stored yet. */
@@ -15,12 +15,12 @@ interface Ledger {
   /** Number of Pods above the quota that recounts can have admitted. */
   readonly allowance: number;
 }
-const nothingYet: Ledger = { used: 0, uids: new Set(), charged: 0, allowance: 0 };
+const nothingYet: QuotaState = { used: 0, uids: new Set(), charged: 0, allowance: 0 };
 
 /** Without faults of stale reads: a recount from a stale cache overwrites what admission has charged, in Kubernetes too. */
 const faults: readonly FaultKind[] = ["lose-answers", "lose-requests", "break-watches", "crash", "compact", "skew"];
 
-/** More Pods are wanted than a quota allows: there are never more than allowed. */
+/** A Deployment wants more Pods than the quota allows: there are never more than allowed. */
 export const quotaPlan: Plan = {
   name: "quota",
   controllers: ["podgc", "deployment", "replicaset", "resourcequota"],
@@ -51,25 +51,26 @@ export const quotaPlan: Plan = {
     if (quota?.status?.hard === undefined) return undefined;
     const counted = view.all("pods").filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
     const used = Number(quota.status.used?.pods ?? 0);
-    const known = (memory.get("quota") ?? nothingYet) as Ledger;
+    const known = (memory.get("quota") ?? nothingYet) as QuotaState;
     const uids = new Set(counted.map(({ metadata }) => metadata.uid ?? ""));
     const stored = [...uids].filter((uid) => !known.uids.has(uid)).length;
     const change = used - known.used;
-    const ledger: Ledger = {
+    const state: QuotaState = {
       used,
       uids,
       // A recount that lowers the usage drops charges of Pods that are not stored.
       charged: change < 0 ? 0 : Math.max(0, known.charged + change - stored),
       allowance: known.allowance + (change < 0 ? known.charged + Math.max(0, counted.length - used) : 0),
     };
-    memory.set("quota", ledger);
-    const allowed = most + ledger.allowance;
+    memory.set("quota", state);
+    const allowed = most + state.allowance;
     return counted.length > allowed ? `${counted.length} pods, the quota allows ${most}` : undefined;
   },
   missing(view) {
     const there = view.all("pods");
     // Pods above the limit are within the allowance of `always` and are not removed.
-    if (there.length < most || !there.every(isReady)) return `${there.length} pods, ${most} are allowed and wanted`;
+    if (there.length < most || !there.every(isReady))
+      return `${there.length} pods, expected: ${most} ready ones, as the quota allows`;
     const used = view.get("resourcequotas", `${namespace}/pods`)?.status?.used?.pods;
     return used === String(there.length) ? undefined : `the quota's status says ${used}`;
   },

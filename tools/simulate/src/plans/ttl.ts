@@ -5,7 +5,7 @@ const annotation = "node.alpha.kubernetes.io/ttl";
 const names = ["passing-0", "passing-1"] as const;
 const target = (name: string) => ({ namespace: "", name });
 
-/** Nodes come and go, and a user changes what is noted on them: each has the TTL of a cluster with up to 100 nodes. */
+/** Nodes are created and deleted, and a user changes their TTL annotation: each gets the TTL of a cluster of up to 100 nodes, 0. */
 export const ttlPlan: Plan = {
   name: "ttl",
   controllers: ["ttl"],

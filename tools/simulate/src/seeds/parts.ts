@@ -10,9 +10,9 @@ interface SeedsOfPart {
   planOf(seed: number): Plan;
 }
 
-/** Of `./cox test`. Plans with restores run in the long form only, because a change of the product may uncover a case that is not understood yet. */
+/** Of `./cox test`: without plans that restore etcd, since any change of the product may make those find another open case. */
 const usual = { seeds: 1_000, plans: all.filter(({ losesHistory }) => losesHistory !== true) };
-/** More than a night allows. */
+/** Of the long form: more seeds than a night has time for. */
 const long = { seeds: 200_000, plans: all };
 
 /** @param part from 0 @param day a long form has other seeds on each day: days since the epoch */

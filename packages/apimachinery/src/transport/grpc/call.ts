@@ -264,21 +264,21 @@ export function newMessageReader(
 ): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let size = 0;
-  let wanted = headBytes;
+  let neededBytes = headBytes;
   return (chunk) => {
     parts.push(chunk);
     size += chunk.length;
-    if (size < wanted) return;
+    if (size < neededBytes) return;
     let rest = parts.length === 1 ? chunk : Buffer.concat(parts);
-    wanted = headBytes;
+    neededBytes = headBytes;
     while (rest.length >= headBytes) {
       const length = rest.readUInt32BE(1);
       if (length > mostBytes) throw new MessageTooLarge(`received message larger than max (${length} vs. ${mostBytes})`);
-      wanted = headBytes + length;
-      if (rest.length < wanted) break;
-      onMessage(rest.subarray(headBytes, wanted));
-      rest = rest.subarray(wanted);
-      wanted = headBytes;
+      neededBytes = headBytes + length;
+      if (rest.length < neededBytes) break;
+      onMessage(rest.subarray(headBytes, neededBytes));
+      rest = rest.subarray(neededBytes);
+      neededBytes = headBytes;
     }
     parts = rest.length === 0 ? [] : [rest];
     size = rest.length;

@@ -72,13 +72,13 @@ export function newExpansion(options: {
   }
 
   return async ({ pod, claim: seen, volume, source, published, driver: findDriver }) => {
-    const wanted = volume.spec.capacity?.["storage"];
-    if (wanted === undefined || !isSmaller(seen, wanted)) return;
+    const capacity = volume.spec.capacity?.["storage"];
+    if (capacity === undefined || !isSmaller(seen, capacity)) return;
     const claim = await client.get<PersistentVolumeClaim>(persistentVolumeClaims, {
       namespace: seen.metadata.namespace,
       name: seen.metadata.name ?? "",
     });
-    if (!isSmaller(claim, wanted)) return;
+    if (!isSmaller(claim, capacity)) return;
     // Resizers without RecoverVolumeExpansionFailure set neither field; the node then expands without tracking.
     const { resizeStatus, allocatedResources } = claim.status ?? {};
     const tracked = options.recovers && (resizeStatus !== undefined || allocatedResources !== undefined);
@@ -97,7 +97,7 @@ export function newExpansion(options: {
         handle: source.handle,
         path: published.targetPath,
         stagingPath: published.stagingPath,
-        bytes: Quantity.parse(String(wanted)).value(),
+        bytes: Quantity.parse(String(capacity)).value(),
         capability: {
           kind: source.kind,
           fsType: source.fsType,
@@ -124,13 +124,14 @@ export function newExpansion(options: {
     }
     const message = `MountVolume.NodeExpandVolume succeeded ${label} ${nodeName}`;
     notify(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
-    await markFinished(claim, String(wanted)).catch((err: Error) => {
+    await markFinished(claim, String(capacity)).catch((err: Error) => {
       throw new Error(`MountVolume.NodeExpandVolume update PVC status failed : ${err.message}`);
     });
   };
 }
 
-function isSmaller(claim: PersistentVolumeClaim, wanted: unknown): boolean {
+/** False when the claim's status has no capacity yet. */
+function isSmaller(claim: PersistentVolumeClaim, capacity: unknown): boolean {
   const has = claim.status?.capacity?.["storage"];
-  return has !== undefined && Quantity.parse(String(has)).cmp(Quantity.parse(String(wanted))) < 0;
+  return has !== undefined && Quantity.parse(String(has)).cmp(Quantity.parse(String(capacity))) < 0;
 }

@@ -316,7 +316,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     return !this.#isClosed && !this.#isLeaving && !this.#socket.destroyed;
   }
 
-  /** The connection ends after the open streams, and not because the client wanted it. */
+  /** The connection takes no more requests and ends after the open ones: GOAWAY was received, or the stream IDs are used up. */
   #leave(): void {
     if (this.#isLeaving) return;
     this.#isLeaving = true;

@@ -418,7 +418,7 @@ function newMachine() {
 function newTree(): { tree: Int16Array; nodes: number } {
   const tree = new Int16Array(2 * (codeBits.length + 1));
   const root = 0;
-  /** Node that EOS leads to, which must not occur in a string. It has no way out. */
+  /** Node that EOS leads to, which must not occur in a string. Both its branches lead back to it. */
   const refused = 1;
   let nodes = 2;
   tree.fill(refused, 2 * refused, 2 * nodes);
