@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { ConvertedStream } from "./converted-stream.ts";
@@ -46,6 +47,23 @@ test("a conversion that fails ends the watch with its failure, and stops the sou
   assert.equal(event?.type, "ERROR");
   assert.equal(source.ended, true);
 });
+
+for (const { name, see } of [
+  { name: "answers", see: seenLater },
+  { name: "fails", see: () => Promise.reject(new Error("no answer")) },
+]) {
+  test(`a conversion that ${name} after its request has ended stops the source`, async () => {
+    const source = new WatchQueue({ signal: never });
+    const request = new AbortController();
+    const stream = new ConvertedStream(source, see, request.signal);
+    for (const key of ["a", "b"]) source.push(added(key));
+    request.abort();
+    assert.deepEqual(stream.take(), []);
+    source.push(added("c"));
+    await settle();
+    assert.deepEqual([source.ended, stream.ended, stream.take()], [true, true, []]);
+  });
+}
 
 test("the end of the source is the end of the watch, behind what was still to be seen", async () => {
   const source = new WatchQueue({ signal: never });

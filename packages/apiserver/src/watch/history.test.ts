@@ -125,6 +125,18 @@ test("the past can be put in front", () => {
   assert.equal(history.start, 5);
 });
 
+test("the past can be put in front of what is left when others were dropped", () => {
+  const clock = aClock();
+  const history = new History(clock, memory(), 1000);
+  for (let revision = 1001; revision <= 1250; revision++) history.push(change("a", revision));
+  clock.ms = 10 * 60_000;
+  history.push(change("a", 1251));
+  assert.deepEqual([history.length, history.start], [100, 1151]);
+  history.prepend(1149, [change("b", 1150), change("b", 1151)]);
+  const revisions = history.after(1149)?.map((c) => c.revision);
+  assert.deepEqual([revisions?.length, revisions?.slice(0, 3), history.length], [102, [1150, 1151, 1152], 102]);
+});
+
 test("its capacity doubles when it is full, halves when it is three quarters empty, and both are reported", () => {
   const clock = aClock();
   const resized: string[] = [];

@@ -70,6 +70,35 @@ for (const { size, want } of [
   });
 }
 
+for (const { what, at, want } of [
+  { what: "the present", at: 0, want: [0, 7, 7] },
+  { what: "an earlier revision", at: 5, want: [5, 5, 5] },
+]) {
+  test(`all pages of a full read of ${what} are of one revision, which is that of the list`, async () => {
+    const pages = [2, 2, 1].map((count) => pageOf(count));
+    const requested: number[] = [];
+    const lists = new EtcdLists({
+      client: {
+        // Others write meanwhile.
+        range: async ({ revision = 0 }: { revision?: number }) => {
+          requested.push(revision);
+          const kvs = pages[requested.length - 1];
+          return { revision: 6 + requested.length, kvs, more: requested.length < pages.length, count: 5 };
+        },
+      } as unknown as EtcdClient,
+      prefix: "/registry/pods/",
+      read: () => assert.fail("it is no list of a client"),
+      readInitial: ({ key }) => ({ key }) as Entry,
+      passOver: assert.fail,
+      timed: (_, call) => call,
+      turns: new Turns(),
+    });
+    const read: Entry[] = [];
+    assert.equal(await lists.readAll((page) => void read.push(...page), at), want[2]);
+    assert.deepEqual([requested, read.length], [want, 5]);
+  });
+}
+
 for (const all of [true, false]) {
   const what = all ? "all there is is read" : "a list is read";
   test(`others have their turns while ${what}`, async () => {
