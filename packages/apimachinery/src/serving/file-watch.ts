@@ -1,4 +1,4 @@
-import { type FSWatcher, watch } from "node:fs";
+import { type FSWatcher, readFileSync, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Clock, realClock } from "../process/clock/clock.ts";
@@ -8,24 +8,22 @@ import { type Clock, realClock } from "../process/clock/clock.ts";
  * symlink, and rereads everything once a minute, for file systems without notifications.
  */
 export function watchFiles(files: readonly string[], changed: () => void, clock: Clock = realClock): { close(): void } {
-  let known: string | undefined;
+  // Read at once: a change that follows the caller's own read must not be taken for the first state.
+  let known = stateOf(files.map(contentOf));
   let closed = false;
-  let pending = false;
+  let pending: { cancel(): void } | undefined;
   const look = async (): Promise<void> => {
-    pending = false;
-    const contents = await Promise.all(files.map((file) => readFile(file).catch(() => Buffer.alloc(0))));
-    const now = contents.map((bytes) => bytes.toString("base64")).join();
-    const differs = known !== undefined && known !== now;
+    pending = undefined;
+    const now = stateOf(await Promise.all(files.map((file) => readFile(file).catch(() => absent))));
+    const differs = known !== now;
     known = now;
     if (differs && !closed) changed();
   };
   const soon = (): void => {
-    if (pending || closed) return;
-    pending = true;
+    if (closed) return;
     // Certificate and key are replaced one after the other; wait for both.
-    clock.after(100, () => void look());
+    pending ??= clock.after(100, () => void look());
   };
-  void look();
   const watchers: FSWatcher[] = [];
   for (const directory of new Set(files.map((file) => dirname(file)))) {
     try {
@@ -41,7 +39,20 @@ export function watchFiles(files: readonly string[], changed: () => void, clock:
     close() {
       closed = true;
       timer.cancel();
+      pending?.cancel();
       for (const watcher of watchers) watcher.close();
     },
   };
 }
+
+const absent = Buffer.alloc(0);
+
+function contentOf(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch {
+    return absent;
+  }
+}
+
+const stateOf = (contents: readonly Buffer[]): string => contents.map((bytes) => bytes.toString("base64")).join();

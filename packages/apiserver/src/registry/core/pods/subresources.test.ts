@@ -3,8 +3,10 @@ import { test } from "node:test";
 import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
+import type { StrategyContext } from "../../generic/strategy.ts";
 import { bind } from "./binding.ts";
 import { chooseContainer } from "./container-choice.ts";
+import { newEphemeralContainersStrategy } from "./ephemeral-containers.ts";
 import { countDisruption } from "./eviction.ts";
 import { logOptions, validateLogOptions } from "./log.ts";
 import { splitSchemeNamePort } from "./proxy.ts";
@@ -173,3 +175,23 @@ test("proxied names carry scheme and port", () => {
     (err: StatusError) => err.code === 400,
   );
 });
+
+for (const { name, requested, want } of [
+  { name: "a version is held to it", requested: "7", want: "7" },
+  { name: "none is of the stored object", requested: undefined, want: "9" },
+]) {
+  test(`an update of ephemeral containers with ${name}, and changes nothing else`, () => {
+    const current = {
+      ...aPod({ nodeName: "n1" }, { resourceVersion: "9", labels: { a: "b" } }),
+      status: { phase: "Running" },
+    } as Pod;
+    const added = [{ name: "debug", image: "i" }];
+    const next = aPod({ nodeName: "n2", ephemeralContainers: added }, { resourceVersion: requested, labels: { c: "d" } });
+    newEphemeralContainersStrategy({ allowPrivileged: false }).prepareForUpdate?.(next, current, {} as StrategyContext);
+    assert.deepEqual(next, {
+      metadata: { name: "p", resourceVersion: want, labels: { a: "b" } },
+      spec: { containers: [{ name: "a" }], nodeName: "n1", ephemeralContainers: added },
+      status: { phase: "Running" },
+    });
+  });
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { AuditEvent } from "./event.ts";
+import { newObjectRecorder } from "./recorded-object.ts";
+
+const source = {
+  ...{ auditId: "1", requestUri: "/", info: parseRequestInfo("GET", "/api/v1/pods"), user: undefined },
+  ...{ sourceIps: [], userAgent: "", receivedMs: 0 },
+};
+
+function anEvent(limits: { maxObjectBytes?: number; maxHeldBytes: number }) {
+  const objects = newObjectRecorder(limits);
+  const verdict = { level: "RequestResponse", omitStages: new Set(), omitManagedFields: false } as const;
+  const event = new AuditEvent(source, verdict as never, objects);
+  const recorded = () => JSON.parse(String(event.record("ResponseComplete", 0).item("audit.k8s.io/v1")));
+  return { event, objects, recorded };
+}
+
+for (const { name, limits } of [
+  { name: "one event may hold", limits: { maxObjectBytes: 100, maxHeldBytes: 1000 } },
+  { name: "all events may hold", limits: { maxObjectBytes: 1000, maxHeldBytes: 100 } },
+]) {
+  test(`an event whose objects are more than ${name} gives back all that it held, at once and once`, () => {
+    const { event, objects, recorded } = anEvent(limits);
+    assert.deepEqual([event.reserve(60), event.reserve(41), event.reserve(1)], [true, false, false]);
+    assert.equal(objects.reserve(limits.maxHeldBytes), true, "nothing is held any more");
+    event.release();
+    assert.equal(objects.reserve(1), false, "nothing was given back twice");
+    assert.deepEqual(recorded().annotations, { "audit.k8s.io/truncated": "true" });
+  });
+}
+
+test("an event without its objects has neither what was recorded before nor what comes later", () => {
+  const { event, recorded } = anEvent({ maxObjectBytes: 100, maxHeldBytes: 1000 });
+  event.requestPatch(Buffer.from('{"a":1}'));
+  assert.equal(event.prepare(assert.fail), undefined);
+  assert.deepEqual(recorded().requestObject, { a: 1 });
+  assert.equal(event.reserve(100), false);
+  event.requestPatch(Buffer.from('{"a":2}'));
+  assert.equal(event.prepare(assert.fail), undefined);
+  assert.equal(recorded().requestObject, undefined);
+});
