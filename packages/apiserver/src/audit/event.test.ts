@@ -34,10 +34,16 @@ for (const { name, limits } of [
 test("an event without its objects has neither what was recorded before nor what comes later", () => {
   const { event, recorded } = anEvent({ maxObjectBytes: 100, maxHeldBytes: 1000 });
   event.requestPatch(Buffer.from('{"a":1}'));
-  assert.equal(event.prepare(assert.fail), undefined);
+  assert.equal(
+    event.prepare((err) => assert.fail(String(err))),
+    undefined,
+  );
   assert.deepEqual(recorded().requestObject, { a: 1 });
   assert.equal(event.reserve(100), false);
   event.requestPatch(Buffer.from('{"a":2}'));
-  assert.equal(event.prepare(assert.fail), undefined);
+  assert.equal(
+    event.prepare((err) => assert.fail(String(err))),
+    undefined,
+  );
   assert.equal(recorded().requestObject, undefined);
 });
