@@ -6,6 +6,7 @@ import { newRequestGate, type RequestGate, type Turns } from "../process/event-l
 import type { Logger } from "../process/logging/logger.ts";
 import { redactedUrl } from "../process/logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
+import { plainAddress } from "./exchange-parts.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
 export interface ConnectionsOptions {
@@ -22,6 +23,9 @@ export interface ConnectionsOptions {
   /** Replaces both limits when the server closes and they are longer. Default 10 s. */
   readonly closingReadTimeoutMs?: number | undefined;
 }
+
+/** Reports what was refused before a handler saw it. @param isWhole the connection, not a request of it */
+export type Refused = (protocol: "HTTP/1.1" | "HTTP/2", from: string, reason: string, isWhole: boolean) => void;
 
 /** A connection whose protocol is implemented here and not by Node. */
 interface ServedConnection {
@@ -68,6 +72,7 @@ export class Connections {
   /** Answers the requests. */
   handler: ExchangeHandler;
   readonly #options: ConnectionsOptions;
+  readonly #refused: Refused;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
   readonly #gate: RequestGate;
@@ -79,8 +84,9 @@ export class Connections {
   #onLess: (() => void) | undefined;
   readonly #sweeper: NodeJS.Timeout;
 
-  constructor(options: ConnectionsOptions & { readonly turns: Turns }) {
+  constructor(options: ConnectionsOptions & { readonly turns: Turns }, refused: Refused) {
     this.#options = options;
+    this.#refused = refused;
     this.handler = options.handler;
     this.#gate = newRequestGate(options.turns);
     this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
@@ -119,6 +125,7 @@ export class Connections {
 
   /** Answers a plain HTTP request on a TLS port. @param wrapped the TLS socket, which has consumed the request */
   refusePlain(wrapped: TLSSocket): void {
+    this.#refused("HTTP/1.1", plainAddress(wrapped.remoteAddress), "plain HTTP on a TLS port", true);
     const ends = ["remotePort", "remoteAddress", "localPort", "localAddress"] as const;
     const plain = [...this.#sockets].find((socket) => ends.every((end) => socket[end] === wrapped[end]));
     if (plain === undefined || plain.destroyed) wrapped.destroy();
@@ -140,7 +147,7 @@ export class Connections {
 
   /**
    * Runs the handler and answers its errors. Never rejects.
-   * @param client identity for fair queueing between clients
+   * @param client identity for fair queueing between clients: address, blank, fingerprint of a certificate
    * @param handled called when the handler has returned
    */
   async serve(exchange: ServedExchange, client: string, handled?: () => void): Promise<void> {
@@ -154,7 +161,7 @@ export class Connections {
       }
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
       else if (exchange.refusal !== undefined) exchange.respond(400, plainText, `${exchange.refusal}\n`);
-      else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
+      else if (brokenPath.test(exchange.url)) this.#refuseUrl(exchange, client);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
       else await this.handler(exchange);
     } catch (err) {
@@ -162,6 +169,13 @@ export class Connections {
     } finally {
       handled?.();
     }
+  }
+
+  /** Answered by Go's server itself, like `OPTIONS *`, before any handler. */
+  #refuseUrl(exchange: Exchange, client: string): void {
+    const protocol = exchange.httpVersion === "2.0" ? "HTTP/2" : "HTTP/1.1";
+    this.#refused(protocol, client.slice(0, client.indexOf(" ")), "broken percent escape in the path", false);
+    exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
   }
 
   done(exchange: ServedExchange): void {
@@ -229,11 +243,6 @@ const plainText = { "content-type": "text/plain; charset=utf-8", "x-content-type
 
 /** An invalid percent escape in the path. */
 const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;
-
-/** Answered by Go's server itself, like `OPTIONS *`, before any handler. */
-function refuseUrl(exchange: Exchange): void {
-  exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
-}
 
 /** An element of an UnorderedSet: `place` is its index, -1 when it is not in the set. */
 interface Listed {

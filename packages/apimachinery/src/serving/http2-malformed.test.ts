@@ -123,6 +123,12 @@ for (const { name, send, series, reason } of [
     reason: "header fields exceed the limit",
   },
   {
+    name: "a path with a broken percent escape",
+    send: [getFrame(1, "/%zz")],
+    series: 'protocol="HTTP/2",scope="request"',
+    reason: "broken percent escape in the path",
+  },
+  {
     name: "a malformed request",
     send: [headersFrame(1, [...good, ["a", "x\0"]])],
     series: 'protocol="HTTP/2",scope="request"',

@@ -11,13 +11,13 @@ import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
 import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
 import { FieldWork } from "../transport/http2/server/input.ts";
 import { createServer } from "../transport/node-http.ts";
-import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
+import { Connections, type ConnectionsOptions, defaultCheckMs, type Refused } from "./connections.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { plainAddress } from "./exchange-parts.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http1Pipeline } from "./http1-pipeline.ts";
-import { refuseUnreadable } from "./http1-refusal.ts";
+import { refuseRequest, refuseUnreadable } from "./http1-refusal.ts";
 import { type Http2Peer, serveHttp2 } from "./http2-exchange.ts";
 import { SimpleConnection } from "./simple-connection.ts";
 import { newTlsListener, type TlsListener } from "./tls-listener.ts";
@@ -72,8 +72,8 @@ export interface HttpServer {
  */
 export async function startHttpServer(given: HttpServerOptions): Promise<HttpServer> {
   const options = { ...given, turns: given.turns ?? new Turns() };
-  const connections = new Connections(options);
   const refusals = newRefusals(options);
+  const connections = new Connections(options, refusals);
   const http = newHttp1Server(options, connections, refusals);
   const tls = options.tls === undefined ? undefined : listenerFor(options, options.tls, http, connections, refusals);
   const listener = tls?.server ?? http;
@@ -138,9 +138,6 @@ function timesOf({ headersTimeoutMs = 32_000, idleTimeoutMs = 90_000 }: HttpServ
 
 const defaultHeaderBytes = 256 * 1024;
 
-/** Reports what was refused before a handler saw it. */
-type Refused = (protocol: "HTTP/1.1" | "HTTP/2", from: string, reason: string, isWhole: boolean) => void;
-
 function newRefusals({ metrics, log }: HttpServerOptions): Refused {
   const refused: Counter | undefined = metrics?.counter(definitions.coxswain_http_protocol_errors_total);
   return (protocol, from, reason, isWhole) => {
@@ -163,6 +160,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections, re
     keepAlive: true,
     keepAliveInitialDelay: 180_000,
     shouldUpgradeCallback: isKnownUpgrade,
+    requireHostHeader: false, // checked below, to be counted
   };
   // Node has no field for per-connection state that outlives a request.
   const pipelines = new WeakMap<Duplex, Http1Pipeline>();
@@ -177,6 +175,10 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections, re
   const server = createServer(settings, (request: IncomingMessage, response: ServerResponse) => {
     // Node drops data it has read behind a request whose upgrade is ignored; with `Connection: close` the client sends it again.
     if (/\bupgrade\b/i.test(request.headers.connection ?? "")) response.shouldKeepAlive = false;
+    if (request.headers.host === undefined && request.httpVersionMinor > 0) {
+      refused("HTTP/1.1", plainAddress(request.socket.remoteAddress), "missing required Host header", false);
+      return refuseRequest(response, 400, "400 Bad Request: missing required Host header");
+    }
     const exchange = new Http1Exchange(request, response, undefined, options.log);
     const pipeline = pipelineOf(request.socket);
     response.once("close", () => {
@@ -190,11 +192,23 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections, re
     socket.once("close", () => connections.done(exchange));
     pipelineOf(socket).addUpgrade(request, () => void connections.serve(exchange, clientOf(request.socket)));
   });
-  server.on("clientError", (err: NodeJS.ErrnoException, socket: Socket) => {
-    if (err.code?.startsWith("HPE_")) refused("HTTP/1.1", plainAddress(socket.remoteAddress), err.message, true);
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    refused("HTTP/1.1", plainAddress(request.socket.remoteAddress), "unknown value of Expect", false);
+    refuseRequest(response, 417, "");
+  });
+  const fail = (err: NodeJS.ErrnoException, socket: Socket): void => {
     const pipeline = pipelines.get(socket);
     if (pipeline === undefined) refuseUnreadable(err, socket, false);
     else pipeline.fail((isAnswered) => refuseUnreadable(err, socket, isAnswered));
+  };
+  server.on("connect", (request: IncomingMessage, socket: Socket) => {
+    refused("HTTP/1.1", plainAddress(socket.remoteAddress), "CONNECT", true);
+    socket.on("error", () => {});
+    fail(new Error(`cannot connect to ${request.url}`), socket);
+  });
+  server.on("clientError", (err: NodeJS.ErrnoException, socket: Socket) => {
+    if (err.code?.startsWith("HPE_")) refused("HTTP/1.1", plainAddress(socket.remoteAddress), err.message, true);
+    fail(err, socket);
   });
   if (options.tls === undefined) server.on("connection", (socket) => connections.addSocket(socket));
   return server;
@@ -237,7 +251,7 @@ function listenerFor(
       else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
-      if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // neither logged nor counted, as upstream
+      if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // no failed handshake, as upstream
       options.onHandshakeError?.(err);
       log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
       socket.destroy();
