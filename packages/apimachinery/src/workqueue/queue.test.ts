@@ -79,6 +79,7 @@ test("a key delayed twice is returned once, at the earlier time", async () => {
   queue.addAfter("a", 1000);
   queue.addAfter("a", 9000);
   await clock.advance(1000);
+  assert.equal(queue.length, 1);
   assert.equal(await queue.get(), "a");
   queue.done("a");
   await clock.advance(60_000);

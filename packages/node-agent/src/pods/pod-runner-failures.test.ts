@@ -451,7 +451,9 @@ test("a deleted pod's second sandbox is removed though the first is gone already
   await runtime.stopPodSandbox([...runtime.sandboxes.keys()][0] ?? "");
   await runner.sync(aNodePod(), never);
   assert.equal(runtime.sandboxes.size, 2);
+  for (const sandbox of runtime.sandboxes.values()) sandbox.state = sandboxState.ready;
   await runner.terminate(aNodePod(), { runtimeOnly: false });
+  assert.ok([...runtime.sandboxes.values()].every(({ state }) => state === sandboxState.notReady));
   runtime.failNext("RemovePodSandbox", new RuntimeError("NotFound", "gone"));
   await runner.clean(aNodePod(), { deleted: true, runtimeOnly: false });
   assert.equal(runtime.calls.filter((call) => call === "RemovePodSandbox web").length, 2);
