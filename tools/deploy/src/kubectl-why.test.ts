@@ -15,13 +15,19 @@ interface Outcome {
   readonly requested: readonly string[];
 }
 
-/** Of one `get --raw` after the other, the last for all that follow; those with a failure end with 1 and print it. */
+/**
+ * The outcomes of successive `kubectl get --raw`; the last one repeats. A call without an answer exits with 1 and prints its failure
+ * to stderr.
+ */
 interface Script {
   readonly answers: readonly string[];
   readonly failures: readonly string[];
 }
 
-/** Runs the plugin with a kubectl that notes its arguments and gives these answers; `config` has the namespace `team`. Waits do not last. */
+/**
+ * Runs the plugin with a fake kubectl that records its arguments and prints `answer`; the namespace of its kubeconfig is `team`, and
+ * `sleep` returns at once.
+ */
 function why(
   t: { after(fn: () => void): void },
   args: readonly string[],
@@ -127,7 +133,7 @@ for (const { args, says } of [
   });
 }
 
-/** What kubectl 1.23 prints, and the line that becomes of it. */
+/** Errors of kubectl 1.23, and the line that the plugin prints for each. */
 for (const { name, says, line } of [
   {
     name: "an unknown type",

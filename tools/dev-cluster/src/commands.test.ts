@@ -24,7 +24,7 @@ test("signals are forwarded to a program only while it runs", async () => {
   assert.equal(count(), before);
 });
 
-/** `passThrough` in another process, of a program that prints its SIGINTs and ends when it reads anything. */
+/** Source of a process that runs a program by `passThrough`; the program prints a line for each SIGINT, and ends on any input. */
 const counter = `
   const { passThrough } = await import(${JSON.stringify(join(import.meta.dirname, "commands.ts"))});
   const child = "process.on('SIGINT', () => console.log('interrupted')); process.stdin.on('data', () => process.exit(0)); " +
@@ -35,7 +35,7 @@ const counter = `
 `;
 const interrupts = 5;
 
-/** Interrupts it five times, each time after the last one has arrived. @returns how often the program was interrupted */
+/** Interrupts the process of `counter` five times, each time after the last SIGINT has arrived. @returns the program's SIGINTs */
 async function countInterrupts(
   command: string,
   args: readonly string[],

@@ -18,7 +18,7 @@ async function usedData(t: TestContext): Promise<string> {
   return used;
 }
 
-/** As the log is when etcd is killed before its first write: checksum, metadata and snapshot, then zeros. */
+/** The WAL of an etcd that was killed before its first write: the records of checksum, metadata and snapshot, then zeros. */
 function unusedLog(log: Buffer): Buffer {
   let at = 0;
   for (let record = 0; record < 3; record++) at += 8 + log.readUIntLE(at, 6) + (log.readUInt8(at + 7) & 0x7);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type StartSteps, startOnFreePorts } from "./retry-ports.ts";
 
-/** Steps whose n-th start fails with the n-th reason, and whose ports are found taken after it. */
+/** @param rounds by attempt: the error with which the start fails, and the ports that are taken afterwards */
 function stepsWith(rounds: { fails?: string; taken?: number[] }[], signal = new AbortController().signal) {
   const said: string[] = [];
   let decided = 0;

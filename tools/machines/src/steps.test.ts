@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Remains, removeAll, runSteps, type Step } from "./steps.ts";
 
-/** Steps over a set of what is done. */
+/** A step that adds its name to the set of completed steps. */
 const step = (name: string, fails: () => boolean = () => false): Step<Set<string>> => ({
   name,
   missing: (done) => (done.has(name) ? [] : [`do ${name}`]),

@@ -90,7 +90,7 @@ test("through /proc/<pid>/root the file in that process's root is replaced, not 
   const folder = aFolder(t);
   const here = join(folder, "file");
   writeFileSync(here, "here");
-  // The same folder is another one there, and the relative link as well as the file's name exist on both sides.
+  // The child mounts another file system over the folder, in its own mount namespace, with a file and a link of the same names.
   symlinkSync("file", join(folder, "link"));
   const script = `mount -t tmpfs none "$1" && cd "$1" && printf there >file && ln -s file link && echo ready && exec sleep 600`;
   const child = execFile("setpriv", ["--pdeathsig", "KILL", "unshare", "--mount", "sh", "-ec", script, "sh", folder]);

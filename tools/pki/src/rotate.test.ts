@@ -116,7 +116,7 @@ test("a machine at one stage and a machine at the next trust each other, in both
           await areConnected(clientOf(client, pair), { plan: server, identity: pair.server, trusts: pair.trusts }),
           `${stage}: ${pair.client} to ${pair.server}, ${client === before ? "before" : "after"}`,
         );
-    // The controller manager signs with one certificate, which is that of the key.
+    // The controller manager needs a signing certificate that is alone in its file and belongs to the key.
     const signer = stage === "finish" ? "pki/ca.crt" : "pki/ca-signer.crt";
     assert.equal(certificatesIn(read(machine, signer)).length, 1);
     assert.ok(new X509Certificate(read(machine, signer)).checkPrivateKey(createPrivateKey(read(machine, "pki/ca.key"))));
@@ -173,7 +173,7 @@ test("an interrupted stage is resumed", async (t) => {
   await rotateAuthorities(machine, "trust");
   const half = copyOf(t, machine);
   await rotateAuthorities(machine, "sign");
-  // The bundle was written and neither the key nor a certificate.
+  // Interrupted after the bundle was written, before the key and the certificates.
   writeFileSync(join(half.folder, "pki/ca.crt"), read(machine, "pki/ca.crt"));
   await rotateAuthorities(half, "sign");
   assert.equal(read(half, "pki/ca.key"), read(machine, "pki/ca.key"));

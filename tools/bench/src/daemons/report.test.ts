@@ -54,7 +54,7 @@ for (const { name, isEndedBySignal } of [
   { name: "prints its rows at the end, and none on a signal after that", isEndedBySignal: false },
 ]) {
   test(name, (t) => {
-    const exits = (): void => {}; // a cluster that has to be removed has such a listener; with it, the printer does not exit the process
+    const exits = (): void => {}; // as of a cluster that has to be removed: when there is another listener, the printer does not exit
     process.on("SIGTERM", exits);
     t.after(() => process.off("SIGTERM", exits));
     const print = t.mock.method(console, "log", () => {});

@@ -17,7 +17,7 @@ import { newToken, newTokenText, parseToken, secretOf, tokenId, tokenOf, tokenRo
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64url");
 
-/** Detached, as the bootstrap signer of upstream writes it. */
+/** A JWS with detached content, as upstream's bootstrap signer writes it. */
 function signed(content: string, secret: string, header = '{"alg":"HS256","kid":"abcdef"}'): string {
   const mark = createHmac("sha256", secret)
     .update(`${base64(header)}.${base64(content)}`)

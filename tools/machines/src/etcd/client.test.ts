@@ -29,7 +29,7 @@ test("members of a real etcd: a learner is added once, promoted only after its s
       () => assert.fail("it succeeded"),
       (err: Error) => err.message,
     );
-  assert.match(await failure(client.addLearner(peerUrl)), /^etcd: etcdserver: .* already exists?$/); // of its id, within a second, or of its URL
+  assert.match(await failure(client.addLearner(peerUrl)), /^etcd: etcdserver: .* already exists?$/); // "member ID" within the same second, since the ID depends on the time in seconds; "Peer URLs" later
   assert.ok(isTooManyLearners(await failure(client.addLearner("http://127.0.0.1:1"))));
   assert.ok(isNotInSync(await failure(client.promote(added.id))));
   await client.remove(added.id);

@@ -14,7 +14,7 @@ test("an upgraded unit has the new archive's lines and flags, and this machine's
   assert.deepEqual(unitFlags(now), { a: "2", b: "mine", c: 'mine "too" 5% $HOME \\', new: "2" });
   assert.match(now, /^# 2$/m);
   assert.match(now, /\$KUBELET_ARGS\nRestart=always\n/);
-  // And back, as it was.
+  // The downgrade restores the unit.
   assert.equal(carriedOver(now, to, from), installed);
   assert.equal(carriedOver(installed, from, from), installed);
 });

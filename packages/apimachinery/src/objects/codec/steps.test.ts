@@ -29,7 +29,7 @@ import { decodeProtobufReusing, decodeProtobufReusingInSteps } from "./protobuf-
 const many = 9_000;
 const manyOf = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 const labels = Object.fromEntries(Array.from({ length: many }, (_, at) => [`k${at}`, "v".repeat(at % 7)]));
-/** @returns what the steps return; there must be several */
+/** Runs the steps, of which there must be at least two. @returns their result */
 function stepped<T>(steps: Steps<T>): T {
   let yields = 0;
   for (;;) {

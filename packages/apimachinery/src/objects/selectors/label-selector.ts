@@ -33,7 +33,7 @@ export class LabelSelector {
   readonly #nothing: boolean;
   #text: string | undefined;
   #index: Index | undefined;
-  /** An index is worth its cost when there is a second object to match, unlike in validation. */
+  /** An object was matched. The index is made for the second one only: validation matches none, and some users match one. */
   #used = false;
 
   private constructor(requirements: readonly Requirement[], nothing: boolean) {

@@ -61,7 +61,7 @@ export interface Histogram extends Family<HistogramChild>, HistogramChild {}
 export interface MetricsRegistryOptions {
   /** `--disabled-metrics`: metrics that are counted but not shown. */
   readonly disabled?: readonly string[];
-  /** `--show-hidden-metrics-for-version`: also shows metrics deprecated in an earlier kubernetesRelease. */
+  /** `--show-hidden-metrics-for-version`: also shows metrics that this release hides because an earlier one deprecated them. */
   readonly showHidden?: boolean;
   /** `--allow-metric-labels`: allowed values by `metric,label`; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
@@ -169,7 +169,7 @@ function helpOf({ stability = "ALPHA", deprecatedSince, help }: MetricOptions): 
   return `[${stability}] ${deprecatedSince === undefined ? "" : `(Deprecated since ${deprecatedSince}) `}${help}`;
 }
 
-/** Whether the metric was deprecated in an earlier kubernetesRelease. Source: component-base/metrics/version_parser.go */
+/** True when the metric was deprecated in an earlier release than {@link kubernetesRelease}. Source: component-base/metrics/version_parser.go */
 function isHidden({ deprecatedSince }: MetricOptions): boolean {
   return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(kubernetesRelease.minor);
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ClientStream, StreamHandlers } from "../http2/client/stream.ts";
 import { framedMessage, MessageStream } from "./call.ts";
 
-/** A stream of messages over an HTTP/2 stream that only records what it is told. */
+/** A stream of messages over a fake HTTP/2 stream, which records the calls of its methods in `told`. */
 function aStream() {
   const told: string[] = [];
   const ends: unknown[] = [];

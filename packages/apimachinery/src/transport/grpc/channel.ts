@@ -282,7 +282,7 @@ class Attempt {
   #state: "connecting" | "ready" | "failed" = "connecting";
   #timer: NodeJS.Timeout | undefined;
   #session: Session | undefined;
-  /** False when the server went away again before the connection could be used. */
+  /** False when the server sent GOAWAY or closed the connection before it could be used. */
   isUsable = true;
 
   /** @param onGone called when the connection takes no more calls */
