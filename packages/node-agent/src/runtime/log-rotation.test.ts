@@ -107,3 +107,21 @@ test("a log that is a link is left alone, and what an interrupted compression le
   await rotateLogs(options);
   assert.deepEqual((await readdir(dir)).toSorted(), ["0.log", "0.log.20220101-000000", "elsewhere"]);
 });
+
+test("the runtime is asked once for the path of a running container's log", async (t) => {
+  const { clock, runtime, id } = await logging(t);
+  const asked: string[] = [];
+  const status = runtime.containerStatus;
+  runtime.containerStatus = (container) => {
+    asked.push(container);
+    return status(container);
+  };
+  const paths = new Map<string, string>();
+  const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
+  await rotateLogs(options, paths);
+  await rotateLogs(options, paths);
+  assert.deepEqual(asked, [id]);
+  runtime.exit(id, 0);
+  await rotateLogs(options, paths);
+  assert.equal(paths.size, 0);
+});

@@ -20,9 +20,10 @@ const periodMs = 10_000;
 
 /** Limits the log size of running containers. Source: pkg/kubelet/logs/container_log_manager.go */
 export async function runLogRotation(options: LogRotationOptions, signal: AbortSignal): Promise<void> {
+  const paths: LogPaths = new Map();
   while (!signal.aborted) {
     try {
-      await rotateLogs(options);
+      await rotateLogs(options, paths);
     } catch (err) {
       options.log.error("cannot rotate container logs", err);
     }
@@ -34,13 +35,22 @@ export async function runLogRotation(options: LogRotationOptions, signal: AbortS
   }
 }
 
-/** Rotates the logs that exceed their size, once. */
-export async function rotateLogs(options: LogRotationOptions): Promise<void> {
-  for (const container of await options.runtime.listContainers()) {
-    if (container.state !== containerState.running) continue;
+/** Paths of logs by container, `""` for none; a container keeps its own. */
+type LogPaths = Map<string, string>;
+
+/**
+ * Rotates the logs that exceed their size, once.
+ * @param paths those that an earlier call has found, and after the call those of the running containers
+ */
+export async function rotateLogs(options: LogRotationOptions, paths: LogPaths = new Map()): Promise<void> {
+  const containers = (await options.runtime.listContainers()).filter(({ state }) => state === containerState.running);
+  const running = new Set(containers.map(({ id }) => id));
+  for (const id of paths.keys()) if (!running.has(id)) paths.delete(id);
+  for (const container of containers) {
     try {
-      const { logPath } = await options.runtime.containerStatus(container.id);
-      if (logPath !== "") await rotateLog(options, container.id, logPath);
+      const path = paths.get(container.id) ?? (await options.runtime.containerStatus(container.id)).logPath;
+      paths.set(container.id, path);
+      if (path !== "") await rotateLog(options, container.id, path);
     } catch (err) {
       options.log.error("cannot rotate a container's log", err, { container: container.id });
     }
