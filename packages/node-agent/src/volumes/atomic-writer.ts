@@ -1,17 +1,4 @@
-import {
-  chmod,
-  chown,
-  lstat,
-  mkdir,
-  readdir,
-  readFile,
-  readlink,
-  rename,
-  rm,
-  symlink,
-  unlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, readFile, readlink, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
@@ -41,8 +28,8 @@ const maxPathLength = 4096;
  */
 export async function writeAtomically(dir: string, payload: Payload, now: number): Promise<boolean> {
   for (const path of payload.keys()) checkPath(path);
-  await makeFolder(dir);
   const previous = await linkTarget(join(dir, dataLink));
+  if (previous === undefined) await makeFolder(dir);
   const visible = topLevelNames(payload);
   const stale = (await readdir(dir)).filter((name) => !name.startsWith("..") && !visible.has(name));
   const complete = previous !== undefined && (await hasExactly(join(dir, previous), payload));
@@ -76,6 +63,11 @@ export async function writeAtomically(dir: string, payload: Payload, now: number
     if (/^\.\.\d/.test(name) && name !== current) await rm(join(dir, name), { recursive: true, force: true });
   }
   return true;
+}
+
+/** Names the contents that `writeAtomically` wrote last: new ones have another name. @returns undefined when there are none */
+export function contentsOf(dir: string): Promise<string | undefined> {
+  return linkTarget(join(dir, dataLink));
 }
 
 function checkPath(path: string): void {
@@ -128,10 +120,9 @@ async function hasExactly(folder: string, payload: Payload): Promise<boolean> {
 async function filesBelow(folder: string, prefix: string): Promise<string[] | undefined> {
   try {
     const files: string[] = [];
-    for (const name of await readdir(join(folder, prefix))) {
-      const path = prefix === "" ? name : `${prefix}/${name}`;
-      const info = await lstat(join(folder, path));
-      if (info.isDirectory()) files.push(...((await filesBelow(folder, path)) ?? []));
+    for (const entry of await readdir(join(folder, prefix), { withFileTypes: true })) {
+      const path = prefix === "" ? entry.name : `${prefix}/${entry.name}`;
+      if (entry.isDirectory()) files.push(...((await filesBelow(folder, path)) ?? []));
       else files.push(path);
     }
     return files;

@@ -41,8 +41,10 @@ function isLimited(pod: NodePod, sizeLimit: string | undefined): boolean {
 
 /** Creates a world-writable directory, regardless of the umask. */
 export async function openDir(dir: string): Promise<void> {
+  const there = await stat(dir).catch(() => undefined);
+  if (there?.isDirectory() && (there.mode & 0o777) === 0o777) return;
   await makeFolder(dir, 0o777);
-  if (((await stat(dir)).mode & 0o777) !== 0o777) await chmod(dir, 0o777);
+  await chmod(dir, 0o777);
 }
 
 /** Pure: the smallest of the node's allocatable memory, the Pod's memory limit and the volume's size limit; 0 for no limit. */

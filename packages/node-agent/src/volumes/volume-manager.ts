@@ -15,7 +15,7 @@ import type { FlexVolumes } from "./flex/flex.ts";
 import { flexInline } from "./flex-inline.ts";
 import { gitRepo } from "./git-repo.ts";
 import { hostPath } from "./host-path.ts";
-import { walked } from "./measure.ts";
+import { walked, walkedOnChange } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
@@ -155,7 +155,8 @@ class NodeVolumeManager implements VolumeManager {
           };
           const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
           const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
-          volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir, quotas) } : made);
+          const measure = isRefreshed ? (present?.get(volume.name)?.measure ?? walkedOnChange(dir)) : () => walked(dir, quotas);
+          volumes.set(volume.name, made.path === dir ? { ...made, measure } : made);
         } catch (err) {
           const before = present?.get(volume.name);
           if (before !== undefined) volumes.set(volume.name, before);

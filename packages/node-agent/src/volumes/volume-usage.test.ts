@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aNodePod } from "../testing/builders.ts";
-import { type MeasuredVolume, walked } from "./measure.ts";
+import { writeAtomically } from "./atomic-writer.ts";
+import { type MeasuredVolume, walked, walkedOnChange } from "./measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
 test("a volume's usage is that of the last walk and excludes links' targets", async (t) => {
@@ -62,4 +63,22 @@ test("a pod gets an event at each check of a volume that its driver finds abnorm
   found = size;
   await usages.refresh();
   assert.equal(reported.length, 2);
+});
+
+test("a folder that is written atomically is walked again after its contents were replaced", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-usage-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const measure = walkedOnChange(dir);
+  const write = (bytes: number, at: number) =>
+    writeAtomically(dir, new Map([["a", { data: Buffer.alloc(bytes), mode: 0o644 }]]), at);
+  const before = await measure();
+  await write(1, 0);
+  const small = await measure();
+  assert.ok(small.inodesUsed > before.inodesUsed);
+  await write(100_000, 1_000);
+  const { usedBytes, inodesUsed, capacityBytes } = await measure();
+  assert.ok(usedBytes >= small.usedBytes + 90_000);
+  assert.deepEqual([inodesUsed, capacityBytes], [small.inodesUsed, small.capacityBytes]);
+  await writeFile(join(dir, "other"), "not written atomically");
+  assert.equal((await measure()).inodesUsed, inodesUsed);
 });
