@@ -1,4 +1,5 @@
-import { readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
@@ -52,11 +53,12 @@ const systemdTrees = ["systemd", "unified"];
 const controllersWithLimits = ["cpu", "memory", "pids"] as const;
 
 /**
- * Cgroupfs: v1 (one hierarchy per controller) or v2 (unified).
+ * Cgroupfs: v1 (one hierarchy per controller) or v2 (unified). What is looked up every few seconds is read synchronously: the kernel
+ * has it in memory, and a trip to another thread takes ten times as long.
  * Source: pkg/kubelet/cm/cgroup_manager_linux.go
  */
 export async function openCgroupTree(options: CgroupTreeOptions): Promise<CgroupTree> {
-  return new FileCgroupTree(options, await controllerTrees(options.mountPoint ?? "/sys/fs/cgroup"));
+  return new FileCgroupTree(options, controllerTrees(options.mountPoint ?? "/sys/fs/cgroup"));
 }
 
 /** Where one controller's cgroups are. */
@@ -90,7 +92,8 @@ class FileCgroupTree implements CgroupTree {
   }
 
   async exists(path: string): Promise<boolean> {
-    return this.#first !== undefined && (await isDirectory(join(this.#first.dir, path)));
+    if (this.#first === undefined) return false;
+    return statSync(join(this.#first.dir, path), { throwIfNoEntry: false })?.isDirectory() ?? false;
   }
 
   async children(path: string): Promise<string[]> {
@@ -172,8 +175,10 @@ class FileCgroupTree implements CgroupTree {
   async #write(controller: string, path: string, file: string, value: string | number): Promise<boolean> {
     const dir = this.#treeOf(controller);
     if (dir === undefined) return true;
+    const target = join(dir, path, file);
+    if (textOf(target) === String(value)) return true;
     try {
-      await writeFile(join(dir, path, file), String(value));
+      await writeFile(target, String(value));
       return true;
     } catch (err) {
       this.#options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: messageOf(err) });
@@ -188,33 +193,34 @@ function boundedBytes(limit: string): number {
   return bytes < 2 ** 62 ? bytes : 0;
 }
 
-async function controllerTrees(mountPoint: string): Promise<Hierarchy[]> {
-  const names = await readdirOrNone(mountPoint);
+function controllerTrees(mountPoint: string): Hierarchy[] {
+  const names = readdirOrNone(mountPoint);
   if (names.includes("cgroup.controllers")) return [{ controller: "", dir: mountPoint }];
   const trees: Hierarchy[] = [];
   // On hybrid systems `unified` has no controllers, but it contains processes: its cgroups must be removed with the rest.
   for (const controller of names) {
     // a co-mounted hierarchy (`cpu,cpuacct`); its controllers also have separate symlinks
     if (controller.includes(",")) continue;
-    const entries = await readdirOrNone(join(mountPoint, controller));
+    const entries = readdirOrNone(join(mountPoint, controller));
     if (entries.includes("cgroup.procs")) trees.push({ controller, dir: join(mountPoint, controller) });
   }
   return trees;
 }
 
-async function readdirOrNone(dir: string): Promise<string[]> {
+function readdirOrNone(dir: string): string[] {
   try {
-    return await readdir(dir);
+    return readdirSync(dir);
   } catch {
     return [];
   }
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+/** @returns undefined when the file cannot be read */
+function textOf(file: string): string | undefined {
   try {
-    return (await stat(path)).isDirectory();
+    return readFileSync(file, "utf8").trimEnd();
   } catch {
-    return false;
+    return undefined;
   }
 }
 

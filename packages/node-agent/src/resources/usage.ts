@@ -1,4 +1,5 @@
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { NodePod } from "../pod/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
@@ -22,18 +23,13 @@ export async function observeNode(
   imageDir: string | undefined,
   ofPods: Observation | undefined,
 ): Promise<Observations> {
-  const [memory, nodefs, imagefs, pids] = await Promise.all([
-    nodeMemory(),
-    filesystemOf(rootDir),
-    filesystemOf(imageDir ?? rootDir).catch(() => undefined),
-    nodePids(),
-  ]);
+  const [nodefs, imagefs] = await Promise.all([filesystemOf(rootDir), filesystemOf(imageDir ?? rootDir).catch(() => undefined)]);
   const seen: Observations = {
-    "memory.available": memory,
+    "memory.available": nodeMemory(),
     ...(ofPods && { "allocatableMemory.available": ofPods }),
     "nodefs.available": { available: nodefs.availableBytes, capacity: nodefs.capacityBytes },
     "nodefs.inodesFree": { available: nodefs.inodesFree, capacity: nodefs.inodes },
-    "pid.available": pids,
+    "pid.available": nodePids(),
   };
   if (imagefs !== undefined) {
     seen["imagefs.available"] = { available: imagefs.availableBytes, capacity: imagefs.capacityBytes };
@@ -42,18 +38,21 @@ export async function observeNode(
   return seen;
 }
 
-/** Available memory: capacity minus the working set; inactive page cache counts as available. */
-async function nodeMemory(): Promise<{ available: number; capacity: number }> {
-  const text = await readFile("/proc/meminfo", "utf8");
+/**
+ * Available memory: capacity minus the working set; inactive page cache counts as available. Read synchronously: the kernel computes
+ * it at once, and a trip to another thread takes longer.
+ */
+function nodeMemory(): { available: number; capacity: number } {
+  const text = readFileSync("/proc/meminfo", "utf8");
   const bytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0) * 1024;
   const capacity = bytes("MemTotal");
   const workingSet = capacity - bytes("MemFree") - bytes("Buffers") - bytes("Inactive\\(file\\)");
   return { available: Math.max(0, capacity - Math.max(0, workingSet)), capacity };
 }
 
-async function nodePids(): Promise<{ available: number; capacity: number }> {
-  const capacity = Number(await readFile("/proc/sys/kernel/pid_max", "utf8"));
-  const used = Number((await readFile("/proc/loadavg", "utf8")).split(" ")[3]?.split("/")[1] ?? 0);
+function nodePids(): { available: number; capacity: number } {
+  const capacity = Number(readFileSync("/proc/sys/kernel/pid_max", "utf8"));
+  const used = Number(readFileSync("/proc/loadavg", "utf8").split(" ")[3]?.split("/")[1] ?? 0);
   return { available: capacity - used, capacity };
 }
 
