@@ -57,8 +57,11 @@ export class PluginRegistry {
   /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
   async reconcile(): Promise<void> {
     const { dir, log } = this.#options;
-    await makeFolder(dir, 0o750);
-    const present = await socketsBelow(dir);
+    const present = await socketsBelow(dir).catch(async (err: NodeJS.ErrnoException) => {
+      if (err.code !== "ENOENT") throw err;
+      await makeFolder(dir, 0o750);
+      return new Map<string, string>();
+    });
     this.#seen = [...present.keys()];
     for (const [socket, { identity, handler, name }] of this.#registered) {
       if (present.get(socket) === identity) continue;
