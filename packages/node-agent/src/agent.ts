@@ -23,12 +23,12 @@ import { newApiConnection } from "./node/api-connection.ts";
 import { readIdentity } from "./node/identity.ts";
 import { OwnNode } from "./node/own-node.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
-import { describePod, isMirrorPod, type NodePod } from "./pod/pod.ts";
+import { isMirrorPod, type NodePod } from "./pod/pod.ts";
 import { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ResourceList } from "./pod/pod-resources.ts";
 import { newAdmission } from "./pods/admission.ts";
 import { newEndPod } from "./pods/end-pod.ts";
-import { newPodIntake, type PodIntake } from "./pods/intake.ts";
+import { newPodIntake, type PodIntake, reportDuplicate } from "./pods/intake.ts";
 import { type OpenRunnerOptions, openPodRunner } from "./pods/open-pod-runner.ts";
 import type { PodRunner } from "./pods/pod-runner.ts";
 import { newPodWorkers, type PodWorkers } from "./pods/pod-workers.ts";
@@ -303,10 +303,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
       notify.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
       status.set(pod, rejectedStatus(pod, rejection, clock.now()));
     },
-    onDuplicate: (pod, source) => {
-      const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${JSON.stringify(pod.metadata.name)}, ignoring`;
-      notify.pod(pod, undefined, "Warning", "FailedValidation", message);
-    },
+    onDuplicate: (pod, source) => reportDuplicate(notify, pod, source),
   });
   links.intake.set(intake);
   const usages = newVolumeUsages({

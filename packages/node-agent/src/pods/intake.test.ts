@@ -4,7 +4,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { configMirrorAnnotation, configSourceAnnotation } from "../pod/pod.ts";
 import type { StatusManager } from "../status/status-manager.ts";
 import { aNodePod } from "../testing/builders.ts";
-import { newPodIntake, type PodIntake } from "./intake.ts";
+import { newPodIntake, type PodIntake, reportDuplicate } from "./intake.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
 test("an admitted pod is passed to its worker, relevant changes too, and a deleted pod is ended", () => {
@@ -175,3 +175,11 @@ function anIntake({
   };
   return { intake, did, ended, answer };
 }
+
+test("a second pod of a name in one source is an event of that pod", () => {
+  const events: unknown[] = [];
+  const pod = aNodePod({}, { uid: "b", name: "web" });
+  reportDuplicate({ pod: (of, container, ...event) => void events.push([of.metadata.uid, container, ...event]) }, pod, "file");
+  const message = 'Error validating pod web_default(b) from file due to duplicate pod name "web", ignoring';
+  assert.deepEqual(events, [["b", undefined, "Warning", "FailedValidation", message]]);
+});

@@ -1,5 +1,6 @@
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import { fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
+import type { AgentEvents } from "../events.ts";
+import { describePod, fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
 import { newPodSources, type PodSources, type SourceName } from "../sources/merge.ts";
 import type { StatusManager } from "../status/status-manager.ts";
@@ -19,6 +20,13 @@ export interface PodIntakeOptions {
   onRejected: (pod: NodePod, rejection: Rejection) => void;
   /** Called when a source lists two Pods with one name: `pod` is ignored. */
   onDuplicate: (pod: NodePod, source: SourceName) => void;
+}
+
+/** Reports a Pod that is ignored because its source lists another one of its name. Source: pkg/kubelet/config/config.go filterInvalidPods */
+export function reportDuplicate(notify: Pick<AgentEvents, "pod">, pod: NodePod, source: SourceName): void {
+  const name = JSON.stringify(pod.metadata.name);
+  const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${name}, ignoring`;
+  notify.pod(pod, undefined, "Warning", "FailedValidation", message);
 }
 
 /** The wanted Pods and their state. */

@@ -30,6 +30,8 @@ export async function startCgroups(options: {
   clock: Clock;
   signal: AbortSignal;
   log: Logger;
+  /** Of the cgroup file systems. Default: /sys/fs/cgroup. */
+  mountPoint?: string;
 }): Promise<Cgroups> {
   const { config, machine, capacity, reservations, notify } = options;
   const cgroups = await newCgroups({
@@ -42,6 +44,7 @@ export async function startCgroups(options: {
     memoryReservePercent: options.featureGates.enabled("QOSReserved") ? parseQosReserved(config.qosReserved) : undefined,
     memoryThrottlingFactor: options.featureGates.enabled("MemoryQoS") ? config.memoryThrottlingFactor : undefined,
     log: options.log,
+    ...(options.mountPoint === undefined ? {} : { mountPoint: options.mountPoint }),
   });
   // Eviction thresholds are not subtracted from the cgroup limit: eviction must act before the kernel's OOM killer does.
   const limits = newAllocatable({ ...capacity, pid: String(machine.maxPids) }, { ...reservations, evictionHard: {} });

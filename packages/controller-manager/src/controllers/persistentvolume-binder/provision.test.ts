@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, rmdirSync } from "node:fs";
 import { test } from "node:test";
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -180,4 +181,39 @@ test("deletes the folder again when its volume cannot be saved", async (t) => {
   });
   await waitFor(() => !existsSync(paths[0] ?? "/"), { what: "the folder to be gone" });
   assert.equal(new Set(paths).size, 1);
+});
+
+test("says that a folder has to be deleted by hand when it cannot be deleted after its volume was refused", {
+  skip: process.getuid?.() !== 0 && "needs root",
+}, async (t) => {
+  const context = newTestContext(t, withHostPath);
+  const mounted: string[] = [];
+  t.after(() => {
+    for (const path of mounted) {
+      execFileSync("umount", [path]);
+      rmdirSync(path);
+    }
+  });
+  context.client.react("create", "persistentvolumes", ({ sent }) => {
+    const { path = "" } = (sent as PersistentVolume).spec.hostPath ?? {};
+    if (mounted.length === 0) {
+      execFileSync("mount", ["--bind", path, path]);
+      mounted.push(path);
+    }
+    throw internalError(new Error("no space"));
+  });
+  await claiming(context, hostPath);
+  const cleanup = () => context.events.find((event) => event.includes("ProvisioningCleanupFailed"));
+  await waitFor(
+    async () => {
+      await context.clock.advance(10_000);
+      return cleanup() !== undefined;
+    },
+    { what: "the event" },
+  );
+  assert.match(
+    cleanup() ?? "",
+    /^Warning ProvisioningCleanupFailed Error cleaning provisioned volume for claim default\/data: EBUSY: .*\. Please delete manually\.$/,
+  );
+  assert.ok(existsSync(mounted[0] ?? ""));
 });

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { startCgroups } from "./start-cgroups.ts";
+
+/** Starts the cgroups in a folder with one reserved cgroup, `/system`. @returns the events of the node and the error */
+async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: object = {}) {
+  const mountPoint = await mkdtemp(join(tmpdir(), "cox-start-cgroups-"));
+  t.after(() => rm(mountPoint, { recursive: true, force: true }));
+  for (const controller of ["cpu", "memory", "pids"]) {
+    await mkdir(join(mountPoint, controller, "system"), { recursive: true });
+    await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
+  }
+  const reserved = { systemReservedCgroup: "/system", kubeReservedCgroup: "/kube" };
+  const events: string[] = [];
+  const failure = await startCgroups({
+    config: {
+      cgroupRoot: "/",
+      cgroupDriver: "cgroupfs",
+      cgroupsPerQos: true,
+      ...reserved,
+      enforceNodeAllocatable,
+      ...cgroups,
+    } as never,
+    featureGates: { enabled: () => false } as never,
+    machine: { maxPids: 1000 } as never,
+    capacity: { cpu: "2", memory: "1Gi" },
+    reservations: { kube: { cpu: "100m" }, system: { cpu: "500m", memory: "256Mi" }, evictionHard: {} },
+    notify: { node: (...event: string[]) => void events.push(event.join(" ")) } as never,
+    clock: newFakeClock(),
+    signal: new AbortController().signal,
+    log: discardLogger,
+    mountPoint,
+  }).then(
+    () => undefined,
+    (err: Error) => err.message,
+  );
+  return { events, failure };
+}
+
+test("limits of pods and of a reserved cgroup that are set are events of the node", async (t) => {
+  const { events, failure } = await start(t, ["pods", "system-reserved"]);
+  assert.equal(failure, undefined);
+  assert.deepEqual(events, [
+    "Normal NodeAllocatableEnforced Updated Node Allocatable limit across pods",
+    "Normal NodeAllocatableEnforced Updated limits on system reserved cgroup /system",
+  ]);
+});
+
+test("a reserved cgroup that does not exist is an event of the node, and ends the program with the same message", async (t) => {
+  const { events, failure } = await start(t, ["kube-reserved"]);
+  assert.equal(failure, 'Failed to enforce Kube Reserved Cgroup Limits on "/kube": ["kube"] cgroup does not exist');
+  assert.equal(events.at(-1), `Warning FailedNodeAllocatableEnforcement ${failure}`);
+});
+
+test("without cgroups per QoS class there is no event about the limit of pods", async (t) => {
+  assert.deepEqual(await start(t, [], { cgroupsPerQos: false }), { events: [], failure: undefined });
+});
