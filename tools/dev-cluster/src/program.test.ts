@@ -36,7 +36,7 @@ interface Ended {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** What is in the state folder. */
+  /** Names of the entries that the command left in the state folder. */
   readonly left: string[];
 }
 

@@ -1,7 +1,7 @@
 /** Attempts to start a cluster before its failure is reported. */
 const attempts = 3;
 
-/** What `startOnFreePorts` depends on. */
+/** The steps of `startOnFreePorts`, which tests replace. */
 export interface StartSteps<Chosen> {
   /** Chooses and saves the settings; must replace ports that are taken. */
   readonly decide: () => Promise<Chosen>;

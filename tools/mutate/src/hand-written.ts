@@ -7,9 +7,9 @@ interface Fault {
   readonly file: string;
   /** A text that occurs once in the file. */
   readonly old: string;
-  /** What replaces it. */
+  /** The text that replaces it. */
   readonly new: string;
-  /** What breaks. */
+  /** Description of the fault, for the report of survivors. */
   readonly why: string;
 }
 

@@ -18,7 +18,7 @@ export interface Mutant {
   readonly file: string;
   readonly line: number;
   readonly edit: Edit;
-  /** What breaks; of hand-written faults. */
+  /** Description of the fault; undefined unless it is hand-written. */
   readonly why?: string;
 }
 

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
+import { messageOf } from "../objects/errors/message.ts";
 import { parseTime } from "../objects/meta/time.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { ClientConfig, ExecConfig } from "./config.ts";
@@ -68,7 +69,7 @@ function newTokenFile(path: string, fallback: string | undefined, clock: Clock) 
         token = text;
         readAt = clock.monotonic();
       } catch (err) {
-        if (token === undefined) throw new Error(`cannot read the token file: ${(err as Error).message}`, { cause: err });
+        if (token === undefined) throw new Error(`cannot read the token file: ${messageOf(err)}`, { cause: err });
       }
       return token;
     },

@@ -175,7 +175,7 @@ test("pods get cgroups below their QoS class in every hierarchy, and they are re
   // The kernel removes a cgroup's files with it; here they are plain files.
   for (const controller of ["memory", "pids", "cpu"]) {
     assert.equal(await cgroups.remove("uid-1"), false, "something is left in a tree");
-    // What is left in one tree keeps no other.
+    // A tree whose removal fails does not prevent the removal of the others.
     if (controller === "cpu") await assert.rejects(readdir(join(mountPoint, "pids/test/kubepods/poduid-1")), { code: "ENOENT" });
     assert.deepEqual(await cgroups.list(), ["uid-1"], "so that it is tried again");
     const dir = join(mountPoint, controller, "test/kubepods/poduid-1");

@@ -119,7 +119,7 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
 });
 
-test("what is bound is compared by its file system, too: roots of file systems have the same number", {
+test("a volume is bound over a mount of another file system whose root has the same inode number", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const dir = await tempDir(t);

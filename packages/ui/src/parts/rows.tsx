@@ -23,7 +23,7 @@ interface RowsProps<T> {
   readonly empty: string;
   /** Key of the item that is open beside the list. */
   readonly openKey?: string | undefined;
-  /** What cells depend on besides their item; a row is drawn again when one of them is another. Default: always. */
+  /** Values that cells depend on besides their item: rows are drawn again only when one of them or the item changes. Default: always. */
   readonly alsoOn?: readonly unknown[];
   readonly sort?: string;
   readonly onSort?: (name: string) => void;

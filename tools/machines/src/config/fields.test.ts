@@ -202,7 +202,7 @@ for (const [field, { value, at, seen, want }] of Object.entries(effects)) {
 
 type Configured = ReturnType<typeof configured>;
 
-/** What `init` makes of a file. */
+/** The settings and files that `init` derives from a configuration file. */
 function configured(text: string) {
   const { InitConfiguration = {}, ClusterConfiguration } = readDocuments(text, "f");
   const cluster: ClusterSettings = clusterSettings(ClusterConfiguration);
