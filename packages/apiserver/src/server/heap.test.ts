@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { isCollectionDue } from "./heap.ts";
 
 /** Runs in a separate process with a known heap and event loop. */
 function run(body: string): string {
@@ -42,4 +43,14 @@ for (const { name, idle, utilization, expected } of [
     `);
     assert.equal(out, expected);
   });
+}
+
+for (const { name, busy, share, want } of [
+  { name: "a quiet server waits until its young generation is nearly full", busy: 0.01, share: 0.6, want: false },
+  { name: "a quiet server collects a nearly full young generation", busy: 0.01, share: 0.75, want: true },
+  { name: "a server with some requests collects earlier", busy: 0.1, share: 0.4, want: true },
+  { name: "a server with some requests does not collect a nearly empty young generation", busy: 0.1, share: 0.2, want: false },
+  { name: "a busy server leaves collecting to V8", busy: 0.6, share: 0.75, want: false },
+]) {
+  test(name, () => assert.equal(isCollectionDue(share, busy), want));
 }

@@ -35,6 +35,13 @@ function collectYoungAlone(): void {
  * and a request may arrive meanwhile; V8 itself collects it from 80 % on.
  */
 const fullShare = 0.3;
+/**
+ * The same for a quiet server, whose young generation V8 has shrunk to half a megabyte: it would be collected after every second request,
+ * and hardly any request arrives during a collection.
+ */
+const quietFullShare = 0.7;
+/** Share of busy time since the last check below which a server is quiet. */
+const quietShare = 0.02;
 const lookEveryMs = 4;
 /**
  * Share of busy time since the last check above which nothing is collected: a busier server has idle moments too, but more
@@ -57,14 +64,19 @@ export function collectBetweenRequests(requests: OpenRequests, collect: () => vo
     const now = performance.now();
     if (waiting || now - lookedAt < lookEveryMs) return;
     lookedAt = now;
-    if (youngShare() < fullShare) return;
-    if (utilization() > mostBusyShare) return;
+    const share = youngShare();
+    if (share < fullShare || !isCollectionDue(share, utilization())) return;
     waiting = true;
     setTimeout(() => {
       waiting = false;
       if (requests.idle) collect();
     }, pauseMs).unref();
   };
+}
+
+/** @param busy share of busy time since the last check */
+export function isCollectionDue(share: number, busy: number): boolean {
+  return busy <= mostBusyShare && share >= (busy < quietShare ? quietFullShare : fullShare);
 }
 
 function youngShare(): number {
