@@ -215,13 +215,19 @@ test("an address that the kernel refuses is reported, and retried", async (t) =>
   refuses = false;
   await waitFor(() => lines.length > 0);
   assert.equal(lines[0], `address replace ${vip}/32 dev eth0 valid_lft 5 preferred_lft 0`);
-  await waitFor(
-    () => {
-      announcer.check();
-      return true;
-    },
-    { retry: () => true },
-  );
+  const recovered = () =>
+    waitFor(
+      () => {
+        announcer.check();
+        return true;
+      },
+      { retry: () => true, what: "the failure to be forgotten" },
+    );
+  await recovered();
+  refuses = true;
+  await waitFor(() => assert.throws(() => announcer.check()) === undefined, { retry: () => true });
+  refuses = false;
+  await recovered();
 });
 
 test("an address is on the interface of its network, else on that of the node's address", () => {

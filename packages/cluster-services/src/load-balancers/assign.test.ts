@@ -111,6 +111,11 @@ const udp = { ports: [{ port: 53, protocol: "UDP" as const }] };
 for (const { name, one = {}, other = {}, oneExtra = {}, otherExtra = {}, want } of [
   { name: "the same value share an address", other: udp, want: "192.0.2.1" },
   { name: "a port in common do not", want: "192.0.2.2" },
+  {
+    name: "a port of two protocols share an address",
+    other: { ports: [{ port: 80, protocol: "UDP" as const }] },
+    want: "192.0.2.1",
+  },
   { name: "another value do not", other: udp, otherExtra: { share: "k2" }, want: "192.0.2.2" },
   { name: "no value do not", other: udp, otherExtra: { share: "" }, oneExtra: { share: "" }, want: "192.0.2.2" },
   { name: "another namespace do not", other: udp, otherExtra: { namespace: "foreign" }, want: "192.0.2.2" },
@@ -173,7 +178,8 @@ test("a port of the nodes' addresses belongs to one Service", () => {
   assert.equal(result["young"], "PortConflict: port 80/TCP of the nodes' addresses belongs to the Service default/old");
   const holder = balanced("young", {}, { status: ["10.0.0.1"] });
   assert.match(assign([old, holder])["old"] as string, /^PortConflict: .* the Service default\/young/, "who has it keeps it");
-  assert.equal(assign([young, balanced("dns", { ports: [{ port: 80, protocol: "UDP" }] })])["dns"], "10.0.0.1 10.0.0.2");
+  const all = "10.0.0.1 10.0.0.2";
+  assert.deepEqual(assign([young, balanced("dns", { ports: [{ port: 80, protocol: "UDP" }] })]), { dns: all, young: all });
 });
 
 test("ports of the nodes' programs and node ports of others are taken", () => {

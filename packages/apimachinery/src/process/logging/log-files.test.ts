@@ -59,6 +59,8 @@ test("truncates its log file when it is full", (t) => {
   const content = readFileSync(logFile, "utf8");
   assert.match(content, /^Log file created at: /);
   assert.ok(!content.includes("xxx"));
+  write("z\n", "I");
+  assert.ok(readFileSync(logFile, "utf8").endsWith("yyyz\n"), "the replaced file's size does not count");
 });
 
 test("refuses a threshold that is not a severity", (t) => {

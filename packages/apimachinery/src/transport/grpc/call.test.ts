@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ClientStream, StreamHandlers } from "../http2/client/stream.ts";
-import { framedMessage, MessageStream } from "./call.ts";
+import { framedMessage, type GrpcSession, MessageStream, UnaryCall } from "./call.ts";
 
 /** A stream of messages over a fake HTTP/2 stream, which records the calls of its methods in `told`. */
 function aStream() {
@@ -80,4 +80,29 @@ test("bytes received during a pause are returned to the window once, on resume",
   receive("4");
   stream.resume();
   assert.deepEqual(told.slice(2), ["consumed 6"]);
+});
+
+test("a finished call leaves no timer", async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = timers();
+  let handlers: StreamHandlers | undefined;
+  const request = (_block: Buffer, _body: Buffer, _ends: boolean, given: StreamHandlers) => {
+    handlers = given;
+    return {};
+  };
+  const session = { connection: { request }, keepalive: { callBegan() {}, callEnded() {} } } as unknown as GrpcSession;
+  const sent = {
+    block: Buffer.alloc(0),
+    message: Buffer.alloc(0),
+    timeoutMs: 60_000,
+    mostResponseBytes: 100,
+    observer: undefined,
+  };
+  const answer = new Promise<Buffer>((resolve, reject) => new UnaryCall(session, sent, resolve, reject));
+  assert.equal(timers(), before + 1);
+  handlers?.data(framedMessage(Buffer.from("x")));
+  handlers?.fields(new Map([["grpc-status", "0"]]));
+  handlers?.closed({ type: "ended" });
+  assert.equal(String(await answer), "x");
+  assert.equal(timers(), before);
 });
