@@ -1,3 +1,5 @@
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
 import { addPod, cloneNodeInfo } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
@@ -91,20 +93,38 @@ export function compareWith({ at }: Profile): (a: QueuedPodView, b: QueuedPodVie
 }
 
 /** @returns the first rejection, with the name of its plugin. @throws PluginError for a Status with code Error */
-export function runPreFilter(
+export function runPreFilter(profile: Profile, state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined {
+  return atOnce(runningPreFilter(profile, state, pod, snapshot));
+}
+
+/** As `runPreFilter`, in steps. */
+export function* runningPreFilter(
   profile: Profile,
   state: CycleState,
   pod: PodInfo,
   snapshot: ClusterSnapshot,
   timer?: PluginTimer,
-): Status | undefined {
+): Steps<Status | undefined> {
   for (const plugin of profile.at.preFilter) {
     const begin = timer?.now();
-    const refusal = refusalOf(plugin, "PreFilter", plugin.preFilter?.(state, pod, snapshot), begin, timer);
+    const status = yield* settled(plugin.preFilter?.(state, pod, snapshot));
+    const refusal = refusalOf(plugin, "PreFilter", status, begin, timer);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
 }
+
+function* settled(outcome: Steps<Status | undefined> | Status | undefined): Steps<Status | undefined> {
+  return outcome !== undefined && "next" in outcome ? yield* outcome : outcome;
+}
+
+/** Nodes that are compared with a small pod between two yields; a large pod yields after each. */
+const nodesPerStep = 128;
+/** Fewer values in a pod's spec are compared with a node in microseconds. */
+const fewValues = 512;
+
+/** Number of nodes after which a loop over nodes yields. */
+export const nodesPerStepFor = ({ pod }: PodInfo): number => (hasManyValues(pod.spec, fewValues) ? 1 : nodesPerStep);
 
 /** Observes a plugin's call that began at `begin`. @returns its status with its name. @throws PluginError for a status with code Error */
 function refusalOf(
@@ -165,36 +185,41 @@ export function runFiltersWithNominated(
 }
 
 /** @throws PluginError */
-export function runPreScore(
+export function* runPreScore(
   profile: Profile,
   state: CycleState,
   pod: PodInfo,
   nodes: readonly NodeInfo[],
   snapshot: ClusterSnapshot,
   timer?: PluginTimer,
-): void {
+): Steps<void> {
   for (const plugin of profile.at.preScore) {
     const begin = timer?.now();
-    const status = plugin.preScore?.(state, pod, nodes, snapshot);
+    const status = yield* settled(plugin.preScore?.(state, pod, nodes, snapshot));
     timer?.plugin(plugin.name, "PreScore", status, begin);
     if (status !== undefined) throw new PluginError("PreScore", { ...status, plugin: plugin.name });
   }
 }
 
 /** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]` */
-export function scoreNodes(
+export function* scoreNodes(
   profile: Profile,
   state: CycleState,
   pod: PodInfo,
   nodes: readonly NodeInfo[],
   snapshot: ClusterSnapshot,
   timer?: PluginTimer,
-): number[] {
+): Steps<number[]> {
   const totals = new Array<number>(nodes.length).fill(0);
+  const perStep = nodesPerStepFor(pod);
   for (const plugin of profile.at.score) {
     const begin = timer?.now();
     const weight = profile.weights.get(plugin.name) ?? 0;
-    const scores = nodes.map((node) => plugin.score?.(state, pod, node, snapshot) ?? 0);
+    const scores: number[] = [];
+    for (const node of nodes) {
+      scores.push(plugin.score?.(state, pod, node, snapshot) ?? 0);
+      if (scores.length % perStep === 0) yield;
+    }
     plugin.normalize?.(state, pod, scores, nodes);
     timer?.plugin(plugin.name, "Score", undefined, begin);
     for (let i = 0; i < totals.length; i++) totals[i] = totals[i]! + weight * scores[i]!;

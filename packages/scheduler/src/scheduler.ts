@@ -275,7 +275,7 @@ export class Scheduler {
     this.#report(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
   }
 
-  /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`. */
+  /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`, unless it takes several turns. */
   async #schedule(entry: QueuedPod): Promise<void> {
     const { metrics, clock } = this.#options;
     const cycle = this.#queue.cycle;
@@ -301,6 +301,7 @@ export class Scheduler {
         extenders: this.#extenders,
         preferNominatedNode: this.#preferNominatedNode,
         timer,
+        turns: this.#options.turns,
       };
       const outcome = decide(profile, state, info, this.#cache.snapshot(), choice);
       decision = outcome instanceof Promise ? await outcome : outcome;

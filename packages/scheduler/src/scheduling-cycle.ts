@@ -1,12 +1,14 @@
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
 import type { Extender } from "./extenders/extender.ts";
 import { addExtenderScores, filterByExtenders } from "./extenders/run-extenders.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
-import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
+import { type CycleTimer, timedSteps, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
-import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
+import { nodesPerStepFor, type Profile, runFiltersWithNominated, runningPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 
 interface ScoredNode {
   readonly node: string;
@@ -35,6 +37,8 @@ interface CycleOptions {
   /** Feature gate PreferNominatedNode: evaluates the nominated node first, and the others only when it does not fit. */
   readonly preferNominatedNode: boolean;
   readonly timer?: CycleTimer | undefined;
+  /** Yields to the event loop in cycles of large pods or of many nodes; undefined: never. */
+  readonly turns?: Turns | undefined;
 }
 
 interface Search {
@@ -48,8 +52,8 @@ interface Search {
 }
 
 /**
- * Selects a node for the pod; has no side effects. Without extenders the result is not a promise, so that the caller can
- * assume the pod before the snapshot becomes stale.
+ * Selects a node for the pod; has no side effects. The result is a promise with extenders, and when the cycle does not end within
+ * this turn of the event loop; otherwise the caller can assume the pod before the snapshot becomes stale.
  * @throws FitError when no node fits, NoNodesError when there are no nodes, PluginError
  * Source: pkg/scheduler/generic_scheduler.go
  */
@@ -62,37 +66,48 @@ export function decide(
 ): Decision | Promise<Decision> {
   if (snapshot.nodes.length === 0) throw new NoNodesError();
   const search: Search = { profile, state, pod, snapshot, options, statuses: new Map() };
-  const timer = options.timer ?? untimed;
-  const refusal = timer.point("PreFilter", () => runPreFilter(profile, state, pod, snapshot, timer.plugins));
-  if (refusal !== undefined) {
-    // A PreFilter rejection applies to every node.
-    throw new FitError(snapshot.nodes.length, new Map(snapshot.nodes.map(({ name }) => [name, refusal])));
-  }
   const extenders = options.extenders.filter((extender) => extender.isInterested(pod.pod));
-  if (extenders.length > 0) return decideWithExtenders(search, extenders);
+  return extenders.length > 0 ? decideWithExtenders(search, extenders) : run(search, decideAlone(search));
+}
+
+const run = <T>({ options: { turns } }: Search, steps: Steps<T>): T | Promise<T> =>
+  turns === undefined ? atOnce(steps) : turns.run(steps);
+
+function* decideAlone(search: Search): Steps<Decision> {
+  const { options } = search;
+  yield* preFilter(search);
   const nominated = findNominated(search);
-  const found = nominated.length > 0 ? { feasible: nominated, next: options.startIndex } : findFeasible(search);
+  const found = nominated.length > 0 ? { feasible: nominated, next: options.startIndex } : yield* findFeasible(search);
   const alone = pickAlone(search, found.feasible);
   if (alone !== undefined) return decisionOf(search, found.feasible, alone, found.next);
-  const totals = score(search, found.feasible);
+  const totals = yield* score(search, found.feasible);
   return decisionOf(search, found.feasible, selectBest(totals, options.random), found.next, totals);
+}
+
+function* preFilter({ profile, state, pod, snapshot, options }: Search): Steps<void> {
+  const timer = options.timer ?? untimed;
+  const refusal = yield* timedSteps(timer, "PreFilter", runningPreFilter(profile, state, pod, snapshot, timer.plugins));
+  if (refusal === undefined) return;
+  // A PreFilter rejection applies to every node.
+  throw new FitError(snapshot.nodes.length, new Map(snapshot.nodes.map(({ name }) => [name, refusal])));
 }
 
 async function decideWithExtenders(search: Search, extenders: readonly Extender[]): Promise<Decision> {
   const { pod, statuses, options } = search;
+  await run(search, preFilter(search));
   const pass = (nodes: readonly NodeInfo[]): Promise<readonly NodeInfo[]> =>
     filterByExtenders(extenders, pod.pod, nodes, statuses);
   let next = options.startIndex;
   // When the check of the nominated node fails, the other nodes are evaluated.
   let feasible = await pass(findNominated(search)).catch((): readonly NodeInfo[] => []);
   if (feasible.length === 0) {
-    const found = findFeasible(search);
+    const found = await run(search, findFeasible(search));
     next = found.next;
     feasible = await pass(found.feasible);
   }
   const alone = pickAlone(search, feasible);
   if (alone !== undefined) return decisionOf(search, feasible, alone, next);
-  const totals = score(search, feasible);
+  const totals = await run(search, score(search, feasible));
   await addExtenderScores(extenders, pod.pod, feasible, totals);
   return decisionOf(search, feasible, selectBest(totals, options.random), next, totals);
 }
@@ -106,21 +121,25 @@ function findNominated({ profile, state, pod, snapshot, options, statuses }: Sea
   return status === undefined ? [node] : [];
 }
 
-function findFeasible(search: Search): { feasible: NodeInfo[]; next: number } {
-  return (search.options.timer ?? untimed).point("Filter", () => {
-    const { profile, state, pod, snapshot, options, statuses } = search;
-    const { nodes } = snapshot;
-    const wanted = nodesToFind(nodes.length, options.percentageOfNodesToScore);
-    const feasible: NodeInfo[] = [];
-    let looked = 0;
-    while (looked < nodes.length && feasible.length < wanted) {
-      const node = nodes[(options.startIndex + looked++) % nodes.length]!;
-      const status = runFiltersWithNominated(profile, state, pod, node, options.nominator, options.timer?.plugins);
-      if (status === undefined) feasible.push(node);
-      else statuses.set(node.name, status);
-    }
-    return { feasible, next: (options.startIndex + looked) % nodes.length };
-  });
+function findFeasible(search: Search): Steps<{ feasible: NodeInfo[]; next: number }> {
+  return timedSteps(search.options.timer ?? untimed, "Filter", filterNodes(search));
+}
+
+function* filterNodes(search: Search): Steps<{ feasible: NodeInfo[]; next: number }> {
+  const { profile, state, pod, snapshot, options, statuses } = search;
+  const { nodes } = snapshot;
+  const wanted = nodesToFind(nodes.length, options.percentageOfNodesToScore);
+  const perStep = nodesPerStepFor(pod);
+  const feasible: NodeInfo[] = [];
+  let looked = 0;
+  while (looked < nodes.length && feasible.length < wanted) {
+    const node = nodes[(options.startIndex + looked++) % nodes.length]!;
+    const status = runFiltersWithNominated(profile, state, pod, node, options.nominator, options.timer?.plugins);
+    if (status === undefined) feasible.push(node);
+    else statuses.set(node.name, status);
+    if (looked % perStep === 0) yield;
+  }
+  return { feasible, next: (options.startIndex + looked) % nodes.length };
 }
 
 /** Index 0 when only one node is feasible, undefined for several. @throws FitError for none */
@@ -129,10 +148,10 @@ function pickAlone({ snapshot, statuses }: Search, feasible: readonly NodeInfo[]
   return feasible.length === 1 ? 0 : undefined;
 }
 
-function score({ profile, state, pod, snapshot, options }: Search, feasible: readonly NodeInfo[]): number[] {
-  const { plugins, point } = options.timer ?? untimed;
-  point("PreScore", () => runPreScore(profile, state, pod, feasible, snapshot, plugins));
-  return point("Score", () => scoreNodes(profile, state, pod, feasible, snapshot, plugins));
+function* score({ profile, state, pod, snapshot, options }: Search, feasible: readonly NodeInfo[]): Steps<number[]> {
+  const timer = options.timer ?? untimed;
+  yield* timedSteps(timer, "PreScore", runPreScore(profile, state, pod, feasible, snapshot, timer.plugins));
+  return yield* timedSteps(timer, "Score", scoreNodes(profile, state, pod, feasible, snapshot, timer.plugins));
 }
 
 function decisionOf(

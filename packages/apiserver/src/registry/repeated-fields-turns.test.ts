@@ -39,7 +39,20 @@ for (const { resource, object, fields } of [
     object: { spec: claim },
     fields: ["spec.selector.matchLabels", "spec.resources.limits", "status.capacity"],
   },
-  { resource: "pods", object: { spec: { containers: [container] } }, fields: ["spec.nodeSelector"] },
+  {
+    resource: "pods",
+    object: { spec: { containers: [container] } },
+    fields: [
+      "spec.nodeSelector",
+      "spec.overhead",
+      "spec.dnsConfig.nameservers",
+      "spec.containers[].livenessProbe.httpGet.httpHeaders",
+      "spec.volumes[].csi.volumeAttributes",
+      "spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector.matchLabels",
+      "status.podIPs",
+    ],
+  },
+  { resource: "services", object: { spec: { ports: [{ port: 80 }] } }, fields: ["spec.externalIPs", "spec.clusterIPs"] },
   {
     resource: "validatingwebhookconfigurations",
     object: { webhooks: [webhook] },

@@ -2,7 +2,7 @@ import type { NodeInfo } from "./node-info.ts";
 
 /**
  * The view of one scheduling cycle. It is not a copy: cycles run sequentially, and without an await between filter and
- * assume nothing else changes node infos.
+ * assume nothing else changes node infos. In a long cycle, which takes several turns, and with extenders they may change.
  */
 export interface ClusterSnapshot {
   /** Existing nodes, interleaved by zone. */

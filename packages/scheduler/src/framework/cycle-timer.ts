@@ -1,3 +1,4 @@
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Status } from "./status.ts";
 
 /**
@@ -14,6 +15,17 @@ export interface CycleTimer {
   readonly plugins: PluginTimer | undefined;
   /** @param run may return a promise, which is measured until it settles */
   point<T>(name: string, run: () => T): T;
+}
+
+/** As `point`, for work in steps; the time of other work between them counts. */
+export function* timedSteps<T>({ point }: CycleTimer, name: string, steps: Steps<T>): Steps<T> {
+  const ended = Promise.withResolvers<void>();
+  void point(name, () => ended.promise);
+  try {
+    return yield* steps;
+  } finally {
+    ended.resolve();
+  }
 }
 
 export const untimed: CycleTimer = { plugins: undefined, point: (_, run) => run() };

@@ -1,4 +1,5 @@
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { ClusterEvent } from "./cluster-event.ts";
@@ -27,7 +28,8 @@ export interface Plugin {
 
   /** Orders the queue; negative when `a` comes first. Each profile has exactly one queue sort plugin. */
   compare?(a: QueuedPodView, b: QueuedPodView): number;
-  preFilter?(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined;
+  /** In steps where it compares the pod with all nodes. */
+  preFilter?(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> | Status | undefined;
   /** Update the state of preFilter as if `other` were added to, or removed from, the node. */
   addPod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
   removePod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
@@ -39,7 +41,13 @@ export interface Plugin {
     statuses: ReadonlyMap<string, Status>,
     snapshot: ClusterSnapshot,
   ): Promise<PostFilterResult>;
-  preScore?(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined;
+  /** In steps where it compares the pod with all nodes. */
+  preScore?(
+    state: CycleState,
+    pod: PodInfo,
+    nodes: readonly NodeInfo[],
+    snapshot: ClusterSnapshot,
+  ): Steps<Status | undefined> | Status | undefined;
   /** Higher is better; from 0 to 100 once normalized. */
   score?(state: CycleState, pod: PodInfo, node: NodeInfo, snapshot: ClusterSnapshot): number;
   /** Scales scores to 0..100 in place; `scores[i]` belongs to `nodes[i]`. */

@@ -10,6 +10,7 @@ import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
 import { FitError, failed } from "../framework/status.ts";
 import { selectVictims } from "../preemption/victims.ts";
+import { runPreFilter } from "../profile.ts";
 import { decide } from "../scheduling-cycle.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 import { candidateCount } from "./default-preemption.ts";
@@ -231,7 +232,7 @@ for (const { name, failing, left } of [
     const [plugin] = cluster.profile.at.postFilter;
     const state: CycleState = new Map();
     const info = newPodInfo(urgent());
-    for (const each of cluster.profile.at.preFilter) each.preFilter?.(state, info, cluster.snapshot());
+    runPreFilter(cluster.profile, state, info, cluster.snapshot());
     const result = await plugin?.postFilter?.(state, info, new Map(), cluster.snapshot());
     assert.deepEqual(result, { nominatedNode: "a" });
     assert.deepEqual(
@@ -507,7 +508,7 @@ test("a simulation changes neither the nodes of the snapshot nor the state of th
     at: { ...at, preFilter: [...at.preFilter, { name: "Told", removePod: told, addPod: told }] },
   };
   const info = newPodInfo(urgent());
-  for (const plugin of at.preFilter) plugin.preFilter?.(state, info, cluster.snapshot());
+  runPreFilter(cluster.profile, state, info, cluster.snapshot());
   const node = cluster.snapshot().nodes[0] as NodeInfo;
   const selected = selectVictims(profile, state, info, node, [], cluster.nominator);
   assert.ok("pods" in selected && selected.pods.length === 2);

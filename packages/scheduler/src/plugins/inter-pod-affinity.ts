@@ -2,6 +2,7 @@ import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { type AffinityTerm, matchesAffinityTerm, type WeightedAffinityTerm } from "../cache/affinity-terms.ts";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
@@ -54,6 +55,20 @@ class AffinityState implements Cloneable {
   }
 }
 
+/** Comparisons of a term with a pod between two yields. */
+const comparedPerStep = 4096;
+
+/** @returns a function that counts comparisons and says when to yield */
+function pauses(): (comparisons?: number) => boolean {
+  let compared = 0;
+  return (comparisons = 0) => {
+    compared += 1 + comparisons;
+    if (compared < comparedPerStep) return false;
+    compared = 0;
+    return true;
+  };
+}
+
 function count(counts: TopologyCounts, { topologyKey }: AffinityTerm, { node }: NodeInfo, by: number): void {
   const value = labelOf(node.metadata.labels, topologyKey);
   if (value !== undefined) counts.add(topologyKey, value, by, true);
@@ -90,7 +105,7 @@ class InterPodAffinityPlugin implements Plugin {
     this.#namespaceLister = this.#selectsNamespaces ? informers.for<Namespace>(namespaces).lister : undefined;
   }
 
-  preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined {
+  *preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> {
     const { required = [], requiredAnti = [], parseError } = pod.affinity ?? {};
     if (parseError !== undefined) return unresolvable(`parsing pod: ${parseError}`);
     const counted = new AffinityState(
@@ -98,10 +113,21 @@ class InterPodAffinityPlugin implements Plugin {
       requiredAnti.map((term) => this.#resolve(term)),
       this.#labelsOf(pod.pod.metadata.namespace),
     );
-    for (const node of snapshot.havingRequiredAntiAffinity)
-      for (const other of node.podsWithAffinity) counted.countRefusal(pod, other, node, 1);
-    if (required.length > 0 || requiredAnti.length > 0)
-      for (const node of snapshot.nodes) for (const other of node.pods.values()) counted.countWish(other, node, 1);
+    const pause = pauses();
+    for (const node of snapshot.havingRequiredAntiAffinity) {
+      for (const other of node.podsWithAffinity) {
+        counted.countRefusal(pod, other, node, 1);
+        if (pause(other.affinity?.requiredAnti.length)) yield;
+      }
+    }
+    if (required.length > 0 || requiredAnti.length > 0) {
+      for (const node of snapshot.nodes) {
+        for (const other of node.pods.values()) {
+          counted.countWish(other, node, 1);
+          if (pause(required.length + requiredAnti.length)) yield;
+        }
+      }
+    }
     state.set(filterKey, counted);
     return undefined;
   }
@@ -130,7 +156,7 @@ class InterPodAffinityPlugin implements Plugin {
     return undefined;
   }
 
-  preScore(state: CycleState, pod: PodInfo, _: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined {
+  *preScore(state: CycleState, pod: PodInfo, _: readonly NodeInfo[], snapshot: ClusterSnapshot): Steps<Status | undefined> {
     const { hardPodAffinityWeight } = this.#options;
     const { parseError } = pod.affinity ?? {};
     if (parseError !== undefined) return { code: "Error", reasons: [`parsing pod: ${parseError}`] };
@@ -141,11 +167,13 @@ class InterPodAffinityPlugin implements Plugin {
     const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, node: NodeInfo, sign: 1 | -1, of?: Labels): void => {
       for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) count(counts, term, node, sign * term.weight);
     };
+    const pause = pauses();
     const hasWishes = preferred.length > 0 || preferredAnti.length > 0;
     for (const node of hasWishes ? snapshot.nodes : snapshot.havingAffinity) {
       for (const other of hasWishes ? node.pods.values() : node.podsWithAffinity) {
         add(preferred, other, node, 1);
         add(preferredAnti, other, node, -1);
+        if (pause(preferred.length + preferredAnti.length)) yield;
         if (other.affinity === undefined) continue;
         // An existing pod's required affinity counts as a preference for the incoming pod.
         if (hardPodAffinityWeight > 0)
@@ -158,6 +186,7 @@ class InterPodAffinityPlugin implements Plugin {
           );
         add(other.affinity.preferred, pod, node, 1, labels);
         add(other.affinity.preferredAnti, pod, node, -1, labels);
+        if (pause(other.affinity.required.length + other.affinity.preferred.length + other.affinity.preferredAnti.length)) yield;
       }
     }
     state.set(scoreKey, counts);

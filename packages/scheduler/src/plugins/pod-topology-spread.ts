@@ -1,4 +1,5 @@
 import type { TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
@@ -9,6 +10,7 @@ import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
+import { nodesPerStepFor } from "../profile.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
@@ -74,10 +76,10 @@ class PodTopologySpreadPlugin implements Plugin {
     this.#selectorOf = this.#defaults.length === 0 ? undefined : newDefaultSelector(context.informers);
   }
 
-  preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined {
+  *preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> {
     try {
       const constraints = this.#constraintsOf(pod, "DoNotSchedule");
-      state.set(hardKey, new HardState(constraints, countHard(constraints, pod, snapshot)));
+      state.set(hardKey, new HardState(constraints, yield* countHard(constraints, pod, snapshot)));
       return undefined;
     } catch (err) {
       return failed(err);
@@ -105,12 +107,12 @@ class PodTopologySpreadPlugin implements Plugin {
     return undefined;
   }
 
-  preScore(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined {
+  *preScore(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): Steps<Status | undefined> {
     try {
       const constraints = this.#constraintsOf(pod, "ScheduleAnyway");
       // With the system defaults, nodes without a zone label still take part.
       const needsAllKeys = !this.#isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
-      state.set(softKey, countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
+      state.set(softKey, yield* countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
       return undefined;
     } catch (err) {
       return failed(err);
@@ -160,20 +162,26 @@ class PodTopologySpreadPlugin implements Plugin {
 }
 
 /** A domain is counted when it has a node that matches the pod's node affinity and has all topology labels. */
-function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, { nodes }: ClusterSnapshot): TopologyCounts {
+function* countHard(constraints: readonly SpreadConstraint[], info: PodInfo, { nodes }: ClusterSnapshot): Steps<TopologyCounts> {
+  const { pod } = info;
+  const perStep = nodesPerStepFor(info);
   const counts = new TopologyCounts();
   if (constraints.length === 0) return counts;
   const isEligible = ({ node }: NodeInfo): boolean =>
     matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
-  for (const info of nodes.filter(isEligible))
-    for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(info.node.metadata.labels, topologyKey) ?? "", 0);
+  for (const [at, node] of nodes.entries()) {
+    if (at % perStep === perStep - 1) yield;
+    if (!isEligible(node)) continue;
+    for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(node.node.metadata.labels, topologyKey) ?? "", 0);
+  }
   // In a counted domain the pods of all nodes count, also of nodes that do not match.
-  for (const info of nodes) {
+  for (const [at, node] of nodes.entries()) {
+    if (at % perStep === perStep - 1) yield;
     for (const constraint of constraints) {
       const { topologyKey } = constraint;
-      const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
+      const value = labelOf(node.node.metadata.labels, topologyKey) ?? "";
       if (counts.get(topologyKey, value) === undefined) continue;
-      counts.add(topologyKey, value, countOf(info, constraint, pod.metadata.namespace));
+      counts.add(topologyKey, value, countOf(node, constraint, pod.metadata.namespace));
     }
   }
   return counts;
@@ -188,19 +196,22 @@ function change({ constraints, counts }: HardState, pod: PodInfo, other: PodInfo
   }
 }
 
-function countSoft(
+function* countSoft(
   constraints: readonly SpreadConstraint[],
   needsAllKeys: boolean,
-  { pod }: PodInfo,
+  incoming: PodInfo,
   candidates: readonly NodeInfo[],
   { nodes }: ClusterSnapshot,
-): SoftState {
+): Steps<SoftState> {
+  const { pod } = incoming;
+  const perStep = nodesPerStepFor(incoming);
   const counts = new TopologyCounts();
   const ignored = new Set<string>();
   const domains = constraints.map(() => 0);
   const lacksKey = ({ node }: NodeInfo): boolean => needsAllKeys && !hasAllKeys(node.metadata.labels ?? {}, constraints);
   if (constraints.length === 0) return { constraints, ignored, counts, weights: [] };
-  for (const info of candidates) {
+  for (const [at, info] of candidates.entries()) {
+    if (at % perStep === perStep - 1) yield;
     if (lacksKey(info)) {
       ignored.add(info.name);
       continue;
@@ -214,7 +225,8 @@ function countSoft(
   }
   const beyondHosts = constraints.filter(({ topologyKey }) => topologyKey !== hostname);
   if (beyondHosts.length > 0) {
-    for (const info of nodes) {
+    for (const [at, info] of nodes.entries()) {
+      if (at % perStep === perStep - 1) yield;
       if (lacksKey(info) || !matchesNode(pod, info.node)) continue;
       for (const constraint of beyondHosts) {
         const { topologyKey } = constraint;

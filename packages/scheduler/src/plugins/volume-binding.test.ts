@@ -12,6 +12,7 @@ import {
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -243,7 +244,7 @@ for (const { size, shape, want } of [
   test(`a volume of ${size} scores ${want} for a claim of 1Gi ${shape ? "with" : "without"} a shape`, async (t) => {
     const free = { ...volume, spec: { ...volume.spec, capacity: { storage: size } } } as PersistentVolume;
     const { profile, state, node } = await start(t, "kubernetes.io/no-provisioner", [free], shape);
-    assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], emptySnapshot), [want]);
+    assert.deepEqual(atOnce(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], emptySnapshot)), [want]);
   });
 }
 

@@ -7,6 +7,8 @@ import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-vers
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { ClusterCache } from "../cache/cluster-cache.ts";
@@ -37,6 +39,7 @@ export interface TestClusterOptions {
   readonly gates?: Readonly<Record<string, boolean>>;
   /** Random numbers for the plugins; 0 by default. */
   readonly random?: () => number;
+  readonly turns?: Turns;
 }
 
 /** An in-memory cluster with the default profile. */
@@ -88,6 +91,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
       nominator,
       extenders,
       preferNominatedNode: true,
+      turns: options.turns,
     });
   return {
     profile,
@@ -110,10 +114,10 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
       const state: CycleState = new Map();
       const snapshot = cache.snapshot();
       runPreFilter(profile, state, info, snapshot);
-      runPreScore(profile, state, info, snapshot.nodes, snapshot);
+      atOnce(runPreScore(profile, state, info, snapshot.nodes, snapshot));
       const only = { ...profile, at: { ...profile.at, score: profile.plugins.filter(({ name }) => name === plugin) } };
       const weights = new Map([[plugin, 1]]);
-      const scores = scoreNodes({ ...only, weights }, state, info, snapshot.nodes, snapshot);
+      const scores = atOnce(scoreNodes({ ...only, weights }, state, info, snapshot.nodes, snapshot));
       return Object.fromEntries(snapshot.nodes.map(({ name }, i) => [name, scores[i] as number]));
     },
   };

@@ -19,12 +19,20 @@ export function goSyntax(value: unknown): string {
   if (typeof value !== "object") return String(value);
   if (Array.isArray(value)) {
     const type = value.every((item) => typeof item === "string") ? "[]string" : "[]interface {}";
-    return `${type}{${value.map(goSyntax).join(", ")}}`;
+    return `${type}{${joined(value, goSyntax)}}`;
   }
-  const entries = Object.entries(value as Record<string, unknown>).filter(([, item]) => item !== undefined);
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
   entries.sort(([a], [b]) => (a < b ? -1 : 1));
   const type = entries.every(([, item]) => typeof item === "string") ? "map[string]string" : "map[string]interface {}";
-  return `${type}{${entries.map(([key, item]) => `${goQuote(key)}:${goSyntax(item)}`).join(", ")}}`;
+  return `${type}{${joined(entries, ([key, item]) => `${goQuote(key)}:${goSyntax(item)}`)}}`;
+}
+
+/** Items of a list or map that a text shows. Upstream has no limit, but quoting a hundred thousand items takes tenths of a second. */
+const mostShown = 1000;
+
+function joined<T>(items: readonly T[], textOf: (item: T) => string): string {
+  const shown = items.slice(0, mostShown).map((item) => textOf(item));
+  return [...shown, ...(items.length > mostShown ? [`and ${items.length - mostShown} more`] : [])].join(", ");
 }
 
 /** Lists and maps as untyped JSON printed by `%#v`, whatever their elements are; scalars are returned unchanged. */
@@ -41,5 +49,5 @@ function untyped(value: unknown): string {
 
 /** A list of a named string type, e.g. `[]core.IPFamily{"IPv4"}`. @param values undefined for nil */
 export function goStrings(type: string, values: readonly string[] | undefined): GoText {
-  return new GoText(values === undefined ? `[]${type}(nil)` : `[]${type}{${values.map(goQuote).join(", ")}}`);
+  return new GoText(values === undefined ? `[]${type}(nil)` : `[]${type}{${joined(values, goQuote)}}`);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deepClone, deepEqual, semanticEqual } from "./deep-equal.ts";
+import { deepClone, deepEqual, semanticEqual, semanticEqualInSteps } from "./deep-equal.ts";
 import { goQuote } from "./go-quote.ts";
 import { scaledValue } from "./int-or-string.ts";
 import { generateName, safeEncode } from "./names.ts";
@@ -92,4 +92,30 @@ test("deepClone copies objects of many keys with their order, and __proto__ as a
   assert.equal(Object.getPrototypeOf(copy), Object.prototype);
   copy.k7.n.push(1);
   assert.deepEqual(original.k7.n, [7]);
+});
+
+test("large values are compared semantically in steps as at once", () => {
+  const many = (value: (at: number) => unknown): Record<string, unknown> =>
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`k${at}`, value(at)]));
+  const values = [
+    many(() => "v"),
+    many((at) => (at === 9_999 ? "w" : "v")),
+    many((at) => ({ list: at === 5 ? [] : [at, { a: null }] })),
+    many((at) => ({ list: at === 5 ? undefined : [at, { a: {} }] })),
+    many((at) => ({ list: at === 5 ? null : [at, {}], more: [] })),
+    many((at) => [at]),
+    many((at) => ({ 0: at, length: 1 })),
+    Object.values(many((at) => at)),
+    Object.values(many((at) => at)).slice(1),
+  ];
+  for (const a of values) {
+    for (const b of values) {
+      const steps = semanticEqualInSteps(a, b);
+      let count = 0;
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) count++;
+      assert.equal(step.value, semanticEqual(a, b));
+      assert.ok(a === b || count > 0);
+    }
+  }
 });

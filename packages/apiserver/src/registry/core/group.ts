@@ -43,7 +43,7 @@ import { replicationControllerTable } from "./replicationcontrollers/table.ts";
 import { defaultResourceQuota, defaultResourceQuotaInSteps } from "./resourcequotas/defaults.ts";
 import { resourceQuotaStatusStrategy, resourceQuotaStrategy } from "./resourcequotas/strategy.ts";
 import { resourceQuotaTable } from "./resourcequotas/table.ts";
-import { defaultSecret } from "./secrets/defaults.ts";
+import { defaultingSecret, defaultSecret } from "./secrets/defaults.ts";
 import { secretStrategy } from "./secrets/strategy.ts";
 import { secretTable } from "./secrets/table.ts";
 import { serviceAccountStrategy } from "./serviceaccounts/strategy.ts";
@@ -264,7 +264,7 @@ const secrets: ResourceRow = {
   resource: "secrets",
   kind: "Secret",
   namespaced: true,
-  versions: [{ version: "v1", defaults: defaultSecret }],
+  versions: [{ version: "v1", defaults: defaultSecret, defaultsInSteps: defaultingSecret }],
   strategy: secretStrategy,
   selectableFields: (object) => ({ type: (object as Any).type ?? "" }),
   table: secretTable,

@@ -58,14 +58,19 @@ async function reconcile(ctx: AggregationContext, name: ObjectKey, signal: Abort
 
 /** Pure: collects the rules of matching roles by selector, then by name, without duplicates and without the role itself. */
 export function aggregatedRules(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] {
-  const rules: PolicyRule[] = [];
+  const rules = new Map<string, PolicyRule>();
   const byName = all.toSorted((a, b) => ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1));
   for (const selector of role.aggregationRule?.clusterRoleSelectors ?? []) {
     const labels = LabelSelector.fromObject(selector);
     for (const { metadata, rules: theirs } of byName) {
       if (metadata.name === role.metadata.name || !labels.matches(metadata.labels)) continue;
-      for (const rule of theirs ?? []) if (!rules.some((known) => semanticEqual(known, rule))) rules.push(rule);
+      for (const rule of theirs ?? []) rules.getOrInsert(contentOf(rule), rule);
     }
   }
-  return rules;
+  return [...rules.values()];
+}
+
+/** The same text for rules that are semantically equal: absent and empty lists are the same. */
+function contentOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
+  return JSON.stringify([verbs, apiGroups, resources, resourceNames, nonResourceURLs].map((list) => list ?? []));
 }

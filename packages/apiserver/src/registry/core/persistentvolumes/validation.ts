@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { semanticEqual, semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
 import { goField, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { PersistentVolume, PersistentVolumeSpec, ResourceList } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -129,11 +129,12 @@ export function* validatePersistentVolumeUpdate(
   const errors = yield* validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod"));
   yield;
   const { capacity: _capacity, ...others } = next.spec ?? {};
-  const spec: PersistentVolumeSpec = deepClone(others);
+  const spec: PersistentVolumeSpec = { ...others, ...(others.csi && { csi: { ...others.csi } }) };
   // This secret may be added later, but not changed.
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
-  if (!semanticEqual(source, oldSource)) {
+  if (!(yield* semanticEqualInSteps(source, oldSource))) {
+    yield;
     const text = `spec.persistentvolumesource is immutable after creation\n${differencesText(oldSource, source)}`;
     errors.push(forbiddenField("spec.persistentvolumesource", text));
   }

@@ -51,14 +51,10 @@ export function newServiceStrategy(config: RangeConfig): Strategy<Service> {
       dropForeignFields(next, current);
       fillFamilies(next, current);
     },
-    validate: (next, ctx) => [
-      ...validateService(next),
-      ...validateMixedProtocols(next, undefined, ctx.featureEnabled("MixedProtocolLBService")),
-    ],
-    validateUpdate: (next, current, ctx) => [
-      ...validateServiceUpdate(next, current),
-      ...validateMixedProtocols(next, current, ctx.featureEnabled("MixedProtocolLBService")),
-    ],
+    *validateInSteps(next, current, ctx) {
+      const errors = yield* current === undefined ? validateService(next) : validateServiceUpdate(next, current);
+      return [...errors, ...validateMixedProtocols(next, current, ctx.featureEnabled("MixedProtocolLBService"))];
+    },
     beginCreate: (next, ctx) => allocate(next, undefined, ctx.dryRun),
     beginUpdate: (next, current, ctx) => allocate(next, current, ctx.dryRun),
     async afterDelete(last, ctx) {

@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -11,8 +12,9 @@ import type { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Service, ServicePort, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import {
-  checkLabels,
+  checkingLabels,
   checkNonSpecialIp,
   checkPort,
   checkPortNumOrName,
@@ -21,7 +23,7 @@ import {
   ipProblems,
   qualifiedName,
 } from "../../field-checks.ts";
-import { each, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";
+import { each, eachInSteps, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";
 import { validateClusterIps, validateClusterIpsUpdate } from "./cluster-ip-validation.ts";
 import { isHeadless, mayHaveNodePort, needsHealthCheckPort } from "./fields.ts";
 
@@ -30,33 +32,34 @@ const types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const onlyLoadBalancer = "may only be used when `type` is 'LoadBalancer'";
 
 /** Source: pkg/apis/core/validation ValidateService */
-export function validateService(service: Service): FieldError[] {
+export function* validateService(service: Service): Steps<FieldError[]> {
   const { spec } = service;
   const names = new Set<string>();
   const ports = spec.ports ?? [];
   const taken = new Set<string>();
-  return [
-    ...(ports.length === 0 && !isHeadless(service) && spec.type !== "ExternalName" ? [required("spec.ports")] : []),
-    ...validateType(service),
-    ...each(ports, "spec.ports", (port, at) => validatePort(port, ports.length > 1, names, at)),
-    ...checkLabels(spec.selector, "spec.selector"),
-    ...validateAffinity(spec),
-    ...validateClusterIps(service),
-    ...each(spec.externalIPs, "spec.externalIPs", (ip, at) =>
-      ipProblems(ip).length > 0 ? saying(ipProblems(ip), ip, at) : checkNonSpecialIp(ip, at),
-    ),
-    ...requiredOneOf(spec.type, types, "spec.type"),
-    ...validateNodePorts(spec),
-    ...each(ports, "spec.ports", (port, at) => {
-      const key = `${port.protocol} ${port.port}`;
-      if (taken.has(key)) return [duplicate(at, goPort(port))];
-      taken.add(key);
-      return [];
-    }),
-    ...validateSourceRanges(service),
-    ...validateLoadBalancerFields(spec),
-    ...validateTrafficPolicies(service),
-  ];
+  const errors: FieldError[] = [];
+  const add = (more: readonly FieldError[]): void => addErrors(errors, more);
+  if (ports.length === 0 && !isHeadless(service) && spec.type !== "ExternalName") errors.push(required("spec.ports"));
+  add(validateType(service));
+  add(yield* eachInSteps(ports, "spec.ports", (port, at) => validatePort(port, ports.length > 1, names, at)));
+  add(yield* checkingLabels(spec.selector, "spec.selector"));
+  add(validateAffinity(spec));
+  yield;
+  add(validateClusterIps(service));
+  const checkExternal = (ip: string, at: string): FieldError[] =>
+    ipProblems(ip).length > 0 ? saying(ipProblems(ip), ip, at) : checkNonSpecialIp(ip, at);
+  add(yield* eachInSteps(spec.externalIPs, "spec.externalIPs", checkExternal));
+  add(requiredOneOf(spec.type, types, "spec.type"));
+  yield;
+  add(validateNodePorts(spec));
+  const checkOnce = (port: ServicePort, at: string): FieldError[] =>
+    taken.size < taken.add(`${port.protocol} ${port.port}`).size ? [] : [duplicate(at, goPort(port))];
+  add(yield* eachInSteps(ports, "spec.ports", checkOnce));
+  yield;
+  add(validateSourceRanges(service));
+  add(validateLoadBalancerFields(spec));
+  add(validateTrafficPolicies(service));
+  return errors;
 }
 
 function validateType(service: Service): FieldError[] {
@@ -206,7 +209,7 @@ function validateTrafficPolicies(service: Service): FieldError[] {
  * As `validateService`. Cluster IPs, the class of a load balancer and a health check port cannot be changed once set.
  * Source: pkg/apis/core/validation ValidateServiceUpdate
  */
-export function validateServiceUpdate(next: Service, current: Service): FieldError[] {
+export function* validateServiceUpdate(next: Service, current: Service): Steps<FieldError[]> {
   const errors = validateClusterIpsUpdate(next, current);
   const [of, old] = [next.spec.loadBalancerClass, current.spec.loadBalancerClass];
   const bothBalance = next.spec.type === "LoadBalancer" && current.spec.type === "LoadBalancer";
@@ -216,7 +219,8 @@ export function validateServiceUpdate(next: Service, current: Service): FieldErr
     const text = "cannot change healthCheckNodePort on loadBalancer service with externalTraffic=Local during update";
     errors.push(invalidValue("spec.healthCheckNodePort", port ?? 0, text));
   }
-  return [...errors, ...validateService(next)];
+  addErrors(errors, yield* validateService(next));
+  return errors;
 }
 
 /**

@@ -1,0 +1,64 @@
+/** Pods with as many tolerations, terms, constraints or ports as a request allows: no event-loop turn of a cycle exceeds 100 ms, with threefold slack. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
+
+const longestTurnMs = 300;
+const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
+const nodes: Node[] = many(200, (at) =>
+  aTestNode(`n${at}`, {
+    labels: { zone: `z${at % 3}` },
+    spec: { taints: [{ key: "dedicated", value: "x", effect: "NoSchedule" }] },
+  }),
+);
+const pods = many(nodes.length, (at) => aTestPod(`a${at}`, { on: `n${at}`, labels: { app: "web" } }));
+const tolerations = [{ key: "dedicated", operator: "Exists" as const }];
+const labelSelector = (at: number) => ({ matchLabels: { [`k${at}`]: "v" } });
+
+const cases: Readonly<Record<string, Partial<PodSpec>>> = {
+  "50,000 tolerations": {
+    tolerations: [...many(50_000, (at) => ({ key: `k${at}`, operator: "Exists" as const })), ...tolerations],
+  },
+  "50,000 labels of nodes": { nodeSelector: Object.fromEntries(many(50_000, (at) => [`k${at}`, "v"])) },
+  "20,000 terms of node affinity": {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: many(20_000, (at) => ({ matchExpressions: [{ key: `k${at}`, operator: "Exists" as const }] })),
+        },
+      },
+    },
+  },
+  "10,000 spread constraints": {
+    topologySpreadConstraints: many(10_000, (at) => ({
+      ...{ maxSkew: 1, topologyKey: at === 0 ? "zone" : `t${at}`, whenUnsatisfiable: "ScheduleAnyway" as const },
+      labelSelector: labelSelector(at),
+    })),
+  },
+  "10,000 terms of pod affinity": {
+    affinity: {
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: many(10_000, (at) => ({
+          ...{ weight: 1, podAffinityTerm: { topologyKey: "zone", labelSelector: labelSelector(at) } },
+        })),
+      },
+    },
+  },
+  "10,000 ports of the host": {
+    containers: [{ name: "c", image: "i", ports: many(10_000, (at) => ({ containerPort: at + 1, hostPort: at + 1 })) }],
+  },
+};
+
+for (const [name, spec] of Object.entries(cases)) {
+  test(`a pod of ${name} is decided upon without a long turn`, async (t) => {
+    const cluster = newTestCluster({ nodes, pods, turns: new Turns() });
+    const longest = await longestTurnOf(longestTurnMs, async (round) => {
+      await cluster.place(aTestPod(`large${round}`, { spec: { tolerations, ...spec }, cpu: "10m" }));
+    });
+    t.diagnostic(`${longest} ms`);
+    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+  });
+}
