@@ -13,7 +13,7 @@ import { endpointSlices, services } from "@coxswain/apimachinery/objects/schema/
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { parts } from "@coxswain/cluster-services/parts";
 import { needsRoot } from "@coxswain/cluster-services/testing/namespaces";
-import { destinationsIn, differences, wantedDestinations } from "./kernel-model.ts";
+import { destinationsIn, differences, expectedDestinations } from "./kernel-model.ts";
 import { KillableMachine } from "./killed-process.ts";
 import { addNodeLink, startOneNodeCluster } from "./nodes.ts";
 
@@ -48,7 +48,7 @@ test("rules are right after 2,000 changes of Services, a churn of endpoints and 
     const known = new Set(all.items.map(({ metadata }) => metadata.name));
     const own = slices.items.filter(({ metadata }) => known.has(metadata.labels?.["kubernetes.io/service-name"] ?? ""));
     const { destinations, unused } = destinationsIn(await machine.namespace.run("iptables-save", []));
-    return [...differences(destinations, wantedDestinations(all.items, own)), ...unused.map((chain) => `unused: ${chain}`)];
+    return [...differences(destinations, expectedDestinations(all.items, own)), ...unused.map((chain) => `unused: ${chain}`)];
   };
   const becomesRight = async (t: TestContext, what: string): Promise<void> => {
     const [begun, cpu] = [performance.now(), cpuSeconds(machine.pid)];

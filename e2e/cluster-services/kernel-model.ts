@@ -7,7 +7,7 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 export type Destinations = Readonly<Record<string, readonly string[]>>;
 
 /** Pure: of ClusterIP Services, and those with addresses of a load balancer, whose endpoints are all ready. */
-export function wantedDestinations(services: readonly Service[], slices: readonly EndpointSlice[]): Destinations {
+export function expectedDestinations(services: readonly Service[], slices: readonly EndpointSlice[]): Destinations {
   const byService = Map.groupBy(
     slices,
     ({ metadata }) => `${metadata.namespace}/${metadata.labels?.["kubernetes.io/service-name"]}`,

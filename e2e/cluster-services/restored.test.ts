@@ -23,7 +23,7 @@ import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes
 import { provisioner } from "@coxswain/cluster-services/local-volumes/names";
 import { parts } from "@coxswain/cluster-services/parts";
 import { needsRoot } from "@coxswain/cluster-services/testing/namespaces";
-import { destinationsIn, differences, wantedDestinations } from "./kernel-model.ts";
+import { destinationsIn, differences, expectedDestinations } from "./kernel-model.ts";
 import { KillableMachine } from "./killed-process.ts";
 import { addNodeLink, nodeAddress, type ServicesClusterOptions, startOneNodeCluster } from "./nodes.ts";
 
@@ -130,7 +130,7 @@ class TestNode {
     const others = new Set(all.filter((service) => !own.includes(service)).map(({ spec }) => spec.clusterIP));
     const found = Object.entries(destinations).filter(([to]) => !others.has(to.split(":")[0]));
     return [
-      ...differences(Object.fromEntries(found), wantedDestinations(own, slices)),
+      ...differences(Object.fromEntries(found), expectedDestinations(own, slices)),
       ...unused.map((chain) => `unused: ${chain}`),
     ];
   }

@@ -43,7 +43,7 @@ export type Command =
 /** After which a client gives up a request and uses another server. */
 const timeoutMs = 2_000;
 /** For what waits until it is over by itself. */
-const patienceMs = 240_000;
+const moveTimeoutMs = 240_000;
 
 class Clients {
   readonly #options: ClientsOptions;
@@ -74,7 +74,7 @@ class Clients {
       ...{ apis: { servers: servers.map((url) => ({ url })), ca, token }, history: this.#history, namespaces },
       ...{ writers: 4, readers: 2, watchers: 4, paceMs: 50, timeoutMs },
     });
-    await this.#moves.settled(patienceMs);
+    await this.#moves.settled(moveTimeoutMs);
   }
 
   async fault(): Promise<void> {
@@ -82,7 +82,7 @@ class Clients {
   }
 
   async move(evict: boolean): Promise<void> {
-    this.#moved = await this.#moves.next({ evict, patienceMs });
+    this.#moved = await this.#moves.next({ evict, timeoutMs: moveTimeoutMs });
   }
 
   async end(): Promise<RoundResult> {

@@ -51,14 +51,14 @@ export class Moves {
   }
 
   /** @param options `evict`: by a taint, which is removed in the end */
-  async next({ evict, patienceMs }: { evict: boolean; patienceMs: number }): Promise<Moved> {
+  async next({ evict, timeoutMs }: { evict: boolean; timeoutMs: number }): Promise<Moved> {
     const before = await this.#pods();
     const uids = new Set(before.map(({ metadata }) => metadata.uid));
     const node = before[0]?.spec.nodeName;
     const taint = (taints: unknown[]): Promise<unknown> =>
       this.request("PATCH", `/api/v1/nodes/${node}`, { spec: { taints } }, "application/merge-patch+json");
     if (evict) await taint([{ key: "ha", effect: "NoExecute" }]);
-    const options = { timeoutMs: patienceMs, intervalMs: 100 };
+    const options = { timeoutMs, intervalMs: 100 };
     const isLeaving = (pods: Pod[]): boolean =>
       !pods.some(({ metadata: { uid, deletionTimestamp } }) => uids.has(uid) && !deletionTimestamp);
     const hasSuccessor = (pods: Pod[]): boolean => pods.some((pod) => !uids.has(pod.metadata.uid) && isReady(pod));

@@ -197,7 +197,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       if (signal?.aborted) stop();
       signal?.addEventListener("abort", stop, { once: true });
       // A stopped (SIGSTOP) server keeps the connection open without responding.
-      const patience = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + timeoutMs);
+      const timer = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + timeoutMs);
       try {
         const response = await responseOf(sent);
         record.code = response.statusCode;
@@ -211,7 +211,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       } catch {
         // Interrupted; the events so far are recorded.
       } finally {
-        clearTimeout(patience);
+        clearTimeout(timer);
         signal?.removeEventListener("abort", stop);
         record.end = performance.now();
       }

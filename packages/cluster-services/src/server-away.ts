@@ -8,7 +8,7 @@ export const isServerAway = (err: unknown): boolean => isConnectionRefused(err) 
 type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>;
 
 /** Repeats a reconcile as soon as the API server can be reached again; a queue's backoff would grow with the outage. */
-export const soonAgain =
+export const retryOnReturn =
   (reconnection: Reconnection, reconcile: Reconcile): Reconcile =>
   async (key, signal) => {
     try {

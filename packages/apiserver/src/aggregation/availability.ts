@@ -42,7 +42,7 @@ interface AvailabilityOptions {
 }
 
 /** Resync interval, because network failures cause no watch events. */
-const lookAgainMs = 30_000;
+const recheckMs = 30_000;
 const workers = 5;
 
 export function newAvailabilityController(options: AvailabilityOptions): Controller {
@@ -58,7 +58,7 @@ export function newAvailabilityController(options: AvailabilityOptions): Control
     sources: [enqueueSelf(apiServices), enqueueMapped(services, behind), enqueueMapped(endpoints, behind)],
     reconcile: (name, signal) => reconcile(options, name, signal),
     workers,
-    limiter: exponentialBackoff(5, lookAgainMs),
+    limiter: exponentialBackoff(5, recheckMs),
     metrics: options.queues,
     turns: options.turns,
     clock,
@@ -84,7 +84,7 @@ async function reconcile(options: AvailabilityOptions, name: string, signal: Abo
   }
   // Requeued with backoff.
   if (verdict.reason === failedProbe) throw new Error(verdict.message);
-  return serviceOf(apiService) === undefined ? done : { requeueAfterMs: lookAgainMs };
+  return serviceOf(apiService) === undefined ? done : { requeueAfterMs: recheckMs };
 }
 
 interface Verdict {

@@ -113,10 +113,10 @@ function identityFault(host: string, certificate: PeerCertificate): Error | unde
 const dialTimeoutMs = 30_000;
 
 /** Limits connect plus TLS handshake: an unused address may drop packets, and a non-TLS server may never respond. */
-function giveUpDialling(outgoing: ClientRequest, giveUp: () => void): void {
+function limitDialling(outgoing: ClientRequest, onTimeout: () => void): void {
   outgoing.once("socket", (socket) => {
     if (outgoing.reusedSocket) return;
-    const timer = setTimeout(giveUp, dialTimeoutMs);
+    const timer = setTimeout(onTimeout, dialTimeoutMs);
     for (const event of ["secureConnect", "close"]) socket.once(event, () => clearTimeout(timer));
   });
 }
@@ -168,7 +168,7 @@ export function send(
       socket.destroy();
       resolve(answer);
     });
-    giveUpDialling(outgoing, () => outgoing.destroy(dialTimeout({ host, port })));
+    limitDialling(outgoing, () => outgoing.destroy(dialTimeout({ host, port })));
     // Errors also occur after the response, e.g. when the server stops reading the request body.
     outgoing.on("error", (err: NodeJS.ErrnoException) => {
       const wasEnded = mayWait && outgoing.reusedSocket && err.code === "ECONNRESET";

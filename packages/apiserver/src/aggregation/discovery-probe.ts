@@ -26,7 +26,7 @@ interface ProbeOptions {
 const attempts = 5;
 const timeoutMs = 5_000;
 /** A privileged user, so that the server's authorization does not fail the probe. */
-const asker = { name: "system:kube-aggregator", groups: ["system:masters"] };
+const identity = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
 export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
   const probe = async (apiService: ApiService, signal: AbortSignal): Promise<void> => {
@@ -60,7 +60,7 @@ async function statusOf(backend: Backend, location: Location, url: string, clock
     const answer = await send(backend, location, {
       method: "GET",
       path: new URL(url).pathname,
-      headers: { host: formatLocation(location), "user-agent": "Go-http-client/2.0", ...identityHeaders(asker) },
+      headers: { host: formatLocation(location), "user-agent": "Go-http-client/2.0", ...identityHeaders(identity) },
       signal: AbortSignal.any([signal, late.signal]),
     });
     answer.destroy();

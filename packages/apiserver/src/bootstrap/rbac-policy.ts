@@ -55,14 +55,14 @@ export async function ensureRbacPolicy(
   signal?: AbortSignal,
 ): Promise<void> {
   const rows = clusterRoles.filter(({ onlyWith = [] }) => onlyWith.every(featureEnabled));
-  const wantedRoles = rows.map((row) => clusterRoleOf(row, featureEnabled));
-  await forEachLimited(wantedRoles, atOnce, (wanted) => ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal));
-  await forEachLimited(allClusterRoleBindings(rows), atOnce, (wanted) =>
-    ensureBinding(client, clusterRoleBindingsRef, wanted, signal),
+  const desiredRoles = rows.map((row) => clusterRoleOf(row, featureEnabled));
+  await forEachLimited(desiredRoles, atOnce, (desired) => ensure(client, clusterRolesRef, desired, bringRole(desired), signal));
+  await forEachLimited(allClusterRoleBindings(rows), atOnce, (desired) =>
+    ensureBinding(client, clusterRoleBindingsRef, desired, signal),
   );
   await forEachLimited(roles, atOnce, ({ namespace, name, rules }) => {
-    const wanted: Role = { metadata: metadataOf(name, namespace), rules };
-    return ensure(client, rolesRef, wanted, bringRole(wanted), signal);
+    const desired: Role = { metadata: metadataOf(name, namespace), rules };
+    return ensure(client, rolesRef, desired, bringRole(desired), signal);
   });
   await forEachLimited(roleBindings, atOnce, ({ namespace, name, role, subjects }) =>
     ensureBinding(client, roleBindingsRef, bindingOf(name, "Role", role, subjects, namespace), signal),
@@ -117,34 +117,34 @@ function bindingOf(name: string, kind: string, role: string, subjects: readonly 
   };
 }
 
-function bringRole(wanted: Role) {
+function bringRole(desired: Role) {
   return (existing: Role): Role | undefined => {
     if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
-    const metadata = bringMetadata(existing, wanted);
+    const metadata = bringMetadata(existing, desired);
     const have = existing.rules ?? [];
     // The aggregation controller sets the rules of aggregated roles.
-    const isSame = wanted.aggregationRule !== undefined || deepEqual(have, wanted.rules ?? []);
-    const missing = isSame ? [] : (wanted.rules ?? []).filter((rule) => !covers(have, rule));
-    const aggregates = wanted.aggregationRule !== undefined && existing.aggregationRule === undefined;
+    const isSame = desired.aggregationRule !== undefined || deepEqual(have, desired.rules ?? []);
+    const missing = isSame ? [] : (desired.rules ?? []).filter((rule) => !covers(have, rule));
+    const aggregates = desired.aggregationRule !== undefined && existing.aggregationRule === undefined;
     if (metadata === undefined && missing.length === 0 && !aggregates) return undefined;
     return {
       ...existing,
       ...(metadata === undefined ? {} : { metadata }),
       ...(missing.length === 0 ? {} : { rules: [...have, ...missing] }),
-      ...(aggregates && wanted.aggregationRule !== undefined ? { aggregationRule: wanted.aggregationRule } : {}),
+      ...(aggregates && desired.aggregationRule !== undefined ? { aggregationRule: desired.aggregationRule } : {}),
     };
   };
 }
 
 /** @returns undefined when no label or annotation is missing */
-function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["metadata"] | undefined {
+function bringMetadata(existing: KubeObject, desired: KubeObject): KubeObject["metadata"] | undefined {
   const missing = (field: "labels" | "annotations"): boolean =>
-    Object.keys(wanted.metadata[field] ?? {}).some((key) => !Object.hasOwn(existing.metadata[field] ?? {}, key));
+    Object.keys(desired.metadata[field] ?? {}).some((key) => !Object.hasOwn(existing.metadata[field] ?? {}, key));
   if (!missing("labels") && !missing("annotations")) return undefined;
   return {
     ...existing.metadata,
-    labels: { ...wanted.metadata.labels, ...existing.metadata.labels },
-    annotations: { ...wanted.metadata.annotations, ...existing.metadata.annotations },
+    labels: { ...desired.metadata.labels, ...existing.metadata.labels },
+    annotations: { ...desired.metadata.annotations, ...existing.metadata.annotations },
   };
 }
 
@@ -153,8 +153,8 @@ function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["me
  * Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go
  */
 export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
-  const isIn = (list: readonly string[] | undefined, wanted: string): boolean =>
-    list !== undefined && (list.includes(wanted) || list.includes("*"));
+  const isIn = (list: readonly string[] | undefined, desired: string): boolean =>
+    list !== undefined && (list.includes(desired) || list.includes("*"));
   const allowed = (test: (candidate: RuleRow) => boolean): boolean => have.some(test);
   if (rule.nonResourceURLs !== undefined) {
     return rule.nonResourceURLs.every((url) =>
@@ -183,7 +183,7 @@ export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
 async function ensureBinding(
   client: Client,
   ref: typeof roleBindingsRef,
-  wanted: Binding,
+  desired: Binding,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -191,17 +191,17 @@ async function ensureBinding(
     const bring = (existing: Binding): Binding | undefined => {
       wrong = undefined;
       if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
-      if (existing.roleRef.kind !== wanted.roleRef.kind || existing.roleRef.name !== wanted.roleRef.name) {
+      if (existing.roleRef.kind !== desired.roleRef.kind || existing.roleRef.name !== desired.roleRef.name) {
         wrong = existing;
         return undefined;
       }
       const have = existing.subjects ?? [];
-      const missing = (wanted.subjects ?? []).filter((subject) => !have.some((candidate) => sameSubject(candidate, subject)));
-      const metadata = bringMetadata(existing, wanted);
+      const missing = (desired.subjects ?? []).filter((subject) => !have.some((candidate) => sameSubject(candidate, subject)));
+      const metadata = bringMetadata(existing, desired);
       if (missing.length === 0 && metadata === undefined) return undefined;
       return { ...existing, ...(metadata === undefined ? {} : { metadata }), subjects: [...have, ...missing] };
     };
-    await ensure<Binding>(client, ref, wanted, bring, signal);
+    await ensure<Binding>(client, ref, desired, bring, signal);
     if (wrong === undefined) return;
     const { namespace, name = "", uid = "" } = wrong.metadata;
     if (attempt === attempts) throw new Error(`binding ${name} still refers to another role after ${attempts} attempts`);

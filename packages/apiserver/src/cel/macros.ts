@@ -61,31 +61,31 @@ function folding(
   };
 }
 
-const needsSimpleName = ({ args }: Call): Expansion => fault(args[0]!.at, "argument must be a simple name");
-const needsIdentifier = ({ at }: Call): Expansion => fault(at, "argument is not an identifier");
+const notSimpleName = ({ args }: Call): Expansion => fault(args[0]!.at, "argument must be a simple name");
+const notIdentifier = ({ at }: Call): Expansion => fault(at, "argument is not an identifier");
 
-const all = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
+const all = folding(notSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(true),
   condition: call("@not_strictly_false", so),
   step: call("_&&_", so, predicate!),
   result: so,
 }));
 
-const exists = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
+const exists = folding(notSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(false),
   condition: call("@not_strictly_false", call("!_", so)),
   step: call("_||_", so, predicate!),
   result: so,
 }));
 
-const existsOne = folding(needsSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
+const existsOne = folding(notSimpleName, ({ so, constant, call }, _variable, [predicate]) => ({
   start: constant(0n),
   condition: constant(true),
   step: call("_?_:_", predicate!, call("_+_", so, constant(1n)), so),
   result: call("_==_", so, constant(1n)),
 }));
 
-const map = folding(needsIdentifier, ({ so, constant, call, list }, _variable, args) => {
+const map = folding(notIdentifier, ({ so, constant, call, list }, _variable, args) => {
   const append = call("_+_", so, list(args.at(-1)!));
   return {
     start: list(),
@@ -95,7 +95,7 @@ const map = folding(needsIdentifier, ({ so, constant, call, list }, _variable, a
   };
 });
 
-const filter = folding(needsIdentifier, ({ so, constant, call, list }, variable, [predicate]) => ({
+const filter = folding(notIdentifier, ({ so, constant, call, list }, variable, [predicate]) => ({
   start: list(),
   condition: constant(true),
   step: call("_?_:_", predicate!, call("_+_", so, list(variable)), so),

@@ -104,14 +104,14 @@ function isWildcard({ kind }: Type): boolean {
 
 /** The less specific of two compatible types. */
 export function mostGeneral(a: Type, b: Type): Type {
-  return saysNoMore(a, b) ? a : b;
+  return isEqualOrLessSpecific(a, b) ? a : b;
 }
 
-function saysNoMore(a: Type, b: Type): boolean {
+function isEqualOrLessSpecific(a: Type, b: Type): boolean {
   if (a.kind === "dyn" || a.kind === "parameter") return true;
   if (b.kind === "dyn" || b.kind === "parameter") return false;
-  if (a.kind === "list" && b.kind === "list") return saysNoMore(a.item, b.item);
-  if (a.kind === "map" && b.kind === "map") return saysNoMore(a.key, b.key) && saysNoMore(a.value, b.value);
+  if (a.kind === "list" && b.kind === "list") return isEqualOrLessSpecific(a.item, b.item);
+  if (a.kind === "map" && b.kind === "map") return isEqualOrLessSpecific(a.key, b.key) && isEqualOrLessSpecific(a.value, b.value);
   if (a.kind === "type") return b.kind === "type";
   return isSameType(a, b);
 }

@@ -31,7 +31,7 @@ interface FinalizerOptions {
 }
 
 const pollMs = 5_000;
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** The crd_finalizer controller. */
 export function newFinalizer(options: FinalizerOptions): Controller {
@@ -128,7 +128,7 @@ async function deleteInstances(
     const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
     return failed("InstanceDeletionFailed", "could not issue all deletes", new Error(text));
   }
-  const deadline = clock.now() + patienceMs;
+  const deadline = clock.now() + timeoutMs;
   try {
     while ((await namespaces()).size > 0) {
       if (clock.now() >= deadline) throw new Error("timed out waiting for the condition");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { keptAway } from "./not-there.ts";
+import { nodeProblems } from "./not-there.ts";
 import { stored } from "./testing.ts";
 
 const pod = (spec: object = {}, name = "p"): Pod =>
@@ -66,7 +66,7 @@ for (const { name, of, on, others = [], says } of [
   },
 ]) {
   test(`why a pod is not on a node: ${name}`, () => {
-    const found = keptAway({ pod: of, node: on, onNode: others, volumes: [] });
+    const found = nodeProblems({ pod: of, node: on, onNode: others, volumes: [] });
     assert.equal(found.length, says.length, JSON.stringify(found));
     for (const [i, pattern] of says.entries()) assert.match(found[i]?.summary ?? "", pattern);
   });

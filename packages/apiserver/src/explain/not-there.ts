@@ -143,7 +143,7 @@ const hostPortsOf = ({ spec }: Pod): string[] =>
   );
 
 /** @returns the causes, most important first; empty when the pod is on the node or could be */
-export function keptAway(facts: NodeFacts): Omit<Problem, "by">[] {
+export function nodeProblems(facts: NodeFacts): Omit<Problem, "by">[] {
   if (facts.pod.spec.nodeName === facts.node.metadata.name) return [];
   const found = rules.map((rule) => rule(facts)).filter((problem) => problem !== undefined);
   if (found.length > 0) return found;

@@ -16,7 +16,7 @@ import type { ServerRequest } from "../request/server-request.ts";
 import { Explainer } from "./explainer.ts";
 import type { Explanation, Finding } from "./explanation.ts";
 import { resourceNamed } from "./names.ts";
-import { couldBeThere, gatherNodeFacts, keptAway } from "./not-there.ts";
+import { couldBeThere, gatherNodeFacts, nodeProblems } from "./not-there.ts";
 import { RightsReader } from "./rights-reader.ts";
 import { isSeen } from "./rule.ts";
 import { explanationTable, explanationText } from "./text.ts";
@@ -24,7 +24,7 @@ import { explanationTable, explanationText } from "./text.ts";
 const explainPrefix = "/debug/explain/";
 
 /** Polling interval of a watch. */
-const lookAgainMs = 2_000;
+const pollMs = 2_000;
 /** A watch ends this long before the timeout of its request. */
 const endBeforeMs = 1_000;
 /** Limit of concurrent watches per server. */
@@ -103,7 +103,7 @@ export class ExplainPages {
     const { object: node } = await this.#read(request, reader, nodeTarget);
     const facts = await gatherNodeFacts(pod as Pod, node as Node, reader);
     const isThere = (pod as Pod).spec.nodeName === node.metadata.name;
-    const found = keptAway(facts);
+    const found = nodeProblems(facts);
     const chain: Finding[] = isThere
       ? []
       : (found.length > 0 ? found : [couldBeThere]).map((problem) => ({ object: ref, by: "explain", ...problem })).reverse();
@@ -151,8 +151,8 @@ export class ExplainPages {
         const key = JSON.stringify(rest);
         if (key !== last && !stream.write(Buffer.from(this.#written(explanation, format)))) await stream.drained();
         last = key;
-        if (explanation.healthy || clock.now() + lookAgainMs >= deadlineMs - endBeforeMs) break;
-        await clock.sleep(lookAgainMs, signal);
+        if (explanation.healthy || clock.now() + pollMs >= deadlineMs - endBeforeMs) break;
+        await clock.sleep(pollMs, signal);
         explanation = await explain();
       }
       stream.end();

@@ -105,7 +105,7 @@ const groupHeader = "impersonate-group";
 const uidHeader = "impersonate-uid";
 const extraPrefix = "impersonate-extra-";
 
-interface Wanted {
+interface Impersonated {
   readonly user: string;
   readonly uid: string;
   readonly groups: readonly string[];
@@ -117,14 +117,17 @@ interface Wanted {
 /** Replaces `request.user` by the impersonated user and removes the impersonation headers. @throws Forbidden */
 export function impersonation(authorize: Authorizer): Filter {
   return (request, next) => {
-    const wanted = readHeaders(request.exchange);
-    if (wanted === undefined) return next(request);
-    if (wanted.user === "") {
-      if (wanted.parts.length === 0) return next(request);
-      answerInternalError(request.exchange, new Error(`requested [${wanted.parts.join(" ")}] without impersonating a user`));
+    const impersonated = readHeaders(request.exchange);
+    if (impersonated === undefined) return next(request);
+    if (impersonated.user === "") {
+      if (impersonated.parts.length === 0) return next(request);
+      answerInternalError(
+        request.exchange,
+        new Error(`requested [${impersonated.parts.join(" ")}] without impersonating a user`),
+      );
       return;
     }
-    return impersonate(request.user, wanted, authorize).then((user) => {
+    return impersonate(request.user, impersonated, authorize).then((user) => {
       request.impersonator = request.user;
       request.user = user;
       request.audit?.impersonated(user);
@@ -136,7 +139,7 @@ export function impersonation(authorize: Authorizer): Filter {
   };
 }
 
-function readHeaders(exchange: Exchange): Wanted | undefined {
+function readHeaders(exchange: Exchange): Impersonated | undefined {
   let any = false;
   const extra = new Map<string, string[]>();
   for (const name in exchange.headers) {
@@ -160,8 +163,8 @@ function readHeaders(exchange: Exchange): Wanted | undefined {
 
 const reviewVersion = "authentication.k8s.io/v1";
 
-async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Authorizer): Promise<UserInfo> {
-  const serviceAccount = splitServiceAccountUsername(wanted.user);
+async function impersonate(requestor: UserInfo, impersonated: Impersonated, authorize: Authorizer): Promise<UserInfo> {
+  const serviceAccount = splitServiceAccountUsername(impersonated.user);
   const base: Attributes = {
     user: requestor,
     verb: "impersonate",
@@ -171,16 +174,16 @@ async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Autho
     version: "",
     resource: "users",
     subresource: "",
-    name: wanted.user,
+    name: impersonated.user,
     path: "",
   };
   const requests: Attributes[] = [
     serviceAccount === undefined
       ? base
       : { ...base, resource: "serviceaccounts", namespace: serviceAccount.namespace, name: serviceAccount.name },
-    ...wanted.groups.map((group) => ({ ...base, resource: "groups", name: group })),
+    ...impersonated.groups.map((group) => ({ ...base, resource: "groups", name: group })),
   ];
-  for (const [key, values] of wanted.extra) {
+  for (const [key, values] of impersonated.extra) {
     for (const value of values) {
       requests.push({
         ...base,
@@ -192,28 +195,28 @@ async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Autho
       });
     }
   }
-  if (wanted.uid !== "") {
-    requests.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: wanted.uid });
+  if (impersonated.uid !== "") {
+    requests.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: impersonated.uid });
   }
   for (const attributes of requests) {
     const decision = await authorize(attributes);
     if (decision.decision !== "allow") throw forbiddenError(attributes, decision.reason ?? "");
   }
-  return asUser(wanted, serviceAccount?.namespace);
+  return asUser(impersonated, serviceAccount?.namespace);
 }
 
-function asUser(wanted: Wanted, serviceAccountNamespace: string | undefined): UserInfo {
-  const groups = [...wanted.groups];
+function asUser(impersonated: Impersonated, serviceAccountNamespace: string | undefined): UserInfo {
+  const groups = [...impersonated.groups];
   if (groups.length === 0 && serviceAccountNamespace !== undefined) groups.push(...serviceAccountGroups(serviceAccountNamespace));
-  if (wanted.user === anonymousName) {
+  if (impersonated.user === anonymousName) {
     if (!groups.includes(allUnauthenticated)) groups.push(allUnauthenticated);
   } else if (!groups.includes(allAuthenticated) && !groups.includes(allUnauthenticated)) {
     groups.push(allAuthenticated);
   }
   return {
-    name: wanted.user,
+    name: impersonated.user,
     groups,
-    ...(wanted.uid === "" ? {} : { uid: wanted.uid }),
-    ...(wanted.extra.size === 0 ? {} : { extra: Object.fromEntries(wanted.extra) }),
+    ...(impersonated.uid === "" ? {} : { uid: impersonated.uid }),
+    ...(impersonated.extra.size === 0 ? {} : { extra: Object.fromEntries(impersonated.extra) }),
   };
 }

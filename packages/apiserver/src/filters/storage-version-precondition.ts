@@ -23,7 +23,7 @@ type Requested = Pick<RequestContext, "info" | "user">;
  */
 export function storageVersionPrecondition(versions: PendingStorageVersions): (request: Requested) => Promise<void> {
   return async (request) => {
-    if (versions.completed || goesOn(request)) return;
+    if (versions.completed || isExempt(request)) return;
     const { group, resource } = request.info;
     const pending = versions.pending({ group, resource });
     if (pending === undefined) return;
@@ -38,7 +38,7 @@ function isOwn({ user }: Requested): boolean {
   return user.name === apiserverUser && user.groups.includes(privilegedGroup);
 }
 
-function goesOn(request: Requested): boolean {
+function isExempt(request: Requested): boolean {
   const { info } = request;
   if (!info.isResourceRequest || ["get", "list", "watch"].includes(info.verb)) return true;
   switch (formatGroupResource(info)) {

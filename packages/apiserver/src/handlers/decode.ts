@@ -81,7 +81,7 @@ export async function decodeBody(
     const fault = invalidValue("kind", found.kind, `must be ${expected.kind}`);
     throw invalid({ group: found.group, kind: found.kind }, object.metadata.name ?? "", [fault]);
   }
-  complainOfUnknown(call, object, expected, strict);
+  reportUnknownFields(call, object, expected, strict);
   if (call.ctx.audit !== undefined) {
     await turns.next(bytes.length);
     call.ctx.audit.requestObject(object, () => withDefaults(call, object, expected));
@@ -90,7 +90,7 @@ export async function decodeBody(
 }
 
 /** Reports fields unknown to the schema of a custom resource. @throws BadRequest with strict field validation */
-function complainOfUnknown({ served, ctx }: Call, object: KubeObject, expected: GroupVersionKind, strict: Strictness): void {
+function reportUnknownFields({ served, ctx }: Call, object: KubeObject, expected: GroupVersionKind, strict: Strictness): void {
   if (strict === "ignore" || expected.kind !== served.kind.kind || served.version.unknownFields === undefined) return;
   const complaints = served.version.unknownFields(object).map((path) => `unknown field ${JSON.stringify(path)}`);
   if (complaints.length === 0) return;

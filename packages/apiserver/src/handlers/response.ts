@@ -22,10 +22,10 @@ import type { Call } from "./env.ts";
 import { type Output, wantsIndent } from "./negotiation.ts";
 import type { ServedResource } from "./served-resources.ts";
 import {
-  answerWantedAsList,
   includeObjectParam,
-  objectWantedAsList,
+  objectRequestedAsList,
   partialMetadata,
+  responseRequestedAsList,
   type TableOptions,
   tableJson,
 } from "./transform.ts";
@@ -63,7 +63,7 @@ function encodeAndSend(call: Call, status: number, stored: Entry, output: Output
     case "PartialObjectMetadata":
       return writeMeta(call, status, partialMetadata(entry.object(), metaVersion), output);
     case "PartialObjectMetadataList":
-      throw objectWantedAsList(served.definition);
+      throw objectRequestedAsList(served.definition);
     default:
       if (output.mediaType === jsonMediaType) {
         if (output.indent) return sendJson(ctx, status, jsonOf(entry, served), true);
@@ -94,7 +94,7 @@ export function writeObject(ctx: RequestContext, status: number, object: KubeObj
 export function writeAnswer(call: Call, status: number, answer: KubeObject, output: Output): Promise<void> {
   if (answer.kind === "Status") return writeObject(call.ctx, status, answer, output);
   const object = withOwnLink(call, answer);
-  if (output.as === "PartialObjectMetadataList") throw answerWantedAsList(object);
+  if (output.as === "PartialObjectMetadataList") throw responseRequestedAsList(object);
   if (output.as !== "PartialObjectMetadata") return writeObject(call.ctx, status, object, output);
   return writeMeta(call, status, partialMetadata(object, output.version ?? "v1"), output);
 }

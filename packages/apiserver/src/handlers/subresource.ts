@@ -121,7 +121,7 @@ async function runScale(
     paths.checkRead?.(entry.object());
     return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
   }
-  const { options, uid, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
+  const { options, uid, changed } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
   const entries = newScaleEntries(formatGroupVersion(served.kind), paths.version, paths.specReplicas);
   const { entry } = await store.update(
     strategyContext(call, options.dryRun),
@@ -130,7 +130,7 @@ async function runScale(
       if (current === undefined) throw notFound(served.definition, call.name);
       const owned = readable(current.metadata.managedFields);
       const old = withEntries(scaleOf(current, paths), entries.toScale(owned));
-      const scale = wanted(old);
+      const scale = changed(old);
       checkName(scale, call.name, call.namespace);
       await guardEntries(call, scale, () => admitScale(call, scale, old, kind, options));
       const next = applyScale(deepClone(current), scale, paths);
@@ -160,33 +160,33 @@ function readable(entries: ManagedFieldsEntry[] | undefined): ManagedFieldsEntry
   }
 }
 
-interface WantedScale {
+interface ScaleChange {
   readonly options: WriteRequestOptions;
   /** UID precondition of an update; a patch has none. */
   readonly uid?: string | undefined;
   /** @returns the new scale with its managed fields */
-  wanted(current: KubeObject): KubeObject;
+  changed(current: KubeObject): KubeObject;
 }
 
-async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
+async function readScale(call: Call, kind: GroupVersionKind): Promise<ScaleChange> {
   const body = await readBody(call);
   const options = writeOptions(call.ctx.query, "UpdateOptions");
   const mediaType = inputMediaType(call);
   const scale = await decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
   const { uid } = scale.metadata;
-  return { options, uid, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
+  return { options, uid, changed: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
 }
 
-async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
+async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<ScaleChange> {
   const type = patchTypeOf(call, kind);
   if (type === "apply") {
     const { options, applied } = await readApply(call, kind);
-    return { options, wanted: (current) => atOnce(applied(scaleManager(kind), current)) };
+    return { options, changed: (current) => atOnce(applied(scaleManager(kind), current)) };
   }
   const patched = await readPatch(call, type, kind);
   const options = writeOptions(call.ctx.query, "PatchOptions");
-  return { options, wanted: (current) => trackScale(call, options, kind, current, atOnce(patched(deepClone(current)))) };
+  return { options, changed: (current) => trackScale(call, options, kind, current, atOnce(patched(deepClone(current)))) };
 }
 
 function trackScale(
@@ -293,8 +293,8 @@ export async function runObject(
       const patched = await readPatch(call, type, kind);
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
-      const wanted = await turns.run(patched(deepClone(current)));
-      return writeAnswer(call, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
+      const next = await turns.run(patched(deepClone(current)));
+      return writeAnswer(call, 200, await handler.update(subresourceCall(call, next as Unstructured, options)), output);
     }
   }
   throw methodNotSupported(call.served.definition, verb);

@@ -95,19 +95,19 @@ export function partialMetadata(object: KubeObject, metaVersion: string): KubeOb
 }
 
 /** 406 for a list requested as a single PartialObjectMetadata. */
-export function listWantedAsObject(definition: ResourceDefinition): Error {
+export function listRequestedAsObject(definition: ResourceDefinition): Error {
   const list = definition.custom ? "unstructured.UnstructuredList" : `${goPackage(definition)}.${definition.listKind}`;
   return notAcceptable(`you requested PartialObjectMetadata, but the requested object is a list (*${list})`);
 }
 
 /** 406 for an object requested as PartialObjectMetadataList. */
-export function objectWantedAsList(definition: ResourceDefinition): Error {
+export function objectRequestedAsList(definition: ResourceDefinition): Error {
   const object = definition.custom ? "unstructured.Unstructured" : `${goPackage(definition)}.${definition.kind}`;
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${object})`);
 }
 
-/** As `objectWantedAsList`, for a response that is not stored. */
-export function answerWantedAsList({ apiVersion = "", kind = "" }: KubeObject): Error {
+/** As `objectRequestedAsList`, for a response that is not stored. */
+export function responseRequestedAsList({ apiVersion = "", kind = "" }: KubeObject): Error {
   const [group = ""] = apiVersion.split(".", 1)[0]?.split("/") ?? [];
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${group}.${kind})`);
 }

@@ -27,7 +27,7 @@ import { acceptsGzip, gzipLevel, linkedList, send, tableOptions } from "./respon
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, type TextList, textList, yamlItemInSteps } from "./text-list.ts";
-import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
+import { listRequestedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
 
 /** Responds with a list in the request's version. */
 export async function writeList(call: Call, found: ListResult, output: Output): Promise<void> {
@@ -70,7 +70,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
       return { ...frame, body: ownBody(entries, isYaml ? await yamlItems(turns, entries, slot, asItem, frame) : frame.bytesOf) };
     }
     case "PartialObjectMetadata":
-      throw listWantedAsObject(served.definition);
+      throw listRequestedAsObject(served.definition);
   }
   const kind = { ...served.kind, kind: served.definition.listKind };
   if (output.mediaType === protobufMediaType) {

@@ -17,23 +17,23 @@ test("the condition Available says step by step what is missing, and no request 
   const other = await startAggregatedServer(t, { group, address, names: ["steps.default.svc"], proxyCa: setup.proxyCa });
   const services = "/api/v1/namespaces/default/services";
   await setup.register(group, "steps", other);
-  assert.equal((await setup.hasReason(group, "ServiceNotFound")).message, 'service/steps in "default" is not present');
+  assert.equal((await setup.whenReason(group, "ServiceNotFound")).message, 'service/steps in "default" is not present');
   const refused = await setup.server.request("GET", `/apis/${group}/v1/headers`);
   assert.deepEqual([refused.code, refused.text], [503, "service unavailable\n"]);
   await setup.made(services, { metadata: { name: "steps" }, spec: { clusterIP: address, ports: [{ port: 1 }] } });
   assert.equal(
-    (await setup.hasReason(group, "ServicePortError")).message,
+    (await setup.whenReason(group, "ServicePortError")).message,
     `service/steps in "default" is not listening on port ${other.port}`,
   );
   const patch = { spec: { ports: [{ name: "https", port: other.port }] } };
   await setup.server.request("PATCH", `${services}/steps`, patch, { "content-type": "application/merge-patch+json" });
   assert.equal(
-    (await setup.hasReason(group, "EndpointsNotFound")).message,
+    (await setup.whenReason(group, "EndpointsNotFound")).message,
     'cannot find endpoints for service/steps in "default"',
   );
   await setup.makeEndpoints("steps");
   assert.equal(
-    (await setup.hasReason(group, "MissingEndpoints")).message,
+    (await setup.whenReason(group, "MissingEndpoints")).message,
     'endpoints for service/steps in "default" have no addresses with port name "https"',
   );
   other.discoveryStatus = 500;
@@ -42,14 +42,14 @@ test("the condition Available says step by step what is missing, and no request 
   await setup.server.request("PATCH", endpoints, { subsets }, { "content-type": "application/merge-patch+json" });
   const url = `https://${address}:${other.port}/apis/${group}/v1`;
   assert.equal(
-    (await setup.hasReason(group, "FailedDiscoveryCheck")).message,
+    (await setup.whenReason(group, "FailedDiscoveryCheck")).message,
     `failing or missing response from ${url}: bad status from ${url}: 500`,
   );
   other.discoveryStatus = 200;
-  assert.deepEqual((await setup.hasReason(group, "Passed")).message, "all checks passed");
+  assert.deepEqual((await setup.whenReason(group, "Passed")).message, "all checks passed");
   assert.equal((await setup.server.request("GET", `/apis/${group}/v1/headers`)).code, 200);
   await setup.server.request("DELETE", `${services}/steps`);
-  assert.equal((await setup.hasReason(group, "ServiceNotFound")).status, "False");
+  assert.equal((await setup.whenReason(group, "ServiceNotFound")).status, "False");
   const { text } = await setup.server.request("GET", "/metrics");
   assert.match(text, /^aggregator_unavailable_apiservice\{name="v1.steps.example.com"\} 1$/m);
   assert.match(text, /^aggregator_unavailable_apiservice\{name="v1.apps"\} 0$/m);
@@ -73,7 +73,7 @@ test("discovery lists groups of aggregated servers by their priority, and kubect
     { caBundle: undefined, groupPriorityMinimum: 10 },
   );
   t.after(() => setup.server.request("DELETE", `${apiServices}/v1.beta.example.com`));
-  await setup.hasReason("beta.example.com", "ServiceNotFound");
+  await setup.whenReason("beta.example.com", "ServiceNotFound");
   const { body } = await setup.server.request("GET", "/apis");
   const names = body.groups.map(({ name }: { name: string }) => name);
   assert.equal(names[0], "apiregistration.k8s.io");
@@ -150,7 +150,7 @@ test("/openapi/v2 contains the paths and definitions of an aggregated server, in
 test("the status of an APIService is written without its labels, annotations and spec", async () => {
   await setup.register("written.example.com", "nobody", { caBundle: "", port: 443 }, { caBundle: undefined });
   const path = `${apiServices}/v1.written.example.com`;
-  await setup.hasReason("written.example.com", "ServiceNotFound");
+  await setup.whenReason("written.example.com", "ServiceNotFound");
   const { body } = await setup.server.request("GET", path);
   const conditions = [{ type: "Other", status: "True" }, ...body.status.conditions];
   const metadata = { ...body.metadata, labels: { a: "b" }, annotations: { c: "d" }, finalizers: ["e"] };

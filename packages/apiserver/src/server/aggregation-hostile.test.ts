@@ -55,7 +55,7 @@ before(async () => {
   await setup.makeService("hostile", address, port);
   await setup.makeEndpoints("hostile");
   await setup.register(group, "hostile", { port, caBundle: Buffer.from(ca.certPem).toString("base64") });
-  await setup.hasReason(group, "Passed");
+  await setup.whenReason(group, "Passed");
 });
 after(async () => {
   await setup.stop();

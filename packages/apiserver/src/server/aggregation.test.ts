@@ -202,7 +202,7 @@ test("a certificate for another name than the service's is refused", async (t) =
   await setup.makeService("name", "127.0.10.200", other.port);
   await setup.makeEndpoints("name");
   await setup.register(group, "name", other);
-  await setup.hasReason(group, "Passed"); // the availability probe does not verify the certificate
+  await setup.whenReason(group, "Passed"); // the availability probe does not verify the certificate
   const { code, text } = await setup.server.request("GET", `/apis/${group}/v1/headers`);
   assert.equal(code, 503);
   assert.equal(text, "error trying to reach service: x509: certificate is valid for else.default.svc, not name.default.svc\n");

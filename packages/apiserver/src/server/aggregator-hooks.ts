@@ -1,6 +1,6 @@
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Aggregator } from "../aggregation/aggregator.ts";
-import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
+import { backgroundHook, type PostStartHook } from "./post-start-hooks.ts";
 
 /** The hook that registers APIServices. Its completion has a separate health check, `autoregister-completion`. */
 export const autoregistrationHook = "kube-apiserver-autoregistration";
@@ -30,8 +30,8 @@ export function aggregatorHooks({
     ...(followsCertificate ? [{ name: "aggregator-reload-proxy-client-cert", run: began }] : []),
     { name: "start-kube-aggregator-informers", run: began },
     { name: "apiservice-registration-controller", run: (signal) => aggregator.waitForSync(signal) },
-    goesOn("apiservice-status-available-controller", (signal) => aggregator.checkAvailability(signal), log),
-    goesOn(autoregistrationHook, (signal) => aggregator.autoregistration.run(customResourcesKnown(signal), signal), log),
-    goesOn("apiservice-openapi-controller", (signal) => aggregator.openApi.run(signal), log),
+    backgroundHook("apiservice-status-available-controller", (signal) => aggregator.checkAvailability(signal), log),
+    backgroundHook(autoregistrationHook, (signal) => aggregator.autoregistration.run(customResourcesKnown(signal), signal), log),
+    backgroundHook("apiservice-openapi-controller", (signal) => aggregator.openApi.run(signal), log),
   ];
 }

@@ -1,6 +1,6 @@
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { CustomResources } from "../custom-resources/custom-resources.ts";
-import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
+import { backgroundHook, type PostStartHook } from "./post-start-hooks.ts";
 
 /**
  * The post-start hooks of custom resources, in the order in which health lists them.
@@ -9,7 +9,7 @@ import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 export function customResourceHooks(customResources: CustomResources, log: Logger): PostStartHook[] {
   return [
     { name: "start-apiextensions-informers", run: async () => {} },
-    goesOn("start-apiextensions-controllers", (signal) => customResources.run(signal), log),
+    backgroundHook("start-apiextensions-controllers", (signal) => customResources.run(signal), log),
     { name: "crd-informer-synced", run: (signal) => customResources.waitForSync(signal) },
   ];
 }

@@ -262,7 +262,7 @@ function connectExtensions(
     converterFor: ({ spec }) =>
       converterOf(spec.conversion, (config, question) => conversionWebhooks.call(config, question), turns),
     groupVersions: aggregator.autoregistration,
-    establishDelayMs: config.flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
+    establishDelayMs: config.flags["apiserver-count"] > 1 ? establishDelayMs : 0,
     featureEnabled,
     queues,
     clock,
@@ -538,7 +538,7 @@ function openRegistry(options: ModuleOptions, services: () => RegistryServices):
 }
 
 /** Time until other servers observe a CRD. Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go */
-const otherServersLearnMs = 5_000;
+const establishDelayMs = 5_000;
 
 function storeOptionsOf({ flags }: ApiserverConfig) {
   return {

@@ -55,7 +55,7 @@ export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock,
 }
 
 /** A hook that is finished as soon as `run` was called, which continues until the server stops. */
-export function goesOn(name: string, run: (signal: AbortSignal) => Promise<void>, log: Logger): PostStartHook {
+export function backgroundHook(name: string, run: (signal: AbortSignal) => Promise<void>, log: Logger): PostStartHook {
   return {
     name,
     async run(signal) {

@@ -46,7 +46,7 @@ export interface StorageOptions {
   /** Memory limits shared by the process; default: unlimited. */
   memory?: StorageMemory;
   /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
-  readPatienceMs?: number;
+  readTimeoutMs?: number;
   /** --etcd-count-metric-poll-period; 0 or less: never. */
   countPollMs?: number;
   /** --etcd-db-metric-poll-interval; 0 or less: never. */
@@ -168,7 +168,7 @@ export class StorageSet {
   }
 
   #open(resource: StoredResource, name: string): Opened {
-    const { clock, log, metrics, transformerFor, mediaType, readPatienceMs } = this.#options;
+    const { clock, log, metrics, transformerFor, mediaType, readTimeoutMs } = this.#options;
     // Two resources with the same objects (events of two groups) share a location and an encryption.
     const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
     const { client, leases, multiplexer, compacted } = this.#clusters.of(home);
@@ -194,7 +194,7 @@ export class StorageSet {
       resource: name,
       indexes: resource.cacheIndexes ?? [],
       bookmarks: this.#bookmarks,
-      ...(readPatienceMs !== undefined && { patienceMs: readPatienceMs }),
+      ...(readTimeoutMs !== undefined && { readTimeoutMs }),
       clock,
       log,
       metrics,

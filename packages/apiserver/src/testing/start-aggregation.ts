@@ -24,7 +24,7 @@ export interface Aggregation {
   /** Creates an APIService for a service in `default`. */
   register(group: string, service: string, at: Pick<AggregatedServer, "caBundle" | "port">, spec?: object): Promise<void>;
   /** Waits until the condition Available has this reason. */
-  hasReason(group: string, reason: string): Promise<{ status: string; message: string }>;
+  whenReason(group: string, reason: string): Promise<{ status: string; message: string }>;
   /** Starts a server with service, endpoint and APIService, and waits until it is available; removed after the test. */
   aggregated(t: TestContext, group: string, spec?: Record<string, unknown>): Promise<AggregatedServer>;
   stop(): Promise<void>;
@@ -76,7 +76,7 @@ export async function startAggregation(flags: readonly string[] = []): Promise<A
           ...spec,
         },
       }),
-    hasReason: (group, reason) =>
+    whenReason: (group, reason) =>
       waitFor(
         async () => {
           const { body } = await server.request("GET", `${apiServices}/v1.${group}`);
@@ -92,7 +92,7 @@ export async function startAggregation(flags: readonly string[] = []): Promise<A
       await setup.makeService(name, address, other.port);
       await setup.makeEndpoints(name);
       await setup.register(group, name, other, spec);
-      await setup.hasReason(group, "Passed");
+      await setup.whenReason(group, "Passed");
       t.after(async () => {
         await server.request("DELETE", `${apiServices}/v1.${group}`);
         await server.request("DELETE", `/api/v1/namespaces/default/services/${name}`);

@@ -14,7 +14,7 @@ function aFreshness() {
     reached: async (revision: number) => revision <= multiplexer.revision,
     storedRevision: async () => multiplexer.stored,
   };
-  return { clock, multiplexer, freshness: new Freshness({ multiplexer, listed: () => 5, patienceMs: 3_000, clock }) };
+  return { clock, multiplexer, freshness: new Freshness({ multiplexer, listed: () => 5, timeoutMs: 3_000, clock }) };
 }
 
 test("requests that wait for the first list continue when it is loaded, or give up at their timeout", async () => {

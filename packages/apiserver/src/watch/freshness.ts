@@ -21,7 +21,7 @@ interface FreshnessOptions {
   /** Revision of the list that the cache was loaded from. */
   listed(): number;
   /** How long a read waits for a revision that has not arrived, and for the initial list. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
@@ -69,10 +69,10 @@ export class Freshness {
   /** Waits, for a limited time, for the list. @returns whether the cache is ready */
   async readyInTime(): Promise<boolean> {
     if (this.#isReady) return true;
-    const { clock, patienceMs } = this.#options;
+    const { clock, timeoutMs } = this.#options;
     let timer: { cancel(): void } | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = clock.after(patienceMs, resolve);
+      timer = clock.after(timeoutMs, resolve);
     });
     await Promise.race([this.#loaded.promise, late]);
     timer?.cancel();
@@ -95,7 +95,7 @@ export class Freshness {
     if (!this.#isReady && !(await this.readyInTime())) return false;
     if (wanted <= this.revision()) return true;
     if (wanted <= ((await this.upToDate()) ? this.revision() : 0)) return true;
-    if (await this.#options.multiplexer.reached(wanted, this.#options.patienceMs)) return this.#isReady;
+    if (await this.#options.multiplexer.reached(wanted, this.#options.timeoutMs)) return this.#isReady;
     throw tooLargeResourceVersion(wanted, this.revision(), 1);
   }
 
@@ -175,9 +175,9 @@ export class AppliedRevision {
 }
 
 /** Time to wait for the event of an existing revision before requesting progress or writing a barrier. */
-const patienceMs = 4;
+const eventWaitMs = 4;
 /** The store does not answer a progress request while its watch is behind; the request is repeated after this time. */
-const progressPatienceMs = 100;
+const progressTimeoutMs = 100;
 /** When the revision is not reached within this time, reads go to etcd. */
 const catchUpTimeoutMs = 3_000;
 
@@ -201,7 +201,7 @@ export class CatchUp {
   #barrier: Promise<void> | undefined;
   /** Revision of the last barrier written; its event has arrived or is on its way. */
   #barrierRevision = 0;
-  /** The outstanding progress request. Ends with the notification or after `progressPatienceMs`. */
+  /** The outstanding progress request. Ends with the notification or after `progressTimeoutMs`. */
   #progress: { readonly ended: Promise<void>; end(): void } | undefined;
   #stopped = false;
 
@@ -212,7 +212,7 @@ export class CatchUp {
   /** @returns false when the watch is too far behind, or the store rejects the barrier */
   async reach(wanted: number): Promise<boolean> {
     const { applied, clock, log } = this.#options;
-    if (wanted <= applied.value || (await applied.reached(wanted, patienceMs))) return true;
+    if (wanted <= applied.value || (await applied.reached(wanted, eventWaitMs))) return true;
     // Either the event is on its way, or the revision was written outside of the prefix and no event will come.
     const deadline = clock.monotonic() + catchUpTimeoutMs;
     while (wanted > applied.value && !this.#stopped && clock.monotonic() < deadline) {
@@ -220,7 +220,7 @@ export class CatchUp {
       if (answer !== undefined) {
         await answer;
         // The request may predate this revision, or the member is behind: repeat it after a pause.
-        await applied.reached(wanted, patienceMs);
+        await applied.reached(wanted, eventWaitMs);
         continue;
       }
       if (this.#barrierRevision < wanted) {
@@ -271,7 +271,7 @@ export class CatchUp {
         this.#progress = undefined;
         resolve();
       };
-      const timer = this.#options.clock.after(progressPatienceMs, end);
+      const timer = this.#options.clock.after(progressTimeoutMs, end);
       this.#progress = { ended: promise, end };
     }
     return this.#progress?.ended;

@@ -29,7 +29,7 @@ async function openCache(t: { after(fn: () => void): void }) {
     const set = await openStorage({
       etcd: { servers: [etcd.endpoint], prefix },
       resources: [suiteResource],
-      readPatienceMs: 300,
+      readTimeoutMs: 300,
       clock: realClock,
       log: discardLogger,
     });

@@ -48,7 +48,7 @@ interface WatchCacheOptions {
   indexes?: readonly string[];
   bookmarks: BookmarkClock;
   /** How long a read waits for a revision that has not arrived, and for the initial list. */
-  patienceMs?: number;
+  readTimeoutMs?: number;
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics | undefined;
@@ -61,7 +61,7 @@ interface WatchCacheOptions {
   compacted(): number;
 }
 
-const defaultPatienceMs = 3_000;
+const defaultReadTimeoutMs = 3_000;
 const retryMs = 500;
 /** Decoding more bytes may take longer than a turn's share of work. */
 const longBytes = 64 * 1024;
@@ -103,7 +103,7 @@ export class WatchCache implements Storage {
     const freshness = new Freshness({
       multiplexer,
       listed: () => state.listed,
-      patienceMs: options.patienceMs ?? defaultPatienceMs,
+      timeoutMs: options.readTimeoutMs ?? defaultReadTimeoutMs,
       clock,
     });
     this.#state = state;

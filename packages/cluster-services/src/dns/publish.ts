@@ -16,7 +16,7 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import { endpointSlices, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
-import { soonAgain } from "../server-away.ts";
+import { retryOnReturn } from "../server-away.ts";
 
 const dnsNamespace = "kube-system";
 const dnsServiceName = "kube-dns";
@@ -181,7 +181,7 @@ export function newPublisher(options: PublisherOptions): Publisher {
       ),
       enqueueBy(options.slices, ({ enqueue }) => onChange<EndpointSlice>(enqueue, ({ metadata }) => names.has(metadata.name))),
     ],
-    reconcile: soonAgain(options.reconnection, reconcile),
+    reconcile: retryOnReturn(options.reconnection, reconcile),
     log,
     clock,
   });

@@ -19,7 +19,7 @@ import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/s
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
-import { isServerAway, soonAgain } from "../server-away.ts";
+import { isServerAway, retryOnReturn } from "../server-away.ts";
 import { hostnameOf, newStorageClass, newVolume, planClaim, planVolume } from "./decisions.ts";
 import type { Folders } from "./folders.ts";
 import { className } from "./names.ts";
@@ -90,7 +90,7 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
   return newController({
     name: "local-volumes-provisioner",
     sources: [enqueueSelf(claims), enqueueMapped(classes, claimsOf), needsSynced(nodeInformer)],
-    reconcile: soonAgain(reconnection, reconcile),
+    reconcile: retryOnReturn(reconnection, reconcile),
     ...{ workers, log, clock },
   });
 }
@@ -136,7 +136,7 @@ export function newDeleter(options: LocalVolumesOptions): Controller {
   return newController({
     name: "local-volumes-deleter",
     sources: [enqueueSelf(volumes), enqueueMapped(claims, byClaim), needsSynced(nodeInformer)],
-    reconcile: soonAgain(reconnection, reconcile),
+    reconcile: retryOnReturn(reconnection, reconcile),
     ...{ workers, log, clock },
   });
 }
@@ -153,7 +153,7 @@ export function newClassKeeper({
   const controller = newController({
     name: "local-volumes-class",
     sources: [enqueueMapped(classes, ({ metadata }) => (metadata.name === className ? [className] : []))],
-    reconcile: soonAgain(reconnection, async (_, signal) => {
+    reconcile: retryOnReturn(reconnection, async (_, signal) => {
       if (classes.lister.get(className) !== undefined) return done;
       await client
         .create<StorageClass>(storageClasses, newStorageClass(classes.lister.list()), { signal })

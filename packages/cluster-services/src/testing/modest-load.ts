@@ -22,7 +22,7 @@ export interface LoadTargets {
 }
 
 const port = 8080;
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 let asked = 0;
 let failed = 0;
 
@@ -42,7 +42,7 @@ function loadNode(address: string, token: string, folder: string): void {
     .on("close", () => process.exit(0));
   serveKubelet(address, folder);
   serveNames();
-  const resolver = new Resolver({ timeout: patienceMs, tries: 1 });
+  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
   resolver.setServers([`${address}:10053`]);
   const bearer = { headers: { authorization: `Bearer ${token}` } };
   every(25, (n) => {
@@ -84,7 +84,7 @@ function get(from: typeof http | typeof https, url: string, options: https.Reque
 function get(from: typeof http | typeof https, url: string): Promise<void>;
 function get(from: typeof http | typeof https, url: string, options: https.RequestOptions = {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = from.get(url, { ...options, agent: false, rejectUnauthorized: false, timeout: patienceMs }, (response) => {
+    const request = from.get(url, { ...options, agent: false, rejectUnauthorized: false, timeout: timeoutMs }, (response) => {
       response.resume();
       response.on("end", () => (response.statusCode === 200 ? resolve() : reject(new Error(`status ${response.statusCode}`))));
     });
@@ -95,7 +95,7 @@ function get(from: typeof http | typeof https, url: string, options: https.Reque
 function overHttp2(address: string, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const session = http2.connect(`https://${address}`, { servername: host, rejectUnauthorized: false });
-    session.setTimeout(patienceMs, () => session.destroy(new Error("timeout")));
+    session.setTimeout(timeoutMs, () => session.destroy(new Error("timeout")));
     session.on("error", reject);
     const stream = session.request({ ":path": "/", ":authority": host });
     stream.on("error", reject);
@@ -108,7 +108,7 @@ function overHttp2(address: string, host: string): Promise<void> {
 function echoed(host: string): Promise<void> {
   const socket = createSocket("udp4");
   return new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("timeout")), patienceMs);
+    const timer = setTimeout(() => reject(new Error("timeout")), timeoutMs);
     socket.on("error", reject).on("message", () => {
       clearTimeout(timer);
       resolve();
@@ -120,7 +120,7 @@ function echoed(host: string): Promise<void> {
 function askOverTcp(address: string, name: string): Promise<void> {
   const query = encode({ type: "query", id: 1, questions: [{ type: "A", name, class: "IN" }] });
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: address, port: 10053, timeout: patienceMs });
+    const socket = connect({ host: address, port: 10053, timeout: timeoutMs });
     const length = Buffer.alloc(2);
     length.writeUInt16BE(query.length);
     socket.write(Buffer.concat([length, query]));

@@ -28,7 +28,7 @@ export interface ConnectRequest {
   readonly from?: number;
 }
 
-const patienceMs = 700;
+const timeoutMs = 700;
 
 function listen(name: string, port: number): Promise<string[]> {
   const newServer = () =>
@@ -52,7 +52,7 @@ function connectTcp({ host, port }: ConnectRequest): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     let text = "";
-    socket.setTimeout(patienceMs, () => {
+    socket.setTimeout(timeoutMs, () => {
       socket.destroy();
       resolve("timeout");
     });
@@ -71,7 +71,7 @@ function exchangeUdp({ host, port, from }: ConnectRequest): Promise<string> {
       clearTimeout(timer);
       socket.close(() => resolve(text));
     };
-    const timer = setTimeout(() => answer("timeout"), patienceMs);
+    const timer = setTimeout(() => answer("timeout"), timeoutMs);
     socket.on("error", (err) => answer(nameOf(err)));
     socket.once("message", (message) => answer(message.toString()));
     socket.bind(from ?? 0, () => socket.connect(port, host, () => socket.send("?")));
@@ -101,7 +101,7 @@ function relay(port: number, path: string): Promise<string[]> {
 }
 
 function resolveName(server: string, host: string): Promise<string[]> {
-  const resolver = new Resolver({ timeout: patienceMs, tries: 1 });
+  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
   resolver.setServers([server]);
   return resolver.resolve4(host).catch((err: NodeJS.ErrnoException) => [err.code ?? err.message]);
 }

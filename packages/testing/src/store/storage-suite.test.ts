@@ -22,7 +22,7 @@ for (const { over, make } of [
     const set = await openStorage({
       etcd: { servers: ["memory"], client: () => new DirectEtcdClient(etcd, realClock) },
       resources: [suiteResource],
-      readPatienceMs: 300,
+      readTimeoutMs: 300,
       clock: realClock,
       log: discardLogger,
     });

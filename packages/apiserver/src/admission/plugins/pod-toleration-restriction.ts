@@ -55,7 +55,7 @@ export function podTolerationRestriction(ctx: PluginContext): AdmissionPlugin {
       if (attributes.operation === "CREATE") {
         extra.push(...(tolerationsIn(namespace, defaultsAnnotation) ?? config.default ?? []));
       }
-      if (asksForSomething(pod.spec)) extra.push(memoryPressure);
+      if (isNotBestEffort(pod.spec)) extra.push(memoryPressure);
       if (extra.length > 0) pod.spec.tolerations = mergeTolerations(pod.spec.tolerations ?? [], extra);
       check(pod, namespace);
     },
@@ -83,7 +83,7 @@ function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toler
 }
 
 /** True for pods whose quality of service is not BestEffort. */
-function asksForSomething(spec: PodSpec): boolean {
+function isNotBestEffort(spec: PodSpec): boolean {
   const isSet = (list: Readonly<Record<string, unknown>> | undefined): boolean =>
     ["cpu", "memory"].some(
       (name) => list !== undefined && Object.hasOwn(list, name) && !/^0*(\.0*)?[A-Za-z]*$/.test(String(list[name])),

@@ -46,7 +46,7 @@ interface Known {
 }
 
 const soonMs = 1_000;
-const lookAgainMs = 60_000;
+const refreshMs = 60_000;
 const longestPauseMs = 3_600_000;
 
 /** The OpenAPI documents of the aggregated servers, fetched again periodically and merged with our own. */
@@ -72,8 +72,8 @@ export class AggregatedOpenApi {
             apiServices.addHandler({
               added: look,
               updated(old, now) {
-                const isNews = isAvailable(now) && !isAvailable(old);
-                if (isNews || JSON.stringify(old.spec) !== JSON.stringify(now.spec)) enqueueAfter(nameOf(now), soonMs);
+                const becameAvailable = isAvailable(now) && !isAvailable(old);
+                if (becameAvailable || JSON.stringify(old.spec) !== JSON.stringify(now.spec)) enqueueAfter(nameOf(now), soonMs);
               },
               deleted: (apiService) => enqueue(nameOf(apiService)),
             });
@@ -82,7 +82,7 @@ export class AggregatedOpenApi {
         },
       ],
       reconcile: (name) => this.#reconcile(name),
-      limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
+      limiter: exponentialBackoff(refreshMs, longestPauseMs),
       metrics: options.queues,
       turns: options.turns,
       clock,
@@ -167,7 +167,7 @@ export class AggregatedOpenApi {
       this.#known.set(name, { etag: answer.etag, spec, hasV3 });
       this.#regenerated(name, before === undefined ? "add" : "update");
     }
-    return { requeueAfterMs: lookAgainMs };
+    return { requeueAfterMs: refreshMs };
   }
 
   /** Servers of older releases have no OpenAPI v3. */

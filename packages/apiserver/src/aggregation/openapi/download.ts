@@ -23,7 +23,7 @@ const longestBytes = 32 * 1024 * 1024;
 /** Marks ETags computed here, which must not be sent to the server in If-None-Match. */
 const ownPrefix = '"own-';
 /** An unprivileged user: OpenAPI documents are readable by every authenticated user. */
-const asker = { name: "system:aggregator", groups: [] };
+const identity = { name: "system:aggregator", groups: [] };
 
 /** @param path with query. @throws Error when the request fails or the response is too large. */
 export type Fetch = (apiService: ApiService, path: string, headers: Readonly<Record<string, string>>) => Promise<Download>;
@@ -56,7 +56,7 @@ async function download(
         ...others,
         ...(known === "" || known.startsWith(ownPrefix) ? {} : { "if-none-match": known }),
         host: formatLocation(location),
-        ...identityHeaders(asker),
+        ...identityHeaders(identity),
       },
       signal: late.signal,
     });

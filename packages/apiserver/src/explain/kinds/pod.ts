@@ -12,7 +12,7 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 const isReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
 /** The pod's node is not ready: without its kubelet the pod makes no progress. */
-const nodeAway: PodRule = ({ object, related: { node } }) => {
+const nodeUnreachable: PodRule = ({ object, related: { node } }) => {
   if (node === undefined || !isSeen(node) || isReady(node)) return undefined;
   const name = node.metadata.name ?? "";
   const deleted = object.metadata.deletionTimestamp;
@@ -56,9 +56,9 @@ const gracePeriod: PodRule = ({ object, now }) => {
 
 export const podRules = rulesFor<Pod, PodFacts>({
   gather: gatherPod,
-  deletion: [nodeAway, gracePeriod],
+  deletion: [nodeUnreachable, gracePeriod],
   rules: [
-    ...[...schedulingRules, nodeAway, ...containerPhaseRules].map(
+    ...[...schedulingRules, nodeUnreachable, ...containerPhaseRules].map(
       (rule): PodRule =>
         (facts) =>
           succeeded(facts.object) ? undefined : rule(facts),

@@ -178,10 +178,10 @@ const knownOperations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
   const operations: readonly string[] = rule.operations ?? [];
   const at = child(path, "operations");
-  const crowded = operations.length > 1 && operations.includes("*");
+  const hasOthers = operations.length > 1 && operations.includes("*");
   return [
     ...need(operations, at),
-    ...(crowded
+    ...(hasOthers
       ? [
           invalidValue(
             at,

@@ -42,8 +42,8 @@ interface Answers {
 /** Recipient name that addresses the other API servers. */
 export const apiserverRecipient = "kube-apiserver";
 
-const patienceMs = 1_000;
-const shortPatienceMs = 250;
+const timeoutMs = 1_000;
+const shortTimeoutMs = 250;
 const mostAtOnce = 32;
 const retryMs = 1_000;
 
@@ -136,8 +136,8 @@ export class Questions {
       if (missing.size === 0 || (!patient && expected.every((recipient) => !missing.has(recipient)))) enough.abort();
     };
     const timers = [
-      clock.after(patienceMs, () => enough.abort()),
-      clock.after(shortPatienceMs, () => {
+      clock.after(timeoutMs, () => enough.abort()),
+      clock.after(shortTimeoutMs, () => {
         patient = false;
         endWhenDone();
       }),

@@ -216,11 +216,12 @@ function readWithAny(
       // The identity provider only rejects values of the other providers.
       if (prefix.length > 0) errors.push(err as Error);
     };
-    const judged = (found: TransformedValue): TransformedValue => (index === 0 ? found : { value: found.value, stale: true });
+    const markedStale = (found: TransformedValue): TransformedValue =>
+      index === 0 ? found : { value: found.value, stale: true };
     try {
       const found = fromStored(stored.subarray(prefix.length), key);
-      if (!(found instanceof Promise)) return judged(found);
-      return found.then(judged, (err) => {
+      if (!(found instanceof Promise)) return markedStale(found);
+      return found.then(markedStale, (err) => {
         note(err);
         return readWithAny(transformers, stored, key, unmatched, index + 1, errors);
       });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { allReplyTruly, newProgressTrust } from "./progress-trust.ts";
+import { areAllReliable, newProgressTrust } from "./progress-trust.ts";
 import type { StatusResponse } from "./wire-cluster.ts";
 
 for (const { name, versions, want } of [
@@ -32,7 +32,7 @@ for (const { name, versions, want } of [
   { name: "numbers beyond all measure", versions: [`3.5.${"9".repeat(400)}`], want: false },
 ] satisfies { name: string; versions: (string | undefined)[]; want: boolean }[]) {
   test(`progress replies are ${want ? "" : "not "}trusted: ${name}`, () => {
-    assert.equal(allReplyTruly(versions), want);
+    assert.equal(areAllReliable(versions), want);
   });
 }
 

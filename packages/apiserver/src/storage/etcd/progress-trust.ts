@@ -20,19 +20,19 @@ export interface ProgressTrust {
 }
 
 /** The first patch release with reliable replies of each minor version of etcd 3; later minor versions are reliable. */
-const firstTruePatch: Readonly<Record<number, number>> = { 4: 31, 5: 13 };
-const newestWithUntrue = 5;
+const firstReliablePatch: Readonly<Record<number, number>> = { 4: 31, 5: 13 };
+const newestUnreliableMinor = 5;
 
 /** @param version as reported by the member; undefined when it is unreachable */
-function repliesTruly(version: string | undefined): boolean {
+function isReliable(version: string | undefined): boolean {
   const [, major, minor, patch] = (/^(\d{1,6})\.(\d{1,6})\.(\d{1,6})$/.exec(version ?? "") ?? []).map(Number);
   if (major !== 3 || minor === undefined || patch === undefined) return false;
-  return minor > newestWithUntrue || patch >= (firstTruePatch[minor] ?? Number.POSITIVE_INFINITY);
+  return minor > newestUnreliableMinor || patch >= (firstReliablePatch[minor] ?? Number.POSITIVE_INFINITY);
 }
 
 /** @param versions of all members */
-export const allReplyTruly = (versions: readonly (string | undefined)[]): boolean =>
-  versions.length > 0 && versions.every(repliesTruly);
+export const areAllReliable = (versions: readonly (string | undefined)[]): boolean =>
+  versions.length > 0 && versions.every(isReliable);
 
 const checkEveryMs = 5 * 60_000;
 /** Interval of version queries while a member is unreachable. */
@@ -63,7 +63,7 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
     } while (before !== doubts && !stopped && !refuted);
     checking = false;
     if (stopped || refuted) return;
-    if (trusted !== allReplyTruly(versions)) {
+    if (trusted !== areAllReliable(versions)) {
       trusted = !trusted;
       log.v(2)?.info(trusted ? "progress replies of etcd are trusted" : "progress replies of etcd are not trusted", { versions });
     }

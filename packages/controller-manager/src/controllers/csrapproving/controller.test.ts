@@ -30,7 +30,7 @@ const approved = (message: string) => [{ type: "Approved", status: "True", reaso
 
 for (const { name, csr, granted, want, reviews } of [
   {
-    name: "a joining node's certificate is approved when its asker may have those of nodes",
+    name: "a joining node's certificate is approved when its requester may get those of nodes",
     csr: {},
     granted: ["nodeclient"],
     want: approved("Auto approving kubelet client certificate after SubjectAccessReview."),
@@ -44,7 +44,7 @@ for (const { name, csr, granted, want, reviews } of [
     reviews: ["system:node:n1 system:bootstrappers create selfnodeclient"],
   },
   {
-    name: "a node that may not renew is approved as any asker that may have nodes' certificates",
+    name: "a node that may not renew is approved as any requester that may get nodes' certificates",
     csr: { username: "system:node:n1" },
     granted: ["nodeclient"],
     want: approved("Auto approving kubelet client certificate after SubjectAccessReview."),
@@ -108,7 +108,7 @@ for (const { name, csr, granted, want, reviews } of [
   });
 }
 
-test("a request that was refused is approved later, when its asker got the right", async (t) => {
+test("a request that was refused is approved later, when its requester got the permission", async (t) => {
   const granted: string[] = [];
   const { ctx, client, run, requested, conditions, clock } = world(t, granted);
   client.put(certificateSigningRequests, await aCertificateRequest());

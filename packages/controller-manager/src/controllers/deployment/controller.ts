@@ -18,8 +18,8 @@ import { syncNewSet } from "./new-replica-set.ts";
 import { isComplete, nextProgressCheckMs, pausedCondition, withProgress } from "./progress.ts";
 import { planScaling, wasScaled } from "./proportional-scaling.ts";
 import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
-import { wantedOf } from "./replica-counts.ts";
-import { planRollback, wantedRollback } from "./rollback.ts";
+import { desiredReplicas } from "./replica-counts.ts";
+import { planRollback, rollbackRevision } from "./rollback.ts";
 import { planScaleDown, planScaleUp } from "./rolling-update.ts";
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
 import { deploymentRef, resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
@@ -87,7 +87,7 @@ async function syncRollout(rollout: Rollout, sets: readonly ReplicaSet[]): Promi
     await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } });
   }
   const paused = rollout.deployment.spec.paused === true;
-  const revision = paused ? undefined : wantedRollback(rollout.deployment);
+  const revision = paused ? undefined : rollbackRevision(rollout.deployment);
   if (revision !== undefined) return rollBack(rollout, newSet, oldSets, revision);
   if (paused || wasScaled(rollout.deployment, sets)) return scale(rollout, newSet, oldSets, paused);
   return rollout.deployment.spec.strategy?.type === "Recreate"
@@ -116,7 +116,7 @@ async function scale(rollout: Rollout, found: ReplicaSet | undefined, oldSets: R
   const sets = newSet === undefined ? oldSets : [newSet, ...oldSets];
   const resized = await resizeSets(rollout, sets, planScaling(rollout.deployment, newSet, oldSets));
   const [newNow, oldNow] = split(resized, newSet);
-  if (paused && wantedRollback(rollout.deployment) === undefined) await cleanUp(rollout, oldNow);
+  if (paused && rollbackRevision(rollout.deployment) === undefined) await cleanUp(rollout, oldNow);
   return updateStatus(rollout, newNow, oldNow, false);
 }
 
@@ -144,7 +144,7 @@ async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets
   if (oldPodsRun(existing, oldSets, podsOf)) return updateStatus(rollout, existing, oldSets, true);
 
   const newSet = existing ?? (await syncNewSet(rollout, undefined, oldSets, true))!;
-  const sized = await resizeSet(rollout, { replicaSet: newSet, replicas: wantedOf(rollout.deployment) });
+  const sized = await resizeSet(rollout, { replicaSet: newSet, replicas: desiredReplicas(rollout.deployment) });
   if (isComplete(rollout.deployment, countedForm(rollout.deployment.status))) await cleanUp(rollout, oldSets);
   return updateStatus(rollout, sized, oldSets, true);
 }

@@ -11,7 +11,7 @@ import { conditionOf, newCondition, withCondition } from "./conditions.ts";
 import type { Rollout } from "./context.ts";
 import { hashLabel, sameTemplate } from "./history.ts";
 import { hasProgressDeadline, progressReasons } from "./progress.ts";
-import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
+import { desiredReplicas, maxSurgeOf, specReplicas } from "./replica-counts.ts";
 import { newSetReplicas } from "./rolling-update.ts";
 import { deploymentRef, writeDeploymentStatus } from "./writes.ts";
 
@@ -55,18 +55,18 @@ async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: bigi
 
 async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], revision: bigint): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
-  const wanted = buildNewSet(deployment, oldSets, revision);
+  const desired = buildNewSet(deployment, oldSets, revision);
   let created: ReplicaSet;
   let existed = false;
   try {
-    created = await ctx.client.create<ReplicaSet>(replicaSets, wanted, { signal });
+    created = await ctx.client.create<ReplicaSet>(replicaSets, desired, { signal });
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) throw err;
-    if (!isAlreadyExists(err)) throw await reportFailure(rollout, wanted.metadata.name ?? "", err);
-    created = await resolveCollision(rollout, wanted, err);
+    if (!isAlreadyExists(err)) throw await reportFailure(rollout, desired.metadata.name ?? "", err);
+    created = await resolveCollision(rollout, desired, err);
     existed = true;
   }
-  const replicas = specReplicas(wanted);
+  const replicas = specReplicas(desired);
   if (!existed && replicas > 0) {
     const message = `Scaled up replica set ${created.metadata.name} to ${replicas}`;
     ctx.recorder.event(deploymentRef(deployment), "Normal", "ScalingReplicaSet", message);
@@ -94,7 +94,7 @@ export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet
   const { name, namespace } = deployment.metadata;
   const annotations = {
     ...annotationsOfNewSet(deployment, {}, revision),
-    ...replicaAnnotations(wantedOf(deployment), wantedOf(deployment) + maxSurgeOf(deployment)),
+    ...replicaAnnotations(desiredReplicas(deployment), desiredReplicas(deployment) + maxSurgeOf(deployment)),
   };
   return {
     apiVersion: formatGroupVersion(replicaSets),
@@ -119,9 +119,9 @@ export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet
  * Handles AlreadyExists: returns the Deployment's own ReplicaSet when the cache was stale; otherwise increments
  * collisionCount and throws.
  */
-async function resolveCollision(rollout: Rollout, wanted: ReplicaSet, err: unknown): Promise<ReplicaSet> {
+async function resolveCollision(rollout: Rollout, desired: ReplicaSet, err: unknown): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
-  const { namespace, name = "" } = wanted.metadata;
+  const { namespace, name = "" } = desired.metadata;
   const existing = await ctx.client.get<ReplicaSet>(replicaSets, { namespace, name }, { signal });
   if (isControlledBy(existing, deployment) && sameTemplate(existing.spec.template, deployment.spec.template)) return existing;
   const collisionCount = (deployment.status?.collisionCount ?? 0) + 1;

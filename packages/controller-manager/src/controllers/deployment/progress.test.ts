@@ -40,7 +40,7 @@ test("counts over all sets and says whether enough is available", () => {
   ]);
 });
 
-test("is not available below wanted - maxUnavailable", () => {
+test("is not available below desired - maxUnavailable", () => {
   const status = calculateStatus(aDeployment({ replicas: 4 }), set("new", 4, 2), [set("new", 4, 2)], start);
   assert.equal(conditionOf(status.conditions, "Available")?.reason, "MinimumReplicasUnavailable");
 });

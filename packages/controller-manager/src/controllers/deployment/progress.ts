@@ -1,7 +1,7 @@
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Deployment, DeploymentCondition, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { conditionOf, newCondition, withCondition, withoutCondition } from "./conditions.ts";
-import { wantedOf } from "./replica-counts.ts";
+import { desiredReplicas } from "./replica-counts.ts";
 import { type CountedStatus, countedForm } from "./status.ts";
 
 /** Reasons of the Progressing condition. Source: deployment_util.go */
@@ -23,11 +23,11 @@ export function hasProgressDeadline({ spec }: Deployment): boolean {
 
 /** Whether all replicas are updated and available, none are old, and the status is for the current generation. */
 export function isComplete(deployment: Deployment, status: CountedStatus): boolean {
-  const wanted = wantedOf(deployment);
+  const desired = desiredReplicas(deployment);
   return (
-    status.updatedReplicas === wanted &&
-    status.replicas === wanted &&
-    status.availableReplicas === wanted &&
+    status.updatedReplicas === desired &&
+    status.replicas === desired &&
+    status.availableReplicas === desired &&
     status.observedGeneration >= (deployment.metadata.generation ?? 0)
   );
 }

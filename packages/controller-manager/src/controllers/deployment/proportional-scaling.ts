@@ -5,11 +5,11 @@ import {
   activeSets,
   bySizeNewer,
   bySizeOlder,
+  desiredReplicas,
   isRollingUpdate,
   maxSurgeOf,
   replicasOf,
   specReplicas,
-  wantedOf,
 } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
 
@@ -17,7 +17,7 @@ import type { Resize } from "./rolling-update.ts";
 export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): boolean {
   return activeSets(all).some((set) => {
     const desired = countIn(set, desiredReplicasAnnotation);
-    return desired !== undefined && desired !== wantedOf(deployment);
+    return desired !== undefined && desired !== desiredReplicas(deployment);
   });
 }
 
@@ -28,15 +28,15 @@ export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): b
  * Source: sync.go scale
  */
 export function planScaling(deployment: Deployment, newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): Resize[] {
-  const wanted = wantedOf(deployment);
+  const desired = desiredReplicas(deployment);
   const only = activeOrLatest(newSet, oldSets);
   // also when the size is right, to update the annotations
-  if (only !== undefined) return [{ replicaSet: only, replicas: wanted }];
+  if (only !== undefined) return [{ replicaSet: only, replicas: desired }];
   if (isSaturated(deployment, newSet)) return activeSets(oldSets).map((replicaSet) => ({ replicaSet, replicas: 0 }));
   if (!isRollingUpdate(deployment)) return [];
 
   const active = activeSets([...oldSets, ...(newSet === undefined ? [] : [newSet])]);
-  const allowed = wanted > 0 ? wanted + maxSurgeOf(deployment) : 0;
+  const allowed = desired > 0 ? desired + maxSurgeOf(deployment) : 0;
   const toAdd = allowed - replicasOf(active);
   const sorted = toAdd > 0 ? active.toSorted(bySizeNewer) : toAdd < 0 ? active.toSorted(bySizeOlder) : active;
   let added = 0;
@@ -64,11 +64,11 @@ function activeOrLatest(newSet: ReplicaSet | undefined, oldSets: readonly Replic
 
 function isSaturated(deployment: Deployment, newSet: ReplicaSet | undefined): boolean {
   if (newSet === undefined) return false;
-  const wanted = wantedOf(deployment);
+  const desired = desiredReplicas(deployment);
   return (
-    countIn(newSet, desiredReplicasAnnotation) === wanted &&
-    specReplicas(newSet) === wanted &&
-    (newSet.status?.availableReplicas ?? 0) === wanted
+    countIn(newSet, desiredReplicasAnnotation) === desired &&
+    specReplicas(newSet) === desired &&
+    (newSet.status?.availableReplicas ?? 0) === desired
   );
 }
 
@@ -83,8 +83,8 @@ function shareOf(set: ReplicaSet, deployment: Deployment, toAdd: number, added: 
 
 function fractionOf(set: ReplicaSet, deployment: Deployment): number {
   const size = specReplicas(set);
-  if (wantedOf(deployment) === 0) return -size;
-  const total = wantedOf(deployment) + maxSurgeOf(deployment);
+  if (desiredReplicas(deployment) === 0) return -size;
+  const total = desiredReplicas(deployment) + maxSurgeOf(deployment);
   // The maximum at the last resize; without the annotation the observed count, which may lag.
   const before = countIn(set, maxReplicasAnnotation) ?? deployment.status?.replicas ?? 0;
   const scaled = (size * total) / before;

@@ -3,7 +3,7 @@ import { scaledValue } from "@coxswain/apimachinery/objects/meta/int-or-string";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 /** Replica counts used throughout a rollout. Source: pkg/controller/deployment/util/deployment_util.go */
-export function wantedOf({ spec }: Deployment): number {
+export function desiredReplicas({ spec }: Deployment): number {
   return spec.replicas ?? 1;
 }
 
@@ -48,9 +48,9 @@ export function isRollingUpdate({ spec }: Deployment): boolean {
  */
 export function fenceposts(deployment: Deployment): { maxSurge: number; maxUnavailable: number } {
   const { maxSurge = 0, maxUnavailable = 0 } = deployment.spec.strategy?.rollingUpdate ?? {};
-  const wanted = wantedOf(deployment);
-  const surge = scaledValue(maxSurge, wanted, true);
-  const unavailable = scaledValue(maxUnavailable, wanted, false);
+  const desired = desiredReplicas(deployment);
+  const surge = scaledValue(maxSurge, desired, true);
+  const unavailable = scaledValue(maxUnavailable, desired, false);
   return surge === 0 && unavailable === 0 ? { maxSurge: 0, maxUnavailable: 1 } : { maxSurge: surge, maxUnavailable: unavailable };
 }
 
@@ -61,8 +61,8 @@ export function maxSurgeOf(deployment: Deployment): number {
 
 /** Maximum number of unavailable Pods; 0 unless the strategy is RollingUpdate. */
 export function maxUnavailableOf(deployment: Deployment): number {
-  if (!isRollingUpdate(deployment) || wantedOf(deployment) === 0) return 0;
-  return Math.min(wantedOf(deployment), fenceposts(deployment).maxUnavailable);
+  if (!isRollingUpdate(deployment) || desiredReplicas(deployment) === 0) return 0;
+  return Math.min(desiredReplicas(deployment), fenceposts(deployment).maxUnavailable);
 }
 
 /** Largest first; older first among equal sizes. */

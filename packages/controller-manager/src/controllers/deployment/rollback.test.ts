@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { revisionAnnotation, rollbackAnnotation } from "./annotations.ts";
-import { planRollback, wantedRollback } from "./rollback.ts";
+import { planRollback, rollbackRevision } from "./rollback.ts";
 
 function setOf(revision: string, image: string): ReplicaSet {
   const set = aReplicaSet({ name: `web-${revision}`, annotations: { [revisionAnnotation]: revision, why: `to ${image}` } });
@@ -67,6 +67,6 @@ for (const [text, want] of [
 ] as const) {
   test(`an annotation ${text} asks for revision ${want}`, () => {
     const annotations: Record<string, string> = text === undefined ? {} : { [rollbackAnnotation]: text };
-    assert.equal(wantedRollback(aDeployment({ annotations })), want);
+    assert.equal(rollbackRevision(aDeployment({ annotations })), want);
   });
 }

@@ -11,7 +11,7 @@ interface Rollback {
 }
 
 /** The revision to roll back to; 0 means the previous revision, undefined that no rollback is requested. */
-export function wantedRollback({ metadata }: Deployment): bigint | undefined {
+export function rollbackRevision({ metadata }: Deployment): bigint | undefined {
   const text = metadata.annotations?.[rollbackAnnotation] ?? "";
   return text === "" ? undefined : parseRevision(text);
 }
@@ -21,9 +21,9 @@ export function wantedRollback({ metadata }: Deployment): bigint | undefined {
  * versions requests this; `kubectl rollout undo` writes the template itself.
  * Source: pkg/controller/deployment/rollback.go
  */
-export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[], wanted: bigint): Rollback {
+export function planRollback(deployment: Deployment, sets: readonly ReplicaSet[], requested: bigint): Rollback {
   const { name } = deployment.metadata;
-  const revision = wanted === 0n ? lastRevision(sets) : wanted;
+  const revision = requested === 0n ? lastRevision(sets) : requested;
   const rejected = (reason: string, message: string): Rollback => ({
     deployment: withoutRollbackAnnotation(deployment),
     event: ["Warning", reason, message],

@@ -39,7 +39,7 @@ for (const { name, replicas, surge, old, current, want } of [
   { name: "all at once when nothing is there", replicas: 5, surge: 1, old: 0, current: 0, want: 5 },
   { name: "the surge beside a full old set", replicas: 10, surge: 2, old: 10, current: 0, want: 2 },
   { name: "the replicas for which an old set has made room", replicas: 10, surge: 2, old: 7, current: 2, want: 5 },
-  { name: "no more than wanted", replicas: 3, surge: 10, old: 1, current: 0, want: 3 },
+  { name: "no more than desired", replicas: 3, surge: 10, old: 1, current: 0, want: 3 },
   { name: "as many as it has when there is no room", replicas: 10, surge: 0, old: 10, current: 0, want: 0 },
 ]) {
   test(`a new set gets ${name}`, () => {
@@ -47,12 +47,12 @@ for (const { name, replicas, surge, old, current, want } of [
   });
 }
 
-test("a new set that is bigger than wanted shrinks at once", () => {
+test("a new set that is larger than desired shrinks at once", () => {
   const newSet = set("new", 8);
   assert.deepEqual(sizes([planScaleUp(deploymentOf(5, 1, 1), newSet, [newSet])].filter((r) => r !== undefined)), { new: 5 });
 });
 
-test("a new set of the wanted size stays", () => {
+test("a new set of the desired size stays", () => {
   const newSet = set("new", 5);
   assert.equal(planScaleUp(deploymentOf(5, 1, 1), newSet, [newSet]), undefined);
 });
@@ -229,7 +229,7 @@ for (const { name, deployment, newSet, old, want } of [
     want: { a: 3, new: 2 },
   },
   {
-    name: "all sets are scaled to zero when no replicas are wanted",
+    name: "all sets are scaled to zero when no replicas are desired",
     deployment: deploymentOf(0, 0, 1),
     newSet: set("new", 4, 4, 3, sized(10, 10)),
     old: [set("a", 6, 6, 2, sized(10, 10))],

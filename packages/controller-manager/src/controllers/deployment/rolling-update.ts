@@ -3,12 +3,12 @@ import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/sche
 import {
   activeSets,
   availableOf,
+  desiredReplicas,
   fenceposts,
   isRollingUpdate,
   maxUnavailableOf,
   replicasOf,
   specReplicas,
-  wantedOf,
 } from "./replica-counts.ts";
 
 /** A ReplicaSet and its new `spec.replicas`. */
@@ -22,10 +22,10 @@ export interface Resize {
  * Source: deployment_util.go NewRSNewReplicas
  */
 export function newSetReplicas(deployment: Deployment, all: readonly ReplicaSet[], current: number): number {
-  const wanted = wantedOf(deployment);
-  if (!isRollingUpdate(deployment)) return wanted;
-  const room = wanted + fenceposts(deployment).maxSurge - replicasOf(all);
-  return room <= 0 ? current : current + Math.min(room, wanted - current);
+  const desired = desiredReplicas(deployment);
+  if (!isRollingUpdate(deployment)) return desired;
+  const room = desired + fenceposts(deployment).maxSurge - replicasOf(all);
+  return room <= 0 ? current : current + Math.min(room, desired - current);
 }
 
 /**
@@ -33,22 +33,22 @@ export function newSetReplicas(deployment: Deployment, all: readonly ReplicaSet[
  * Source: rolling.go reconcileNewReplicaSet
  */
 export function planScaleUp(deployment: Deployment, newSet: ReplicaSet, all: readonly ReplicaSet[]): Resize | undefined {
-  const wanted = wantedOf(deployment);
+  const desired = desiredReplicas(deployment);
   const current = specReplicas(newSet);
-  if (current === wanted) return undefined;
-  const replicas = current > wanted ? wanted : newSetReplicas(deployment, all, current);
+  if (current === desired) return undefined;
+  const replicas = current > desired ? desired : newSetReplicas(deployment, all, current);
   return replicas === current ? undefined : { replicaSet: newSet, replicas };
 }
 
 /**
  * Pure: next scale-down of the old ReplicaSets. Removes unavailable replicas first, then available ones, oldest
- * ReplicaSet first, down to wanted - maxUnavailable available replicas. Unavailable replicas of the new ReplicaSet
+ * ReplicaSet first, down to desired - maxUnavailable available replicas. Unavailable replicas of the new ReplicaSet
  * reduce the limit, so a new version that does not become available cannot take the service down.
  * Source: rolling.go reconcileOldReplicaSets
  */
 export function planScaleDown(deployment: Deployment, newSet: ReplicaSet, oldSets: readonly ReplicaSet[]): Resize[] {
   if (replicasOf(oldSets) === 0) return [];
-  const minAvailable = wantedOf(deployment) - maxUnavailableOf(deployment);
+  const minAvailable = desiredReplicas(deployment) - maxUnavailableOf(deployment);
   const newUnavailable = specReplicas(newSet) - (newSet.status?.availableReplicas ?? 0);
   const most = replicasOf([...oldSets, newSet]) - minAvailable - newUnavailable;
   if (most <= 0) return [];

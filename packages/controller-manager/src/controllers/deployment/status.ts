@@ -5,7 +5,7 @@ import type {
   ReplicaSet,
 } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { newCondition, withCondition } from "./conditions.ts";
-import { actualReplicasOf, availableOf, maxUnavailableOf, readyOf, replicasOf, wantedOf } from "./replica-counts.ts";
+import { actualReplicasOf, availableOf, desiredReplicas, maxUnavailableOf, readyOf, replicasOf } from "./replica-counts.ts";
 
 /** DeploymentStatus with all counts present, so that two of them can be compared. */
 export type CountedStatus = Required<Omit<DeploymentStatus, "collisionCount" | "conditions">> & {
@@ -38,7 +38,7 @@ export function calculateStatus(
 }
 
 function availability(deployment: Deployment, available: number, now: number): DeploymentCondition {
-  return available >= wantedOf(deployment) - maxUnavailableOf(deployment)
+  return available >= desiredReplicas(deployment) - maxUnavailableOf(deployment)
     ? newCondition("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.", now)
     : newCondition("Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.", now);
 }

@@ -4,7 +4,7 @@ import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/sche
 import { deployments, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { replicaAnnotations } from "./annotations.ts";
 import type { Rollout } from "./context.ts";
-import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
+import { desiredReplicas, maxSurgeOf, specReplicas } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function writeDeploymentStatus(rollout: Rollout, changed: Deploymen
 export async function resizeSet(rollout: Rollout, { replicaSet, replicas }: Resize): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
   const current = specReplicas(replicaSet);
-  const counts = replicaAnnotations(wantedOf(deployment), wantedOf(deployment) + maxSurgeOf(deployment));
+  const counts = replicaAnnotations(desiredReplicas(deployment), desiredReplicas(deployment) + maxSurgeOf(deployment));
   const annotations = { ...replicaSet.metadata.annotations, ...counts };
   if (current === replicas && deepEqual(annotations, replicaSet.metadata.annotations ?? {})) return replicaSet;
   const changed = { ...replicaSet, metadata: { ...replicaSet.metadata, annotations }, spec: { ...replicaSet.spec, replicas } };

@@ -25,7 +25,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
 import { type ControllerScale, expectedPods, NoControllerError } from "./plan.ts";
-import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
+import { countHealthy, desiredStatus, disruptionsOf, failedStatus } from "./status.ts";
 
 /**
  * disruption-controller: maintains in each PodDisruptionBudget's status the number of Pods that may be evicted.
@@ -127,7 +127,7 @@ async function sync(ctx: DisruptionContext, budget: PodDisruptionBudget, signal:
     ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NotDeleted", message);
   }
   const healthy = countHealthy(selected, disruptions.pending, now);
-  const status = wantedStatus(budget, expected, healthy, disruptions.pending, now);
+  const status = desiredStatus(budget, expected, healthy, disruptions.pending, now);
   if (status !== undefined) await writeStatus(ctx, budget, status, signal);
   // Plus 1 ms, because a Pod is overdue only after that time.
   const decision = noneAllowed(status ?? budget.status);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { expectedPods, NoControllerError } from "./plan.ts";
-import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
+import { countHealthy, desiredStatus, disruptionsOf, failedStatus } from "./status.ts";
 
 const now = Date.parse("2022-01-01T01:00:00Z");
 const before = (seconds: number): string => new Date(now - seconds * 1000).toISOString().replace(".000", "");
@@ -45,23 +45,23 @@ test("healthy is who is ready, not going, and not evicted within two minutes", (
 
 test("a status that says the same is not written; one of another generation, count or eviction is", () => {
   const expected = { expectedPods: 3, desiredHealthy: 2, unmanaged: [] };
-  const first = wantedStatus(budget(), expected, 3, {}, now);
+  const first = desiredStatus(budget(), expected, 3, {}, now);
   assert.equal(first?.disruptionsAllowed, 1);
-  assert.equal(wantedStatus(budget(first), expected, 3, {}, now + 60_000), undefined);
-  assert.ok(wantedStatus(budget({ ...first, observedGeneration: 2 }), expected, 3, {}, now));
-  assert.ok(wantedStatus(budget(first), expected, 3, { a: before(1) }, now));
-  const short = wantedStatus(budget(first), expected, 2, {}, now + 60_000);
+  assert.equal(desiredStatus(budget(first), expected, 3, {}, now + 60_000), undefined);
+  assert.ok(desiredStatus(budget({ ...first, observedGeneration: 2 }), expected, 3, {}, now));
+  assert.ok(desiredStatus(budget(first), expected, 3, { a: before(1) }, now));
+  const short = desiredStatus(budget(first), expected, 2, {}, now + 60_000);
   assert.deepEqual([short?.disruptionsAllowed, short?.conditions?.[0]?.reason], [0, "InsufficientPods"]);
   assert.notEqual(short?.conditions?.[0]?.lastTransitionTime, first?.conditions?.[0]?.lastTransitionTime);
-  const shorter = wantedStatus(budget(short), expected, 1, {}, now + 120_000);
+  const shorter = desiredStatus(budget(short), expected, 1, {}, now + 120_000);
   assert.equal(shorter?.disruptionsAllowed, 0, "never less than none");
   assert.equal(shorter?.conditions?.[0]?.lastTransitionTime, short?.conditions?.[0]?.lastTransitionTime);
-  assert.equal(wantedStatus(budget(), { ...expected, expectedPods: 0 }, 9, {}, now)?.disruptionsAllowed, 0);
+  assert.equal(desiredStatus(budget(), { ...expected, expectedPods: 0 }, 9, {}, now)?.disruptionsAllowed, 0);
 });
 
 test("a failed computation allows no disruption, and keeps the counts, foreign conditions and the transition time", () => {
   const other = { type: "Other", status: "True", reason: "x", message: "", lastTransitionTime: before(99) };
-  const known = { ...wantedStatus(budget(), { expectedPods: 3, desiredHealthy: 2, unmanaged: [] }, 3, {}, now) };
+  const known = { ...desiredStatus(budget(), { expectedPods: 3, desiredHealthy: 2, unmanaged: [] }, 3, {}, now) };
   const failed = failedStatus(budget({ ...known, conditions: [other, ...(known.conditions ?? [])] }), "no scale", now + 5_000);
   assert.partialDeepStrictEqual(failed, { disruptionsAllowed: 0, currentHealthy: 3, expectedPods: 3, observedGeneration: 3 });
   assert.deepEqual(
@@ -99,7 +99,13 @@ test("each controller counts once, also behind a pod that has none; one that is 
 
 test("conditions of others stay when the first own one is added", () => {
   const other = { type: "Other", status: "True", reason: "x", message: "", lastTransitionTime: before(99) };
-  const status = wantedStatus(budget({ conditions: [other] }), { expectedPods: 3, desiredHealthy: 2, unmanaged: [] }, 3, {}, now);
+  const status = desiredStatus(
+    budget({ conditions: [other] }),
+    { expectedPods: 3, desiredHealthy: 2, unmanaged: [] },
+    3,
+    {},
+    now,
+  );
   assert.deepEqual(
     status?.conditions?.map(({ type, reason }) => [type, reason]),
     [

@@ -59,7 +59,7 @@ export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending
  * first Pods of a new workload may appear before the next reconciliation.
  * Source: disruption.go updatePdbStatus; k8s.io/component-helpers apps/poddisruptionbudget
  */
-export function wantedStatus(
+export function desiredStatus(
   { metadata, status }: PodDisruptionBudget,
   { expectedPods, desiredHealthy }: Expectation,
   currentHealthy: number,
@@ -72,7 +72,7 @@ export function wantedStatus(
     disruptionsAllowed > 0
       ? { status: "True" as const, reason: "SufficientPods", message: "", observedGeneration }
       : { status: "False" as const, reason: "InsufficientPods", message: "", observedGeneration };
-  const wanted: PodDisruptionBudgetStatus = {
+  const desired: PodDisruptionBudgetStatus = {
     ...(Object.keys(disruptedPods).length === 0 ? {} : { disruptedPods }),
     currentHealthy,
     desiredHealthy,
@@ -81,7 +81,7 @@ export function wantedStatus(
     ...(observedGeneration === 0 ? {} : { observedGeneration }),
     conditions: withCondition(status?.conditions, condition, now),
   };
-  return status !== undefined && deepEqual(comparable(status), comparable(wanted)) ? undefined : wanted;
+  return status !== undefined && deepEqual(comparable(status), comparable(desired)) ? undefined : desired;
 }
 
 /** Pure: status after a failed computation: no disruption is allowed. Source: disruption.go failSafe */
@@ -101,14 +101,14 @@ export function failedStatus({ status }: PodDisruptionBudget, message: string, n
 /** Sets the condition; lastTransitionTime only changes with the status. Source: meta.SetStatusCondition */
 function withCondition(
   conditions: readonly Condition[] = [],
-  { observedGeneration, ...wanted }: Pick<Condition, "status" | "reason" | "message"> & { observedGeneration: number },
+  { observedGeneration, ...desired }: Pick<Condition, "status" | "reason" | "message"> & { observedGeneration: number },
   now: number,
 ): Condition[] {
   const current = conditions.find(({ type }) => type === conditionType);
-  const lastTransitionTime = current?.status === wanted.status ? current.lastTransitionTime : formatTime(now);
+  const lastTransitionTime = current?.status === desired.status ? current.lastTransitionTime : formatTime(now);
   const next: Condition = {
     type: conditionType,
-    ...wanted,
+    ...desired,
     ...(observedGeneration === 0 ? {} : { observedGeneration }),
     lastTransitionTime,
   };

@@ -80,13 +80,13 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   const selected = podsOf(ctx.informers, service);
   const time = triggers.update(service, selected);
   const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, selected)));
-  const wanted = wantedEndpoints(service, current, subsets, truncated);
+  const desired = desiredEndpoints(service, current, subsets, truncated);
   const result: Result = { decision: missingAddresses(service, selected) };
-  if (current !== undefined && isSame(current, wanted)) return result;
-  wanted.metadata.annotations = withTriggerTime(wanted.metadata.annotations, time);
+  if (current !== undefined && isSame(current, desired)) return result;
+  desired.metadata.annotations = withTriggerTime(desired.metadata.annotations, time);
   try {
-    if (current === undefined) await ctx.client.create<Endpoints>(endpoints, wanted, { signal });
-    else await ctx.client.update<Endpoints>(endpoints, wanted, { signal });
+    if (current === undefined) await ctx.client.create<Endpoints>(endpoints, desired, { signal });
+    else await ctx.client.update<Endpoints>(endpoints, desired, { signal });
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return done;
     // Created by an earlier reconciliation, which has recorded the result; retry until the cache shows it.
@@ -95,7 +95,7 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
       current === undefined
         ? ["FailedToCreateEndpoint", "Failed to create endpoint for service"]
         : ["FailedToUpdateEndpoint", "Failed to update endpoint"];
-    ctx.recorder.event(wanted, "Warning", reason, `${what} ${key}: ${messageOf(err)}`);
+    ctx.recorder.event(desired, "Warning", reason, `${what} ${key}: ${messageOf(err)}`);
     throw err;
   }
   return result;
@@ -114,7 +114,7 @@ async function deleteLeftover(ctx: ControllerContext, current: Endpoints | undef
 }
 
 /** Pure: builds the Endpoints with the Service's labels; other metadata is kept. */
-function wantedEndpoints(
+function desiredEndpoints(
   service: Service,
   current: Endpoints | undefined,
   subsets: NonNullable<Endpoints["subsets"]>,
@@ -139,11 +139,11 @@ function wantedEndpoints(
   };
 }
 
-function isSame(current: Endpoints, wanted: Endpoints): boolean {
+function isSame(current: Endpoints, desired: Endpoints): boolean {
   const annotations = ({ metadata }: Endpoints): object => withTriggerTime(metadata.annotations, undefined);
   return (
-    deepEqual(canonicalSubsets(current.subsets ?? []), wanted.subsets ?? []) &&
-    deepEqual(current.metadata.labels ?? {}, wanted.metadata.labels ?? {}) &&
-    deepEqual(annotations(current), annotations(wanted))
+    deepEqual(canonicalSubsets(current.subsets ?? []), desired.subsets ?? []) &&
+    deepEqual(current.metadata.labels ?? {}, desired.metadata.labels ?? {}) &&
+    deepEqual(annotations(current), annotations(desired))
   );
 }

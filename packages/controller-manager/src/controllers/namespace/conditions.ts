@@ -14,12 +14,12 @@ export function deletionConditions(
   now: number,
 ): NamespaceCondition[] {
   const conditions = [...before];
-  for (const wanted of wantedConditions(outcome)) {
-    const at = conditions.findIndex(({ type }) => type === wanted.type);
-    const stamped = { ...wanted, lastTransitionTime: formatTime(now) };
+  for (const desired of desiredConditions(outcome)) {
+    const at = conditions.findIndex(({ type }) => type === desired.type);
+    const stamped = { ...desired, lastTransitionTime: formatTime(now) };
     const current = conditions[at];
     if (current === undefined) conditions.push(stamped);
-    else if (current.status !== wanted.status || current.message !== wanted.message || current.reason !== wanted.reason)
+    else if (current.status !== desired.status || current.message !== desired.message || current.reason !== desired.reason)
       conditions[at] = stamped;
   }
   return conditions;
@@ -27,7 +27,7 @@ export function deletionConditions(
 
 type Wanted = Required<Pick<NamespaceCondition, "type" | "status" | "reason" | "message">>;
 
-function wantedConditions({ discoveryFailures, failures, remaining, finalizers }: DeletionOutcome): Wanted[] {
+function desiredConditions({ discoveryFailures, failures, remaining, finalizers }: DeletionOutcome): Wanted[] {
   const texts = (map: ReadonlyMap<string, number>, words: (name: string, count: number) => string): string =>
     [...map]
       .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -9,7 +9,7 @@ import { ordinalOf } from "./identity.ts";
  * @returns the new owner references of the claim; undefined when unchanged
  * Source: stateful_set_utils.go claimOwnerMatchesSetAndPod, updateClaimOwnerRefForSetAndPod
  */
-export function wantedOwners(set: StatefulSet, pod: Pod, claim: PersistentVolumeClaim): OwnerReference[] | undefined {
+export function desiredOwners(set: StatefulSet, pod: Pod, claim: PersistentVolumeClaim): OwnerReference[] | undefined {
   const { whenDeleted, whenScaled } = set.spec.persistentVolumeClaimRetentionPolicy ?? {};
   const goesWithPod = whenScaled === "Delete" && ordinalOf(pod) >= (set.spec.replicas ?? 1);
   const goesWithSet = whenDeleted === "Delete" && !goesWithPod;

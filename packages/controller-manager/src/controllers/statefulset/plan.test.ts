@@ -5,7 +5,7 @@ import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/obj
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aPod, aStatefulSet, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { revisionData } from "../../history/revision-data.ts";
-import { isStale, wantedOwners } from "./claim-retention.ts";
+import { desiredOwners, isStale } from "./claim-retention.ts";
 import { claimsOf, hasStorage, isMember, parsePodName, withIdentity, withStorage } from "./identity.ts";
 import { newPod, type Revisions } from "./new-pod.ts";
 import { planSteps, type View } from "./plan.ts";
@@ -56,7 +56,7 @@ for (const { name, replicas, parallel, pods = [], revisions, partition, strategy
     pods: [up(0, { labels: { app: "db", "controller-revision-hash": "db-new" } })],
     want: ["repair db-0"],
   },
-  { name: "deletes the highest beyond the wanted", replicas: 1, pods: [up(0), up(1), up(2)], want: ["delete db-2"] },
+  { name: "deletes the highest beyond the desired", replicas: 1, pods: [up(0), up(1), up(2)], want: ["delete db-2"] },
   { name: "waits for it to be gone", replicas: 1, pods: [up(0), up(1), up(2, gone)] },
   {
     name: "deletes none that serves while another does not",
@@ -298,7 +298,7 @@ for (const { name, policy, ordinal, owners = [], want } of [
     want: [ownedBySet],
   },
   {
-    name: "is deleted with no owner while its pod is wanted",
+    name: "is deleted with no owner while its pod is desired",
     policy: ["Retain", "Delete"],
     ordinal: 0,
     owners: [ownedByPod(0)],
@@ -321,7 +321,7 @@ for (const { name, policy, ordinal, owners = [], want } of [
 }[]) {
   test(`a claim ${name}`, () => {
     const claim = { metadata: { name: `data-db-${ordinal}`, ownerReferences: owners }, spec: {} };
-    assert.deepEqual(wantedOwners(set3(...policy), up(ordinal), claim), want);
+    assert.deepEqual(desiredOwners(set3(...policy), up(ordinal), claim), want);
   });
 }
 

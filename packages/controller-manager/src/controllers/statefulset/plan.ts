@@ -1,7 +1,7 @@
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
-import { isStale, wantedOwners } from "./claim-retention.ts";
+import { desiredOwners, isStale } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf } from "./identity.ts";
 import { newPod, type Revisions, revisionOf } from "./new-pod.ts";
 
@@ -42,14 +42,14 @@ const burstReplicas = 500;
 export function planSteps(view: View): Step[] {
   const { set, pods } = view;
   if (set.metadata.deletionTimestamp) return [];
-  const wanted = set.spec.replicas ?? 1;
+  const desired = set.spec.replicas ?? 1;
   const byOrdinal = new Map(pods.map((pod) => [ordinalOf(pod), pod]));
-  const condemned = pods.filter((pod) => ordinalOf(pod) >= wanted);
+  const condemned = pods.filter((pod) => ordinalOf(pod) >= desired);
   const steps: Step[] = [];
   const phases = [
-    () => createMissing(view, wanted, byOrdinal, steps),
+    () => createMissing(view, desired, byOrdinal, steps),
     () => scaleDown(view, condemned, steps),
-    () => rollingUpdate(view, wanted, byOrdinal, steps),
+    () => rollingUpdate(view, desired, byOrdinal, steps),
   ];
   // A phase that returns "wait" prevents the following ones.
   phases.every((phase) => phase() === "continue");
@@ -60,9 +60,9 @@ type PhaseResult = "continue" | "wait";
 
 const inOrder = ({ set }: View): boolean => set.spec.podManagementPolicy !== "Parallel";
 
-function createMissing(view: View, wanted: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): PhaseResult {
+function createMissing(view: View, desired: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): PhaseResult {
   const { set, revisions } = view;
-  for (let ordinal = 0; ordinal < wanted; ordinal++) {
+  for (let ordinal = 0; ordinal < desired; ordinal++) {
     const existing = byOrdinal.get(ordinal);
     const failed = existing?.status?.phase === "Failed";
     if (existing !== undefined && failed) steps.push({ action: "delete failed", pod: existing });
@@ -100,14 +100,14 @@ function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseR
 
 function rollingUpdate(
   { set, revisions }: View,
-  wanted: number,
+  desired: number,
   byOrdinal: ReadonlyMap<number, Pod>,
   steps: Step[],
 ): PhaseResult {
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {};
   if (type === "OnDelete") return "continue";
   const lowest = rollingUpdate?.partition ?? 0;
-  for (let ordinal = wanted - 1; ordinal >= lowest; ordinal--) {
+  for (let ordinal = desired - 1; ordinal >= lowest; ordinal--) {
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined || pod.status?.phase === "Failed") return "wait"; // just created
     if (revisionOf(pod) !== revisions.update.metadata.name && !isTerminating(pod)) {
@@ -142,5 +142,5 @@ function waitsForClaims(view: View, pod: Pod): boolean {
 }
 
 function claimOwnersAreCurrent(view: View, pod: Pod): boolean {
-  return existingClaims(view, pod).every((claim) => wantedOwners(view.set, pod, claim) === undefined);
+  return existingClaims(view, pod).every((claim) => desiredOwners(view.set, pod, claim) === undefined);
 }

@@ -36,8 +36,8 @@ export function statefulSetStatus(view: View, taken: readonly Step[], collisionC
 }
 
 /** Whether the stored status differs from the computed one. Source: stateful_set_utils.go inconsistentStatus */
-export function isOutdated({ status }: StatefulSet, wanted: CountedStatus): boolean {
-  const { observedGeneration, ...counts } = wanted;
+export function isOutdated({ status }: StatefulSet, desired: CountedStatus): boolean {
+  const { observedGeneration, ...counts } = desired;
   if (observedGeneration > (status?.observedGeneration ?? 0)) return true;
   return (Object.keys(counts) as (keyof typeof counts)[]).some(
     (name) => (status?.[name] ?? (name.endsWith("Revision") ? "" : 0)) !== counts[name],

@@ -6,7 +6,7 @@ import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/ap
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { wantedOwners } from "./claim-retention.ts";
+import { desiredOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";
 import type { Action, Step } from "./plan.ts";
 
@@ -134,7 +134,7 @@ async function updateClaimOwners(ctx: StatefulSetContext, set: StatefulSet, pod:
   for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {
     // A claim that is not cached yet is updated in a later reconciliation.
     const claim = claims.lister.get(toKey(metadata.namespace, metadata.name ?? ""));
-    const owners = claim === undefined ? undefined : wantedOwners(set, pod, claim);
+    const owners = claim === undefined ? undefined : desiredOwners(set, pod, claim);
     if (claim === undefined || owners === undefined) continue;
     const settled = { ...claim, metadata: { ...claim.metadata, ownerReferences: owners } };
     await ctx.client.update<PersistentVolumeClaim>(persistentVolumeClaims, settled, { signal });

@@ -106,14 +106,14 @@ function conditionsOf(csr: Csr, type: string): Condition[] {
 
 function checkConditions(next: Csr, current: Csr | undefined): FieldError[] {
   const stored = (current?.status?.conditions ?? []).map((condition) => condition.type ?? "");
-  const decidedBothWays = decisions.every((decision) => stored.includes(decision));
+  const hasBothDecisions = decisions.every((decision) => stored.includes(decision));
   const seen = new Set<string>();
   return each(next.status?.conditions, "status.conditions", ({ type = "", status }, at) => {
     const errors = type === "" && !stored.includes("") ? [required(child(at, "type"))] : [];
     const values = lasting.includes(type) ? ["True"] : ["False", "True", "Unknown"];
     errors.push(...requiredOneOf(status, values, child(at, "status")));
     const other = decisions.includes(type) ? decisions.find((decision) => decision !== type) : undefined;
-    if (other !== undefined && seen.has(other) && !decidedBothWays)
+    if (other !== undefined && seen.has(other) && !hasBothDecisions)
       errors.push(invalidValue(child(at, "type"), type, "Approved and Denied conditions are mutually exclusive"));
     if (seen.has(type) && isUnique(stored)) errors.push(duplicate(child(at, "type"), type));
     seen.add(type);

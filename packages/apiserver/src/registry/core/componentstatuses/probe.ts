@@ -79,7 +79,7 @@ async function statusOf(component: Component): Promise<ComponentStatus> {
   };
 }
 
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 const longestBody = 10 * 1024;
 
 interface Answer {
@@ -102,7 +102,7 @@ async function probe({ url, tls, check }: Component): Promise<Answer> {
 /** Certificates are not verified: those of the components are self-signed, and health responses are not confidential. */
 function get(url: URL, tls: Component["tls"]): Promise<{ code: number; body: string }> {
   return new Promise((resolve, reject) => {
-    const options = { timeout: patienceMs, agent: false, rejectUnauthorized: false, ...tls };
+    const options = { timeout: timeoutMs, agent: false, rejectUnauthorized: false, ...tls };
     const sent = (url.protocol === "https:" ? requestHttps : requestHttp)(url, options, (response: IncomingMessage) => {
       let body = "";
       response.setEncoding("utf8");

@@ -25,10 +25,10 @@ export async function serviceProxy(call: SubresourceCall, path: string): Promise
 async function readyAddress(call: SubresourceCall, name: string, portName: string): Promise<{ ip: string; port: number }> {
   const subsets = (await endpointsOf(call, name)).subsets ?? [];
   if (subsets.length === 0) throw serviceUnavailable(`no endpoints available for service ${goQuote(name)}`);
-  for (const { ports = [], addresses = [] } of fromAnywhere(subsets)) {
+  for (const { ports = [], addresses = [] } of rotatedAtRandom(subsets)) {
     const found = ports.find((candidate) => (candidate.name ?? "") === portName);
     if (found === undefined) continue;
-    for (const address of fromAnywhere(addresses)) {
+    for (const address of rotatedAtRandom(addresses)) {
       if (await isOfPod(call, address)) return { ip: address.ip, port: found.port };
     }
   }
@@ -47,7 +47,7 @@ async function endpointsOf({ services, namespace }: SubresourceCall, name: strin
 }
 
 /** The list rotated by a random offset. */
-function fromAnywhere<T>(list: readonly T[]): T[] {
+function rotatedAtRandom<T>(list: readonly T[]): T[] {
   const start = Math.floor(Math.random() * list.length);
   return [...list.slice(start), ...list.slice(0, start)];
 }

@@ -134,8 +134,8 @@ function list(values: readonly string[] | undefined, path: string, missing: stri
 }
 
 function alone(values: readonly string[], path: string, what: string): FieldError[] {
-  const crowded = values.length > 1 && values.includes("*");
-  return crowded ? [invalidValue(path, values, `if '*' is present, must not specify other ${what}`)] : [];
+  const hasOthers = values.length > 1 && values.includes("*");
+  return hasOthers ? [invalidValue(path, values, `if '*' is present, must not specify other ${what}`)] : [];
 }
 
 function validateUrlPath(url: string, path: string): FieldError[] {

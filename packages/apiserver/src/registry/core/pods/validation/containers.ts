@@ -23,7 +23,7 @@ import { eachInSteps, eachWithSteps, need, requiredOneOf, saying } from "../../.
 import { validateEnv, validateEnvFrom } from "./environment.ts";
 import { validateDevices, validateMounts } from "./mounts.ts";
 import type { PodValidationOptions } from "./options.ts";
-import { hasNoGracePeriod, passesAtOnce, validateLifecycleHandler, validateProbe } from "./probes.ts";
+import { checkNoGracePeriod, checkSuccessThreshold, validateLifecycleHandler, validateProbe } from "./probes.ts";
 import { validateResourceRequirements } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
 
@@ -160,9 +160,9 @@ function* validateContainer(
     child(path, "startupProbe"),
   ];
   addErrors(errors, yield* validateProbe(livenessProbe, liveness));
-  errors.push(...hasNoGracePeriod(readinessProbe, readiness));
+  errors.push(...checkNoGracePeriod(readinessProbe, readiness));
   addErrors(errors, yield* validateProbe(startupProbe, startup));
-  errors.push(...passesAtOnce(livenessProbe, liveness), ...passesAtOnce(startupProbe, startup));
+  errors.push(...checkSuccessThreshold(livenessProbe, liveness), ...checkSuccessThreshold(startupProbe, startup));
   const policy: string = container.terminationMessagePolicy ?? "";
   if (policy === "") errors.push(required(child(path, "terminationMessagePolicy"), messagePolicyText));
   else if (policy !== "File" && policy !== "FallbackToLogsOnError")

@@ -25,13 +25,13 @@ export function* validateProbe(probe: Probe | undefined | null, path: string): S
 }
 
 /** successThreshold of liveness and startup probes must be 1. */
-export function passesAtOnce(probe: Probe | undefined | null, path: string): FieldError[] {
+export function checkSuccessThreshold(probe: Probe | undefined | null, path: string): FieldError[] {
   if (!probe || probe.successThreshold === 1) return [];
   return [invalidValue(child(path, "successThreshold"), probe.successThreshold ?? 0, "must be 1")];
 }
 
 /** Readiness probes have no terminationGracePeriodSeconds, because they do not terminate the container. */
-export function hasNoGracePeriod(probe: Probe | undefined | null, path: string): FieldError[] {
+export function checkNoGracePeriod(probe: Probe | undefined | null, path: string): FieldError[] {
   const grace = probe?.terminationGracePeriodSeconds;
   if (grace === undefined || grace === null) return [];
   return [invalidValue(child(path, "terminationGracePeriodSeconds"), grace, "must not be set for readinessProbes")];
