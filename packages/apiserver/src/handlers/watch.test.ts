@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { Call } from "./env.ts";
@@ -76,12 +77,17 @@ for (const { name, when } of [
       queue = new WatchQueue({ signal });
       return queue;
     });
-    const done = watch(call, { resourceVersion: "" } as ListOptions);
+    let isOver = false;
+    const done = watch(call, { resourceVersion: "" } as ListOptions).then(() => {
+      isOver = true;
+    });
     if (when === "later") {
       await new Promise(setImmediate);
       assert.equal(watchers(), 1);
       client.abort();
     }
+    await settle();
+    assert.equal(isOver, true);
     await done;
     assert.equal(watchers(), 0);
     assert.equal(queue?.ended, true);
