@@ -150,6 +150,14 @@ test("a read at Metadata leaves two events, without objects, with who, what and 
   assert.ok(readFileSync(logFile, "utf8").includes('"userAgent":"t\\u003c1\\u003e"'));
 });
 
+test("a request of a deprecated version is annotated as such, with the release that removes it", async () => {
+  const { headers } = await server.request("GET", "/apis/policy/v1beta1/podsecuritypolicies");
+  assert.partialDeepStrictEqual(logged(headers["audit-id"]).at(-1).annotations, {
+    "k8s.io/deprecated": "true",
+    "k8s.io/removed-release": "1.25",
+  });
+});
+
 for (const { forwarded, want } of [
   { forwarded: "127.0.0.1, 192.0.2.7", want: ["127.0.0.1", "192.0.2.7", "127.0.0.1"] },
   { forwarded: "192.0.2.7, 127.0.0.1", want: ["192.0.2.7", "127.0.0.1"] },

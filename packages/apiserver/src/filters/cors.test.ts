@@ -29,6 +29,11 @@ for (const origin of ["https://dashboard.example.com", "http://localhost:8080"])
   });
 }
 
+test("a preflight needs no credentials for paths beside the resources either", async () => {
+  const preflight = await server.request("OPTIONS", "/version", undefined, { ...nobody, origin: "http://localhost" });
+  assert.deepEqual([preflight.code, preflight.headers["access-control-allow-origin"]], [204, "http://localhost"]);
+});
+
 for (const origin of ["https://dashboard.example.com.evil.org", "null", `https://${"a".repeat(10_000)}`]) {
   test(`a page of ${origin.slice(0, 50)} gets no CORS headers`, async () => {
     const preflight = await server.request("OPTIONS", namespaces, undefined, { ...nobody, origin });

@@ -4,7 +4,6 @@ import { StatusError, timeout as timeoutError } from "@coxswain/apimachinery/obj
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { requestTimeoutMs } from "../request/deadline.ts";
 import type { ServerRequest } from "../request/server-request.ts";
-import { apiserverUser } from "../request/user-names.ts";
 import type { Filter } from "./filter.ts";
 import { countAbort, countTermination, type RequestMetrics } from "./metrics.ts";
 
@@ -90,7 +89,7 @@ export interface OpenRequests {
 /**
  * The state of a graceful shutdown. Short requests are completed; then watches and streams are ended, and their clients reconnect to another
  * server. With --shutdown-send-retry-after new requests get 429 and their connection is closed, so that a load balancer
- * redirects them. Health checks, metrics and the server's own requests are exempt.
+ * redirects them. Health checks and metrics are exempt; the server's own requests do not pass the filters.
  * Source: k8s.io/apiserver pkg/server/filters/{with_retry_after,waitgroup}.go
  */
 export class Drain implements OpenRequests {
@@ -131,7 +130,7 @@ const exempt = ["/readyz", "/livez", "/healthz", "/metrics"];
 /** The filter that counts short requests and rejects requests during shutdown. */
 export function drain(state: Drain): Filter {
   return async (request, next) => {
-    if (state.sendRetryAfter && request.user.name !== apiserverUser && !isExempt(request.info.path)) {
+    if (state.sendRetryAfter && !isExempt(request.info.path)) {
       request.exchange.goAway();
       const headers = { "content-type": "text/plain; charset=utf-8", "retry-after": "5" };
       return request.exchange.respond(429, headers, "The apiserver is shutting down, please try again later.");

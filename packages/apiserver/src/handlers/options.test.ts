@@ -78,6 +78,15 @@ for (const { query, allowed } of [
   });
 }
 
+test("every dryRun of a deletion's body counts, not only the first", () => {
+  const read = (...dryRun: string[]) => deleteOptions(new URLSearchParams(), { dryRun });
+  assert.deepEqual(read("All", "All").dryRun, ["All", "All"]);
+  assert.throws(
+    () => read("All", "None"),
+    (err: unknown) => err instanceof StatusError && err.code === 422,
+  );
+});
+
 const write = (kind: "CreateOptions" | "UpdateOptions" | "PatchOptions", isApply = false) => ({
   kind,
   read: (query: URLSearchParams): unknown => writeOptions(query, kind, isApply),
