@@ -203,12 +203,13 @@ for (const when of ["before it waits", "while it waits"]) {
 }
 
 test("a watch gives its seat back once: when it began or was not read, or when it ended before", async () => {
-  const { send, queues } = aFilter(undefined);
+  const { send, queues, gauges } = aFilter(undefined);
   const executing = (): number => queues?.executing ?? Number.NaN;
   for (const give of [(r: ServerRequest) => r.watchStarted?.(), (r: ServerRequest) => r.exchange.onUnread?.(), () => {}]) {
     const over = Promise.withResolvers<void>();
     const began = send("GET", `${pods}?watch=1`, async () => over.promise);
     assert.equal(executing(), 1);
+    assert.deepEqual(gauges(), [1, 0], "a watch is a read");
     assert.equal(send("GET", pods, answer).exchange.status, 429);
     give(began.request);
     if (executing() === 0) {

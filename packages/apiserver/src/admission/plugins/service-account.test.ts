@@ -108,6 +108,19 @@ test("an account limits the second envFrom too, and what a webhook has added aft
   await assert.rejects(validate(pod), why);
 });
 
+test("a secret that an account may mount is not one to pull images with, and the other way round", async () => {
+  const annotations = { "kubernetes.io/enforce-mountable-secrets": "true" };
+  const secrets = { secrets: [{ name: "mounted" }], imagePullSecrets: [{ name: "a" }, { name: "pulled" }] };
+  const { admit } = pluginWith(account("default", secrets, { annotations }));
+  await admit(aPod({ imagePullSecrets: [{ name: "a" }, { name: "pulled" }] }));
+  await assert.rejects(
+    admit(aPod({ imagePullSecrets: [{ name: "pulled" }, { name: "mounted" }] })),
+    /imagePullSecrets\[1\].name="mounted" is not allowed/,
+  );
+  const volumes = [{ name: "v", secret: { secretName: "pulled" } }];
+  await assert.rejects(admit(aPod({ volumes })), /volume with secret.secretName="pulled" is not allowed/);
+});
+
 test("an account limits containers that are added for debugging, and those alone", async () => {
   const annotations = { "kubernetes.io/enforce-mountable-secrets": "true" };
   const { validate } = pluginWith(account("default", { secrets: [{ name: "mine" }] }, { annotations }));

@@ -179,6 +179,13 @@ testKindRules("certificatesigningrequests.certificates.k8s.io", valid, [
     want: [],
   },
   {
+    name: "a denial in the signer's words, which are not taken either",
+    before: { "status.conditions": [{ ...approved, type: "Denied", lastUpdateTime: since, lastTransitionTime: since }] },
+    status: true,
+    change: { "status.conditions": [{ ...approved, type: "Denied", message: "b" }] },
+    want: [],
+  },
+  {
     name: "conditions of no type or state, twice, and one that is gone",
     before: { "status.conditions": [{ type: "Failed", status: "True" }] },
     status: true,

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { send } from "./response.ts";
+
+const limit = 128 * 1024;
+
+for (const { name, status = 200, bytes, accept, compressed } of [
+  { name: "an object", bytes: limit + 1, accept: "gzip", compressed: true },
+  { name: "a created object", status: 201, bytes: limit + 1, accept: "br, gzip", compressed: true },
+  { name: "an object of just the limit", bytes: limit, accept: "gzip", compressed: false },
+  { name: "an object for a client that does not say so", bytes: limit + 1, accept: undefined, compressed: false },
+  { name: "an object for a client that wants it least", bytes: limit + 1, accept: "gzip;q=0", compressed: false },
+]) {
+  test(`${name} is ${compressed ? "" : "not "}compressed`, async () => {
+    const headers = accept === undefined ? {} : { "accept-encoding": accept };
+    const exchange = new LoopbackExchange({ method: "GET", path: "/", headers });
+    const text = "x".repeat(bytes);
+    await send(new ServerRequest(exchange, parseRequestInfo("GET", "/"), 0, false), status, "application/json", text);
+    const response = await exchange.response;
+    const body = Buffer.concat(await response.body.toArray());
+    assert.equal(response.status, status);
+    assert.deepEqual(
+      [response.headers["content-encoding"], response.headers.vary],
+      compressed ? ["gzip", "Accept-Encoding"] : [undefined, undefined],
+    );
+    assert.equal(String(compressed ? gunzipSync(body) : body), text);
+  });
+}

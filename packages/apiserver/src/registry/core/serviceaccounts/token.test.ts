@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { SubresourceCall } from "../../generic/resource.ts";
+import { createToken } from "./token.ts";
+
+const nowMs = Date.parse("2026-01-02T03:04:05Z");
+const objects: Record<string, object> = {
+  "serviceaccounts/robot": { metadata: { name: "robot", namespace: "web", uid: "account" } },
+  "pods/p": { metadata: { name: "p", namespace: "web", uid: "pod" }, spec: { serviceAccountName: "robot" } },
+  "pods/other": { metadata: { name: "other", namespace: "web", uid: "pod" }, spec: { serviceAccountName: "default" } },
+  "secrets/s": { metadata: { name: "s", namespace: "web", uid: "secret" } },
+};
+
+async function requested(spec: object, extendExpiration = false) {
+  let signed: Record<string, unknown> = {};
+  const call = {
+    ...{ name: "robot", namespace: "web", admit: async () => {}, body: { spec } },
+    services: {
+      now: () => nowMs,
+      tokenIssuer: {
+        ...{ issuer: "https://api", defaultAudiences: ["api"], maxExpirationSeconds: 7200, extendExpiration },
+        sign: async (claims: Record<string, unknown>) => {
+          signed = claims;
+          return "token";
+        },
+      },
+      store: (_group: string, resource: string) => ({
+        get: async (_namespace: string, name: string) => ({ object: () => objects[`${resource}/${name}`] }),
+      }),
+    },
+  } as unknown as SubresourceCall;
+  const answer = (await createToken(call)) as { status?: object; spec?: object };
+  return { claims: signed, answer };
+}
+
+const bound = (kind: string, name: string, uid?: string, apiVersion = "v1") => ({
+  boundObjectRef: { kind, apiVersion, name, uid },
+});
+
+for (const { name, spec, want } of [
+  { name: "a pod", spec: bound("Pod", "p", "pod"), want: { pod: { name: "p", uid: "pod" } } },
+  { name: "a pod without a uid", spec: bound("Pod", "p"), want: { pod: { name: "p", uid: "pod" } } },
+  { name: "a secret", spec: bound("Secret", "s", "secret"), want: { secret: { name: "s", uid: "secret" } } },
+  { name: "nothing", spec: {}, want: {} },
+]) {
+  test(`a token bound to ${name} says so, and whose it is`, async () => {
+    const { claims } = await requested(spec);
+    const serviceaccount = { name: "robot", uid: "account" };
+    assert.deepEqual(claims["kubernetes.io"], { namespace: "web", serviceaccount, ...want });
+    assert.partialDeepStrictEqual(claims, { aud: ["api"], iss: "https://api", sub: "system:serviceaccount:web:robot" });
+  });
+}
+
+for (const { name, spec, code } of [
+  { name: "a pod of another uid", spec: bound("Pod", "p", "earlier"), code: 409 },
+  { name: "a secret of another uid", spec: bound("Secret", "s", "earlier"), code: 409 },
+  { name: "a pod of another account", spec: bound("Pod", "other", "pod"), code: 400 },
+  { name: "a config map", spec: bound("ConfigMap", "c"), code: 400 },
+  { name: "a pod of another group", spec: bound("Pod", "p", "pod", "apps/v1"), code: 400 },
+]) {
+  test(`a token bound to ${name} is refused with ${code}`, async () => {
+    await assert.rejects(requested(spec), (err) => err instanceof StatusError && err.code === code);
+  });
+}
+
+const now = nowMs / 1000;
+const year = 365 * 24 * 3600;
+for (const { name, spec, extend = true, seconds, signed, warnafter } of [
+  { name: "no time", spec: {}, seconds: 3600, signed: 3600 },
+  { name: "more than the server allows", spec: { expirationSeconds: 99_999 }, seconds: 7200, signed: 7200 },
+  {
+    name: "the time of admission, for a pod and this server",
+    spec: { expirationSeconds: 3607, ...bound("Pod", "p", "pod") },
+    ...{ seconds: 3607, signed: year, warnafter: now + 3607 },
+  },
+  {
+    name: "that, for another server",
+    spec: { expirationSeconds: 3607, audiences: ["api", "vault"], ...bound("Pod", "p", "pod") },
+    seconds: 3607,
+    signed: 3607,
+  },
+  {
+    name: "that, for a secret",
+    spec: { expirationSeconds: 3607, ...bound("Secret", "s", "secret") },
+    seconds: 3607,
+    signed: 3607,
+  },
+  {
+    name: "that, where lifetimes are not extended",
+    spec: { expirationSeconds: 3607, ...bound("Pod", "p", "pod") },
+    extend: false,
+    seconds: 3607,
+    signed: 3607,
+  },
+]) {
+  test(`a token that asks for ${name} is said to last ${seconds} s and lasts ${signed} s`, async () => {
+    const { claims, answer } = await requested(spec, extend);
+    assert.partialDeepStrictEqual(claims, { exp: now + signed, iat: now, nbf: now });
+    assert.equal((claims["kubernetes.io"] as { warnafter?: number }).warnafter, warnafter);
+    assert.partialDeepStrictEqual(answer, { spec: { expirationSeconds: seconds }, status: { token: "token" } });
+    assert.equal(
+      (answer.status as { expirationTimestamp: string }).expirationTimestamp,
+      new Date(nowMs + seconds * 1000).toISOString().replace(".000", ""),
+    );
+  });
+}
