@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -100,8 +101,9 @@ async function served(t: TestContext, serve: (connection: number, request: numbe
   const backend = newBackends({ current: undefined }).of({ metadata: { name: "v1.example.com" }, spec });
   assert.ok(backend);
   const { signal } = new AbortController();
-  const request = async (method: string) => {
-    const answer = await send(backend, { host: "127.0.0.1", port }, { method, path: "/", headers: { host: "b" }, signal });
+  const request = async (method: string, body?: PassThrough) => {
+    const wanted = { method, path: "/", headers: { host: "b" }, body, signal };
+    const answer = await send(backend, { host: "127.0.0.1", port }, wanted);
     answer.resume();
     if (!answer.complete && answer.statusCode !== 101) await once(answer, "end");
     await settle(); // until the connection is free
@@ -160,4 +162,17 @@ test("an answer over a kept connection may take longer than a connection may tak
   socket.write(answerOk);
   assert.equal(await second, 200);
   assert.equal(seen.size, 1);
+});
+
+test("a request whose body breaks off is broken off at the server, too", async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const body = new PassThrough();
+  const { request } = await served(t, (_connection, _nth, socket) => {
+    socket.once("close", () => closed.resolve());
+    socket.on("error", () => {});
+    body.destroy(new Error("the client has gone"));
+  });
+  body.write("half");
+  await assert.rejects(request("POST", body), { message: "the client has gone" });
+  await closed.promise;
 });
