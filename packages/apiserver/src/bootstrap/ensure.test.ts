@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
-import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import { isAlreadyExists, isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
+import { alreadyExists, conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -50,6 +50,16 @@ test("after a conflict the current object is tried, at most five times", async (
     throw conflict(configMaps, "a", "changed");
   });
   await assert.rejects(ensure(client, configMaps, aConfigMap({}), bring), isConflict);
+  assert.equal(client.writes.length, attempts);
+});
+
+test("an object that is created and deleted by others all the time is given up after five attempts", async () => {
+  const client = newFakeClient();
+  client.react("create", "configmaps", () => {
+    if (client.writes.length > attempts) throw new Error("it does not give up");
+    throw alreadyExists(configMaps, "a");
+  });
+  await assert.rejects(ensure(client, configMaps, aConfigMap({}), bring), isAlreadyExists);
   assert.equal(client.writes.length, attempts);
 });
 

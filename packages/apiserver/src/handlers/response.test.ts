@@ -16,7 +16,7 @@ for (const { name, status = 200, bytes, accept, compressed } of [
   { name: "an object for a client that wants it least", bytes: limit + 1, accept: "gzip;q=0", compressed: false },
 ]) {
   test(`${name} is ${compressed ? "" : "not "}compressed`, async () => {
-    const headers = accept === undefined ? {} : { "accept-encoding": accept };
+    const headers: Record<string, string> = accept === undefined ? {} : { "accept-encoding": accept };
     const exchange = new LoopbackExchange({ method: "GET", path: "/", headers });
     const text = "x".repeat(bytes);
     await send(new ServerRequest(exchange, parseRequestInfo("GET", "/"), 0, false), status, "application/json", text);

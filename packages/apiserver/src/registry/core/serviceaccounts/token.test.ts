@@ -66,6 +66,15 @@ for (const { name, spec, code } of [
 
 const now = nowMs / 1000;
 const year = 365 * 24 * 3600;
+interface Lifetime {
+  readonly name: string;
+  readonly spec: object;
+  readonly extend?: boolean;
+  readonly seconds: number;
+  readonly signed: number;
+  readonly warnafter?: number;
+}
+
 for (const { name, spec, extend = true, seconds, signed, warnafter } of [
   { name: "no time", spec: {}, seconds: 3600, signed: 3600 },
   { name: "more than the server allows", spec: { expirationSeconds: 99_999 }, seconds: 7200, signed: 7200 },
@@ -93,7 +102,7 @@ for (const { name, spec, extend = true, seconds, signed, warnafter } of [
     seconds: 3607,
     signed: 3607,
   },
-]) {
+] as readonly Lifetime[]) {
   test(`a token that asks for ${name} is said to last ${seconds} s and lasts ${signed} s`, async () => {
     const { claims, answer } = await requested(spec, extend);
     assert.partialDeepStrictEqual(claims, { exp: now + signed, iat: now, nbf: now });
