@@ -96,6 +96,22 @@ test("a change that comes while a condition is written is applied after it", asy
   await dangles("b", "True");
 });
 
+test("a change that comes while a condition cannot be written is applied at once, without waiting for the retry", async (t) => {
+  const { client, configured } = await following(t, []);
+  const written = Promise.withResolvers<undefined>();
+  let writes = 0;
+  client.react("patch", "flowschemas", () => {
+    writes++;
+    return written.promise;
+  });
+  client.put(flowSchemas, schema("a", "gone"));
+  await waitFor(() => writes === 1, { what: "the write" });
+  client.put(priorityLevelConfigurations, level("new"));
+  await settle();
+  written.reject(conflict(flowSchemas, "a", "try again"));
+  await waitFor(() => configured.at(-1)?.levels.length === 1, { what: "the change" });
+});
+
 test("two servers that contradict each other write six times in a minute, and go on later", async (t) => {
   const { client, clock, condition, dangles } = await following(t, [schema("a", "gone")]);
   await dangles("a", "True");

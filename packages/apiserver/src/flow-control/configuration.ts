@@ -46,23 +46,24 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
   for (const informer of [levels, schemas]) informer.addHandler({ added: changed, updated: changed, deleted: changed });
 
   async function run(signal: AbortSignal): Promise<void> {
-    try {
-      while (due && !signal.aborted) {
-        due = false;
+    let hasFailed = false;
+    while (due && !signal.aborted) {
+      due = false;
+      try {
         const now = { levels: levels.lister.list(), schemas: schemas.lister.list() };
         flowControl.configure(now);
         const names = new Set(now.levels.map(({ metadata }) => metadata.name));
         for (const schema of now.schemas) {
           await report(schema, !names.has(schema.spec.priorityLevelConfiguration.name), signal);
         }
+      } catch (err) {
+        if (signal.aborted) break;
+        log.error("cannot update the condition Dangling of flow schemas", err);
+        hasFailed = true; // a change that came meanwhile is applied now, not with the retry
       }
-    } catch (err) {
-      if (signal.aborted) return;
-      log.error("cannot update the condition Dangling of flow schemas", err);
-      clock.after(retryMs, changed);
-    } finally {
-      running = false;
     }
+    running = false;
+    if (hasFailed && !signal.aborted) clock.after(retryMs, changed);
   }
 
   async function report(schema: FlowSchema, dangling: boolean, signal: AbortSignal): Promise<void> {

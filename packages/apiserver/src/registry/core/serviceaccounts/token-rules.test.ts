@@ -1,5 +1,8 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { testRefusals } from "../../../testing/refusals.ts";
-import { validateTokenRequest } from "./token.ts";
+import { createToken, validateTokenRequest } from "./token.ts";
 
 testRefusals<number | undefined>(
   (expirationSeconds) => validateTokenRequest({ metadata: {}, spec: { audiences: [], expirationSeconds } }),
@@ -18,3 +21,25 @@ testRefusals<number | undefined>(
     },
   ],
 );
+
+test("a token for a pod and an account that another server has just created is not refused: both are read from etcd", async () => {
+  const objects: Record<string, object> = {
+    serviceaccounts: { metadata: { name: "robot", namespace: "default", uid: "u1" } },
+    pods: { metadata: { name: "web", uid: "u2" }, spec: { serviceAccountName: "robot" } },
+  };
+  const store = (_group: string, resource: string) => ({
+    async get(_namespace: string, name: string, { minimumRevision }: { minimumRevision?: number }) {
+      if (minimumRevision !== undefined) throw notFound({ group: "", resource }, name); // the cache does not have it yet
+      return { object: () => objects[resource] };
+    },
+  });
+  const issuer = { defaultAudiences: ["api"], issuer: "https://here", sign: async () => "signed" };
+  const spec = { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "web" } };
+  const made = await createToken({
+    body: { metadata: {}, spec },
+    services: { store, tokenIssuer: issuer, now: () => 0 },
+    admit: async () => {},
+    ...{ namespace: "default", name: "robot" },
+  } as never);
+  assert.partialDeepStrictEqual(made, { status: { token: "signed" } });
+});

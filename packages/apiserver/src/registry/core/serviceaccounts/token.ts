@@ -29,9 +29,8 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   await call.admit(request, undefined);
   const errors = validateTokenRequest(request);
   if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
-  const account: ServiceAccount = (
-    await call.services.store("", "serviceaccounts").get(call.namespace, call.name, { minimumRevision: 0 })
-  ).object();
+  // Both reads are current, as upstream's: another server may just have created the account or the pod.
+  const account: ServiceAccount = (await call.services.store("", "serviceaccounts").get(call.namespace, call.name, {})).object();
   const bound = await boundObject(call, request, account);
   if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
   const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());
@@ -70,7 +69,7 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
     throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
   }
   const resource = kind === "Pod" ? "pods" : "secrets";
-  const object = (await call.services.store("", resource).get(call.namespace, name, { minimumRevision: 0 })).object();
+  const object = (await call.services.store("", resource).get(call.namespace, name, {})).object();
   if (kind === "Pod" && (object as Pod).spec.serviceAccountName !== account.metadata.name) {
     throw badRequest(
       `cannot bind token for serviceaccount "${account.metadata.name}" to pod running with different serviceaccount name.`,
