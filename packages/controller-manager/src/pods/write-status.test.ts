@@ -43,3 +43,15 @@ test("two conflicts in a row are an error", async () => {
   await assert.rejects(write(), { message: /the object has been modified/ });
   assert.equal(version, 2);
 });
+
+test("a status of an older generation than the stored one is not written over it", async () => {
+  const { client, cached, stored } = outdated();
+  const newer = stored() as ReplicaSet;
+  client.put(replicaSets, { ...newer, status: { replicas: 3, observedGeneration: 5 } });
+  const write = (observedGeneration: number) =>
+    writeStatus(client, replicaSets, cached, { replicas: 7, observedGeneration }, new AbortController().signal);
+  await write(4);
+  assert.deepEqual(stored()?.status, { replicas: 3, observedGeneration: 5 });
+  await write(5);
+  assert.deepEqual(stored()?.status, { replicas: 7, observedGeneration: 5 });
+});

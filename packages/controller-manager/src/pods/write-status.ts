@@ -4,10 +4,11 @@ import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-vers
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
- * Writes an owner's status; after a conflict retries once on the stored object. A deleted or recreated owner is ignored.
+ * Writes an owner's status; after a conflict retries once on the stored object. A deleted or recreated owner is ignored, and so
+ * is a status of an older generation than the stored one: the newer object has been reconciled, and the cache will show it.
  * @throws Conflict when the retry fails as well
  */
-export async function writeStatus<T extends KubeObject & { status?: unknown }>(
+export async function writeStatus<T extends KubeObject & { status?: Observed }>(
   client: Client,
   ref: ResourceRef,
   owner: T,
@@ -22,9 +23,17 @@ export async function writeStatus<T extends KubeObject & { status?: unknown }>(
     } catch (err) {
       if (!isConflict(err)) throw err;
       const fresh = await client.get<T>(ref, { namespace, name }, { signal });
-      if (fresh.metadata.uid === uid) await write(fresh);
+      if (fresh.metadata.uid === uid && !isOlder(status, fresh.status)) await write(fresh);
     }
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }
+}
+
+interface Observed {
+  observedGeneration?: number;
+}
+
+function isOlder(status: Observed, stored: Observed = {}): boolean {
+  return (status.observedGeneration ?? 0) < (stored.observedGeneration ?? 0);
 }

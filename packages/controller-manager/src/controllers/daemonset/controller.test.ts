@@ -341,9 +341,10 @@ test("tries one refused pod at first, and the others once it is admitted", async
 test("counts a pod as available only after minReadySeconds, without an event", async (t) => {
   const world = await start(t, aDaemonSet({ spec: { minReadySeconds: 30 } }), ["a"]);
   await makeReady(world);
-  assert.equal(stored(world).status?.numberAvailable ?? 0, 0);
+  const counts = () => [stored(world).status?.numberAvailable ?? 0, stored(world).status?.numberUnavailable ?? 0];
+  assert.deepEqual(counts(), [0, 1]);
   await world.clock.advance(31_000);
-  assert.equal(stored(world).status?.numberAvailable, 1);
+  assert.deepEqual(counts(), [1, 0]);
 });
 
 test("does nothing once it is being deleted, nor when it would select everything", async (t) => {

@@ -136,6 +136,45 @@ test("rolls a new template out from the highest, waiting for each", async (t) =>
   });
 });
 
+test("a template that changes in the middle of a rollout: the current revision stays the first one, pods of the second are replaced", async (t) => {
+  const world = await start(t, aStatefulSet({ replicas: 3, image: "v1" }));
+  await makeReady(world);
+  const first = stored(world).status?.currentRevision;
+  await change(world, setImage("v2"));
+  const second = stored(world).status?.updateRevision;
+  assert.deepEqual(images(world), ["v1", "v1", "v2"]);
+  await makeReady(world, ({ metadata }) => metadata.name === "db-2");
+  await change(world, setImage("v3"));
+  const { currentRevision, updateRevision, observedGeneration } = stored(world).status ?? {};
+  assert.equal(currentRevision, first);
+  assert.ok(updateRevision !== first && updateRevision !== second);
+  assert.equal(observedGeneration, stored(world).metadata.generation);
+  await makeReady(world);
+  assert.deepEqual(images(world), ["v3", "v3", "v3"]);
+  assert.partialDeepStrictEqual(stored(world).status, {
+    currentRevision: updateRevision,
+    currentReplicas: 3,
+    updatedReplicas: 3,
+  });
+});
+
+test("a rollout that is taken back in the middle ends at the first revision, with all pods of it", async (t) => {
+  const world = await start(t, aStatefulSet({ replicas: 3, image: "v1" }));
+  await makeReady(world);
+  const first = stored(world).status?.currentRevision;
+  await change(world, setImage("v2"));
+  await change(world, setImage("v1"));
+  assert.equal(stored(world).status?.updateRevision, first);
+  await makeReady(world);
+  assert.deepEqual(images(world), ["v1", "v1", "v1"]);
+  assert.partialDeepStrictEqual(stored(world).status, {
+    currentRevision: first,
+    updateRevision: first,
+    currentReplicas: 3,
+    updatedReplicas: 3,
+  });
+});
+
 test("stops at the partition, keeps pods below it at the earlier template, and continues when it is lowered", async (t) => {
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: 2 } };
   const world = await start(t, aStatefulSet({ replicas: 3, image: "v1", spec: { updateStrategy } }));
