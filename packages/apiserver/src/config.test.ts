@@ -109,7 +109,7 @@ test("--cloud-config has to be there, --cloud-provider=external needs nothing", 
   assert.doesNotThrow(() => configOf("--cloud-provider=external"));
 });
 
-test("--master-service-namespace is taken as upstream takes it: without effect, and on its way out", () => {
+test("--master-service-namespace is accepted as upstream: deprecated and without effect", () => {
   const flag = kubeApiserver.flags.table["master-service-namespace"];
   assert.equal(flag.deprecated, "will be removed in a future version.");
   assert.doesNotThrow(() => configOf("--master-service-namespace=services"));

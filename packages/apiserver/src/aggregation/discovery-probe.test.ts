@@ -75,7 +75,7 @@ for (const { status, answers } of [
   });
 }
 
-test("a server that says nothing for five seconds is not there", async (t) => {
+test("a server that does not answer for five seconds is unavailable", async (t) => {
   const { requested, open, clock, url, runProbe } = await probing(t, () => undefined);
   let said: string | undefined;
   const answer = runProbe().then((text) => {

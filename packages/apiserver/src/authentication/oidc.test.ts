@@ -284,7 +284,7 @@ test("OIDC: forged signatures, alg none and the public key as a secret are refus
   await assert.rejects(oidc.authenticate(changed.join(".")), /failed to verify signature/);
 });
 
-test("OIDC: keys are fetched once, again when the provider rotates them, and hold while it is away", async (t) => {
+test("OIDC: keys are fetched once, again when the provider rotates them, and stay valid while it is unreachable", async (t) => {
   const provider = await startProvider(t);
   const oidc = authenticatorOf(t, provider, { signingAlgorithms: ["RS256", "ES256"] });
   const first = await sign(oidc.claims());

@@ -49,7 +49,7 @@ for (const { name, text, want } of [
   });
 }
 
-test("of a token that is there twice the last line counts", () => {
+test("of several lines with the same token the last one applies", () => {
   const users = parseTokenFile("t1,jane,u1\nt2,joe,u2\nt1,ann,u3", "f", discardLogger);
   assert.deepEqual([users.size, users.get(digest("t1"))?.name], [2, "ann"]);
 });

@@ -315,7 +315,7 @@ for (const { name, changes, allowed } of [
   });
 }
 
-test("a right that is taken away is gone with the next version of the policy, and groups of one name are not mixed up", async () => {
+test("a removed permission ends with the next version of the policy, and groups of the same name are kept apart", async () => {
   let version = 1;
   let bindings = [binding("plain", [group("dev")])];
   const changing: RbacPolicy = {

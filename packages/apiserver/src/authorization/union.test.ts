@@ -22,7 +22,7 @@ for (const later of [false, true]) {
       of: [one(none("1")), one(deny), one(allow)],
       want: deny,
     },
-    { name: "who allows first is not overruled", of: [one(allow), one(deny)], want: allow },
+    { name: "a first authorizer that allows is not overruled", of: [one(allow), one(deny)], want: allow },
     { name: "one that fails neither allows nor keeps the next one from it", of: [one(fails), one(allow)], want: allow },
     { name: "one that fails does not keep the next one from denying", of: [one(fails), one(deny)], want: deny },
     {

@@ -127,7 +127,7 @@ test("a role has the rules of a feature when its gate is on", async (t) => {
   assert.deepEqual(body.rules.slice(0, -1), without);
 });
 
-test("every default binding leads to a default role, and every object stands once", () => {
+test("every default binding refers to a default role, and no object is listed twice", () => {
   const names = clusterRoles.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   for (const { role } of clusterRoleBindings) assert.ok(names.includes(role), role);

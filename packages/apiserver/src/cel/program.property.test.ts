@@ -57,7 +57,7 @@ test("texts are ordered by their bytes", () => {
   );
 });
 
-test("where a text is found is where its part stands", () => {
+test("the substring at the result of indexOf starts with the searched text", () => {
   fc.assert(
     fc.property(text, text, text, (before, part, after) => {
       const s = `${before}${part}${after}`;

@@ -104,7 +104,7 @@ test("instances that do not go are waited for a minute, then the failure is name
   assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
 });
 
-test("a definition that has only other finalizers is left alone", async (t) => {
+test("a definition that has only other finalizers is not changed", async (t) => {
   const { asked, clock, writes } = started(t, ["a"], () => undefined, { finalizers: ["other.example.com"] });
   for (let s = 0; s < 20; s++) await clock.advance(1_000);
   assert.deepEqual([asked, writes()], [[], 0]);

@@ -75,7 +75,7 @@ test("the second short name of another definition is taken too", () => {
   assert.equal(decideNames(definition, [other, definition]).namesAccepted.message, '"wi" is already in use');
 });
 
-test("a name that is no longer asked for is no longer accepted", () => {
+test("a name that is no longer requested is no longer accepted", () => {
   const { shortNames: _, ...without } = widget;
   const definition = aDefinition(without, widget);
   assert.deepEqual(decideNames(definition, [definition]).acceptedNames, without);

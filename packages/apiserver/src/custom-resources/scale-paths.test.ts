@@ -50,7 +50,7 @@ test("a selector is a text", () => {
   });
 });
 
-test("a scale is read where both numbers are numbers and the wanted one is there", () => {
+test("a scale is read when both counts are numbers and the desired one is present", () => {
   const check = (specReplicasPath: string, statusReplicasPath: string) => () =>
     scalePathsOf({ specReplicasPath, statusReplicasPath }).checkRead?.(object);
   assert.doesNotThrow(check(".spec.replicas", ".status.replicas"));

@@ -137,7 +137,7 @@ test("from the moment its deletion begins nothing is created, and neither that n
   assert.deepEqual(definition?.announcedVerbs?.(), ["delete", "deletecollection", "get", "list", "watch"]);
 });
 
-test("status and scale are there where the version has them, and only a structural schema is published", () => {
+test("status and scale are served where the version has them, and only a structural schema is published", () => {
   const loose = { openAPIV3Schema: { type: "object", properties: { a: {} } } } as Version["schema"];
   const scale = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
   const versions = serve(
@@ -156,7 +156,7 @@ test("status and scale are there where the version has them, and only a structur
   );
 });
 
-test("a deletion waits for what is asked of the object in its served version", async () => {
+test("a deletion waits for requests for the object in its served version", async () => {
   const stored = { apiVersion: "example.com/v2", kind: "Thing", metadata: { name: "a", namespace: "b" }, v2: "x" };
   const codec = newObjectCodec(
     { group: "example.com", resource: "things", kind: "Thing", namespaced: true, hub: "v1", versions: [] },

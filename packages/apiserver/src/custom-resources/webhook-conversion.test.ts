@@ -88,7 +88,7 @@ for (const { what, change, why } of [
   });
 }
 
-test("a webhook changes labels and annotations, may take them away, and nothing else of the metadata", async () => {
+test("a webhook can change and remove labels and annotations, and nothing else of the metadata", async () => {
   const change = ([a, b]: KubeObject[]) => [
     { ...a, metadata: { ...a?.metadata, labels: undefined, annotations: { x: "y" }, generation: 7, finalizers: ["f"] } },
     b,

@@ -94,7 +94,7 @@ test("a konnectivity server gets one close packet for a connection, and its call
   assert.deepEqual(server.packets, ["DIAL_REQ", "DATA", "CLOSE_REQ"]);
 });
 
-test("a server that does not answer a close is given up after 10 s", async (t) => {
+test("a server that does not answer a close is abandoned after 10 s", async (t) => {
   let isOver = false;
   const { dial } = await aServer(t, (call) => {
     call.once("cancelled", () => (isOver = true));

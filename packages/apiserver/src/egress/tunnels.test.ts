@@ -290,7 +290,7 @@ for (const { proxyProtocol, protocol, message } of [
   });
 }
 
-test("a proxy without TLS, or with somebody else's certificate, counts as a failure to connect", async (t) => {
+test("a proxy without TLS, or with a certificate of another CA, is a connection failure", async (t) => {
   const tlsConfig = { clientCert: file(pair.certPem), clientKey: file(pair.keyPem) };
   for (const server of [undefined, tls]) {
     const proxy = await startConnectProxy({ at: 0, portOf }, server);

@@ -60,7 +60,7 @@ test("a flow fills only the queues of its hand; another flow can still enqueue",
   assert.equal(startRequest("quiet")?.state, "waiting");
 });
 
-test("busy flows get the same share of the seats, however much one of them asks for", async () => {
+test("busy flows get equal shares of the seats, however many requests one of them has", async () => {
   const { startRequest, clock } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 1000 } });
   const served = { flood: 0, quiet: 0 };
   const running: { ticket: Ticket; flow: keyof typeof served }[] = [];

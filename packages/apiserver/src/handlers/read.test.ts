@@ -150,7 +150,7 @@ describe("get and list", () => {
     assert.match(list.raw.toString(), /^\{\n {2}"kind": "ConfigMapList",\n/);
   });
 
-  test("compresses what is longer than 128 KiB for those who take it", async () => {
+  test("compresses responses above 128 KiB for clients that accept gzip", async () => {
     await server.request("POST", maps, aConfigMap("long", { text: "abcdefgh".repeat(20_000) }));
     for (const path of [`${maps}/long`, maps]) {
       const packed = await server.request("GET", path, undefined, { "accept-encoding": "gzip" });

@@ -220,7 +220,7 @@ test("the keys of service account tokens are published as a key set", async () =
   });
 });
 
-test("the paths that are there are listed at /", async () => {
+test("the served paths are listed at /", async () => {
   const { body } = await server.request("GET", "/");
   for (const path of [
     "/api/v1",
@@ -245,7 +245,7 @@ test("a review is answered and cannot be read back", async () => {
   assert.equal((await server.request("GET", reviews)).code, 405);
 });
 
-test("a client that has no right is refused before it learns what is there", async () => {
+test("a client without permission is refused before it learns whether the object exists", async () => {
   const http = newHttp(server.url, server.ca);
   const answer = await http.request("GET", `${secrets}/none`, undefined, { authorization: "Bearer user-token" });
   http.close();

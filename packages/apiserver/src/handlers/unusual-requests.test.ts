@@ -167,7 +167,7 @@ describe("unusual requests", () => {
     assert.equal((await server.request("PATCH", `${maps}/kept`, undefined, type)).body.message, "406: Not Acceptable");
   });
 
-  test("PUT on the status of a service that is not there creates the service, without its status and an address", async () => {
+  test("PUT on the status of a missing service creates the service, without status and address", async () => {
     const service = {
       metadata: { name: "by-status" },
       spec: { ports: [{ port: 80 }] },

@@ -129,7 +129,7 @@ describe("watch", () => {
   });
   after(() => server.stop());
 
-  test("begins with what is there, then follows creation, change and deletion", async () => {
+  test("begins with the existing objects, then follows creation, change and deletion", async () => {
     await server.request("POST", configMaps, aConfigMap("watched-1", {}, { watched: "all" }));
     const watch = await server.watch(`${configMaps}?watch=1&labelSelector=watched`);
     assert.equal(watch.code, 200);

@@ -70,7 +70,7 @@ for (const mediaType of [jsonMediaType, protobufMediaType]) {
   });
 }
 
-test("a list is not written on when its client has gone away", async () => {
+test("writing a list ends when its client has disconnected", async () => {
   const { seen, done } = listTo(jsonMediaType, false, async (aborted) => aborted.abort());
   await done;
   assert.ok(seen.destroyed && !seen.ended);

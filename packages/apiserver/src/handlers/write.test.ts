@@ -56,7 +56,7 @@ describe("update, patch and delete", () => {
     });
   }
 
-  test("PUT on a name that is not there is 404", async () => {
+  test("PUT on a missing name is 404", async () => {
     assert.equal((await server.request("PUT", `${configMaps}/absent`, aConfigMap("absent"))).code, 404);
   });
 

@@ -88,7 +88,7 @@ test("a watch of the store is ended by its reader, whether it leaves, fails or r
   for await (const _ of ended.events) assert.fail("there is nothing");
 });
 
-test("a watch that ends because its caller gives up throws the caller's reason", async () => {
+test("a watch that its caller aborts throws the caller's reason", async () => {
   const caller = new AbortController();
   const { queue, events } = aWatch(caller.signal);
   const reading = (async () => {

@@ -26,7 +26,7 @@ test("a long-lived abort signal does not retain finished requests", async () => 
   }
 });
 
-test("a caller that gives up ends its request, before and after the response has begun", async () => {
+test("a caller that aborts ends its request, before and after the response has begun", async () => {
   const reason = new Error("enough");
   for (const isEarly of [true, false]) {
     const caller = new AbortController();
@@ -51,7 +51,7 @@ test("a request that the server breaks off is no longer worked on", async () => 
   await assert.rejects(exchange.response, /broken off/);
 });
 
-test("a handler waits for its reader as often as it has to, and leaves nothing behind; it is told when the reader has gone", async () => {
+test("a handler waits for its reader each time, leaves no listeners, and learns when the reader has gone", async () => {
   const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
   const stream = exchange.stream(200, {});
   const { body } = await exchange.response;

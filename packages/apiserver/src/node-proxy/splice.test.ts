@@ -260,7 +260,7 @@ test("after the last byte of a refusal both connections are closed, and data fro
   assert.deepEqual([client.destroyed, backend.destroyed], [true, true]);
 });
 
-test("a refusal that is there in one piece is not waited on", async () => {
+test("a refusal that has arrived in one piece is not waited for", async () => {
   const { client, backend, done } = upgrading();
   await settle();
   backend.push(`${refused}none`);

@@ -102,7 +102,7 @@ for (const { code, reason } of [
   });
 }
 
-test("a kubelet that is not there is 500 without a reason, and the message says so", async () => {
+test("an unreachable kubelet is 500 without a reason, and the message names the failure", async () => {
   for (const { as, want } of [
     { as: "text", want: 'Get "http://127.0.0.1:1/x": dial tcp 127.0.0.1:1: connect: connection refused' },
     { as: "tunnel", want: "error dialing backend: dial tcp 127.0.0.1:1: connect: connection refused" },

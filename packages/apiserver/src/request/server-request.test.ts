@@ -23,7 +23,7 @@ test("a running request answers isAborted without creating a signal", () => {
   aRequest({ gone: false }).throwIfAborted();
 });
 
-test("a request whose client went away throws, before and after its signal was made", () => {
+test("a request whose client has disconnected throws, before and after its signal was created", () => {
   const client = { gone: false };
   const request = aRequest(client);
   request.throwIfAborted();

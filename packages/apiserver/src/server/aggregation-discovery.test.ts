@@ -114,7 +114,7 @@ test("a deleted APIService is neither proxied nor listed in discovery", async (t
   assert.equal((await setup.server.request("GET", "/apis/gone.example.com")).code, 404);
 });
 
-test("a built-in APIService that is deleted stays away until the next start, and its group is served all the same", async () => {
+test("a deleted built-in APIService is created again at the next start, and its group is served meanwhile", async () => {
   await setup.server.request("DELETE", `${apiServices}/v1beta1.batch`);
   await waitFor(async () => (await setup.server.request("GET", "/apis/batch")).body.versions.length === 1, {
     what: "the version not to be announced",

@@ -208,7 +208,7 @@ test("a certificate for another name than the service's is refused", async (t) =
   assert.equal(text, "error trying to reach service: x509: certificate is valid for else.default.svc, not name.default.svc\n");
 });
 
-test("a new certificate of the proxy is used as soon as its files are there", async (t) => {
+test("a new certificate of the proxy is used as soon as its files are written", async (t) => {
   const other = await setup.aggregated(t, "renewed.example.com");
   await setup.writeProxyPair("front-proxy-renewed");
   await waitFor(

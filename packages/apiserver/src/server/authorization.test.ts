@@ -230,7 +230,7 @@ test("AlwaysAllow admits every known user, AlwaysDeny only system:masters, and o
   assert.deepEqual(await list("AlwaysDeny,RBAC", jane), [403, 200, 200, `${refusal}: Everything is forbidden.`]);
 });
 
-test("with --anonymous-auth=false who shows nothing is 401, also at pages that are for everybody", async (t) => {
+test("with --anonymous-auth=false a request without credentials is 401, also at public pages", async (t) => {
   const closed = await startTestServer(t, ["--anonymous-auth=false"]);
   for (const path of ["/healthz", "/version", "/api/v1/pods", "/nowhere"]) {
     const { code, body } = await closed.request("GET", path, undefined, { authorization: undefined });

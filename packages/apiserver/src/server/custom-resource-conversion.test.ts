@@ -160,7 +160,7 @@ test("finalizers and owners are not the webhook's to change, labels are", async 
   assert.deepEqual([body.metadata.finalizers, body.metadata.labels], [undefined, { by: "webhook" }]);
 });
 
-test("a webhook that is away fails the request that needs it, and no other", async (t) => {
+test("an unreachable webhook fails the request that needs it, and no other", async (t) => {
   const { server, hook } = await converting(t);
   await server.request("POST", v1, aWidget(group, "a"));
   hook.stop();

@@ -37,7 +37,7 @@ test("APIServerIdentity=true: a server keeps its own lease, and deletes expired 
   assert.deepEqual(await ours(), []);
 });
 
-test("StorageVersionHash=false, DryRun=false and ServerSideApply=false take their features away", async (t) => {
+test("StorageVersionHash=false, DryRun=false and ServerSideApply=false disable their features", async (t) => {
   const server = await startTestServer(t, ["--feature-gates=StorageVersionHash=false,DryRun=false,ServerSideApply=false"]);
   const { body } = await server.request("GET", "/api/v1");
   assert.ok(body.resources.every((resource: object) => !Object.hasOwn(resource, "storageVersionHash")));

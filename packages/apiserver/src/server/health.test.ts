@@ -31,7 +31,7 @@ for (const page of ["healthz", "livez", "readyz"]) {
   });
 }
 
-test("a check has its own path, one that is not there does not", async () => {
+test("a check has a path of its own, the path of an unknown check is 404", async () => {
   assert.equal((await server.request("GET", "/livez/etcd")).text, "ok");
   assert.equal((await server.request("GET", "/readyz/poststarthook/bootstrap-controller")).text, "ok");
   for (const path of ["/livez/nothing", "/livez/", "/readyz/etcd/", "/livez/shutdown", "/livez/informer-sync"]) {
@@ -56,7 +56,7 @@ test("a check is requested by every name that verbose prints, and left out by it
   }
 });
 
-test("an excluded check is named as such, one that is not there is warned about", async () => {
+test("an excluded check is reported as excluded, an unknown one with a warning", async () => {
   const { text } = await server.request("GET", "/readyz?verbose&exclude=etcd&exclude=moon");
   assert.ok(text.includes("[+]etcd excluded: ok\n"));
   assert.ok(text.includes('warn: some health checks cannot be excluded: no matches for "moon"\n'));

@@ -95,7 +95,7 @@ test("volume attachments have a status in v1 only", async (t) => {
   }
 });
 
-test("--runtime-config=v1=false takes the core group away", async (t) => {
+test("--runtime-config=v1=false disables the core group", async (t) => {
   const server = await startTestServer(t, ["--runtime-config=v1=true"]);
   assert.equal((await server.request("GET", "/api/v1/namespaces")).code, 200);
   const isServed = readRuntimeConfig({ v1: "false" });

@@ -80,7 +80,7 @@ test("a large own write that cannot be decoded fails when its entry is read", as
   await assert.rejects(async () => write.ready(8), /unexpected end of JSON/);
 });
 
-test("it is not decoded again when the answer is there before", async () => {
+test("it is not decoded again when the response arrives first", async () => {
   const bytes = codec.toStored(aPod("n1"));
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
   counted.decodes = 0;

@@ -28,7 +28,7 @@ test("one wake-up brings all that came in one turn", async () => {
   assert.deepEqual(keysOf(queue.take()), ["a", "b"]);
 });
 
-test("a list that readers share stays as it is when more comes to one of them", () => {
+test("a list that readers share is not changed by later events of one of them", () => {
   const shared = [added("a")];
   const [one, other] = [new WatchQueue({ signal: never }), new WatchQueue({ signal: never })];
   for (const queue of [one, other]) queue.push(shared[0] as WatchEvent, shared);

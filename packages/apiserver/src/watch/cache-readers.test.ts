@@ -100,7 +100,7 @@ test("closing a cache ends watches that have not switched from etcd to it yet", 
   bookmarks.stop();
 });
 
-test("a watch from a revision that does not come is refused, and asks the store for nothing", async () => {
+test("a watch from a revision that does not exist is refused without a request to the store", async () => {
   const { readers, memory, stored } = setUp(change("a", 11), change("b", 12));
   memory.ready = true;
   const request = { prefix: "", revision: 13, signal: new AbortController().signal };

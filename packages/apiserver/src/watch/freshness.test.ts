@@ -95,7 +95,7 @@ test("a read that timed out while it waited for a revision is not retained", asy
   assert.equal(applied.value, 7);
 });
 
-test("the timer of a wait that ended is left alone by later revisions", async () => {
+test("later revisions do not cancel the timer of a wait that has ended", async () => {
   const clock = newFakeClock();
   let cancelled = 0;
   const applied = new AppliedRevision({

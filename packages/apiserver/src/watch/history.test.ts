@@ -87,7 +87,7 @@ test("the history's memory counts deleted objects, not those that still exist", 
   assert.equal(history.length, 100);
 });
 
-test("histories share their memory: the largest gives up its oldest changes, each keeps a hundred", () => {
+test("histories share their memory: the largest drops its oldest changes, each keeps a hundred", () => {
   const shared = new HistoryMemory(32 * megabyte);
   const [busy, idle, large] = [1, 2, 3].map(() => new History(aClock(), shared, 0)) as [History, History, History];
   const push = (history: History, count: number, bytes: number): void => {

@@ -98,7 +98,7 @@ test("a watcher sees each of 600 writes once, in order, while its connection to 
   assert.equal(fresh.entries.length, 50);
 });
 
-test("when history was compacted while etcd was out of reach, watches end and the cache is right again", async (t) => {
+test("when history was compacted while etcd was unreachable, watches end and the cache is correct again", async (t) => {
   const etcd = await startOwnEtcd(t);
   const proxy = await aProxy(t, etcd.endpoint);
   const reader = await aStorage(t, proxy.endpoint, "/registry");

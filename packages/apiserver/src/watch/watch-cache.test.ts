@@ -143,7 +143,7 @@ test("a waiter for the first list gets the one that comes in its place when hist
   assert.equal(cache.ready, true);
 });
 
-test("a cache that is opened when the server's start is compacted away is filled with the present, at once and in silence", async (t) => {
+test("a cache opened after the server's first revision was compacted is filled with the present state, at once and without an error", async (t) => {
   const errors: string[] = [];
   const { cache, lists, requested } = aCache(t, { ...discardLogger, error: (message) => void errors.push(message) });
   lists[0].reject(resourceExpired("too old"));

@@ -178,7 +178,7 @@ test("each container is held to the bounds, the second and the init container's 
   assert.deepEqual(podProblems(pod, [{ type: "Other", max: { cpu: "0" } }, range]), [`${text} 3`, `${text} 4`]);
 });
 
-test("defaults are those of containers; one that says everything itself is left as it is", async () => {
+test("defaults apply to containers; a container with all values is not changed", async () => {
   await limits(
     "several",
     { type: "Pod", max: { cpu: "20" } },

@@ -417,7 +417,7 @@ for (const { what, call, want, code = 403 } of refused) {
   });
 }
 
-test("is refused: a node agent without a node, and a mirror pod of a node that is not there", async (t) => {
+test("is refused: a node agent without a node, and a mirror pod of a missing node", async (t) => {
   const as = async (name: string) => {
     const http = newHttp(server.url, server.ca, await server.clientCertificate(`system:node:${name}`, ["system:nodes"]));
     t.after(() => http.close());

@@ -59,7 +59,7 @@ test("without a policy every pod is refused", async () => {
   assert.equal(body.message, 'pods "first" is forbidden: PodSecurityPolicy: no providers available to validate pod request');
 });
 
-test("a policy counts for those who may use it, and its own errors are reported to them only", async () => {
+test("a policy applies to users who may use it, and only they get its errors", async () => {
   await policy("m-restricted", { runAsUser: { rule: "MustRunAsNonRoot" }, allowPrivilegeEscalation: false });
   const refusal = async () => (await dryRun(aPod("p"))).body.message;
   await waitFor(async () => (await refusal()) === 'pods "p" is forbidden: PodSecurityPolicy: unable to admit pod: []');

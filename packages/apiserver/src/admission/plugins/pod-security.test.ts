@@ -162,7 +162,7 @@ test("a pod of a namespace that cannot be looked up is refused and counted as a 
   assert.match(text, /^pod_security_errors_total\{fatal="true",request_operation="create",resource="pod",subresource=""\} 1$/m);
 });
 
-test("a stricter standard warns about the pods that are there, alike ones once", async () => {
+test("a stricter standard warns about existing pods, about equal ones once", async () => {
   await namespace("grows", {});
   for (const name of ["a", "b", "c"]) await create("grows", aPod(name, bad));
   await create("grows", aPod("d", { hostPID: true, hostNetwork: true, volumes: [{ name: "v", hostPath: { path: "/" } }] }));

@@ -184,7 +184,7 @@ test("a missing namespace is made by the first object in it, and not by a dry ru
   assert.equal((await server.request("GET", "/api/v1/namespaces/made-up")).code, 200);
 });
 
-test("without NamespaceLifecycle, NamespaceExists still asks for the namespace", async (t) => {
+test("without NamespaceLifecycle, NamespaceExists still requires the namespace", async (t) => {
   const bare = await startTestServer(t, [
     "--enable-admission-plugins=NamespaceExists",
     "--disable-admission-plugins=NamespaceLifecycle",

@@ -115,7 +115,7 @@ test("a quota that is deleted while it is charged bounds nothing", async (t) => 
   assert.equal(await admit(), "charged");
 });
 
-test("a quota that always changes is given up after eleven attempts, for all who wait for it", async (t) => {
+test("a quota that always changes fails after eleven attempts, for all waiting requests", async (t) => {
   const { admit, updates, client } = await charging(t, quota("a", 5, 0));
   client.react("update", "resourcequotas", () => {
     throw conflict(resourceQuotas, "a", "changed");

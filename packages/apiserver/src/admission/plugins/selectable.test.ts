@@ -380,7 +380,7 @@ for (const { name, operation = "UPDATE" as const, before, after, deny, want } of
   });
 }
 
-test("ImagePolicyWebhook asks about images, keeps the answer, and says what counts without one", async (t) => {
+test("ImagePolicyWebhook reviews images, caches the answer, and applies the default without one", async (t) => {
   const requested: { spec: object }[] = [];
   const backend = createServer((request, response) => {
     const chunks: Buffer[] = [];

@@ -107,7 +107,7 @@ for (const { what, write, stage } of [
   });
 }
 
-test("a webhook is called as its configuration stands, and no more after that is deleted", async (t) => {
+test("a webhook is called according to its present configuration, and not after its deletion", async (t) => {
   const { dispatcher, client } = await aDispatcher(t, {});
   const names = () => dispatcher.registered().map(({ webhook }) => webhook.name);
   assert.deepEqual(names(), ["hook.example.com"]);

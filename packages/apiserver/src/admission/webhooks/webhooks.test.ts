@@ -287,7 +287,7 @@ test("a webhook of deletions may refuse them, of a collection too, and is shown 
   assert.equal((await server.request("GET", `${configMaps}/keep-me`)).code, 200);
 });
 
-test("a configuration that is changed, deleted and made again counts as it stands", async (t) => {
+test("a configuration that is changed, deleted and created again applies in its present state", async (t) => {
   answers.set("/renewed", () => ({ allowed: true }));
   answers.set("/renewed-no", ({ object }) => ({ allowed: object?.metadata.name !== "victim" }));
   await register("Validating", "renewed", [{}], t);

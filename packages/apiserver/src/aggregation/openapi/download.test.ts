@@ -62,7 +62,7 @@ test("the user is an unprivileged one, and the ETag of a server is sent back to 
   assert.deepEqual(seen, [asked(), asked(), asked('"of-the-server"'), asked()]);
 });
 
-test("what the server answers is passed on: its code, type, ETag and body", async (t) => {
+test("the server's code, type, ETag and body are passed on", async (t) => {
   const { get } = await aServer(t, (_request, response) => {
     response.writeHead(304, { etag: '"1"', "content-type": "text/x" }).end();
   });

@@ -258,7 +258,7 @@ test("takes from an answer the decisions about the objects in question, as the d
   for (const answer of [null, 7, {}, { decisions: {} }]) assert.deepEqual(receivedDecisions("kubelet", answer, []), []);
 });
 
-test("waits a second for those that are alive, a quarter for others, and asks 32 questions at once", async (t) => {
+test("waits 1 s for live recipients, 0.25 s for others, and asks 32 questions at once", async (t) => {
   const board = await aBoard(t, `/test-${randomUUID()}`);
   const started = performance.now();
   const ask = (expected: boolean) =>

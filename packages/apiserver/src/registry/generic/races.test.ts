@@ -437,7 +437,7 @@ test("an update that removes the last finalizer and loses a race does not delete
   assert.equal(await present(store, "a"), true);
 });
 
-test("an update that takes away the last finalizer succeeds when another one has removed the object by it", async (t) => {
+test("an update that removes the last finalizer succeeds when a concurrent one has already removed the object", async (t) => {
   let after = 0;
   const store = await aStore(t, { afterDelete: () => void after++ });
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});

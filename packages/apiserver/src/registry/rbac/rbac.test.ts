@@ -108,6 +108,6 @@ test("no user gains rights through labels, aggregated roles, or rights with reso
   assert.equal(
     (await as("POST", "clusterrolebindings", binding("none", "missing"))).code,
     404,
-    "what is not there could become anything",
+    "a missing role could get any rules",
   );
 });

@@ -131,7 +131,7 @@ test("on GOAWAY running calls finish, and new calls use a new connection", async
   assert.deepEqual(await slow, message);
 });
 
-test("a process that stood still while it connected gives up in order, and connects anew", async (t) => {
+test("a process that was suspended while connecting times out and connects again", async (t) => {
   const { url } = await aServer(t, answer);
   const first = connection(t, url);
   const refused = assert.rejects(first.unary("/a", message, 10_000), reason("unsent"));

@@ -78,7 +78,7 @@ test("a plugin that is not there in time, refuses, or speaks another version is 
   });
 });
 
-test("the health check asks again after 20 s when it is well, after 3 s when it is not", async () => {
+test("the health check is repeated after 20 s when it succeeded, after 3 s when it failed", async () => {
   const clock = newFakeClock();
   let failing: "encrypt" | "decrypt" | undefined;
   let requests = 0;

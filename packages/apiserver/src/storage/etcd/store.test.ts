@@ -52,7 +52,7 @@ test("a watch of a compacted revision ends with Expired", async (t) => {
   assert.equal(await watch.stream.ready(), false);
 });
 
-test("a dry run is of what is there, not of what a cache remembers", async (t) => {
+test("a dry run is based on the stored object, not on a cached one", async (t) => {
   const { storage } = await openStore(t);
   const suggestion = await storage.create("web/a", aConfigMap("a", { color: "red" }));
   await storage.guaranteedUpdate("web/a", (e) => withData(e, { shape: "round" }));
@@ -66,7 +66,7 @@ test("a dry run is of what is there, not of what a cache remembers", async (t) =
   await assert.rejects(storage.delete("web/a", { suggestion, dryRun: true }), isNotFound);
 });
 
-test("a write that etcd did not take is told to who waits for its event", async (t) => {
+test("a write that etcd rejected is reported to those who wait for its event", async (t) => {
   const { storage } = await openStore(t);
   await storage.create("web/a", aConfigMap("a"));
   const told: (number | undefined)[] = [];

@@ -339,7 +339,7 @@ for (const { name, kvs, error, want } of [
   });
 }
 
-test("the last event is looked up after each reconnect, as it is by then", async () => {
+test("the last event is looked up after each reconnect, in its state of that time", async () => {
   const requests: string[] = [];
   const { watch, reported, says, breaks, clock } = aWatch(undefined, async ({ key, revision = 0 }) => {
     requests.push(key);

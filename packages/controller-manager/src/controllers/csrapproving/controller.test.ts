@@ -67,7 +67,13 @@ for (const { name, csr, granted, want, reviews } of [
     want: [],
     reviews: [],
   },
-  { name: "who is no node is left to people", csr: { commonName: "jane" }, granted: ["nodeclient"], want: [], reviews: [] },
+  {
+    name: "a request that is not a node's is left for manual approval",
+    csr: { commonName: "jane" },
+    granted: ["nodeclient"],
+    want: [],
+    reviews: [],
+  },
   {
     name: "a group besides that of nodes is left to people",
     csr: { organizations: ["system:nodes", "system:masters"] },

@@ -77,7 +77,7 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
     want: ["s: a>a b>b", "t: a"],
   },
   {
-    name: "who does not want hints loses them",
+    name: "a Service without hints loses existing ones",
     shares: undefined,
     existing: [slice("s", "a>a b>b"), slice("t", "a")],
     want: ["s: a b"],

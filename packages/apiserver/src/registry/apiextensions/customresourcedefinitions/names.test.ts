@@ -36,7 +36,7 @@ test("a group is a domain with a dot", () => {
   assert.match(faultOf("Example.com"), /^g: Invalid value: "Example.com": a lowercase RFC 1123 subdomain/);
 });
 
-test("a short name that is not there is shown as an empty one", () => {
+test("a missing short name is shown as an empty one", () => {
   const [fault] = validateNames({ ...good, shortNames: [null] } as never, "n").map(formatFieldError);
   assert.match(fault ?? "", /^n\.shortNames\[0\]: Invalid value: "": /);
 });

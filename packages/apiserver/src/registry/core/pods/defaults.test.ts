@@ -37,7 +37,7 @@ test("a template gets no service links and keeps limits without requests", () =>
   assert.deepEqual(template.spec.containers[0]?.resources, { limits: { cpu: "1" } });
 });
 
-test("a limit without a request asks for what it limits", () => {
+test("a limit without a request counts as the request", () => {
   const spec = defaulted({
     containers: [{ name: "c", image: "x", resources: { limits: { cpu: "1", memory: "1Gi" }, requests: { cpu: "500m" } } }],
   });

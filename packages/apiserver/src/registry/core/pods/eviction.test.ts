@@ -70,7 +70,7 @@ for (const { name, world, code, allowed } of [
   });
 }
 
-test("a dry run that the body asks for takes nothing of the budget", async () => {
+test("a dry run requested in the body does not use the budget", async () => {
   const evicted = await evict({ healthy: [{ ...enough, disruptionsAllowed: 1 }] }, { dryRun: ["All"] });
   assert.deepEqual([evicted.code, evicted.isGone, await evicted.allowed()], [201, false, 1]);
 });

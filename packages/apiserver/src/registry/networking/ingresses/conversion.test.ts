@@ -25,7 +25,7 @@ for (const { name, old, now } of [
   });
 }
 
-test("a path of v1beta1 without a type has the one that v1 asks for", () => {
+test("a path of v1beta1 without a type gets the one that v1 requires", () => {
   const v1beta1 = ingress({ rules: rules({ serviceName: "s", servicePort: 80 }) });
   defaultIngressV1beta1(v1beta1);
   assert.deepEqual(

@@ -20,7 +20,7 @@ for (const { name, v1beta1, v1 } of [
   });
 }
 
-test("the label of the empty selectors is dropped where it stands with others", () => {
+test("the label of empty selectors is dropped when there are others", () => {
   const mixed = budget({ ...labels, ...marked("Exists") });
   for (const convert of [budgetFromV1beta1, budgetOfV1])
     assert.deepEqual(convert(mixed), budget({ ...labels, matchExpressions: [] }));
