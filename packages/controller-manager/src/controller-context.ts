@@ -26,8 +26,7 @@ export interface ControllerContext {
   readonly log: Logger;
   readonly clock: Clock;
   readonly queueMetrics?: QueueMetrics | undefined;
-  /** Undefined in tests, whose outcome must not depend on the speed of the machine. */
-  readonly turns?: Turns | undefined;
+  readonly turns: Turns;
   /** Registry for the controller's own metrics. */
   readonly registry: MetricsRegistry;
   readonly featureGates: FeatureGates;

@@ -2,6 +2,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { InProcessDaemon } from "@coxswain/apimachinery/flags/in-process";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { completeConfig } from "./config.ts";
@@ -21,7 +22,8 @@ export function newControllerManager(flags: readonly string[]): InProcessDaemon 
   const config = completeConfig(values, featureGates, set);
   return {
     async run({ clock = realClock, log = discardLogger, ...options }) {
-      const end = await runManager({ ...options, clock, log, config, metrics: newMetricsRegistry(), featureGates });
+      const metrics = newMetricsRegistry();
+      const end = await runManager({ ...options, clock, turns: newUnlimitedTurns(), log, config, metrics, featureGates });
       if (end === "leadership-lost") throw new Error("another controller manager is the leader now");
     },
   };

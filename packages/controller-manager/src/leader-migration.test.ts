@@ -7,6 +7,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -163,6 +164,7 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
     clock,
     metrics: newMetricsRegistry({}),
     featureGates: newFeatureGates("kube-controller-manager", {}),
+    turns: newUnlimitedTurns(),
     signal: ending.signal,
   });
   const started = () => lines.flatMap((line) => /Starting.*controller="?([a-z]+)/.exec(line)?.[1] ?? []);

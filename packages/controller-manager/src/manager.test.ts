@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -26,6 +27,7 @@ async function startManager(t: TestContext, ...argv: string[]) {
     clock,
     metrics: newMetricsRegistry(),
     featureGates: newFeatureGates("kube-controller-manager", {}),
+    turns: newUnlimitedTurns(),
     signal: ending.signal,
   });
   t.after(async () => {

@@ -38,7 +38,7 @@ interface ManagerOptions {
   readonly transport?: Transport;
   readonly log: Logger;
   readonly clock: Clock;
-  readonly turns?: Turns | undefined;
+  readonly turns: Turns;
   readonly metrics: MetricsRegistry;
   readonly featureGates: FeatureGates;
   /** Status of the main lock, for health checks. */

@@ -5,6 +5,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -26,6 +27,7 @@ async function whoWrites(t: TestContext, ...flags: string[]): Promise<Record<str
     clock: realClock,
     metrics: newMetricsRegistry({}),
     featureGates: newFeatureGates("kube-controller-manager", {}),
+    turns: newUnlimitedTurns(),
     signal: ending.signal,
   });
   const writerOf = (resource: string): string | undefined =>

@@ -4,6 +4,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -72,6 +73,7 @@ for (const failure of ["when it is made", "at its start", "in a loop"] as const)
         clock,
         metrics,
         featureGates: newFeatureGates("kube-controller-manager", {}),
+        turns: newUnlimitedTurns(),
         health,
         controllers: [ill, other],
         signal: ending.signal,

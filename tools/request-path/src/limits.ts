@@ -10,8 +10,8 @@ interface Limit {
  * the remaining returns.
  */
 export const limits: Readonly<Record<string, Limit>> = {
-  "create a ConfigMap": { files: 100, modules: 15, returns: 8 },
-  "get a ConfigMap": { files: 50, modules: 13, returns: 4 },
+  "create a ConfigMap": { files: 100, modules: 15, returns: 4 },
+  "get a ConfigMap": { files: 50, modules: 13, returns: 0 },
   "list ConfigMaps": { files: 60, modules: 13 },
   "patch a ConfigMap": { files: 116, modules: 15 },
   "create a Pod": { files: 146, modules: 18 },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forbidden } from "../objects/errors/status-error.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { Turns } from "../process/event-loop/turns.ts";
 import { discardLogger } from "../process/logging/logger.ts";
 import { newFakeClient } from "../testing/fake-client.ts";
 import { settle, waitFor } from "../testing/wait-for.ts";
@@ -18,7 +19,7 @@ function aDaemon(t: { after(fn: () => Promise<void>): void }) {
   const decisions = new DecisionLog({ component: "kube-scheduler", clock });
   const stopping = new AbortController();
   const { signal } = stopping;
-  const options = { client, recipient: "kube-scheduler", decisions, clock, log: discardLogger, signal };
+  const options = { client, recipient: "kube-scheduler", decisions, clock, turns: new Turns(), log: discardLogger, signal };
   const run = (): void => {
     const running = answerQuestions(options);
     t.after(async () => {

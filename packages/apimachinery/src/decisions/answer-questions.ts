@@ -2,7 +2,7 @@ import type { Client } from "../client/client.ts";
 import { isForbidden, isNotFound } from "../objects/errors/predicates.ts";
 import { formatGroupVersion } from "../objects/meta/group-version.ts";
 import type { Clock } from "../process/clock/clock.ts";
-import { Turns } from "../process/event-loop/turns.ts";
+import type { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 import type { DecisionLog } from "./decision-log.ts";
@@ -15,7 +15,7 @@ interface AnswererOptions {
   readonly recipient: string;
   readonly decisions: DecisionLog;
   readonly clock: Clock;
-  readonly turns?: Turns | undefined;
+  readonly turns: Turns;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -73,10 +73,7 @@ async function answer(options: AnswererOptions, question: Question): Promise<voi
 }
 
 /** Building the texts may take some milliseconds for each object: yields between objects, and omits those that take too long. */
-async function decisionsAbout(
-  { decisions, clock, turns = new Turns() }: AnswererOptions,
-  refs: readonly ObjectRef[],
-): Promise<Decision[]> {
+async function decisionsAbout({ decisions, clock, turns }: AnswererOptions, refs: readonly ObjectRef[]): Promise<Decision[]> {
   const startedMs = clock.monotonic();
   const about: Decision[] = [];
   for (const ref of refs) {

@@ -21,7 +21,7 @@ function aChain(handle: Handler) {
     authenticate: async () => ({ user: { name: "joe", groups: [] } }),
     authorize: () => ({ decision: "allow" }),
     limitLoad: (request, next) => next(request),
-    isServed: () => true,
+    findServed: () => ({}),
     ...{
       apiAudiences: [],
       corsAllowedOrigins: [],

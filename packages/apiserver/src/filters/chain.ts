@@ -37,9 +37,10 @@ import { type Drain, drain, timeout } from "./lifetime.ts";
 import { endOfFilter, newTargetMetrics, type RequestMetrics, startOfFilter } from "./metrics.ts";
 import { logRequest } from "./request-log.ts";
 
-interface FilterChainOptions {
-  /** The handler behind the filters. Errors it throws become responses. */
-  handle: Handler;
+/** @typeParam Served what the handler knows about a served resource */
+interface FilterChainOptions<Served> {
+  /** The handler behind the filters, given the resource that the path names. Errors it throws become responses. */
+  handle: (request: ServerRequest, served: Served) => Promise<void> | void;
   /** As `handle`, for requests whose path names no resource of the registry. */
   handleOther: Handler;
   authenticate: Authenticator;
@@ -55,8 +56,8 @@ interface FilterChainOptions {
   /** Probability, 0 to 0.02, that an HTTP/2 client gets GOAWAY and reconnects, which rebalances the load. */
   goawayChance: number;
   drain: Drain;
-  /** Whether the resource exists; others get no separate metric series. */
-  isServed: (info: RequestInfo) => boolean;
+  /** The resource that the path names, looked up once; others get no separate metric series. */
+  findServed: (info: RequestInfo) => Served | undefined;
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
   clock: Clock;
   log: Logger;
@@ -64,7 +65,7 @@ interface FilterChainOptions {
 }
 
 /** Creates the handler of all external requests. */
-export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
+export function newFilterChain<Served>(options: FilterChainOptions<Served>): ExchangeHandler {
   const { clock, log, metrics, writeError } = options;
   const filters: Filter[] = [
     drain(options.drain),
@@ -121,14 +122,14 @@ export function compose(filters: readonly Filter[], last: Handler): Handler {
 }
 
 /** Upstream answers 500 for a legacy path without a resource; a broken escape is a bad request. */
-function answerUnreadable(exchange: Exchange, err: unknown, writeError: FilterChainOptions["writeError"]): void {
+function answerUnreadable(exchange: Exchange, err: unknown, writeError: FilterChainOptions<unknown>["writeError"]): void {
   const failure = new Error(`failed to create RequestInfo: ${messageOf(err)}`, { cause: err });
   if (err instanceof URIError) writeError(exchange, badRequest(failure.message));
   else answerInternalError(exchange, failure);
 }
 
 /** Sends an error response or closes the stream, whatever was thrown. */
-function recover(options: FilterChainOptions, request: ServerRequest, err: unknown): void {
+function recover(options: Pick<FilterChainOptions<unknown>, "log" | "writeError">, request: ServerRequest, err: unknown): void {
   const { exchange } = request;
   if (exchange.signal.aborted) {
     exchange.destroy();
@@ -151,18 +152,19 @@ function recover(options: FilterChainOptions, request: ServerRequest, err: unkno
 }
 
 /** Calls the handler and records the metrics of served resources. */
-function measured(options: FilterChainOptions): Handler {
+function measured<Served>(options: FilterChainOptions<Served>): Handler {
   const { metrics, clock } = options;
   const targetOf = newTargetMetrics(metrics);
   return async (request) => {
     const { isResourceRequest, verb } = request.info;
     // OPTIONS has no verb and no route; upstream counts by route.
-    if (!isResourceRequest || verb === "" || !options.isServed(request.info)) return options.handleOther(request);
+    const served = isResourceRequest && verb !== "" ? options.findServed(request.info) : undefined;
+    if (served === undefined) return options.handleOther(request);
     const target = targetOf(request);
     if (request.longRunning) for (const gauge of target.longRunning) gauge.inc();
     let code = 0;
     try {
-      await options.handle(request);
+      await options.handle(request, served);
     } catch (err) {
       code = err instanceof StatusError ? err.code : 500;
       throw err;

@@ -26,11 +26,13 @@ export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Out
 
 /**
  * Negotiates for a resource. Custom resources have protobuf only for their metadata. Subresources have no Table, except those
- * of custom resources.
+ * of custom resources; the router has checked Accept for them.
+ * @throws NotAcceptable
  */
 export function negotiateFor(call: Call, stream = false): Output {
   const isCustom = call.served.definition.custom === true;
   const tables = isCustom || call.subresource === "";
+  if (!isCustom && call.subresource === "") checkAccept(call.ctx);
   return negotiate(call.ctx, { transforms: true, tables, protobuf: isCustom ? "metadata" : true, stream });
 }
 
@@ -45,8 +47,8 @@ export function wantsIndent(query: URLSearchParams, userAgent: string | undefine
 }
 
 /**
- * What upstream's routes produce; their check of media types runs before the handler. Only built-in resources and discovery have
- * such routes; custom resources negotiate in their handlers.
+ * What upstream's routes produce; their check of media types is the first of a request. Only built-in resources and discovery have
+ * such routes.
  * Source: go-restful 2.9 jsr311.go detectRoute and route.go matchesAccept; apiserver's service error handler
  */
 const produced: ReadonlySet<string> = new Set(["*/*", jsonMediaType, yamlMediaType, protobufMediaType]);

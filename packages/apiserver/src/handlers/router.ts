@@ -40,7 +40,8 @@ interface RouterOptions extends Omit<HandlerEnv, "gates"> {
   readonly advertiseAddress?: () => string;
 }
 
-export type Router = (ctx: RequestContext) => Promise<void>;
+/** @param known the resource that the path names, when the caller has looked it up in the same event-loop turn */
+export type Router = (ctx: RequestContext, known?: ServedResource) => Promise<void>;
 
 /** @returns a handler that throws a StatusError, which the filter chain writes */
 export function newRouter(options: RouterOptions): Router {
@@ -53,7 +54,7 @@ export function newRouter(options: RouterOptions): Router {
   });
   const openApi = newOpenApi(env);
   const { aggregated } = env;
-  return async (ctx) => {
+  return async (ctx, known) => {
     if (aggregated !== undefined && aggregated.remote.size > 0) {
       const answered = aggregated.handle(ctx);
       if (answered !== undefined) return answered;
@@ -64,7 +65,7 @@ export function newRouter(options: RouterOptions): Router {
     // Upstream has no route for such paths, whatever they name.
     if (info.path.startsWith("//") || info.path === "/apis//") return notFoundPage(env, ctx);
     if (info.isResourceRequest) {
-      const served = env.resources.find(info.group, info.version, info.parts[0] ?? "");
+      const served = known ?? env.resources.find(info.group, info.version, info.parts[0] ?? "");
       if (served !== undefined) return runRoute(env, ctx, served);
       if (env.resources.hasGroupVersion(info.group, info.version)) throw noSuchPath();
       if (hasRoutes(env, info.group)) throw noSuchPath();
@@ -180,11 +181,10 @@ function allowed(call: Call, verb: string | undefined, handler: (call: Call) => 
   if (call.served.store === undefined) throw methodNotAllowed();
   const refusal = call.served.definition.refusal?.(verb);
   if (refusal !== undefined) throw refusal;
-  checkRoute(call, call.served.kind);
   return handler(call);
 }
 
-/** @throws UnsupportedMediaType, NotAcceptable. For custom resources the handlers negotiate. */
+/** For paths whose handlers do not begin with `negotiateFor`. @throws UnsupportedMediaType, NotAcceptable */
 function checkRoute(call: Call, kind: GroupVersionKind): void {
   if (call.served.definition.custom === true) return;
   if (call.ctx.exchange.method === "PATCH") patchTypeOf(call, kind);

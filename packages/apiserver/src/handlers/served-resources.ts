@@ -90,11 +90,11 @@ export function newServedResources(): ServedResources {
   };
 }
 
-/** Whether a resource request names a resource, and a subresource, that is served here. */
-export function servedCheck(resources: ServedResources): (info: RequestInfo) => boolean {
+/** @returns a lookup of the resource that a request names; undefined when it, or its subresource, is not served here */
+export function servedLookup(resources: ServedResources): (info: RequestInfo) => ServedResource | undefined {
   return ({ group, version, resource, subresource }) => {
     const served = resources.find(group, version, resource);
-    return served !== undefined && (subresource === "" || servesSubresource(served, subresource));
+    return served === undefined || subresource === "" || servesSubresource(served, subresource) ? served : undefined;
   };
 }
 

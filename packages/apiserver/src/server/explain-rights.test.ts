@@ -5,6 +5,7 @@ import { newClient } from "@coxswain/apimachinery/client/client";
 import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -265,7 +266,8 @@ async function startScheduler(t: { after(fn: () => unknown): void }, server: Tes
     },
   });
   const stopping = new AbortController();
-  const options = { client, recipient: "kube-scheduler", decisions, clock: realClock, log: discardLogger };
+  const turns = new Turns();
+  const options = { client, recipient: "kube-scheduler", decisions, clock: realClock, turns, log: discardLogger };
   const ended = answerQuestions({ ...options, signal: stopping.signal });
   t.after(async () => {
     stopping.abort();

@@ -50,7 +50,7 @@ import { toHub } from "../handlers/decode.ts";
 import { ListBodies } from "../handlers/list-body.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
-import { newServedResources, type ServedResource, type ServedResources, servedCheck } from "../handlers/served-resources.ts";
+import { newServedResources, type ServedResource, type ServedResources, servedLookup } from "../handlers/served-resources.ts";
 import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
@@ -382,7 +382,7 @@ function openRouter(
 }
 
 type ChainParts = Pick<
-  Parameters<typeof newFilterChain>[0],
+  Parameters<typeof newFilterChain<ServedResource>>[0],
   "handle" | "handleOther" | "authenticate" | "authorize" | "limitLoad"
 >;
 
@@ -398,7 +398,7 @@ function openFilterChain({ options, registry, requestMetrics }: Base, parts: Cha
     hstsDirectives: flags["strict-transport-security-directives"],
     goawayChance: flags["goaway-chance"],
     drain: options.drain,
-    isServed: servedCheck(registry.served),
+    findServed: servedLookup(registry.served),
     writeError,
     clock,
     log: log.named("httplog"),

@@ -5,6 +5,7 @@ import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -132,6 +133,7 @@ export function newTestContext(
     log: discardLogger,
     clock,
     registry: newMetricsRegistry(),
+    turns: newUnlimitedTurns(),
     featureGates: newFeatureGates("kube-controller-manager", gates),
   };
   return {

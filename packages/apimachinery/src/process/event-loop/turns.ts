@@ -145,6 +145,14 @@ export class Turns {
   }
 }
 
+/** Turns that never wait: for programs whose outcome must not depend on the speed of the machine, like tests in virtual time. */
+export function newUnlimitedTurns(): Turns {
+  return new Turns(
+    () => 0,
+    (run) => run(),
+  );
+}
+
 /** Pieces of work that wait, first come first served. */
 class Waiters {
   #waiting: (() => void)[] = [];

@@ -9,6 +9,7 @@ import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
 import { type Clock, realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -63,7 +64,7 @@ async function aDaemon(t: TestContext, server: TestServer, recipient: string, us
   const decisions = new DecisionLog({ component, clock: realClock });
   const stopping = new AbortController();
   const answering = answerQuestions({
-    ...{ client, recipient, decisions, clock: hurried, log: discardLogger, signal: stopping.signal },
+    ...{ client, recipient, decisions, clock: hurried, turns: new Turns(), log: discardLogger, signal: stopping.signal },
   });
   t.after(async () => {
     stopping.abort();

@@ -124,7 +124,7 @@ async function syncService(ctx: EndpointSliceContext, key: ObjectKey, signal: Ab
   const existingPorts = new Map<EndpointSlice, string>();
   for (const slice of existing) {
     // Many ports of each slice take a turn of their own.
-    if ((slice.ports ?? []).length >= manyPorts) await ctx.turns?.next();
+    if ((slice.ports ?? []).length >= manyPorts) await ctx.turns.next();
     existingPorts.set(slice, portsText(slice.ports));
   }
   const plan = planSlices({

@@ -4,7 +4,7 @@ import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod, ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newUnlimitedTurns, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -20,7 +20,7 @@ const core = (...names: string[]): object => ({
 async function started(
   t: { after(fn: () => void): void },
   prepare: (world: TestContext) => void,
-  turns?: Turns,
+  turns = newUnlimitedTurns(),
 ): Promise<TestContext> {
   const made = newTestContext(t);
   const world = { ...made, ctx: { ...made.ctx, turns } };

@@ -167,9 +167,9 @@ function memoized(evaluator: QuotaEvaluator): QuotaEvaluator {
 }
 
 /** Evaluates objects in turns: 100,000 Pods in one turn would block the event loop for seconds. */
-async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[], turns: Turns | undefined): Promise<void> {
+async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[], turns: Turns): Promise<void> {
   for (const object of objects) {
-    const turn = turns?.next();
+    const turn = turns.next();
     if (turn !== undefined) await turn;
     evaluator.usage(object);
   }
