@@ -1,5 +1,6 @@
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { completeConfig } from "@coxswain/controller-manager/config";
 import { kubeControllerManager } from "@coxswain/controller-manager/flags";
@@ -24,6 +25,7 @@ export async function runControllerManager(
     log,
     clock: process.clock,
     metrics: newMetricsRegistry(),
+    turns: newUnlimitedTurns(),
     featureGates: newFeatureGates(kubeControllerManager.name, {}),
     signal,
   });
