@@ -203,3 +203,33 @@ test("an entry that was cooled and is read again makes room for others again", (
     assert.equal(decoded, round);
   }
 });
+
+test("large decoded objects stay within a limit by size, those that are used the longest", () => {
+  const mostBytes = 4 * 1024 * 1024;
+  let decoded = 0;
+  const counting: EntryCodec = {
+    ...codec,
+    fromJson(bytes) {
+      decoded++;
+      return codec.fromJson(bytes);
+    },
+    memory: new EntryMemory(encodings, mostBytes),
+  };
+  const large = (name: string) =>
+    newEntry(counting, name, 3, { metadata: { name, annotations: { a: "x".repeat(mostBytes / 8) } } });
+  const often = large("often");
+  const others = Array.from({ length: 40 }, (_, at) => large(`other-${at}`));
+  for (const entry of [often, ...others]) {
+    entry.object();
+    entry.json();
+    often.object();
+    assert.ok((counting.memory?.largeBytes ?? 0) <= mostBytes);
+  }
+  assert.ok(decoded <= 1, "what is used again and again stays decoded, at the latest from the second round on");
+  const before = decoded;
+  assert.equal(others[0]?.object().metadata.name, "other-0");
+  assert.equal(decoded, before + 1, "dropped, so decoded again");
+  for (const entry of others) entry.cool();
+  often.cool();
+  assert.equal(counting.memory?.largeBytes, 0);
+});

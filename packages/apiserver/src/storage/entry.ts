@@ -25,15 +25,56 @@ const noLabels: Readonly<Record<string, string>> = Object.freeze({});
 /** Maximum number of entries that hold their decoded object at a time. */
 const hotEntries = 4096;
 
+/** Larger entries that hold their decoded object are limited by their size, too. */
+const countedFromBytes = 8 * 1024;
+/** Maximum size of the JSON of these entries together; the decoded objects take three to six times as much. */
+const mostLargeBytes = 64 * 1024 * 1024;
+
 /** The memory that entries share beyond their JSON: decoded objects and other encodings. */
 export class EntryMemory {
   /** Memory of encodings other than the JSON. */
   readonly encodings: ByteShare;
   readonly #hot: (Entry | undefined)[] = new Array(hotEntries).fill(undefined);
   #hand = 0;
+  readonly #mostLargeBytes: number;
+  /** Large decoded entries, longest unused first, with the size of their JSON. */
+  readonly #large = new Map<Entry, number>();
+  #largeBytes = 0;
 
-  constructor(encodings: ByteShare) {
+  constructor(encodings: ByteShare, mostBytes = mostLargeBytes) {
     this.encodings = encodings;
+    this.#mostLargeBytes = mostBytes;
+  }
+
+  /** Size of the JSON of all large decoded entries. */
+  get largeBytes(): number {
+    return this.#largeBytes;
+  }
+
+  /** Counts a hot entry when its size becomes known; beyond the limit other large ones drop their decoded objects. */
+  weigh(entry: Entry, sizeBytes: number): void {
+    if (sizeBytes < countedFromBytes) return;
+    this.forget(entry);
+    this.#large.set(entry, sizeBytes);
+    this.#largeBytes += sizeBytes;
+    let chances = this.#large.size;
+    for (const [other, bytes] of this.#large) {
+      if (this.#largeBytes <= this.#mostLargeBytes) return;
+      if (other === entry) continue;
+      if (other.used && chances-- > 0) {
+        other.used = false;
+        this.#large.delete(other);
+        this.#large.set(other, bytes);
+      } else other.cool();
+    }
+  }
+
+  /** The entry is no longer decoded. */
+  forget(entry: Entry): void {
+    const sizeBytes = this.#large.get(entry);
+    if (sizeBytes === undefined) return;
+    this.#large.delete(entry);
+    this.#largeBytes -= sizeBytes;
   }
 
   /** Adds a decoded entry to the hot ring; when the ring is full, another entry drops its decoded object. */
@@ -144,6 +185,7 @@ export class Entry {
     if (this.#json === undefined) {
       this.#json = beforeNewline(this.#codec.toJson(this.#object ?? this.#decoded()));
       this.#stored = undefined;
+      this.#weigh();
     }
     return this.#json;
   }
@@ -170,6 +212,12 @@ export class Entry {
     const json = yield* this.#codec.toJsonInSteps(this.#object);
     this.#json = beforeNewline(json);
     this.#stored = undefined;
+    this.#weigh();
+  }
+
+  #weigh(): void {
+    const bytes = this.#bytes;
+    if (this.#isHot && bytes !== undefined) this.#codec.memory?.weigh(this, bytes.length);
   }
 
   /** `json()` plus a trailing newline, without a copy. Shared. */
@@ -262,11 +310,12 @@ export class Entry {
    * kept instead of JSON, which is encoded on first use. This shortens startup.
    */
   cool(stored?: Buffer): void {
+    this.#isHot = false;
+    this.#codec.memory?.forget(this);
     if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
     this.#memo = undefined;
-    this.#isHot = false;
     this.used = false;
   }
 
@@ -298,6 +347,7 @@ export class Entry {
     if (this.#isHot) return;
     this.#isHot = true;
     this.#codec.memory?.keepHot(this);
+    this.#weigh();
   }
 
   /** Estimated bytes that the entry holds; used to bound histories. */
