@@ -49,6 +49,7 @@ for (const { form, decode, frame } of [
   test(`${form}: events are the same however they are cut`, async () => {
     for (let at = 0; at <= bytes.length; at++)
       assert.equal(await follow(Readable.from([bytes.subarray(0, at), bytes.subarray(at)])), "a,b,c");
+    assert.equal(await follow(Readable.from([...bytes].map((byte) => Buffer.from([byte])))), "a,b,c");
   });
 
   test(`${form}: an event has its object's managed fields, unless they are omitted on request`, async () => {
