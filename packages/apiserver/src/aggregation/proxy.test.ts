@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { timeout } from "@coxswain/apimachinery/objects/errors/status-error";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -18,12 +19,16 @@ import { newProxy } from "./proxy.ts";
 const ca = await newCa({ commonName: "ca" });
 
 /** @returns a function that sends a request to a server that accepts requests and handles them with `serve`, by default never */
-async function silent(t: TestContext, clock: FakeClock, serve: (response: ServerResponse) => void = () => {}) {
+async function silent(
+  t: TestContext,
+  clock: FakeClock,
+  serve: (response: ServerResponse, request: IncomingMessage) => void = () => {},
+) {
   const pair = await newCertificate({ commonName: "a", dnsNames: ["b.a.svc"], usages: ["server"], ca });
   let requested = 0;
-  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => {
+  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
     requested++;
-    serve(response);
+    serve(response, request);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
@@ -111,6 +116,27 @@ test("a redirect is not passed on, and its connection is closed, whatever the se
     text: "the backend attempted to redirect this request, which is not permitted",
   });
   await closed.promise;
+});
+
+test("an answer that the server has compressed for the client is passed on as it is", async (t) => {
+  const packed = gzipSync('{"kind":"ThingList"}');
+  const server = await silent(t, newFakeClock(), (response, request) => {
+    const coding = request.headers["accept-encoding"];
+    response
+      .writeHead(200, { "content-type": "application/json", "content-encoding": coding, vary: "Accept-Encoding" })
+      .end(packed);
+  });
+  const chunks: Buffer[] = [];
+  let head: object = {};
+  const stream = (status: number, headers: object) => {
+    head = { status, ...headers };
+    return { write: (chunk: Buffer) => chunks.push(chunk) > 0, drained: async () => {}, end() {} };
+  };
+  const more = { headers: { "accept-encoding": "gzip" }, stream } as unknown as Partial<Exchange>;
+  await server.ask("/apis/example.com/v1/things", new AbortController().signal, more);
+  const want = { status: 200, "content-type": "application/json", "content-encoding": "gzip", vary: "Accept-Encoding" };
+  assert.partialDeepStrictEqual(head, want);
+  assert.deepEqual(Buffer.concat(chunks), packed);
 });
 
 test("an upgrade whose path is another one when it is resolved is not sent", async (t) => {

@@ -178,3 +178,15 @@ test("fields that the server names in Connection stay on its connection", async 
   const { headers } = await proxied(t, port, "/a");
   assert.deepEqual([headers["x-hop"], headers["x-own"]], [undefined, "2"]);
 });
+
+for (const { code, location, want } of [
+  { code: 201, location: "/items/7", want: `${below}/items/7` },
+  { code: 303, location: "/items?new", want: `${below}/items?new` },
+  { code: 200, location: "https://elsewhere.example.com/x", want: "https://elsewhere.example.com/x" },
+]) {
+  test(`the location of an answer with ${code} leads ${location.startsWith("/") ? "through the proxy" : "where it said"}`, async (t) => {
+    const port = await listening(t, (_req, res) => res.writeHead(code, { location, "content-type": "text/plain" }).end("made"));
+    const answer = await proxied(t, port, "/items", { method: "POST" });
+    assert.deepEqual([answer.status, answer.headers.location], [code, want]);
+  });
+}

@@ -148,6 +148,7 @@ const eventText = (event: WatchEvent): string => ("entry" in event ? `${event.ty
 test("changes that come while the list is read are applied behind it, in order, but for those it includes", async (t) => {
   const { cache, reads, apply, shown, follow } = aCache(t);
   apply("a/x", "stale", 11);
+  apply("a/last", "of the list's own revision", 12);
   apply("a/new", "green", 13);
   apply("a/gone", undefined, 14);
   apply("a/new", "blue", 15);
