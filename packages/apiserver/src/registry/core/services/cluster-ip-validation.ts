@@ -14,12 +14,16 @@ import { isHeadless, needsClusterIp } from "./fields.ts";
 const [ipsPath, familiesPath, policyPath] = ["spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy"];
 const policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 
+/** Addresses and families that are checked. Two are valid, so more only add errors, of which a thousand are shown. */
+const mostChecked = 1000;
+
 /** Validates cluster IPs, IP families and the policy. Source: ValidateServiceClusterIPsRelatedFields */
 export function validateClusterIps(service: Service): FieldError[] {
   if (!needsClusterIp(service)) return [];
   const { spec } = service;
-  const { clusterIP = "", clusterIPs: ips = [] } = spec;
-  const families: readonly string[] = spec.ipFamilies ?? [];
+  const { clusterIP = "" } = spec;
+  const ips = (spec.clusterIPs ?? []).slice(0, mostChecked);
+  const families: readonly string[] = (spec.ipFamilies ?? []).slice(0, mostChecked);
   const errors: FieldError[] = [];
   if (clusterIP !== "" && ips.length === 0) errors.push(required(ipsPath));
   else if (clusterIP !== "" && ips[0] !== clusterIP)

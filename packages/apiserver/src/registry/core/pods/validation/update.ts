@@ -134,6 +134,9 @@ export function* validatePodStatusUpdate(next: Pod, current: Pod, options: PodVa
   return errors;
 }
 
+/** Addresses that an error text shows. */
+const mostShown = 1000;
+
 /** At most one address per IP family. Source: pkg/apis/core/validation validatePodIPs */
 function* validatePodIps(podIps: readonly PodIP[], path: string): Steps<FieldError[]> {
   const texts = podIps.map(({ ip = "" }) => ip);
@@ -147,7 +150,7 @@ function* validatePodIps(podIps: readonly PodIP[], path: string): Steps<FieldErr
   const families = new Set(texts.map(isIpv4Text));
   yield;
   if (bad !== undefined || families.size < 2 || texts.length > 2) {
-    const list = goStruct("[]core/v1.PodIP", podIps);
+    const list = goStruct("[]core/v1.PodIP", podIps.slice(0, mostShown));
     errors.push(invalidValue(path, list, "may specify no more than one IP for each IP family"));
   }
   const seen = new Set<string>();
