@@ -30,10 +30,18 @@ type OpenStorage = (t: { after(fn: () => void | Promise<void>): void }) => Promi
 
 /** Registers the tests. @param open opens a fresh storage for each test */
 export function runStorageSuite(name: string, open: OpenStorage): void {
-  const suite = (what: string, run: (t: StorageUnderTest) => Promise<void>): void => {
+  const suite: Suite = (what, run) => {
     test(`${name}: ${what}`, async (t) => run(await open(t)));
   };
 
+  const parts = [creates, updates, deletions, lists, listsOfRevisions, watches, selectingWatches, races, staleSuggestions, ends];
+  for (const part of parts) part(suite);
+}
+
+type Suite = (what: string, run: (t: StorageUnderTest) => Promise<void>) => void;
+
+/** Creates and reads. */
+function creates(suite: Suite): void {
   suite("create answers the object with its revision, and get finds it", async ({ storage }) => {
     const created = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     assert.equal(created.object().metadata.resourceVersion, String(created.revision));
@@ -92,7 +100,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       assert.ok(listed.revision >= revision);
     }
   });
+}
 
+/** Updates. */
+function updates(suite: Suite): void {
   suite("guaranteedUpdate writes the change and counts the revision up", async ({ storage }) => {
     const created = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     const updated = await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
@@ -156,7 +167,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     await Promise.all(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? storage : behind).guaranteedUpdate("web/a", bump)));
     assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["n"], "40");
   });
+}
 
+/** Preconditions and deletions. */
+function deletions(suite: Suite): void {
   suite("preconditions that fail are a Conflict", async ({ storage }) => {
     const { revision } = await storage.create("web/a", aConfigMap("a"));
     const text =
@@ -187,7 +201,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     await assert.rejects(storage.delete("web/a"), isNotFound);
     assert.equal(await storage.get("web/a"), undefined);
   });
+}
 
+/** Lists, their selectors and pages. */
+function lists(suite: Suite): void {
   suite("list is in key order, by namespace, and selects by label and field", async ({ storage }) => {
     await storage.create("web/b", aConfigMap("b", { color: "red" }, { app: "x" }));
     await storage.create("web/a", aConfigMap("a", { color: "blue" }, { app: "y" }));
@@ -231,7 +248,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     const second = await storage.list({ prefix: "web/", limit: 2, labels, continueToken: token(first) });
     assert.deepEqual([keys(second.entries), second.continueToken], [["web/p5"], undefined]);
   });
+}
 
+/** Lists of given revisions, and tokens. */
+function listsOfRevisions(suite: Suite): void {
   suite("an exact list of the past shows the past", async ({ storage }) => {
     const a = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
@@ -282,7 +302,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       );
     }
   });
+}
 
+/** Watches from the start or a revision. */
+function watches(suite: Suite): void {
   suite("a watch from a revision shows every later change once, in order", async ({ storage }) => {
     const a = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     const watch = await follow(storage, { prefix: "", revision: a.revision });
@@ -326,7 +349,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       watch.stop();
     });
   }
+}
 
+/** Watches that select. */
+function selectingWatches(suite: Suite): void {
   for (const revision of [undefined, 0]) {
     suite(`a selecting watch from ${revision} begins with what matches alone`, async ({ storage }) => {
       await storage.create("web/a", aConfigMap("a", { color: "red" }, { app: "x" }));
@@ -393,7 +419,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal(await ready, false);
     assert.equal(await stream.ready(), false);
   });
+}
 
+/** Writers that lose races. */
+function races(suite: Suite): void {
   for (const { what, preconditions } of [
     { what: "uid", preconditions: (_: number) => ({ uid: "uid-of-a" }) },
     { what: "version", preconditions: (revision: number) => ({ resourceVersion: String(revision) }) },
@@ -455,7 +484,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       else assert.deepEqual([(await update).object().metadata.name, seen], ["a", [true, false]]);
     }
   });
+}
 
+/** Stale suggestions, and a writer that is aborted. */
+function staleSuggestions(suite: Suite): void {
   suite("a stale suggestion whose change is none is looked at again", async ({ storage }) => {
     const stale = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
@@ -487,7 +519,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     await assert.rejects(storage.guaranteedUpdate("web/a", change, { signal: controller.signal }), { name: "AbortError" });
     assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["mine"], undefined);
   });
+}
 
+/** Deleted and created again, counted, compacted. */
+function ends(suite: Suite): void {
   suite("an object that is deleted and created again is ADDED again, also for watches with a selector", async ({ storage }) => {
     const revision = await storage.currentRevision();
     const all = await follow(storage, { prefix: "web/", revision });

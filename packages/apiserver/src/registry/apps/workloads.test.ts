@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Deployment, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { DaemonSet, Deployment, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { errorsOf, prepareUpdate } from "../../testing/run-strategy.ts";
 import type { StrategyContext } from "../generic/strategy.ts";
 import { defaultDaemonSet } from "./daemonsets/defaults.ts";
@@ -164,9 +163,9 @@ test("a daemon set's maxSurge and maxUnavailable exclude each other", () => {
     const set = {
       metadata: { name: "s" },
       spec: spec({ updateStrategy: { type: "RollingUpdate", rollingUpdate } }),
-    } as unknown as KubeObject;
+    } as unknown as DaemonSet;
     defaultDaemonSet(set);
-    return errorsOf(daemonSetStrategy, set as never, undefined, ctx).map((error) => error.detail);
+    return errorsOf(daemonSetStrategy, set, undefined, ctx).map((error) => error.detail);
   };
   assert.deepEqual(errors({}), []);
   assert.deepEqual(errors({ maxSurge: 1 }), ["may not be set when maxUnavailable is non-zero"]);

@@ -75,15 +75,18 @@ export interface ResourceDefinition extends GroupResource {
   readonly cacheIndexes?: readonly string[];
 }
 
-/** One version of a resource: defaulting, conversion to and from the hub, and how it is served. */
+/**
+ * One version of a resource: defaulting, conversion to and from the hub, and how it is served. The defaults are methods, so that a
+ * function for the kind of this version fits.
+ */
 export interface ResourceVersionDefinition {
   readonly version: string;
   /** false: served only when --runtime-config enables it. Default true. */
   readonly servedByDefault?: boolean;
   /** Sets the defaults of release 1.23, in place. Source: pkg/apis/<group>/<version>/defaults.go */
-  readonly defaults?: (object: KubeObject) => void;
+  defaults?(object: KubeObject): void;
   /** Same as `defaults`, but yields between passes over the object; for custom resources, whose defaulting can be slow. */
-  readonly defaultsInSteps?: (object: KubeObject) => Steps<void>;
+  defaultsInSteps?(object: KubeObject): Steps<void>;
   /** Converts to the hub version. Default: only apiVersion changes. May modify its argument. */
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;

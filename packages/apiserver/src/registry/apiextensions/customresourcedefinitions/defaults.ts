@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /** Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go */
-export function defaultCustomResourceDefinition(object: KubeObject): void {
-  const crd = object as CustomResourceDefinition;
+export function defaultCustomResourceDefinition(crd: CustomResourceDefinition): void {
   const { spec } = crd;
   if (!spec) return;
   if (!crd.status?.storedVersions?.length) {

@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 import { nameTemplateGeneration } from "./template-generation.ts";
 
-export function defaultDaemonSet(object: KubeObject): void {
-  const daemonSet = object as DaemonSet;
+export function defaultDaemonSet(daemonSet: DaemonSet): void {
   daemonSet.spec ??= {} as NonNullable<DaemonSet["spec"]>;
   const { spec } = daemonSet;
   spec.updateStrategy ??= {};

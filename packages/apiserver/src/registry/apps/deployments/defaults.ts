@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/apps/v1/defaults.go */
-export function defaultDeployment(object: KubeObject): void {
-  const deployment = object as Deployment;
+export function defaultDeployment(deployment: Deployment): void {
   deployment.spec ??= {} as NonNullable<Deployment["spec"]>;
   const { spec } = deployment;
   spec.replicas ??= 1;

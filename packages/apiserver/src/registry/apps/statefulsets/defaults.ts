@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultPersistentVolumeClaim } from "../../core/persistentvolumeclaims/defaults.ts";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
-export function defaultStatefulSet(object: KubeObject): void {
-  const statefulSet = object as StatefulSet;
+export function defaultStatefulSet(statefulSet: StatefulSet): void {
   statefulSet.spec ??= {} as NonNullable<StatefulSet["spec"]>;
   const { spec } = statefulSet;
   spec.podManagementPolicy ||= "OrderedReady";

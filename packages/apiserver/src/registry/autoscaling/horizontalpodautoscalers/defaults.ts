@@ -1,4 +1,3 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
 import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2beta1";
@@ -6,8 +5,7 @@ import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachine
 const averageCpuPercent = 80;
 
 /** v2 and v2beta2. Source: pkg/apis/autoscaling/v2/defaults.go */
-export function defaultAutoscaler(object: KubeObject): void {
-  const { spec } = object as HorizontalPodAutoscaler;
+export function defaultAutoscaler({ spec }: HorizontalPodAutoscaler): void {
   if (!spec) return;
   spec.minReplicas ??= 1;
   if (!spec.metrics?.length) {
@@ -43,13 +41,11 @@ function given(rules: HPAScalingRules | undefined): HPAScalingRules {
 }
 
 /** The default CPU target is set by the conversion to v2, after the metrics were read from the annotations. */
-export function defaultAutoscalerV1(object: KubeObject): void {
-  const { spec } = object as HpaV1;
+export function defaultAutoscalerV1({ spec }: HpaV1): void {
   if (spec) spec.minReplicas ??= 1;
 }
 
-export function defaultAutoscalerV2beta1(object: KubeObject): void {
-  const { spec } = object as HpaV2beta1;
+export function defaultAutoscalerV2beta1({ spec }: HpaV2beta1): void {
   if (!spec) return;
   spec.minReplicas ??= 1;
   if (!spec.metrics?.length)

@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { CronJob, JobSpec, JobTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */
-export function defaultCronJob(object: KubeObject): void {
-  const cronJob = object as CronJob;
+export function defaultCronJob(cronJob: CronJob): void {
   cronJob.spec ??= {} as NonNullable<CronJob["spec"]>;
   const { spec } = cronJob;
   spec.concurrencyPolicy ||= "Allow";

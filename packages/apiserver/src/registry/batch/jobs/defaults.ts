@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Job, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */
-export function defaultJob(object: KubeObject): void {
-  const job = object as Job;
+export function defaultJob(job: Job): void {
   job.spec ??= {} as JobSpec;
   const { spec } = job;
   // With neither of the two set, the job runs one pod.

@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node, NodeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Allocatable defaults to capacity. Source: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus */
-export function defaultNode(object: KubeObject): void {
-  const { spec, status } = object as Node;
+export function defaultNode({ spec, status }: Node): void {
   if (spec) mirrorPodCidrs(spec);
   if (status?.capacity && status.allocatable === undefined) status.allocatable = { ...status.capacity };
 }

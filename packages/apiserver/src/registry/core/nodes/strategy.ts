@@ -37,7 +37,8 @@ export const nodeStatusStrategy: Strategy<Node> = {
     keep(next, current, "spec");
     if (!ctx.featureEnabled(dynamicConfig) && !current.status?.config) delete next.status?.config;
   },
-  validateInSteps: (next, current) => validateNodeUpdate(next, current ?? next),
+  // The status of a node is only updated, hence there is a current one.
+  validateInSteps: (next, current) => validateNodeUpdate(next, current!),
 };
 
 function configSourceWarnings({ spec }: Node): string[] {

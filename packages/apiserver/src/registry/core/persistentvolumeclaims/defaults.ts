@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Source: pkg/apis/core/v1/defaults.go */
-export function defaultPersistentVolumeClaim(object: KubeObject): void {
-  const claim = object as PersistentVolumeClaim;
+export function defaultPersistentVolumeClaim(claim: PersistentVolumeClaim): void {
   claim.status ??= {};
   claim.status.phase ||= "Pending";
   claim.spec ??= {};

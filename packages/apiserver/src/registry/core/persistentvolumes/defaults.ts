@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Source: pkg/apis/core/v1/defaults.go */
-export function defaultPersistentVolume(object: KubeObject): void {
-  const volume = object as PersistentVolume;
+export function defaultPersistentVolume(volume: PersistentVolume): void {
   volume.status ??= {};
   volume.status.phase ||= "Pending";
   volume.spec ??= {};

@@ -1,7 +1,6 @@
 import { setOwn } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   Container,
   EnvVar,
@@ -21,8 +20,7 @@ import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
  * absent (`??=`).
  * Source: pkg/apis/core/v1/defaults.go
  */
-export function defaultPod(object: KubeObject): void {
-  const pod = object as Pod;
+export function defaultPod(pod: Pod): void {
   pod.spec ??= {} as PodSpec;
   // Requests default to limits, in pods but not in templates.
   for (const container of [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]) {

@@ -1,10 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { defaultPodTemplate } from "../pods/defaults.ts";
 
 /** Source: pkg/apis/core/v1/defaults.go */
-export function defaultReplicationController(object: KubeObject): void {
-  const controller = object as ReplicationController;
+export function defaultReplicationController(controller: ReplicationController): void {
   controller.spec ??= {};
   const labels = controller.spec.template?.metadata?.labels;
   if (labels && Object.keys(labels).length > 0) {

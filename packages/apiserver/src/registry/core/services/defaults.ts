@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Service, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Source: pkg/apis/core/v1/defaults.go SetDefaults_Service */
-export function defaultService(object: KubeObject): void {
-  const service = object as Service;
+export function defaultService(service: Service): void {
   service.spec ??= {} as ServiceSpec;
   const { spec } = service;
   spec.sessionAffinity ||= "None";

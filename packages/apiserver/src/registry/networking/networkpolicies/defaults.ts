@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { NetworkPolicy } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 
 /** Source: pkg/apis/networking/v1/defaults.go */
-export function defaultNetworkPolicy(object: KubeObject): void {
-  const policy = object as NetworkPolicy;
+export function defaultNetworkPolicy(policy: NetworkPolicy): void {
   policy.spec ??= { podSelector: {} };
   const { spec } = policy;
   for (const rule of spec.ingress ?? []) for (const port of rule.ports ?? []) port.protocol ??= "TCP";

@@ -1,7 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 
-export function defaultPodSecurityPolicy(object: KubeObject): void {
-  const { spec } = object as PodSecurityPolicy;
+export function defaultPodSecurityPolicy({ spec }: PodSecurityPolicy): void {
   if (spec) spec.allowPrivilegeEscalation ??= true;
 }

@@ -1,11 +1,9 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { RoleBinding } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 
 export const group = "rbac.authorization.k8s.io";
 
 /** Source: pkg/apis/rbac/v1/defaults.go */
-export function defaultBinding(object: KubeObject): void {
-  const binding = object as RoleBinding;
+export function defaultBinding(binding: RoleBinding): void {
   binding.roleRef ??= {} as RoleBinding["roleRef"];
   binding.roleRef.apiGroup ||= group;
   for (const subject of binding.subjects ?? []) {

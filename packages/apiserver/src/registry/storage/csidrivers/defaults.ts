@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 
 /** Source: pkg/apis/storage/v1/defaults.go */
-export function defaultCsiDriver(object: KubeObject): void {
-  const driver = object as CSIDriver;
+export function defaultCsiDriver(driver: CSIDriver): void {
   driver.spec ??= {};
   const { spec } = driver;
   spec.attachRequired ??= true;

@@ -1,8 +1,6 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 
-export function defaultStorageClass(object: KubeObject): void {
-  const storageClass = object as StorageClass;
+export function defaultStorageClass(storageClass: StorageClass): void {
   storageClass.reclaimPolicy ??= "Delete";
   storageClass.volumeBindingMode ??= "Immediate";
 }
