@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -270,6 +272,17 @@ describe("streams", () => {
     }
     sunk = 0;
     assert.equal((await curl("https://sink.test/", "-k", "-T", file)).body, String(20 << 20));
+  });
+
+  test("a client of HTTP/2 may send 1 MiB of a body, and 4 MiB in all, before the backend has taken them", async () => {
+    const client = connectHttp2(`https://127.0.0.1:${server.httpsPort}`, { rejectUnauthorized: false });
+    try {
+      await once(client, "remoteSettings");
+      assert.equal(client.remoteSettings.initialWindowSize, 1 << 20);
+      await waitFor(() => client.state.remoteWindowSize === 4 << 20, { timeoutMs: 10_000, what: "the connection's window" });
+    } finally {
+      client.destroy();
+    }
   });
 
   test("a backend waits for a client that does not read, and ends with it", async () => {
