@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
+import { prepareUpdate } from "../testing/run-strategy.ts";
 
 const gates = {
   AppArmor: false,
@@ -36,6 +37,8 @@ for (const { resource, path } of [
   { resource: "cronjobs", path: ["spec", "jobTemplate", "spec", "template", "spec"] },
 ]) {
   const definition = resourcesForTests.find((d) => d.resource === resource);
+  const strategy = definition?.strategy;
+  assert.ok(strategy);
   const ctx = contextOf(definition as never, definition?.hub ?? "", gates);
   const holding = (spec: object): KubeObject => ({
     metadata: { name: "x" },
@@ -54,25 +57,25 @@ for (const { resource, path } of [
 
   test(`${resource}: AppArmor profiles are dropped where the gate is off, unless there were some`, () => {
     const made = profiled();
-    definition?.strategy?.prepareForCreate?.(made, ctx);
+    strategy.prepareForCreate?.(made, ctx);
     assert.deepEqual(carrierOf(made).metadata.annotations, { other: "x" });
     const added = profiled();
-    definition?.strategy?.prepareForUpdate?.(added, holding(structuredClone(plain)), ctx);
+    prepareUpdate(strategy, added, holding(structuredClone(plain)), ctx);
     assert.deepEqual(carrierOf(added).metadata.annotations, { other: "x" });
     const kept = profiled();
-    definition?.strategy?.prepareForUpdate?.(kept, profiled(), ctx);
+    prepareUpdate(strategy, kept, profiled(), ctx);
     assert.deepEqual(carrierOf(kept).metadata.annotations, annotations);
   });
 
   test(`${resource}: what belongs to gates that are off is dropped, unless it was there`, () => {
     const made = holding(gated());
-    definition?.strategy?.prepareForCreate?.(made, ctx);
+    strategy.prepareForCreate?.(made, ctx);
     assert.deepEqual(held(made), plain);
     const added = holding(gated());
-    definition?.strategy?.prepareForUpdate?.(added, holding(structuredClone(plain)), ctx);
+    prepareUpdate(strategy, added, holding(structuredClone(plain)), ctx);
     assert.deepEqual(held(added), plain);
     const kept = holding(gated());
-    definition?.strategy?.prepareForUpdate?.(kept, holding(gated()), ctx);
+    prepareUpdate(strategy, kept, holding(gated()), ctx);
     assert.deepEqual(held(kept), gated());
   });
 }

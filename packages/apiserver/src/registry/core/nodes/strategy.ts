@@ -37,8 +37,8 @@ export const nodeStatusStrategy: Strategy<Node> = {
     keep(next, current, "spec");
     if (!ctx.featureEnabled(dynamicConfig) && !current.status?.config) delete next.status?.config;
   },
-  // The status of a node is only updated, hence there is a current one.
-  validateInSteps: (next, current) => validateNodeUpdate(next, current!),
+  // Without a current node, which no request leads to, nothing has changed.
+  validateInSteps: (next, current) => validateNodeUpdate(next, current ?? next),
 };
 
 function configSourceWarnings({ spec }: Node): string[] {
