@@ -1,4 +1,4 @@
-interface Limit {
+export interface Limit {
   readonly files: number;
   readonly modules: number;
   /** Number of entries into files that the stages have left before. */

@@ -20,7 +20,7 @@ if (values.help) process.stdout.write(help);
 else await run();
 
 async function run(): Promise<void> {
-  const paths = await measureAll(values.returns === true ? () => 0 : undefined);
+  const paths = await measureAll(values.returns === true ? (name) => limits[name] : undefined);
   const row = (...cells: unknown[]): void =>
     console.log(cells.map((cell, at) => (at === 0 ? String(cell).padEnd(24) : String(cell ?? "").padStart(16))).join(""));
   row("request", "files (limit)", "modules (limit)", "functions", values.returns ? "returns" : "");

@@ -1,5 +1,7 @@
 import { startTestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { Coverage, idOf, type RanFunction } from "./coverage.ts";
+import { figuresOf } from "./figures.ts";
+import type { Limit } from "./limits.ts";
 import { openWatch, prepare, type Request, requestsOf } from "./requests.ts";
 import { returnsIn, traceOrder } from "./trace.ts";
 
@@ -14,11 +16,16 @@ interface Path {
 const warmingRequests = 10;
 /** A function counts only when it runs in each of this many requests: timers and informers of the server run during some of them. */
 const repeats = 12;
+/** Of a request that ran more files than its limit: on a busy machine it may yield to the event loop each of the first times. */
+const mostRepeats = 60;
 /** Limit of traced requests: the server's own writes and lists usually run during one of three. */
 const mostTracedRequests = 20;
 
-/** @param enoughReturns given: also traces the order of calls of the first two requests, until a request has at most this many returns; takes seconds */
-export async function measureAll(enoughReturns?: (name: string) => number): Promise<Map<string, Path>> {
+/**
+ * @param limitOf given: repeats a request until its figures are within the limit, up to a bound, and also traces the order of calls of the
+ *   first two requests, which takes seconds
+ */
+export async function measureAll(limitOf?: (name: string) => Limit | undefined): Promise<Map<string, Path>> {
   const server = await startTestServer(undefined);
   const coverage = new Coverage();
   const paths = new Map<string, Path>();
@@ -26,14 +33,16 @@ export async function measureAll(enoughReturns?: (name: string) => number): Prom
     await prepare(server);
     const requests = Object.entries(requestsOf(server));
     await coverage.start();
-    for (const [name, request] of requests) paths.set(name, { functions: await inEach(coverage, request) });
+    for (const [name, request] of requests) {
+      paths.set(name, { functions: await inEach(coverage, request, limitOf?.(name)?.files) });
+    }
     const first = requests[0]?.[1] as Request;
     paths.set("one more watcher", { functions: await ofOneMoreWatcher(coverage, first, () => openWatch(server)) });
     await coverage.stop();
-    if (enoughReturns === undefined) return paths;
+    if (limitOf === undefined) return paths;
     for (const [name, request] of requests.slice(0, 2)) {
       const { functions } = paths.get(name) as Path;
-      paths.set(name, { functions, returns: await fewestReturns(functions, request, enoughReturns(name)) });
+      paths.set(name, { functions, returns: await fewestReturns(functions, request, limitOf(name)?.returns ?? 0) });
     }
     return paths;
   } finally {
@@ -54,9 +63,11 @@ async function fewestReturns(functions: readonly RanFunction[], request: Request
 }
 
 /** The functions that run in every one of several requests. */
-async function inEach(coverage: Coverage, request: Request): Promise<RanFunction[]> {
+async function inEach(coverage: Coverage, request: Request, mostFiles = Number.POSITIVE_INFINITY): Promise<RanFunction[]> {
   for (let count = 0; count < warmingRequests; count++) await request();
-  return inAll(await runsOf(coverage, request));
+  const runs = await runsOf(coverage, request);
+  while (runs.length < mostRepeats && figuresOf(inAll(runs)).files > mostFiles) runs.push(await coverage.of(request));
+  return inAll(runs);
 }
 
 async function runsOf(coverage: Coverage, request: Request): Promise<Map<string, RanFunction>[]> {
