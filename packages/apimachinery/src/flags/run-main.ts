@@ -38,7 +38,7 @@ export async function runMain<T extends FlagTable>(
   let featureGates: FeatureGates;
   try {
     log = newLogger(loggingOptions(program.name, values));
-    featureGates = newFeatureGates(program.name, values["feature-gates"]! ?? {});
+    featureGates = newFeatureGates(program.name, values["feature-gates"] ?? {});
   } catch (err) {
     return refuse(program, messageOf(err));
   }

@@ -34,7 +34,7 @@ export function readTracingConfiguration(path: string): TracingConfiguration {
   if (rate !== undefined && rate !== null && !Number.isSafeInteger(rate))
     throw failed("samplingRatePerMillion is not an integer");
   const read = {
-    endpoint: endpoint! ?? "localhost:4317",
+    endpoint: endpoint ?? "localhost:4317",
     samplingRatePerMillion: (rate as number | null) ?? 0,
   };
   const errors = tracingErrors(read);

@@ -146,12 +146,12 @@ class Walk {
     const left = a === null || isFields(a);
     const right = b === null || isFields(b);
     if (left && right) {
-      this.#entries(deducedType, a! ?? nothing, b! ?? nothing);
+      this.#entries(deducedType, a ?? nothing, b ?? nothing);
       return;
     }
     // A map was replaced by another type of value, or vice versa: the map's fields differ, and the value itself.
-    if (left) this.#entries(deducedType, a! ?? nothing, nothing);
-    if (right) this.#entries(deducedType, nothing, b! ?? nothing);
+    if (left) this.#entries(deducedType, a ?? nothing, nothing);
+    if (right) this.#entries(deducedType, nothing, b ?? nothing);
     this.#whole(a, b);
   }
 
