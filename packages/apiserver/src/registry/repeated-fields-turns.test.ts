@@ -1,7 +1,6 @@
 /** Objects in which one list or map has as many items as a request allows: no step of a create or an update is a long turn. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { maxBodyValues } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -9,7 +8,7 @@ import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { cpuMsOf, leastOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
-import { repeatedFields, withRepeated } from "../testing/repeated-fields.ts";
+import { mostItems, repeatedFields, withRepeated } from "../testing/repeated-fields.ts";
 import { longestTurnMs, sized } from "../testing/turn-sizes.ts";
 import { beforeCreate } from "./generic/before-create.ts";
 import { beforeUpdate } from "./generic/before-update.ts";
@@ -95,18 +94,6 @@ function longestStepMs(resource: string, valid: object, name: string): number {
     update(strategy, next),
     update(strategy, first),
     statusStrategy === undefined ? 0 : update(statusStrategy, next),
-  );
-}
-
-/** How many items fit into a request, by its bytes and its values. */
-function mostItems(valid: object, field: ReturnType<typeof repeatedFields>[number]): number {
-  const sizes = [2, 102].map((count) => {
-    const json = JSON.stringify(withRepeated(valid, field, count));
-    return { bytes: json.length, values: (json.match(/[:[{]/g) ?? []).length + (json.match(/,/g) ?? []).length / 8 };
-  }) as [{ bytes: number; values: number }, { bytes: number; values: number }];
-  const [few, more] = sizes;
-  return Math.floor(
-    Math.min((maxBodyValues * 100) / (more.values - few.values), (3_000_000 * 100) / (more.bytes - few.bytes + 400)),
   );
 }
 

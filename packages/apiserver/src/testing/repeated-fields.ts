@@ -1,10 +1,11 @@
 /** The largest objects of a kind: each of its lists and maps in turn, with as many items as a request's body may have. */
+import { maxBodyValues } from "@coxswain/apimachinery/objects/codec/json-parse";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 
 type Fields = Record<string, unknown>;
 
 /** A list or map of a kind, at any depth. */
-interface RepeatedField {
+export interface RepeatedField {
   /** From the object to the field; a list or map on the way gets one item. */
   readonly path: readonly FieldDescriptor[];
   /** `spec.containers[].env` */
@@ -53,6 +54,16 @@ export function withRepeated(valid: object, { path }: RepeatedField, count: numb
     else at = entered(at, field);
   }
   return object;
+}
+
+/** How many items fit into a body of `bytes`, by its bytes and its values. */
+export function mostItems(valid: object, field: RepeatedField, bytes = 3_000_000): number {
+  const [few, more] = [2, 102].map((count) => {
+    const json = JSON.stringify(withRepeated(valid, field, count));
+    return { bytes: json.length, values: (json.match(/[:[{]/g) ?? []).length + (json.match(/,/g) ?? []).length / 8 };
+  }) as [{ bytes: number; values: number }, { bytes: number; values: number }];
+  // The numbers of later items are longer.
+  return Math.floor(Math.min((maxBodyValues * 100) / (more.values - few.values), (bytes * 100) / (more.bytes - few.bytes + 400)));
 }
 
 /** The struct in this field: of the first item where the field is a list or map. Made when absent. */
