@@ -9,14 +9,14 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";
-import type { SharedDiscovery } from "./shared-discovery.ts";
+import type { ResourceDiscovery } from "./resource-discovery.ts";
 
 /** Dependencies of a controller. Each has its own client (user agent, credentials), log and recorder; informers are shared. */
 export interface ControllerContext {
   readonly client: Client;
   readonly informers: InformerFactory;
   /** The resources that the server serves, for controllers that look for new ones. */
-  readonly discovery: SharedDiscovery;
+  readonly discovery: ResourceDiscovery;
   readonly recorder: EventRecorder;
   /** Recorder for a part with its own Event source. */
   readonly recorderOf: (component: string) => EventRecorder;

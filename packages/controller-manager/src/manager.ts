@@ -26,9 +26,9 @@ import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { type Share, shareOf } from "./leader-migration.ts";
+import { ResourceDiscovery } from "./resource-discovery.ts";
 import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
-import { SharedDiscovery } from "./shared-discovery.ts";
 import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
 interface ManagerOptions {
@@ -170,7 +170,7 @@ async function runControllers(options: SharedOptions, family: ClientFamily, shar
     onFailure: options.onInformerFailure,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
-  const discovery = new SharedDiscovery(informers.client, clock);
+  const discovery = new ResourceDiscovery(informers.client, clock);
   const made = controllers.flatMap((entry): { name: string; controller: Runnable }[] => {
     if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
     const ctx = contextOf(options, family, { informers, discovery }, entry);

@@ -56,7 +56,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     pods: "states of pods, adoption, creating and deleting them",
     "leader-migration.ts": "",
     config: "configuration made from the flags: types and checks",
-    "shared-discovery.ts": "the resources that the API server serves, read once for all controllers",
+    "resource-discovery.ts": "the resources that the API server serves, read once for all controllers",
     "controller-context.ts": "the dependencies passed to every controller",
     "define-controller.ts": "`defineController`: queue, workers and reconcile function of a controller",
     "bootstrap-tokens": "",

@@ -13,7 +13,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ControllerManagerConfig } from "../config/controller-manager-config.ts";
 import { defaultRecyclerPod } from "../config/volumes.ts";
 import type { ControllerContext, Runnable } from "../controller-context.ts";
-import { SharedDiscovery } from "../shared-discovery.ts";
+import { ResourceDiscovery } from "../resource-discovery.ts";
 
 /** Configuration with the default flag values. */
 export const defaultConfig: ControllerManagerConfig = {
@@ -126,7 +126,7 @@ export function newTestContext(
     client: noting(client, unsignalled),
     decisions: new DecisionLog({ component: "kube-controller-manager", clock }),
     informers,
-    discovery: new SharedDiscovery(informers.client, clock),
+    discovery: new ResourceDiscovery(informers.client, clock),
     recorder,
     recorderOf: () => recorder,
     config: { ...defaultConfig, ...config },

@@ -4,7 +4,7 @@ import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status
 import { configMaps, deployments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { SharedDiscovery } from "./shared-discovery.ts";
+import { ResourceDiscovery } from "./resource-discovery.ts";
 import { serveDiscovery } from "./testing/discovery.ts";
 
 const never = new AbortController().signal;
@@ -118,7 +118,7 @@ function world() {
     return raw(method, path);
   };
   return {
-    discovery: new SharedDiscovery(client, clock),
+    discovery: new ResourceDiscovery(client, clock),
     clock,
     requests,
     signals,

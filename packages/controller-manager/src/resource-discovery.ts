@@ -17,7 +17,7 @@ interface Reading {
  * The resources that the API server serves, read once for all controllers that ask at about the same time: reading them takes one
  * request for each group version.
  */
-export class SharedDiscovery {
+export class ResourceDiscovery {
   readonly #client: Client;
   readonly #clock: Clock;
   #latest: Reading | undefined;
