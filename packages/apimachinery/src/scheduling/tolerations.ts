@@ -14,6 +14,11 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
   );
 }
 
+/** The same text for tolerations that are semantically equal, for sets of them. */
+export function tolerationText({ key, operator, value, effect, tolerationSeconds }: Toleration): string {
+  return JSON.stringify([key, operator, value, effect, `${tolerationSeconds ?? ""}`]); // a bigint beyond 2^53
+}
+
 /** Fewer tolerations are compared one by one. */
 const few = 16;
 

@@ -9,6 +9,7 @@ import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { tolerationText } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
@@ -121,7 +122,7 @@ class WidestTolerations {
 
   add(toleration: Toleration): void {
     if (this.has(toleration)) return;
-    this.#all.add(textOf(toleration));
+    this.#all.add(tolerationText(toleration));
     const { key, operator, value, effect } = toleration;
     const group = groupOf(key, operator, value, effect);
     const longest = [...(this.#widest.get(group) ?? []), toleration].sort((a, b) => secondsOf(b) - secondsOf(a)).slice(0, 2);
@@ -129,7 +130,7 @@ class WidestTolerations {
   }
 
   has(toleration: Toleration): boolean {
-    return this.#all.has(textOf(toleration));
+    return this.#all.has(tolerationText(toleration));
   }
 
   /** True when a toleration that is not equal covers it. */
@@ -146,9 +147,6 @@ class WidestTolerations {
 
 const groupOf = (key = "", operator = "", value = "", effect = ""): string =>
   JSON.stringify([key, operator, operator === "Exists" ? "" : value, effect]);
-
-const textOf = ({ key, operator, value, effect, tolerationSeconds }: Toleration): string =>
-  JSON.stringify([key, operator, value, effect, `${tolerationSeconds ?? ""}`]); // a bigint beyond 2^53
 
 /** Compared only within a group; without NoExecute, the seconds have no meaning. */
 const secondsOf = ({ effect, tolerationSeconds }: Toleration): number =>

@@ -7,6 +7,7 @@ import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { runtimeClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { tolerationText } from "@coxswain/apimachinery/scheduling/tolerations";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
@@ -86,14 +87,9 @@ function setScheduling(
   if (Object.keys(selector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...selector };
   if (scheduling.tolerations === undefined || scheduling.tolerations.length === 0) return;
   const tolerations = [...(spec.tolerations ?? [])];
-  const had = new Set(tolerations.map(contentOf));
+  const had = new Set(tolerations.map(tolerationText));
   for (const toleration of scheduling.tolerations) {
-    if (had.size < had.add(contentOf(toleration)).size) tolerations.push({ ...toleration });
+    if (had.size < had.add(tolerationText(toleration)).size) tolerations.push({ ...toleration });
   }
   spec.tolerations = tolerations;
-}
-
-/** The same text for tolerations that are semantically equal. */
-function contentOf({ key, operator, value, effect, tolerationSeconds }: Toleration): string {
-  return JSON.stringify([key, operator, value, effect, `${tolerationSeconds ?? ""}`]); // a bigint beyond 2^53
 }
