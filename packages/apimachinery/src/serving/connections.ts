@@ -147,7 +147,7 @@ export class Connections {
 
   /**
    * Runs the handler and answers its errors. Never rejects.
-   * @param client identity for fair queueing between clients: address, blank, fingerprint of a certificate
+   * @param client identity for fair queueing between clients
    * @param handled called when the handler has returned
    */
   async serve(exchange: ServedExchange, client: string, handled?: () => void): Promise<void> {
@@ -161,7 +161,7 @@ export class Connections {
       }
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
       else if (exchange.refusal !== undefined) exchange.respond(400, plainText, `${exchange.refusal}\n`);
-      else if (brokenPath.test(exchange.url)) this.#refuseUrl(exchange, client);
+      else if (brokenPath.test(exchange.url)) this.#refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
       else await this.handler(exchange);
     } catch (err) {
@@ -172,9 +172,9 @@ export class Connections {
   }
 
   /** Answered by Go's server itself, like `OPTIONS *`, before any handler. */
-  #refuseUrl(exchange: Exchange, client: string): void {
+  #refuseUrl(exchange: Exchange): void {
     const protocol = exchange.httpVersion === "2.0" ? "HTTP/2" : "HTTP/1.1";
-    this.#refused(protocol, client.slice(0, client.indexOf(" ")), "broken percent escape in the path", false);
+    this.#refused(protocol, exchange.remoteAddress, "broken percent escape in the path", false);
     exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
   }
 
