@@ -14,6 +14,7 @@ const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedMod
 /** Packages and tools whose modules are totally ordered: each may import only itself and those before it. */
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
+    "process/narrowing": "keys of constant tables, codes of errors, ports of servers, with their types",
     "process/event-loop": "yielding of long work to I/O and timers (`Turns`), worker threads",
     "process/memory": "one memory limit for all caches, with eviction; maps of short-lived entries",
     "process/clock": "the clock, and a fake clock for tests",
