@@ -17,13 +17,7 @@ import {
   isShorthandPropertyAssignment,
   isVariableDeclaration,
 } from "typescript/unstable/ast/is";
-import { API } from "typescript/unstable/sync";
-
-/** A source file: its path from the repository's root and its text. */
-interface SourceText {
-  readonly path: string;
-  readonly text: string;
-}
+import { fromSyntax, type SourceText } from "./parse.ts";
 
 /** A function that returns an object with methods: its local variables act as fields without a declared type. */
 interface Closure {
@@ -39,25 +33,10 @@ export const mostLines = 80;
 
 /** @returns closures of more than `mostLines` lines; the caller must leave out tests */
 export function largeClosures(sources: readonly SourceText[]): Closure[] {
-  const candidates = sources.filter(({ text }) => mayHoldLongFunction(text));
-  if (candidates.length === 0) return [];
-  // Only candidates are parsed, from memory and without types and imports, which takes a fraction of a second.
-  const root = "/check-layers";
-  const config = `${root}/tsconfig.json`;
-  const options = { noResolve: true, noLib: true, types: [], noEmit: true, allowImportingTsExtensions: true };
-  const texts = new Map(candidates.map(({ path, text }) => [`${root}/${path}`, text]));
-  texts.set(config, JSON.stringify({ compilerOptions: options, files: candidates.map(({ path }) => path) }));
-  const api = new API({ cwd: "/", fs: { readFile: (name) => texts.get(name), fileExists: (name) => texts.has(name) } });
-  try {
-    const [project] = api.updateSnapshot({ openProjects: [config] }).getProjects();
-    return candidates.flatMap(({ path }) => {
-      const file = project?.program.getSourceFile(`${root}/${path}`);
-      if (file === undefined) throw new Error(`${path} cannot be parsed`);
-      return closuresOf(path, file);
-    });
-  } finally {
-    api.close();
-  }
+  return fromSyntax(
+    sources.filter(({ text }) => mayHoldLongFunction(text)),
+    closuresOf,
+  );
 }
 
 /** One line for each closure, with its position and the remedy. */
@@ -80,7 +59,7 @@ function mayHoldLongFunction(text: string): boolean {
   });
 }
 
-function closuresOf(path: string, file: SourceFile): Closure[] {
+function closuresOf({ path }: SourceText, file: SourceFile): Closure[] {
   const found: Closure[] = [];
   const lineOf = (at: number): number => file.getLineAndCharacterOfPosition(at).line + 1;
   const visit = (node: Node): void => {

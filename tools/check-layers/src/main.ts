@@ -1,6 +1,7 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { castProblems, unexplainedCasts } from "./casts.ts";
 import { check, importsOf } from "./check.ts";
 import { closureProblems, largeClosures } from "./closures.ts";
 import { conventionProblems } from "./conventions.ts";
@@ -9,7 +10,7 @@ import { unusedExports } from "./exports.ts";
 import { withTables } from "./tables.ts";
 
 /**
- * Checks imports against the module plan (rules.ts) and for cycles, exports for use, closures for length,
+ * Checks imports against the module plan (rules.ts) and for cycles, exports for use, closures for length, casts for reasons,
  * files and names against the conventions, and the generated tables of ARCHITECTURE.md; exit code 1 when there are problems. `--write` updates the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
@@ -40,7 +41,8 @@ const isProgram = (path: string): boolean => /^(?:packages|tools)\/[^/]+\/src\/.
 const programs = everywhere.filter(isProgram).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 const tooLarge = closureProblems(largeClosures(programs));
 const unconventional = conventionProblems(everywhere.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })));
-for (const line of [...tooLarge, ...unconventional]) console.error(line);
+const casts = castProblems(unexplainedCasts(programs));
+for (const line of [...tooLarge, ...unconventional, ...casts]) console.error(line);
 
 const document = join(root, "ARCHITECTURE.md");
 const written = readFileSync(document, "utf8");
@@ -51,4 +53,5 @@ else if (wanted !== written) {
   process.exitCode = 1;
 }
 console.log(`${withOthers.length} files, ${problems.length} imports against the module plan, ${cycles.length} import cycles`);
-if (problems.length + cycles.length + unused.length + tooLarge.length + unconventional.length > 0) process.exitCode = 1;
+if (problems.length + cycles.length + unused.length + tooLarge.length + unconventional.length + casts.length > 0)
+  process.exitCode = 1;
