@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import tls from "node:tls";
-import { type Connect, connectTls } from "../transport/connect.ts";
+import type tls from "node:tls";
+import { type Connect, connectTls, serverIdentityFault } from "../transport/connect.ts";
 import type { ClientConfig } from "./config.ts";
 import { withCurrentPem } from "./kubeconfig.ts";
 
@@ -26,14 +26,8 @@ export async function tlsOptions(
     rejectUnauthorized: config.insecure !== true,
     minVersion: "TLSv1.2",
     ...(isIP(name) === 0 ? { servername: name } : {}),
-    checkServerIdentity: (_host, peer) => checkIdentity(name, peer),
+    checkServerIdentity: (_host, peer) => serverIdentityFault(name, peer),
   };
-}
-
-/** As in Go, the common name is ignored; Node falls back to it when there are no alternative names. */
-function checkIdentity(name: string, peer: tls.PeerCertificate): Error | undefined {
-  if (peer.subjectaltname) return tls.checkServerIdentity(name, peer);
-  return new Error("x509: certificate relies on legacy Common Name field, use SANs instead");
 }
 
 /** @returns the text or the file's content; undefined when neither is given */

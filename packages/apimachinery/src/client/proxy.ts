@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { isIP, isIPv6, connect as netConnect, type Socket } from "node:net";
-import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
+import type { ConnectionOptions } from "node:tls";
 import { messageOf } from "../objects/errors/message.ts";
 import { cidrContains, parseCidr } from "../objects/meta/ip.ts";
-import type { Connect } from "../transport/connect.ts";
+import { type Connect, connectTls } from "../transport/connect.ts";
 import { requestTunnel } from "./http-connect.ts";
 import { connectThroughSocks5 } from "./socks5.ts";
 
@@ -93,7 +93,7 @@ async function connectionTo(proxy: URL, trust: () => Promise<ConnectionOptions>,
   const to = { host: hostOf(proxy), port: portOf(proxy) };
   const isSecure = proxy.protocol === "https:";
   const servername = isIP(to.host) === 0 ? { servername: to.host } : {};
-  const connection = isSecure ? tlsConnect({ ...(await trust()), ...servername, ...to }) : netConnect(to);
+  const connection = isSecure ? connectTls({ ...(await trust()), ...servername, ...to }) : netConnect(to);
   try {
     await once(connection, isSecure ? "secureConnect" : "connect", { signal });
     return connection;

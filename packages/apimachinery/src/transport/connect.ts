@@ -1,9 +1,15 @@
 /** Connections through a custom dialer: a proxy or a tunnel. */
 import { X509Certificate } from "node:crypto";
 import type { Agent, AgentOptions } from "node:http";
-import { Socket } from "node:net";
+import { isIP, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from "node:tls";
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  type PeerCertificate,
+  type TLSSocket,
+  connect as tlsConnect,
+} from "node:tls";
 import { expiredOf, expiryText } from "../objects/errors/certificate-expiry.ts";
 
 /** A socket or another duplex stream that acts as one. */
@@ -24,6 +30,45 @@ type LateConnection = (
 /** `certFile` is the origin of `cert`, for messages. */
 type TlsClientOptions = Omit<ConnectionOptions, "socket"> & { socket?: Duplex; certFile?: string | undefined };
 
+const missingSanText = "x509: certificate relies on legacy Common Name field, use SANs instead";
+
+/** `serverIdentityFault` that also calls `missingSan` for each certificate that has the name as its common name only. */
+export function watchedIdentity(missingSan: (() => void) | undefined): typeof serverIdentityFault {
+  return (host, peer) => {
+    const fault = serverIdentityFault(host, peer);
+    if (fault?.message === missingSanText) missingSan?.();
+    return fault;
+  };
+}
+
+/**
+ * Whether a certificate is the server's, as Go decides it and with Go's messages: only alternative names count, where Node
+ * falls back to the common name. To be passed as `checkServerIdentity` wherever TLS is not opened by `connectTls`.
+ * Source: Go 1.17 crypto/x509 VerifyHostname, HostnameError
+ * @param host name or IP address that was dialled
+ */
+export function serverIdentityFault(host: string, peer: PeerCertificate): Error | undefined {
+  const { subject, subjectaltname = "" } = peer;
+  if (subjectaltname === "") {
+    const isCommonName =
+      String(subject?.CN).toLowerCase() === host.toLowerCase() || checkServerIdentity(host, peer) === undefined;
+    if (isCommonName) return new Error(missingSanText);
+  } else if (checkServerIdentity(host, { ...peer, subject: { ...subject, CN: "" } }) === undefined) return undefined;
+  const isAddress = isIP(host) !== 0;
+  const valid = namesOf(subjectaltname, isAddress ? "IP Address:" : "DNS:");
+  if (valid !== "") return new Error(`x509: certificate is valid for ${valid}, not ${host}`);
+  return new Error(
+    isAddress
+      ? `x509: cannot validate certificate for ${host} because it doesn't contain any IP SANs`
+      : `x509: certificate is not valid for any names, but wanted to match ${host}`,
+  );
+}
+
+function namesOf(alternatives: string, prefix: string): string {
+  const names = alternatives.split(", ").filter((name) => name.startsWith(prefix));
+  return names.map((name) => name.slice(prefix.length)).join(", ");
+}
+
 /**
  * Starts a TLS handshake, over `socket` if given; that socket is destroyed on failure. If verification fails because a
  * certificate is expired or not yet valid, the error message names the certificate.
@@ -31,7 +76,7 @@ type TlsClientOptions = Omit<ConnectionOptions, "socket"> & { socket?: Duplex; c
  */
 export function connectTls(options: TlsClientOptions): TLSSocket {
   try {
-    const socket = tlsConnect(options);
+    const socket = tlsConnect({ checkServerIdentity: serverIdentityFault, ...options });
     nameExpired(socket, options);
     return socket;
   } catch (err) {

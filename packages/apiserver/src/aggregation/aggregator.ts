@@ -79,8 +79,9 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   const { informers, resolve, queues, turns, clock, log } = options;
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const metrics = newAggregatorMetrics(options.metrics);
-  const backends = newBackends(options.certificate, options.tunnel);
-  const probed = newBackends(options.certificate, options.tunnel);
+  const missingSan = () => metrics.missingSan.inc();
+  const backends = newBackends(options.certificate, options.tunnel, missingSan);
+  const probed = newBackends(options.certificate, options.tunnel, missingSan);
   const proxy = newProxy({ resolve, refused: options.refused, clock, log });
   let groups: readonly AnnouncedGroup[] | undefined;
   /** APIServices with a service; kept apart because most clusters have few and every request looks here. */

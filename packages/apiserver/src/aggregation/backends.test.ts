@@ -42,6 +42,27 @@ for (const { name, tunnel: dialer } of [
   });
 }
 
+test("a server whose certificate has its name as common name only is refused and counted", async (t) => {
+  const ca = await newCa({ commonName: "ca" });
+  const { certPem: cert, keyPem: key } = await newCertificate({ commonName: "b.a.svc", usages: ["server"], ca });
+  const server = createHttpsServer({ cert, key }, (_, response) => response.end()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  let withoutNames = 0;
+  const backends = newBackends({ current: undefined }, undefined, () => withoutNames++);
+  const service = { namespace: "a", name: "b", port };
+  const spec = { groupPriorityMinimum: 1, versionPriority: 1, service, caBundle: Buffer.from(ca.certPem).toString("base64") };
+  const backend = backends.of({ metadata: { name: "v1.example.com" }, spec });
+  assert.ok(backend);
+  const { signal } = new AbortController();
+  await assert.rejects(
+    send(backend, { host: "127.0.0.1", port }, { method: "GET", path: "/", headers: {}, signal }),
+    /x509: certificate relies on legacy Common Name field, use SANs instead$/,
+  );
+  assert.equal(withoutNames, 1);
+});
+
 test("a backend is kept while its APIService and the certificate are the same, and made anew when one of them changes", () => {
   const certificate = { current: undefined as { cert: string; key: string } | undefined };
   const backends = newBackends(certificate);

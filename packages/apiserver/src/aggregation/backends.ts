@@ -4,10 +4,10 @@
  */
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
-import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
+import { createSecureContext } from "node:tls";
 import type { ServiceReference } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
-import type { Connect } from "@coxswain/apimachinery/transport/connect";
+import { type Connect, watchedIdentity } from "@coxswain/apimachinery/transport/connect";
 import { tunnelledAgent } from "../egress/agents.ts";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
@@ -19,7 +19,7 @@ interface BackendTls {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  readonly checkServerIdentity: typeof checkServerIdentity;
+  readonly checkServerIdentity: ReturnType<typeof watchedIdentity>;
 }
 
 export interface Backend {
@@ -41,7 +41,9 @@ export interface Backends {
 /** Shorter than the idle timeout of servers, to avoid reusing a connection that the server is closing. */
 const idleMs = 30_000;
 
-export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Connect): Backends {
+/** @param missingSan notified of each connection to a server whose certificate has no alternative names */
+export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Connect, missingSan?: () => void): Backends {
+  const checkServerIdentity = watchedIdentity(missingSan);
   const known = new Map<string, { readonly backend: Backend; readonly pair: KeyPair | undefined; readonly bundle: string }>();
   return {
     of(apiService) {
@@ -60,7 +62,12 @@ export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunn
       ) {
         return before.backend;
       }
-      const backend = newBackend(service, caBundle, insecureSkipTLSVerify, pair, tunnel);
+      const backend = newBackend(
+        service,
+        caBundle,
+        { rejectUnauthorized: !insecureSkipTLSVerify, checkServerIdentity, ...pair },
+        tunnel,
+      );
       known.set(name, { backend, pair, bundle: caBundle });
       return backend;
     },
@@ -75,17 +82,14 @@ function isSame(a: Required<ServiceReference>, b: Required<ServiceReference>): b
 function newBackend(
   service: Required<ServiceReference>,
   caBundle: string,
-  insecure: boolean,
-  pair: KeyPair | undefined,
+  verified: Omit<BackendTls, "servername" | "ca">,
   tunnel: Connect | undefined,
 ): Backend {
   const ca = Buffer.from(caBundle, "base64").toString("latin1");
   const tls: BackendTls = {
     servername: `${service.name}.${service.namespace}.svc`,
-    rejectUnauthorized: !insecure,
     ...(ca === "" ? {} : { ca }),
-    ...pair,
-    checkServerIdentity: identityFault,
+    ...verified,
   };
   const agent = tunnelledAgent({ keepAlive: true, timeout: idleMs, ...tls }, tunnel);
   return { service, tls, problem: bundleProblem(ca), agent, tunnel };
@@ -100,14 +104,6 @@ function bundleProblem(ca: string): string | undefined {
   } catch {
     return "unable to load root certificates: unable to parse bytes as PEM block";
   }
-}
-
-/** Like Go, rejects certificates without SANs; the common name is not used. */
-function identityFault(host: string, certificate: PeerCertificate): Error | undefined {
-  if (certificate.subjectaltname) return checkServerIdentity(host, certificate);
-  return new Error(
-    "x509: certificate relies on legacy Common Name field, use SANs or temporarily enable Common Name matching with GODEBUG=x509ignoreCN=0",
-  );
 }
 
 const dialTimeoutMs = 30_000;

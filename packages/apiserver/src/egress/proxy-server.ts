@@ -5,9 +5,10 @@
 
 import { readFileSync } from "node:fs";
 import { isIP, connect as netConnect, type Socket } from "node:net";
-import { type ConnectionOptions, createSecureContext, connect as tlsConnect } from "node:tls";
+import { type ConnectionOptions, createSecureContext } from "node:tls";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
+import { connectTls } from "@coxswain/apimachinery/transport/connect";
 import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
 
 export interface ProxyServer {
@@ -35,7 +36,7 @@ function overTcp({ url = "", tlsConfig }: TcpTransport): Pick<ProxyServer, "name
     ...{ host, port, secureContext: secureContextOf(tlsConfig) },
     ...(isIP(host) === 0 && { servername: host }),
   };
-  return { name, connect: (signal) => connected(tlsConnect(options), "secureConnect", signal) };
+  return { name, connect: (signal) => connected(connectTls(options), "secureConnect", signal) };
 }
 
 function addressOf(text: string) {

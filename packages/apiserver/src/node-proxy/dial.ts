@@ -3,13 +3,14 @@ import { lookup } from "node:dns/promises";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
+import type { PeerCertificate } from "node:tls";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import { badRequest, plainError, StatusError, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { type Connect, type Connection, connectTls } from "@coxswain/apimachinery/transport/connect";
+import { type Connect, type Connection, connectTls, serverIdentityFault } from "@coxswain/apimachinery/transport/connect";
 import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
 import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
@@ -125,7 +126,7 @@ export function openRequest(
   const { tunnel } = dial;
   const options: RequestOptions = { ...request, host: dial.address, port: dial.port };
   if (!dial.secure) return httpRequest({ ...options, agent: tunnel === undefined ? false : tunnelledPlainAgent(tunnel) });
-  const tls = { ...dial.tls, ...identity(dial, target) };
+  const tls = { ...dial.tls, ...identity(target) };
   return httpsRequest({ ...options, ...tls, agent: tunnel === undefined ? false : tunnelledAgent(tls, tunnel) });
 }
 
@@ -167,7 +168,7 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
   return new Promise((resolve, reject) => {
     const connectOptions = through === undefined ? { host, port } : { socket: through };
     const socket: Socket = dial.secure
-      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(target) })
       : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {
@@ -189,17 +190,10 @@ function dialled({ address, port }: Dial): string {
   return `dial tcp ${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
 }
 
-/** With an IP address as host, Node does not verify it against the certificate; verify it here. */
-function identity(dial: Dial, target: ConnectTarget) {
-  if (dial.tls.servername !== "") return {};
-  const address = target.url.hostname.replace(/^\[|\]$/g, "");
-  return {
-    checkServerIdentity: (_host: string, certificate: { subjectaltname?: string }): Error | undefined => {
-      const names = (certificate.subjectaltname ?? "").split(", ");
-      if (names.includes(`IP Address:${address}`)) return undefined;
-      return new Error(`x509: certificate is valid for ${names.join(", ")}, not ${address}`);
-    },
-  };
+/** The name in the URL counts, not the address that it resolved to. */
+function identity(target: ConnectTarget) {
+  const host = target.url.hostname.replace(/^\[|\]$/g, "");
+  return { checkServerIdentity: (_: string, peer: PeerCertificate) => serverIdentityFault(host, peer) };
 }
 
 /** Headers with the client's credentials, which must not be forwarded. */

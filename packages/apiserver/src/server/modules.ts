@@ -39,7 +39,6 @@ import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
 import { withPrecompiledRules } from "../custom-resources/rule-precompilation.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
-import type { Tunnels } from "../egress/tunnels.ts";
 import { ExplainPages } from "../explain/pages.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
@@ -52,6 +51,7 @@ import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
 import { newServedResources, type ServedResource, type ServedResources, servedLookup } from "../handlers/served-resources.ts";
 import { newLoopbackClient } from "../loopback/client.ts";
+import definitions from "../metrics.json" with { type: "json" };
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { newServiceRepair, type ServiceRepair } from "../registry/core/services/repair.ts";
@@ -249,7 +249,7 @@ function connectExtensions(
     return { aggregator, customResources: undefined };
   }
   const credentials = webhookCredentials(undefined, options.certificates.proxy);
-  const conversionWebhooks = newWebhookCaller(resolve, credentials, webhookDialers(tunnels, observer));
+  const conversionWebhooks = newWebhookCaller(resolve, credentials, webhookDialers(options, observer));
   const customResources = newCustomResources({
     client,
     informers,
@@ -311,7 +311,7 @@ function connectAdmission(
   authorize: Authorizer,
   resolveService: ResolveService,
 ): { readonly admission: AdmissionChain; readonly plugins: readonly AdmissionPlugin[] } {
-  const { config, clock, log, metrics, turns, featureEnabled, tunnels } = options;
+  const { config, clock, log, metrics, turns, featureEnabled } = options;
   const versions = objectVersions(registry.served, turns);
   const plugins = makePlugins(config.plugins, {
     informers,
@@ -326,7 +326,7 @@ function connectAdmission(
     versions,
     webhookMetrics: newWebhookMetrics(metrics),
     resolveService,
-    webhookDialers: webhookDialers(tunnels, observer),
+    webhookDialers: webhookDialers(options, observer),
     proxyCertificate: options.certificates.proxy,
     metrics,
     configurationOf: config.pluginConfigurations,
@@ -337,11 +337,10 @@ function connectAdmission(
   return { admission: compilesRules ? withPrecompiledRules(turns, chain) : chain, plugins };
 }
 
-const webhookDialers = (tunnels: Tunnels, observer: ClientObserver): WebhookDialers => ({
-  toServices: tunnels.cluster,
-  toUrls: tunnels.controlplane,
-  observer,
-});
+const webhookDialers = ({ tunnels, metrics }: ModuleOptions, observer: ClientObserver): WebhookDialers => {
+  const withoutNames = metrics.counter(definitions.apiserver_webhooks_x509_missing_san_total);
+  return { toServices: tunnels.cluster, toUrls: tunnels.controlplane, observer, missingSan: () => withoutNames.inc() };
+};
 
 function openRouter(
   { options, registry }: Base,

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import type { RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { request as httpsRequest, type RequestOptions } from "node:https";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
 import type { Container, Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { serverIdentityFault } from "@coxswain/apimachinery/transport/connect";
 import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
 import type { NodeInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
@@ -162,6 +162,7 @@ function tlsOptions(tls: ExtenderConfig["tlsConfig"] = {}, enableHttps: boolean)
     cert: read(tls.certData, tls.certFile),
     key: read(tls.keyData, tls.keyFile),
     servername: tls.serverName,
+    checkServerIdentity: serverIdentityFault,
     rejectUnauthorized: !(tls.insecure || (enableHttps && ca === undefined)),
   };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

@@ -7,9 +7,6 @@ interface SocketError extends Error {
   readonly address?: string;
   readonly port?: number;
   readonly hostname?: string;
-  /** The host name that the certificate should have. */
-  readonly host?: string;
-  readonly cert?: { readonly subjectaltname?: string };
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -42,17 +39,13 @@ const certificateFaults: Readonly<Record<string, string>> = {
  */
 export function dialErrorText(err: unknown): string {
   if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
-  const { code = "", address = "", port, syscall, hostname, host, cert, message } = err as SocketError;
+  const { code = "", address = "", port, syscall, hostname, message } = err as SocketError;
   const unixReason = syscall === "connect" && port === undefined ? unixReasons[code] : undefined;
   if (unixReason !== undefined) return `dial unix ${address}: ${unixReason}`;
   const reason = reasons[code];
   if (reason !== undefined) return `dial tcp ${address.includes(":") ? `[${address}]` : address}:${port}: ${reason}`;
   if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;
   if (code === "ECONNRESET") return "EOF";
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    const names = (cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
-    return `x509: certificate is valid for ${names.join(", ")}, not ${host}`;
-  }
   if (message.startsWith("x509: certificate has expired")) return message; // already has the time and the subject, see expiryText
   const fault = certificateFaults[code];
   return fault === undefined ? message : `x509: ${fault}`;

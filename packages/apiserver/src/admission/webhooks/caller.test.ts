@@ -5,7 +5,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { type CertificateOptions, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newWebhookCaller, type WebhookCallError } from "./caller.ts";
 import type { Credentials } from "./credentials.ts";
@@ -14,9 +14,9 @@ const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const question = { body: "{}", timeoutSeconds: 30 };
 
 /** A webhook behind a URL, and a caller with the credentials of the moment. */
-async function aWebhook(t: TestContext, answer: RequestListener) {
+async function aWebhook(t: TestContext, answer: RequestListener, names: Partial<CertificateOptions> = { ips: ["127.0.0.1"] }) {
   const ca = await newCa({ commonName: "hooks" });
-  const pair = await newCertificate({ commonName: "hook", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const pair = await newCertificate({ commonName: "hook", ...names, usages: ["server"], ca });
   const options = { cert: pair.certPem, key: pair.keyPem, ca: ca.certPem, requestCert: true, rejectUnauthorized: false };
   const server = createServer(options, answer).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -25,16 +25,18 @@ async function aWebhook(t: TestContext, answer: RequestListener) {
     server.close();
   });
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const withoutNames: number[] = [];
   const credentials: { certificate?: Credentials["certificate"] } = {};
   const caller = newWebhookCaller(
     () => ({ host: "127.0.0.1", port: 1 }),
     () => ({ headers: {}, ...credentials }),
+    { missingSan: () => void withoutNames.push(1) },
   );
   const client = async (commonName: string) => {
     const { certPem: cert, keyPem: key } = await newCertificate({ commonName, usages: ["client"], ca });
     return { cert, key };
   };
-  return { caller, url, caBundle: base64(ca.certPem), credentials, client };
+  return { caller, url, caBundle: base64(ca.certPem), credentials, client, withoutNames };
 }
 
 test("a webhook is called with the client certificate of the moment, over the same connection while that is the same", async (t) => {
@@ -60,6 +62,19 @@ test("a webhook whose CA bundle was replaced by another authority's is no longer
   const other = base64((await newCa({ commonName: "other" })).certPem);
   await assert.rejects(caller.call({ url, caBundle: other }, question), /certificate signed by unknown authority/);
   await caller.call({ url, caBundle }, question);
+});
+
+test("a webhook whose certificate has its address as common name only is refused and counted", async (t) => {
+  const answer: RequestListener = (_request, response) => response.end("{}");
+  const legacy = await aWebhook(t, answer, { commonName: "127.0.0.1" });
+  await assert.rejects(
+    legacy.caller.call({ url: legacy.url, caBundle: legacy.caBundle }, question),
+    /x509: certificate relies on legacy Common Name field, use SANs instead$/,
+  );
+  assert.equal(legacy.withoutNames.length, 1);
+  const proper = await aWebhook(t, answer);
+  await proper.caller.call({ url: proper.url, caBundle: proper.caBundle }, question);
+  assert.equal(proper.withoutNames.length, 0);
 });
 
 test("a call ends with its request, before its timeout", async (t) => {

@@ -14,7 +14,7 @@ import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
-import type { Connect } from "@coxswain/apimachinery/transport/connect";
+import { type Connect, watchedIdentity } from "@coxswain/apimachinery/transport/connect";
 import { tunnelledAgent } from "../../egress/agents.ts";
 import { traceparent } from "../../request/trace.ts";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
@@ -59,13 +59,15 @@ export interface WebhookDialers {
   readonly toUrls?: Connect | undefined;
   /** Notified of each call, for metrics. */
   readonly observer?: ClientObserver;
+  /** Notified of each connection to a server whose certificate has no alternative names. */
+  readonly missingSan?: () => void;
 }
 
 /** A caller with keep-alive connections, pooled per CA bundle and client certificate. */
 export function newWebhookCaller(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
-  { toServices, toUrls, observer }: WebhookDialers = {},
+  { toServices, toUrls, observer, missingSan }: WebhookDialers = {},
 ): WebhookCaller {
   const agents = new Map<string, Agent>();
   const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], endpoint: Endpoint): Agent => {
@@ -76,7 +78,7 @@ export function newWebhookCaller(
     if (agent === undefined) {
       const ca = caBundle === undefined ? {} : { ca: Buffer.from(caBundle, "base64") };
       agent = tunnelledAgent(
-        { keepAlive: true, timeout: idleMs, ...ca, ...certificate },
+        { keepAlive: true, timeout: idleMs, checkServerIdentity: watchedIdentity(missingSan), ...ca, ...certificate },
         isSelf ? undefined : isService ? toServices : toUrls,
       );
       // CA bundles change on renewal; without this, agents for old bundles would accumulate.
