@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { releaseFiles } from "@coxswain/deploy/release";
-import { unpack } from "@coxswain/deploy/unpack";
+import { unpack } from "@coxswain/deploy/testing/unpack";
 import { need } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { localImages } from "@coxswain/images/busybox";

@@ -19,7 +19,7 @@ import type { TarEntry } from "@coxswain/images/tar";
 import { linkedFiles } from "./document-links.ts";
 import { ofRelease } from "./image.ts";
 import { daemons, releaseFiles } from "./release.ts";
-import { unpack } from "./unpack.ts";
+import { unpack } from "./testing/unpack.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const home = mkdtempSync(join(tmpdir(), "cox-release-"));

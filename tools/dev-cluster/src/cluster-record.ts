@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { Failure } from "./failure.ts";
@@ -40,8 +40,6 @@ export function writeRecord(state: string, record: ClusterRecord): void {
   writeFileSync(partial, `${JSON.stringify(record, undefined, 2)}\n`);
   renameSync(partial, recordFile(state));
 }
-
-export const removeRecord = (state: string): void => rmSync(recordFile(state), { force: true });
 
 /** Removes the empty folder of a named cluster, and their common parent when it is empty. */
 export function removeEmptyFolder(name: string, state: string): void {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { choose } from "./choose.ts";
-import { removeRecord, writeRecord } from "./cluster-record.ts";
+import { writeRecord } from "./cluster-record.ts";
 import { readRegistry, register, unregister, withRegistry } from "./registry.ts";
 import { type defaultChoices, newSettings } from "./settings.ts";
 
@@ -54,7 +54,7 @@ test("entries of clusters without data, and invalid entries, are removed", async
   const first = newFolder(t);
   await decide(folder, first);
   writeFileSync(join(folder, "damaged.json"), "{");
-  removeRecord(first);
+  rmSync(join(first, "cluster.json"));
   assert.deepEqual(readRegistry(folder), []);
   assert.equal((await decide(folder, newFolder(t))).podCidr, "10.244.0.0/16");
   const [only] = readRegistry(folder);

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 import { lanesOf } from "./lanes.ts";
-import { longestMinutes, longForms, longRunOf, nightHours, planOf } from "./long-forms.ts";
+import { longForms, longRunOf, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 
 const root = resolve(import.meta.dirname, "..", "..", "..");
 const lanes = {
@@ -78,3 +78,21 @@ test("a file's time is limited by the rest of its form's budget; a file without 
   assert.equal(longRunOf("b.test.ts", plan, []), undefined);
   assert.equal(longRunOf("x.test.ts", plan, []), undefined);
 });
+
+/** Upper bound of the duration in minutes when the forms run as `./cox test` runs them. */
+function longestMinutes(
+  plan: readonly PlannedForm[],
+  lanes: { readonly concurrency: number; isEndToEnd(file: string): boolean; isShared(file: string): boolean },
+): number {
+  const long = plan.filter(({ isLong }) => isLong);
+  const sum = (forms: readonly PlannedForm[]): number => forms.reduce((total, { minutes }) => total + minutes, 0);
+  const own = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && !lanes.isShared(file)));
+  const shared = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && lanes.isShared(file)));
+  const unit = long.filter(({ files }) => files.length > 0 && !files.some((file) => lanes.isEndToEnd(file)));
+  /** Bound for greedy scheduling of files on `concurrency` workers: the average load plus the longest file. */
+  const packed = (forms: readonly PlannedForm[]): number => {
+    const longest = Math.max(0, ...forms.map(({ minutes }) => minutes));
+    return Math.min(sum(forms), (sum(forms) - longest) / lanes.concurrency + longest);
+  };
+  return Math.max(packed(own) + packed(unit), sum(shared)) + sum(long.filter(({ files }) => files.length === 0));
+}

@@ -165,21 +165,3 @@ export function longRunOf(
   const spentMs = done.filter((run) => form.files.includes(run.file)).reduce((sum, { durationMs }) => sum + durationMs, 0);
   return { env, fileMs: limitMs - spentMs };
 }
-
-/** Upper bound of the duration in minutes when the forms run as `./cox test` runs them. */
-export function longestMinutes(
-  plan: readonly PlannedForm[],
-  lanes: { readonly concurrency: number; isEndToEnd(file: string): boolean; isShared(file: string): boolean },
-): number {
-  const long = plan.filter(({ isLong }) => isLong);
-  const sum = (forms: readonly LongForm[]): number => forms.reduce((total, { minutes }) => total + minutes, 0);
-  const own = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && !lanes.isShared(file)));
-  const shared = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && lanes.isShared(file)));
-  const unit = long.filter(({ files }) => files.length > 0 && !files.some((file) => lanes.isEndToEnd(file)));
-  /** Bound for greedy scheduling of files on `concurrency` workers: the average load plus the longest file. */
-  const packed = (forms: readonly LongForm[]): number => {
-    const longest = Math.max(0, ...forms.map(({ minutes }) => minutes));
-    return Math.min(sum(forms), (sum(forms) - longest) / lanes.concurrency + longest);
-  };
-  return Math.max(packed(own) + packed(unit), sum(shared)) + sum(long.filter(({ files }) => files.length === 0));
-}

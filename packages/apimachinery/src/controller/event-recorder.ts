@@ -131,9 +131,6 @@ export function newUniqueSuffix(clock: Clock, random: () => number = Math.random
   };
 }
 
-/** A recorder that discards events, for tests. */
-export const silentRecorder: EventRecorder = { event() {}, flush: () => Promise.resolve() };
-
 /** Source: record/event.go maxTriesPerEvent, defaultSleepDuration; watch/mux.go's queue */
 const maxTries = 12;
 const retryMs = 10_000;

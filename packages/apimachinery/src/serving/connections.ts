@@ -140,11 +140,6 @@ export class Connections {
     this.#connections.delete(connection);
   }
 
-  /** Closes connections without a request in progress. */
-  closeIdle(): void {
-    for (const connection of this.#connections) if (connection.size === 0) connection.close();
-  }
-
   /**
    * Runs the handler and answers its errors. Never rejects.
    * @param client identity for fair queueing between clients

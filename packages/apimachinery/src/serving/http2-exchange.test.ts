@@ -336,16 +336,3 @@ test("close: a connection without a preface is closed in time", async (t) => {
   await waitFor(() => bench.server.connections === 1, { what: "the connection" });
   await Promise.all([once(mute, "close"), bench.server.close(50)]);
 });
-
-test("closeIdle: connections without a request are closed, those with one are not", async (t) => {
-  const { server, client } = await hold(t);
-  const requested = once(client.socket, "close").then(() => "closed");
-  server.closeIdle();
-  await client.ping();
-  client.send(resetFrame(1));
-  await waitFor(() => server.active === 0, { what: "the end of the request" });
-  await client.ping();
-  server.closeIdle();
-  assert.equal(await requested, "closed");
-  assert.ok(goodbyes(client).every(([, code]) => code === errorCodes.none));
-});

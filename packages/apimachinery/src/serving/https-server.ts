@@ -60,8 +60,6 @@ export interface HttpServer {
   close(graceMs?: number): Promise<void>;
   /** Reloads the TLS files. @throws Error when they are invalid; the old ones stay */
   reloadCertificates(): void;
-  /** Closes connections without a running request. */
-  closeIdle(): void;
   /** Passes all further requests to another handler. */
   handleWith(handler: ExchangeHandler): void;
 }
@@ -112,10 +110,6 @@ export async function startHttpServer(given: HttpServerOptions): Promise<HttpSer
       return closing;
     },
     reloadCertificates: () => tls?.reload(),
-    closeIdle() {
-      http.closeIdleConnections();
-      connections.closeIdle();
-    },
     handleWith(handler) {
       connections.handler = handler;
     },

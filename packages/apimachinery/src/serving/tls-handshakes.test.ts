@@ -20,7 +20,7 @@ import {
   subjectOf,
 } from "./certificates.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
-import { cipherSuites, parseSniCertKey, type TlsOptions, tlsVersionNames } from "./tls-options.ts";
+import { cipherSuites, parseSniCertKey, type TlsOptions } from "./tls-options.ts";
 
 let ca: KeyPair;
 let serving: KeyPair;
@@ -54,7 +54,7 @@ async function handshake(server: HttpServer, options: ConnectionOptions = {}) {
 const nodeVersions = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"] as const;
 const anySecurity = { ciphers: "DEFAULT:@SECLEVEL=0" };
 
-for (const [least, name] of tlsVersionNames.entries()) {
+for (const [least, name] of ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"].entries()) {
   test(`--tls-min-version=${name} refuses what is older and serves that and newer`, async (t) => {
     const server = await start(t, { cert: serving.certPem, key: serving.keyPem, minVersion: name });
     for (const [i, version] of nodeVersions.entries()) {

@@ -54,7 +54,6 @@ const versions: Readonly<Record<string, SecureVersion>> = {
   VersionTLS12: "TLSv1.2",
   VersionTLS13: "TLSv1.3",
 };
-export const tlsVersionNames: readonly string[] = Object.keys(versions);
 
 const tls13Suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 

@@ -128,7 +128,6 @@ export function impersonation(authorize: Authorizer): Filter {
       return;
     }
     return impersonate(request.user, impersonated, authorize).then((user) => {
-      request.impersonator = request.user;
       request.user = user;
       request.audit?.impersonated(user);
       for (const name of Object.keys(request.exchange.headers)) {

@@ -60,7 +60,6 @@ test("an impersonated user has all that the headers say, each requested; the nex
     uid: "u1",
     extra: { a: ["1", "2"], "b/c": ["3"] },
   });
-  assert.deepEqual(request.impersonator, { name: "admin", groups: ["ops"] });
   assert.deepEqual(
     Object.keys(request.exchange.headers).filter((name) => name.startsWith("impersonate")),
     [],
@@ -70,7 +69,7 @@ test("an impersonated user has all that the headers say, each requested; the nex
 for (const right of rights) {
   test(`impersonation without the right to ${right} gets 403 before later filters run`, async () => {
     const { request, requested, passed, code } = await send(all, [right]);
-    assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
+    assert.deepEqual([code, passed, request.user.name], [403, false, "admin"]);
     assert.deepEqual(requested, rights.slice(0, rights.indexOf(right) + 1));
   });
 }

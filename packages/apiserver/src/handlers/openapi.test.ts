@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
-import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/objects/schema/openapi/v2";
+import { openApiV2Steps } from "@coxswain/apimachinery/objects/schema/openapi/v2";
 import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/objects/schema/openapi/v3";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -18,7 +18,7 @@ import { encodeOpenApi } from "./openapi-protobuf.ts";
 import { encodeOpenApiV3 } from "./openapi-v3-protobuf.ts";
 import { newServedResources } from "./served-resources.ts";
 
-const document: OpenApiDocument = openApiV2(everyResource());
+const document: OpenApiDocument = atOnce(openApiV2Steps(everyResource()));
 
 const definition = (name: string): Schema => document.definitions[name] as Schema;
 

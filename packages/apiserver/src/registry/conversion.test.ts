@@ -20,20 +20,20 @@ const resources = builtInResources({
   featureEnabled: () => true,
   kubeletConnection: { preferredAddressTypes: ["InternalIP"], port: 10250 },
 });
-const { convert, versionsOf } = conversionsOf(resources);
+const { convert } = conversionsOf(resources);
 
 const gvkOf = (apiVersion: string, kind: string): GroupVersionKind =>
   ({ ...parseGroupVersion(apiVersion), kind }) as GroupVersionKind;
 
 /** Ordered pairs of versions of the same kind, both with a schema. */
-const pairs = resources.flatMap((resource) => {
-  const { group, kind } = resource;
-  const all = [...resource.versions, ...(resource.formerVersions ?? [])]
-    .map((version) => formatGroupVersion({ group, ...version }))
-    .flatMap((apiVersion) => [apiVersion, ...versionsOf({ apiVersion, kind, metadata: {} })]);
-  const known = [...new Set(all)].filter((apiVersion) => scheme.kind(gvkOf(apiVersion, kind)) !== undefined);
-  return known.flatMap((from) => known.filter((to) => to !== from).map((to) => ({ kind, from, to })));
-});
+const known = resources.flatMap(({ group, kind, hub, hubGroup = group, versions, formerVersions = [] }) =>
+  [...versions, ...formerVersions]
+    .map((version) => ({ apiVersion: formatGroupVersion({ group, ...version }), kind, hub: `${hubGroup}/${hub} ${kind}` }))
+    .filter(({ apiVersion }) => scheme.kind(gvkOf(apiVersion, kind)) !== undefined),
+);
+const pairs = known.flatMap(({ apiVersion: from, kind, hub }) =>
+  known.filter((to) => to.hub === hub && to.apiVersion !== from).map((to) => ({ kind, from, to: to.apiVersion })),
+);
 
 function objectsOf(gvk: GroupVersionKind, numRuns: number): KubeObject[] {
   return fc

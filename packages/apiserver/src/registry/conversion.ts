@@ -1,5 +1,5 @@
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
-import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/resource.ts";
@@ -12,8 +12,6 @@ interface Conversions {
    * @throws Error for an unknown kind, and for a version that the kind does not have
    */
   convert(object: KubeObject, to: GroupVersion): KubeObject;
-  /** Versions of an object's kind (`autoscaling/v2`), served ones first; empty for an unknown kind. */
-  versionsOf(object: KubeObject): readonly string[];
 }
 
 interface Version {
@@ -54,11 +52,6 @@ export function conversionsOf(resources: readonly ResourceDefinition[]): Convers
       const named = { ...converted, apiVersion: wanted, kind };
       const type = scheme.kind({ ...to, kind });
       return type === undefined ? named : coerce(named, type);
-    },
-    versionsOf(object) {
-      const gv = parseGroupVersion(object.apiVersion ?? "");
-      const version = gv === undefined ? undefined : find(formatGroupVersion(gv), object.kind ?? "");
-      return version === undefined ? [] : alike(version.hub);
     },
   };
 }

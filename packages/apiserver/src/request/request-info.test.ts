@@ -41,7 +41,6 @@ for (const { method = "GET", url, want } of [
       version: "v1",
       resource: "deployments",
       namespace: "web",
-      apiPrefix: "apis",
     },
   },
   {

@@ -14,7 +14,6 @@ export interface RequestInfo {
    * get, list, watch, create, update, patch, delete, deletecollection, proxy (legacy), or the lower-case method for other paths.
    */
   readonly verb: string;
-  readonly apiPrefix: string;
   readonly group: string;
   readonly version: string;
   readonly namespace: string;
@@ -78,7 +77,6 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
     isResourceRequest: true,
     path,
     verb,
-    apiPrefix: prefix,
     group,
     version: parts[versionAt]!,
     namespace,
@@ -95,7 +93,6 @@ function nonResource(method: string, path: string): RequestInfo {
     isResourceRequest: false,
     path,
     verb: method.toLowerCase(),
-    apiPrefix: "",
     group: "",
     version: "",
     namespace: "",

@@ -20,14 +20,10 @@ export class ServerRequest implements RequestContext {
   readonly receivedMs: number;
   readonly longRunning: boolean;
   user: UserInfo = anonymousUser;
-  /** The authenticated user, when `user` is impersonated. */
-  impersonator: UserInfo | undefined;
   /** Audit annotations of the credential, kept until the audit filter, which runs after authentication. */
   credentialNotes: Readonly<Record<string, string>> | undefined;
   deadlineMs: number | undefined;
   audit: AuditTrail | undefined;
-  /** The authorizer's reason, for the log. */
-  authorizationReason = "";
   /** Start of the current filter, as `performance.now()`. */
   filterStartedMs = 0;
   /** Called by a watch when its initial events are sent. */

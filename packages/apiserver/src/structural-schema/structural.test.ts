@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../testing/refusals.ts";
-import { isStructural, validateStructural } from "./structural.ts";
+import { isStructural, validatingStructural } from "./structural.ts";
 
 const object = { type: "object" };
 const text = { type: "string" };
@@ -14,7 +15,7 @@ const nested = (operator: string, depth: number): object => ({ [operator]: [dept
 const metaText = "must not specify anything other than name and generateName, but metadata is implicitly specified";
 
 testRefusals<object>(
-  (schema) => validateStructural(schema as never, "s"),
+  (schema) => atOnce(validatingStructural(schema as never, "s")),
   [
     ...(["allOf", "anyOf", "oneOf"] as const).map((operator) => ({
       name: `nothing behind the last level of ${operator}`,

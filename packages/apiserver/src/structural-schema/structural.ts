@@ -12,7 +12,7 @@ import {
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
-import { atOnce, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { endsStep, newPace, type Pace } from "./pace.ts";
 import { patternOf } from "./patterns.ts";
 import { additionalOf, anySchema, hasInside, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
@@ -61,11 +61,6 @@ function hasStructure(schema: Schema): boolean {
  * @returns errors sorted by their text
  * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural, complete.go
  */
-export function validateStructural(schema: Schema, path: string): FieldError[] {
-  return atOnce(validatingStructural(schema, path));
-}
-
-/** As `validateStructural`, for schemas of many parts. */
 export function* validatingStructural(schema: Schema, path: string): Steps<FieldError[]> {
   const pace = newPace();
   const found = yield* invariants(schema, "root", path, 0, pace);

@@ -9,7 +9,6 @@ export const refusals = [
   "required",
   "tooLong",
   "tooMany",
-  "typeInvalid",
 ] as const;
 
 const call = new RegExp(`(?<![\\w.])(?:${refusals.join("|")})\\(`, "g");

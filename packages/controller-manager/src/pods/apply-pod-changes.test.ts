@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -8,6 +7,7 @@ import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/r
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { silentRecorder } from "@coxswain/apimachinery/testing/silent-recorder";
 import { applyPodChanges } from "./apply-pod-changes.ts";
 
 const owner = aReplicaSet({ name: "web" });

@@ -10,7 +10,7 @@ import { newBackground } from "../background.ts";
 import { newAgentConfig } from "../config.ts";
 import { newAgentEvents } from "../events.ts";
 import { kubelet } from "../flags.ts";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { readIdentity } from "./identity.ts";
 import { OwnNode, type OwnNodeOptions } from "./own-node.ts";
 import { newRuntimeHealth } from "./runtime-health.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newPodCidr } from "./pod-cidr.ts";
 
 test("the runtime gets the pod CIDR once, and again after a failed call", async () => {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { Cri } from "../runtime/cri-schema.ts";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newRuntimeHealth } from "./runtime-health.ts";
 
 function watched() {

@@ -4,10 +4,10 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { NodePod } from "../pod/pod.ts";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner, noCgroups, volumesLike } from "../testing/runner.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 

@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
-import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
+import { type FakeRuntime, newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner, noCgroups, volumesLike } from "../testing/runner.ts";
 import type { PodRunner } from "./pod-runner.ts";
 

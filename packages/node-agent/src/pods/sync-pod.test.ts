@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { noProbes, type ProbeResults } from "../probes/results.ts";
+import type { ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord, SandboxRecord } from "../runtime/pod-record.ts";
-import { aContainer, aContainerRecord, aNodePod, aPodRecord, aSandboxRecord } from "../testing/builders.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aSandboxRecord, noProbes } from "../testing/builders.ts";
 import { planPod } from "./sync-pod.ts";
 
 interface Case {

@@ -7,8 +7,8 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { ProbeManager } from "./probe-manager.ts";
 
 const check = (more: Partial<Probe> = {}): Probe => ({

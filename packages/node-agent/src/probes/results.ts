@@ -9,11 +9,3 @@ export interface ProbeResults {
   /** Whether a probe of that kind is configured for the container, with a result or not. */
   isProbed(kind: "liveness" | "readiness" | "startup", podUid: string, containerName: string): boolean;
 }
-
-/** Results for Pods without probes. */
-export const noProbes: ProbeResults = {
-  liveness: () => undefined,
-  startup: () => undefined,
-  readiness: () => undefined,
-  isProbed: () => false,
-};

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { labelNames } from "../runtime/labels.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { podUsage, usageBelow } from "./usage.ts";
 
 async function tempDir(t: TestContext): Promise<string> {

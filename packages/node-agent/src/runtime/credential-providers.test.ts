@@ -7,8 +7,8 @@ import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { answerOf, openCredentialProviders } from "./credential-providers.ts";
-import { newFakeRuntime } from "./fake-runtime.ts";
 import { ImagePuller } from "./images.ts";
 
 const version = "credentialprovider.kubelet.k8s.io/v1alpha1";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newFakeRuntime } from "./fake-runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { labelNames } from "./labels.ts";
 import { newLifecycleEvents } from "./lifecycle-events.ts";
 

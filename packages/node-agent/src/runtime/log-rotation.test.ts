@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { type FakeRuntime, newFakeRuntime } from "./fake-runtime.ts";
+import { type FakeRuntime, newFakeRuntime } from "../testing/fake-runtime.ts";
 import { rotateLogs, runLogRotation } from "./log-rotation.ts";
 import { RuntimeError } from "./runtime.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { newFakeRuntime } from "./fake-runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { annotationNames, labelNames } from "./labels.ts";
 import { readPodRecord } from "./pod-record.ts";
 

@@ -11,7 +11,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import type { AgentConfig } from "../agent-config.ts";
-import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { type ListenOptions, listen } from "./listen.ts";
 
 /** Starts the servers of a configuration, with certificates from a test CA. */

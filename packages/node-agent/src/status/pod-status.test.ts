@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodSpec, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { noProbes, type ProbeResults } from "../probes/results.ts";
+import type { ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord } from "../runtime/pod-record.ts";
-import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, noProbes } from "../testing/builders.ts";
 import { podStatus, rejectedStatus, terminatedStatus } from "./pod-status.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");

@@ -1,5 +1,6 @@
 import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodePod } from "../pod/pod.ts";
+import type { ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord, PodRecord, SandboxRecord } from "../runtime/pod-record.ts";
 
 export function aContainer(overrides: Partial<Container> = {}): Container {
@@ -64,3 +65,11 @@ export function aPodRecord(
 ): PodRecord {
   return { uid: "uid-1", name: "web", namespace: "default", sandboxes, containers };
 }
+
+/** Results for Pods without probes. */
+export const noProbes: ProbeResults = {
+  liveness: () => undefined,
+  startup: () => undefined,
+  readiness: () => undefined,
+  isProbed: () => false,
+};

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -16,6 +15,7 @@ import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { silentRecorder } from "@coxswain/apimachinery/testing/silent-recorder";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindPod, reserve } from "../binding-cycle.ts";
 import { ClusterCache } from "../cache/cluster-cache.ts";

@@ -57,6 +57,4 @@ export class InProcessListener implements HttpServer {
   }
 
   reloadCertificates(): void {}
-
-  closeIdle(): void {}
 }

@@ -49,7 +49,7 @@ export class DirectEtcdClient implements EtcdClient {
   }
 
   async status(): ReturnType<EtcdClient["status"]> {
-    return { memberId: 1n, version: "3.5.13", dbSizeBytes: 0, leader: 1n, errors: [] };
+    return { memberId: 1n, version: "3.5.13", dbSizeBytes: 0, errors: [] };
   }
 
   async members(): ReturnType<EtcdClient["members"]> {

@@ -53,7 +53,7 @@ export function newSimulatedEtcdClient(
       });
     });
 
-  const status = { memberId: 1n, version: "3.5.13", dbSizeBytes: 0, leader: 1n, errors: [] };
+  const status = { memberId: 1n, version: "3.5.13", dbSizeBytes: 0, errors: [] };
   return {
     servers: ["http://etcd"],
     range: (request) => call(`range ${request.key}`, () => etcd.range(request)),

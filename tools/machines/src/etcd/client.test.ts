@@ -42,11 +42,9 @@ test("an unreachable member's call goes to the next one; when all fail, the erro
   const away = `http://127.0.0.1:${await freePort()}`;
   const client = new EtcdClient([away, endpoint]);
   t.after(() => client.close());
-  const { version, dbSizeBytes, leader, isLearner } = await client.status();
+  const { version, leader } = await client.status();
   assert.match(version, /^3\.\d+\.\d+$/);
-  assert.ok(dbSizeBytes > 0);
   assert.equal(leader, (await client.members())[0]?.id);
-  assert.equal(isLearner, false);
 
   const alone = new EtcdClient([away, away]);
   t.after(() => alone.close());

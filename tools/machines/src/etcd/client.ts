@@ -19,11 +19,8 @@ export interface Member {
 
 interface MemberStatus {
   readonly version: string;
-  readonly dbSizeBytes: number;
   /** Hexadecimal; "0" without a leader. */
   readonly leader: string;
-  readonly raftIndex: number;
-  readonly isLearner: boolean;
 }
 
 /** PEM. */
@@ -69,10 +66,8 @@ export class EtcdClient {
   }
 
   async status(): Promise<MemberStatus> {
-    const { version, dbSize, leader, raftIndex, isLearner } = await this.#call((etcd, options) =>
-      etcd.maintenance.status(options),
-    );
-    return { version, dbSizeBytes: Number(dbSize), leader: hexadecimal(leader), raftIndex: Number(raftIndex), isLearner };
+    const { version, leader } = await this.#call((etcd, options) => etcd.maintenance.status(options));
+    return { version, leader: hexadecimal(leader) };
   }
 
   /**

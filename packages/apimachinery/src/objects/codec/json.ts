@@ -26,15 +26,13 @@ interface Decoded {
   readonly object: KubeObject;
   /** Messages like `unknown field "spec.foo"` and `duplicate field "spec.foo"`; empty unless `strict` is `warn`. */
   readonly warnings: string[];
-  /** Group, version and kind of the body; missing parts are taken from the expected kind. */
-  readonly gvk: GroupVersionKind;
 }
 
 /**
  * Decodes a request body or a stored object of a built-in kind to its canonical form (`json-decode.ts`). `apiVersion` and
  * `kind` may be missing in the input and are set in the result.
  *
- * The body may have another version of the expected kind; it is decoded as that version, which `gvk` returns.
+ * The body may have another version of the expected kind; it is decoded as that version.
  * @param expected the expected kind, or its descriptor
  * @throws StatusError 400 with upstream's text for invalid JSON, unknown and other kinds, and wrong types
  * Source: apimachinery pkg/runtime/serializer/json/json.go; apiserver pkg/endpoints/handlers/rest.go (transformDecodeError)
@@ -167,7 +165,7 @@ function* decodingParsed(
   }
   object.apiVersion = formatGroupVersion(gvk);
   object.kind = gvk.kind;
-  return { object, warnings: complaints, gvk };
+  return { object, warnings: complaints };
 }
 
 /**

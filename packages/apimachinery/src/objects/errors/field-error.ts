@@ -82,11 +82,6 @@ export function tooMany(path: string, actual: number, max: number): FieldError {
   return { type: "FieldValueTooMany", field: path, badValue: actual, detail };
 }
 
-/** As `invalidValue`, with a reason of its own: the value has the wrong type. */
-export function typeInvalid(path: string, value: unknown, detail: string): FieldError {
-  return { type: "FieldValueTypeInvalid", field: path, badValue: value, detail };
-}
-
 /** `spec.x: Internal error: <message of err>`: the check itself failed. */
 export function internalField(path: string, err: unknown): FieldError {
   return { type: "InternalError", field: path, detail: messageOf(err) };

@@ -80,7 +80,6 @@ test("computes exactly, and rounds away from zero only when whole units are requ
   assert.equal(Quantity.parse("0").add(Quantity.parse("1Gi")).toString(), "1Gi");
   assert.equal(Quantity.fromMilli(1500).toString(), "1500m");
   assert.equal(Quantity.fromValue(2 ** 31, "BinarySI").toString(), "2Gi");
-  assert.equal(Quantity.parse("1").neg().sign, -1);
 });
 
 test("accepts very large exponents without computing them", () => {

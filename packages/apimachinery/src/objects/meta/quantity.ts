@@ -74,10 +74,6 @@ export class Quantity {
     return new Quantity(this.nanos - other.nanos, this.isZero ? other.format : this.format);
   }
 
-  neg(): Quantity {
-    return new Quantity(-this.nanos, this.format);
-  }
-
   /** The amount in units, rounded away from zero. */
   value(): number {
     return Number(this.scaledValue(0));

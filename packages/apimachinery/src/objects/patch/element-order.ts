@@ -43,12 +43,12 @@ export function mergeOrder(
   return merged;
 }
 
-/** Sorts elements in the order of another list; elements that it lacks come first. */
-export function inOrder(elements: readonly unknown[], order: readonly unknown[], identify: Identify): readonly unknown[] {
-  return sortedBy(elements, positions(order, identify), identify);
-}
-
-function sortedBy(elements: readonly unknown[], position: ReadonlyMap<unknown, number>, identify: Identify): readonly unknown[] {
+/** Sorts elements by the positions of their identities; those without one come first. */
+export function sortedBy(
+  elements: readonly unknown[],
+  position: ReadonlyMap<unknown, number>,
+  identify: Identify,
+): readonly unknown[] {
   const places = elements.map((element) => position.get(identify(element)) ?? -1);
   if (places.every((at, i) => i === 0 || at >= places[i - 1]!)) return elements;
   return elements

@@ -9,8 +9,6 @@ export const patchDirective = "$patch";
 export const retainKeysDirective = "$retainKeys";
 export const deleteDirective = "$deleteFromPrimitiveList";
 export const orderDirective = "$setElementOrder";
-export const deletePrefix = `${deleteDirective}/`;
-export const orderPrefix = `${orderDirective}/`;
 
 /** The field name of a directive key: `finalizers` for `$setElementOrder/finalizers`. @throws StatusError 400 without a name */
 export function fieldOf(key: string, directive: string): string {

@@ -1,4 +1,4 @@
-import type { GroupVersionKind, GroupVersionResource } from "../meta/group-version.ts";
+import type { GroupVersionKind } from "../meta/group-version.ts";
 import type {
   FieldDescriptor,
   FieldRow,
@@ -9,7 +9,6 @@ import type {
   TypeDescriptor,
   TypeRow,
 } from "./descriptor.ts";
-import { builtInResources, type ResourceRow } from "./kinds/resources.ts";
 import { tables as generatedTables } from "./kinds/tables.ts";
 
 /** Registry of the built-in types. Descriptors are created lazily and cached. */
@@ -20,12 +19,7 @@ interface Scheme {
   type(name: string): TypeDescriptor | undefined;
   /** All kinds, without those shared by all group versions (DeleteOptions, …). */
   kinds(): GroupVersionKind[];
-  /** All types of a group version, not only kinds; empty for an unknown group version. */
-  typesOf(group: string, version: string): TypeDescriptor[];
   groupVersions(): { group: string; version: string }[];
-  /** The resource whose objects have this kind; never a subresource. */
-  resourceOf(gvk: GroupVersionKind): ResourceRow | undefined;
-  resource(gvr: GroupVersionResource): ResourceRow | undefined;
 }
 
 /** Kinds that are registered in every group version. */
@@ -287,22 +281,8 @@ export const scheme: Scheme = {
             .filter((name) => structType(folder, name)?.isKind)
             .map((kind) => ({ group: table.group, version: table.version, kind })),
     ),
-  typesOf(group, version) {
-    const folder = folderByGroup.get(`${group}/${version}`);
-    const table = folder === undefined ? undefined : tables[folder];
-    if (folder === undefined || table === undefined) return [];
-    return Object.keys(table.types).flatMap((name) =>
-      table.types[name]?.alias === undefined ? [structType(folder, name)!] : [],
-    );
-  },
   groupVersions: () =>
     Object.entries(tables)
       .filter(([folder]) => folder !== "meta/v1" && folder !== "version/info")
       .map(([, table]) => ({ group: table.group, version: table.version })),
-  resourceOf: (gvk) =>
-    builtInResources.find(
-      (row) => row.kind === gvk.kind && row.group === gvk.group && row.version === gvk.version && !row.resource.includes("/"),
-    ),
-  resource: (gvr) =>
-    builtInResources.find((row) => row.resource === gvr.resource && row.group === gvr.group && row.version === gvr.version),
 };

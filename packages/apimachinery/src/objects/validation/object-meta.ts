@@ -75,11 +75,6 @@ export function* validatingObjectMeta(
 }
 
 /** Validates the metadata of an update of `current`. */
-export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): FieldError[] {
-  return atOnce(validatingObjectMetaUpdate(next, current, path));
-}
-
-/** As `validateObjectMetaUpdate`, for metadata of many values. */
 export function* validatingObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (current.deletionTimestamp) {

@@ -17,7 +17,6 @@ export interface StatusResponse {
   /** `3.4.23` */
   version: string;
   dbSizeBytes: number;
-  leader: bigint;
   /** The member's problems, as text: `memberID:8211f1d0f64f3269 alarm:NOSPACE `. */
   errors: string[];
 }
@@ -51,16 +50,15 @@ function readMember(reader: protobuf.Reader): Member {
   return member;
 }
 
-/** Absent fields are empty or 0, such as `leader` while there is none. */
+/** Absent fields are empty or 0; unknown fields are skipped. */
 export function decodeStatus(bytes: Uint8Array): StatusResponse {
   const reader = protobuf.Reader.create(bytes);
-  const status: StatusResponse = { memberId: 0n, version: "", dbSizeBytes: 0, leader: 0n, errors: [] };
+  const status: StatusResponse = { memberId: 0n, version: "", dbSizeBytes: 0, errors: [] };
   while (reader.pos < bytes.length) {
     const tag = reader.uint32();
     if (tag === 10) status.memberId = readMemberId(reader);
     else if (tag === 18) status.version = reader.string();
     else if (tag === 24) status.dbSizeBytes = readInt(reader);
-    else if (tag === 32) status.leader = readBigInt(reader);
     else if (tag === 66) status.errors.push(reader.string());
     else reader.skipType(tag & 7);
   }

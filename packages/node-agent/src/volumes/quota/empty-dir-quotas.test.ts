@@ -7,9 +7,9 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../../pod/pod.ts";
 import { podUsage } from "../../resources/usage.ts";
-import { newFakeRuntime } from "../../runtime/fake-runtime.ts";
 import { noObjects } from "../../sources/api-objects.ts";
 import { aContainer, aPodWithVolumes } from "../../testing/builders.ts";
+import { newFakeRuntime } from "../../testing/fake-runtime.ts";
 import { newVolumeManager } from "../volume-manager.ts";
 import type { FolderQuotas } from "./folder-quotas.ts";
 

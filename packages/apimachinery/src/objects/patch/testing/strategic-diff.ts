@@ -1,11 +1,14 @@
 import { setOwn } from "../../codec/json-parse.ts";
 import { deepClone, deepEqual } from "../../meta/deep-equal.ts";
 import type { FieldType, TypeDescriptor } from "../../schema/descriptor.ts";
-import { identifyBy, inOrder } from "../element-order.ts";
+import { identifyBy, positions, sortedBy } from "../element-order.ts";
 import { patchField, structOf } from "../patch-schema.ts";
-import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirective } from "../strategic-directives.ts";
+import { deleteDirective, isObject, orderDirective, patchDirective, retainKeysDirective } from "../strategic-directives.ts";
 
 type Fields = Record<string, unknown>;
+
+const deletePrefix = `${deleteDirective}/`;
+const orderPrefix = `${orderDirective}/`;
 
 /**
  * Creates the strategic merge patch from `original` to `modified`; `{}` when they are equal.
@@ -88,7 +91,7 @@ function diffLists(
   const deletions = before
     .filter((item) => !kept.has(identify(item)))
     .map((item) => ({ [patchDirective]: "delete", [mergeKey]: (item as Fields)[mergeKey] }));
-  const list = [...inOrder(changed, after, identify), ...deletions];
+  const list = [...sortedBy(changed, positions(after, identify), identify), ...deletions];
   if (list.length > 0) setOwn(patch, key, list);
   // The lists differ in content or order; the order directive is needed in both cases.
   setOwn(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "../../../process/event-loop/steps.ts";
+import { allTypes } from "../../../testing/all-types.ts";
 import { everyResource } from "../../../testing/openapi-resources.ts";
-import { scheme } from "../scheme.ts";
 import access from "./descriptions/access.json" with { type: "json" };
 import autoscaling from "./descriptions/autoscaling.json" with { type: "json" };
 import containers from "./descriptions/containers.json" with { type: "json" };
@@ -16,10 +16,10 @@ import storage from "./descriptions/storage.json" with { type: "json" };
 import volumes from "./descriptions/volumes.json" with { type: "json" };
 import workloads from "./descriptions/workloads.json" with { type: "json" };
 import { type Method, methods, type Operation, type PathItem, type Schema } from "./document.ts";
-import { openApiV2 } from "./v2.ts";
+import { openApiV2Steps } from "./v2.ts";
 import { openApiV3 } from "./v3.ts";
 
-const document = openApiV2(everyResource());
+const document = atOnce(openApiV2Steps(everyResource()));
 const definition = (name: string): Schema => document.definitions[`io.k8s.api.${name}`] as Schema;
 const path = (name: string): PathItem => document.paths[name] as PathItem;
 const names = (parameters: readonly { name: string }[] = []): string[] => parameters.map(({ name }) => name);
@@ -36,10 +36,7 @@ test("every kind and every field of it is explained", () => {
 
 test("no explanation is of a type or field that there is not", () => {
   const known = new Map<string, Set<string>>();
-  const versions = [...scheme.groupVersions(), { group: "meta.k8s.io", version: "v1" }];
-  const types = [...versions.flatMap(({ group, version }) => scheme.typesOf(group, version)), scheme.type("version/info.Info")];
-  for (const type of types) {
-    if (type === undefined) continue;
+  for (const type of allTypes) {
     const fields = known.get(type.goName) ?? new Set(["", "="]);
     for (const { name } of type.fields) fields.add(name);
     known.set(type.goName, fields);
@@ -214,7 +211,7 @@ test("options have every known group version", () => {
 });
 
 test("enumerated fields list their values on request", () => {
-  const shown = openApiV2(everyResource(), { enums: true }).definitions["io.k8s.api.core.v1.ContainerPort"];
+  const shown = atOnce(openApiV2Steps(everyResource(), { enums: true })).definitions["io.k8s.api.core.v1.ContainerPort"];
   assert.deepEqual(shown?.properties?.["protocol"]?.enum, ["SCTP", "TCP", "UDP"]);
   assert.equal(definition("core.v1.ContainerPort").properties?.["protocol"]?.enum, undefined);
 });

@@ -3,7 +3,7 @@
  * keys and supported operations from it.
  * Source: k8s.io/kube-openapi pkg/builder; k8s.io/kubernetes api/openapi-spec/swagger.json (names)
  */
-import { atOnce, type Steps } from "../../../process/event-loop/steps.ts";
+import type { Steps } from "../../../process/event-loop/steps.ts";
 import { kubernetesRelease } from "../../../process/release.ts";
 import { Definitions, sortedByName } from "./definitions.ts";
 import type { OpenApiDocument, OpenApiOptions, OpenApiResource, PathItem, SecurityScheme } from "./document.ts";
@@ -18,12 +18,7 @@ export const bearerToken: SecurityScheme = {
   in: "header",
 };
 
-/** Creates the document synchronously, which takes longer than an event-loop turn should; servers use `openApiV2Steps`. */
-export function openApiV2(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): OpenApiDocument {
-  return atOnce(openApiV2Steps(resources, options));
-}
-
-/** As `openApiV2`, yielding between steps of a few milliseconds. */
+/** Creates the document, yielding between steps of a few milliseconds. */
 export function* openApiV2Steps(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): Steps<OpenApiDocument> {
   const definitions = new Definitions({ ...options, prefix: "#/definitions/" });
   const paths: Record<string, PathItem> = {};

@@ -1,5 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import type { Cri, CriInput } from "./cri-schema.ts";
+import type { Cri, CriInput } from "../runtime/cri-schema.ts";
 import {
   type ContainerRuntime,
   containerState,
@@ -7,7 +7,7 @@ import {
   type LabelFilter,
   RuntimeError,
   sandboxState,
-} from "./runtime.ts";
+} from "../runtime/runtime.ts";
 
 interface FakeContainer {
   id: string;

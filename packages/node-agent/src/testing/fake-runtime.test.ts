@@ -1,6 +1,6 @@
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { runtimeSuite } from "../runtime/suite.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
-import { runtimeSuite } from "./suite.ts";
 
 runtimeSuite("fake runtime", async () => {
   const runtime = newFakeRuntime(realClock);
