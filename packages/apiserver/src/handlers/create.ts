@@ -27,7 +27,7 @@ export async function create(call: Call): Promise<void> {
   const admission = writeAdmission(call, options, body.length);
   await admission.mutateAdmission(object, undefined);
   const store = served.store!;
-  const entry = await store.create(context, object, { ...admission, untrackedWhenTooLarge: true });
+  const entry = await store.create(context, object, { ...admission, untrackedWhenTooLarge: true, signal: ctx });
   await turns.next(body.length);
   await writeEntry(call, 201, entry, output);
 }

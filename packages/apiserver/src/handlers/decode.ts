@@ -16,7 +16,7 @@ import {
   setKind,
 } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Cancellation, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Call } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -36,7 +36,7 @@ export async function decodeObject(
   const { turns } = call.env.services;
   const decoded = await decodeBody(call, body, mediaType, served.kind, fieldValidation);
   await turns.next(body.length);
-  const object = await toHubInTurns(turns, served, decoded, body.length);
+  const object = await toHubInTurns(turns, served, decoded, { sizeBytes: body.length, request: call.ctx });
   if (call.name !== "") checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
@@ -60,7 +60,12 @@ export async function decodeBody(
   const { turns } = call.env.services;
   const mode = call.env.gates.validatesFields ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
-  const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues, turns });
+  const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, {
+    strict,
+    maxElements: maxBodyValues,
+    turns,
+    request: call.ctx,
+  });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
   const isCustom = call.served.definition.custom === true && expected.kind === call.served.kind.kind;
@@ -168,18 +173,18 @@ export function toHub(served: ServedResource, object: KubeObject): KubeObject {
 
 /**
  * As `toHub`, yielding to the event loop for large client input.
- * @param sizeBytes of the object as it was sent, when known
+ * @param during the size of the object as it was sent, when known, and the request that waits for it
  * @returns a promise only when it yields
  */
 export function toHubInTurns(
   turns: Turns,
   served: ServedResource,
   object: KubeObject,
-  sizeBytes?: number,
+  during: { readonly sizeBytes?: number; readonly request?: Cancellation } = {},
 ): KubeObject | Promise<KubeObject> {
   const { defaultsInSteps } = served.version;
   if (defaultsInSteps === undefined) return toHub(served, object);
-  const filled = turns.run(defaultsInSteps(object), sizeBytes);
+  const filled = turns.run(defaultsInSteps(object), during.sizeBytes, during.request);
   return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
 }
 

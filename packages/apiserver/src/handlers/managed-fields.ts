@@ -118,8 +118,8 @@ export function withFieldManager<T>(
 ): T | Promise<T> {
   const { convert: convertByWebhook } = call.served.version;
   const { turns } = call.env.services;
-  if (convertByWebhook === undefined) return turns.run(compute(fieldManagerOf(call)), sizeBytes);
-  return withConversions(convertByWebhook, (converted) => turns.run(compute(newManager(call, converted))));
+  if (convertByWebhook === undefined) return turns.run(compute(fieldManagerOf(call)), sizeBytes, call.ctx);
+  return withConversions(convertByWebhook, (converted) => turns.run(compute(newManager(call, converted)), 0, call.ctx));
 }
 
 /** The field manager of the endpoint: the resource or subresource, in the request's version. */

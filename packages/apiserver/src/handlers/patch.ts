@@ -70,11 +70,11 @@ export async function patch(call: Call, store = call.served.store!): Promise<voi
     call.name,
     async (current) => {
       if (current === undefined) throw notFound(served.definition, call.name);
-      const shown = await turns.run(fromHubInSteps(served, current));
+      const shown = await turns.run(fromHubInSteps(served, current), 0, ctx);
       await turns.next();
-      const changed = await turns.run(patched(shown));
+      const changed = await turns.run(patched(shown), 0, ctx);
       checkName(changed, call.name, call.namespace);
-      const next = await toHubInTurns(turns, served, changed);
+      const next = await toHubInTurns(turns, served, changed, { request: ctx });
       await turns.next();
       return trackFields(call, options.fieldManager, current, next);
     },

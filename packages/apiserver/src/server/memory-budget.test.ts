@@ -14,6 +14,7 @@ test("the metrics show what each use keeps and may keep", async (t) => {
   const lines = (await metrics.render()).split("\n").filter((line) => line.startsWith("coxswain_"));
   assert.deepEqual(lines, [
     'coxswain_apiserver_cache_bytes{use="encodings"} 0',
+    'coxswain_apiserver_cache_bytes{use="objects"} 0',
     'coxswain_apiserver_cache_bytes{use="lists"} 1000',
     'coxswain_apiserver_cache_bytes{use="histories"} 0',
     'coxswain_apiserver_cache_bytes{use="documents"} 0',
@@ -21,6 +22,7 @@ test("the metrics show what each use keeps and may keep", async (t) => {
     'coxswain_apiserver_cache_bytes{use="buffers"} 0',
     'coxswain_apiserver_cache_bytes{use="headers"} 1200',
     'coxswain_apiserver_cache_limit_bytes{use="encodings"} 134217728',
+    'coxswain_apiserver_cache_limit_bytes{use="objects"} 16777216',
     'coxswain_apiserver_cache_limit_bytes{use="lists"} 67108864',
     'coxswain_apiserver_cache_limit_bytes{use="histories"} 134217728',
     'coxswain_apiserver_cache_limit_bytes{use="documents"} 67108864',

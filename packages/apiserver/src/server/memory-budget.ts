@@ -13,6 +13,8 @@ const mib = 1024 * 1024;
 const shares = {
   /** Protobuf, rows of tables and other versions of objects. */
   encodings: 128 * mib,
+  /** JSON of large objects that are decoded; the objects themselves take three to ten times as much. */
+  objects: 16 * mib,
   /** Chunks of lists that several clients read. */
   lists: 64 * mib,
   /** Recent changes, for watches that resume. */
@@ -33,11 +35,18 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   const encodings = new ByteShare(shares.encodings);
   const lists = new ByteShare(shares.lists);
   const documents = new ByteShare(shares.documents, shares.documents / 4);
+  const entries = new EntryMemory(encodings, shares.objects);
+  const objects = {
+    limitBytes: shares.objects,
+    get bytes() {
+      return entries.largeBytes;
+    },
+  };
   const histories = new HistoryMemory(shares.histories);
   // Three of the uses are shared by all servers of the process: the cache of parsed field sets (managed fields), and the free buffers
   // and incomplete header blocks of HTTP/2 connections.
   const shared = { fields: fieldsMemory, buffers: slabMemory, headers: headerMemory };
-  const uses = Object.entries({ encodings, lists, histories, documents, ...shared });
+  const uses = Object.entries({ encodings, objects, lists, histories, documents, ...shared });
   metrics.gauge({
     ...definitions.coxswain_apiserver_cache_bytes,
     collect: (gauge) => {
@@ -46,5 +55,5 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   });
   const limit = metrics.gauge(definitions.coxswain_apiserver_cache_limit_bytes);
   for (const [use, { limitBytes }] of uses) limit.labels(use).set(limitBytes);
-  return { entries: new EntryMemory(encodings), histories, lists, documents };
+  return { entries, histories, lists, documents };
 }

@@ -27,8 +27,6 @@ const hotEntries = 4096;
 
 /** Larger entries that hold their decoded object are limited by their size, too. */
 const countedFromBytes = 8 * 1024;
-/** Maximum size of the JSON of these entries together; the decoded objects take three to six times as much. */
-const mostLargeBytes = 64 * 1024 * 1024;
 
 /** The memory that entries share beyond their JSON: decoded objects and other encodings. */
 export class EntryMemory {
@@ -41,9 +39,10 @@ export class EntryMemory {
   readonly #large = new Map<Entry, number>();
   #largeBytes = 0;
 
-  constructor(encodings: ByteShare, mostBytes = mostLargeBytes) {
+  /** @param mostLargeBytes decoded objects take three to ten times as much as their JSON */
+  constructor(encodings: ByteShare, mostLargeBytes = Number.POSITIVE_INFINITY) {
     this.encodings = encodings;
-    this.#mostLargeBytes = mostBytes;
+    this.#mostLargeBytes = mostLargeBytes;
   }
 
   /** Size of the JSON of all large decoded entries. */

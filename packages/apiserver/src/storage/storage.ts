@@ -1,6 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Cancellation } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry } from "./entry.ts";
 import type { OwnWrites } from "./own-writes.ts";
 
@@ -59,9 +60,6 @@ export interface Storage {
   /** Number of stored objects, without reading them; for metrics. */
   count(): Promise<number>;
 }
-
-/** Checked before each attempt of a write: an AbortSignal, or a request that need not create one. */
-export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
 
 export interface WriteOptions {
   /** Lifetime of the object in the store, in seconds (events). */

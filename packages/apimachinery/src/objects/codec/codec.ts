@@ -1,4 +1,4 @@
-import type { Turns } from "../../process/event-loop/turns.ts";
+import type { Cancellation, Turns } from "../../process/event-loop/turns.ts";
 import { messageOf } from "../errors/message.ts";
 import { badRequest, internalError, StatusError } from "../errors/status-error.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
@@ -33,6 +33,7 @@ interface DecodeOptions {
 
 interface DecodeBodyOptions extends DecodeOptions {
   readonly turns: Turns;
+  readonly request?: Cancellation;
 }
 
 /**
@@ -71,7 +72,7 @@ export async function decodeBodyObject(
   if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
     return decodeLargeJson(bytes, expected, options);
   if (mediaType === protobufMediaType && !options.asExpected) {
-    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options), bytes.length);
+    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options), bytes.length, options.request);
     return { object, warnings: [] };
   }
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
@@ -91,11 +92,12 @@ async function decodeLargeJson(
   options: DecodeBodyOptions,
 ): Promise<{ object: KubeObject; warnings: string[] }> {
   if (isBuiltIn(expected)) {
-    return options.turns.run(decodeJsonInSteps(bytes, expected, options.strict === undefined ? {} : { strict: options.strict }));
+    const steps = decodeJsonInSteps(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
+    return options.turns.run(steps, 0, options.request);
   }
   let value: unknown;
   try {
-    value = await options.turns.run(parseLargeJson(bytes));
+    value = await options.turns.run(parseLargeJson(bytes), 0, options.request);
   } catch (err) {
     throw unparsable(err, bytes, expected);
   }

@@ -178,3 +178,27 @@ test("a charge to an iteration ends with the iteration", async () => {
   assert.equal(turns.isCharged, false);
   assert.equal(turns.next(), undefined);
 });
+
+test("steps that wait end with the reason of their request, and what comes behind them does not wait for the rest", async () => {
+  const { turns, clock, order, nextTurn } = setUp();
+  function* long(name: string): Steps<string> {
+    for (let i = 1; ; i++) {
+      order.push(`${name} ${i}`);
+      clock.ms += 2 * sliceMs;
+      if (i === 3) return name;
+      yield;
+    }
+  }
+  const gone = new AbortController();
+  const given = turns.run(long("gone"), 0, gone.signal);
+  const other = turns.run(long("other"), 0, new AbortController().signal);
+  gone.abort(new Error("the client has gone"));
+  const refused = assert.rejects(async () => given, /the client has gone/);
+  for (let i = 0; i < 8; i++) await nextTurn();
+  await refused;
+  assert.equal(await other, "other");
+  assert.deepEqual(
+    order.filter((step) => step.startsWith("gone")),
+    ["gone 1"],
+  );
+});

@@ -18,6 +18,9 @@ const shortPerLong = 8;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
 
+/** What ends work whose result nobody waits for any more: an AbortSignal, or the context of a request. */
+export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
+
 /**
  * Schedules long work on the event loop. A program creates one and passes it to all its parts. Per iteration, their work takes at most
  * `sliceMs` in total; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
@@ -68,12 +71,13 @@ export class Turns {
   /**
    * Runs the steps in turns.
    * @param sizeBytes size of the data that they process, when known; steps beyond the eighth count as long regardless
-   * @returns a promise only if they do not end within this turn
+   * @param request asked after each wait: the steps of a client that has gone would take turns from others
+   * @returns a promise only if they do not end within this turn; it rejects with the reason of the request's end
    */
-  run<T>(steps: Steps<T>, sizeBytes = 0): T | Promise<T> {
+  run<T>(steps: Steps<T>, sizeBytes = 0, request?: Cancellation): T | Promise<T> {
     for (let taken = 0; ; taken++) {
       const turn = this.next(taken < shortSteps ? sizeBytes : 0);
-      if (turn !== undefined) return this.#goOn(turn, steps, sizeBytes, taken);
+      if (turn !== undefined) return this.#goOn(turn, steps, { sizeBytes, taken, request });
       const step = steps.next();
       if (step.done) return step.value;
     }
@@ -95,13 +99,20 @@ export class Turns {
     this.charge(bytes / bytesPerSlice);
   }
 
-  async #goOn<T>(turn: Promise<void>, steps: Steps<T>, sizeBytes: number, before: number): Promise<T> {
+  async #goOn<T>(
+    turn: Promise<void>,
+    steps: Steps<T>,
+    { sizeBytes, taken: before, request }: { sizeBytes: number; taken: number; request: Cancellation | undefined },
+  ): Promise<T> {
     await turn;
+    request?.throwIfAborted();
     for (let taken = before + 1; ; taken++) {
       const step = steps.next();
       if (step.done) return step.value;
       const next = this.next(taken < shortSteps ? sizeBytes : 0);
-      if (next !== undefined) await next;
+      if (next === undefined) continue;
+      await next;
+      request?.throwIfAborted();
     }
   }
 

@@ -128,6 +128,8 @@ async function patched(
     // The patch applies to the object that was sent, and its result is parsed like a request body.
     const document = (await ctx.turns.run(
       jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch!),
+      0,
+      attributes.signal,
     )) as KubeObject;
     if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
       throw new Error(`admission webhook ${name} attempted to change the kind of the object`);
@@ -137,6 +139,7 @@ async function patched(
     if (!invocation.isResourceItself) return object;
     return await ctx.versions.toHub(object, invocation.target, attributes.object.apiVersion);
   } catch (err) {
+    attributes.signal.throwIfAborted();
     throw internalError(err);
   }
 }

@@ -3,18 +3,9 @@ import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachi
 import type { ApplyType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
 import type { CustomKind } from "@coxswain/apimachinery/objects/schema/openapi/document";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Cancellation, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RequestContext } from "../../request/context.ts";
-import type {
-  Cancellation,
-  Entry,
-  ListRequest,
-  ListResult,
-  ReadOptions,
-  Storage,
-  WatchRequest,
-  WatchStream,
-} from "../../storage/storage.ts";
+import type { Entry, ListRequest, ListResult, ReadOptions, Storage, WatchRequest, WatchStream } from "../../storage/storage.ts";
 import type { Strategy, StrategyContext, TableColumns } from "./strategy.ts";
 
 /**

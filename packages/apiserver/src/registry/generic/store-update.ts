@@ -91,7 +91,7 @@ export class StoreUpdate {
     if (current === undefined) return this.#createInstead(next);
     this.#created = false;
     this.#matchRevision(next, current);
-    await this.#context.turns.run(beforeUpdate(definition, strategy, ctx, next, current), stored?.smallBytes);
+    await this.#context.turns.run(beforeUpdate(definition, strategy, ctx, next, current), stored?.smallBytes, request.signal);
     keepTimesWhenUnchanged(next, current);
     this.#undo = await strategy.beginUpdate?.(next, current, ctx);
     await request.validateAdmission?.(next, current);
@@ -106,7 +106,7 @@ export class StoreUpdate {
     const { definition, strategy, whole, ctx, request } = this.#context;
     this.#created = true;
     revisionOf(next);
-    await this.#context.turns.run(beforeCreate(definition, whole, ctx, next));
+    await this.#context.turns.run(beforeCreate(definition, whole, ctx, next), 0, request.signal);
     delete next.metadata.resourceVersion;
     this.#undo = await strategy.beginCreate?.(next, ctx);
     await request.validateAdmission?.(next, undefined);

@@ -5,8 +5,8 @@ import { splitKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
-import type { Cancellation, Entry, ListRequest, ListResult, Storage, WriteOptions } from "../../storage/storage.ts";
+import type { Cancellation, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Entry, ListRequest, ListResult, Storage, WriteOptions } from "../../storage/storage.ts";
 import { beforeCreate, generatedNameAttempts, nameObject } from "./before-create.ts";
 import { newRemove } from "./remove.ts";
 import type { RegistryStore, ResourceDefinition, StoreCreateOptions, StoreUpdateOptions } from "./resource.ts";
@@ -82,7 +82,7 @@ class GenericStore implements RegistryStore {
 
   async #create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
     const { definition } = this;
-    const generated = await this.#options.turns.run(beforeCreate(definition, this.#strategy, ctx, object));
+    const generated = await this.#options.turns.run(beforeCreate(definition, this.#strategy, ctx, object), 0, request.signal);
     const undo = await this.#strategy.beginCreate?.(object, ctx);
     let entry: Entry;
     try {

@@ -206,7 +206,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
       return this.#unstored(key, object, await turns.run(codec.toStoredInSteps(object)));
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
-    const bytes = await turns.run(codec.toStoredInSteps(object));
+    const bytes = await turns.run(codec.toStoredInSteps(object), 0, options.signal);
     await turns.next(bytes.length);
     const { entry } = await this.#write("create", key, bytes, undefined, [], options);
     if (entry === undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
@@ -236,7 +236,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
       // The size of the next state is not known yet; it is seldom much larger than that of the current one.
       await turns.next(current?.smallBytes);
-      const bytes = await turns.run(codec.toStoredInSteps(next), current?.smallBytes);
+      const bytes = await turns.run(codec.toStoredInSteps(next), current?.smallBytes, update.signal);
       await turns.next(bytes.length);
       if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? (await this.#storedBytes(current)))) {
         if (!state.suggested) return current;
