@@ -16,7 +16,7 @@ import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decision
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
+import { informerFailures, informerSync } from "@coxswain/apimachinery/informers/metrics";
 import { causesOf, messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -79,6 +79,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     clock,
     metrics,
     checks: status === undefined ? {} : { leaderElection: status.check },
+    informativeChecks: { "informer-sync": informerSync(metrics, informers) },
     // Only the leader has synced informers, and one source of these metrics is enough.
     metricsPages: { "/metrics/resources": async () => (status?.isLeader === false ? "" : resources.render()) },
     configz: () => ({ "kubescheduler.config.k8s.io": asWritten(config) }),

@@ -1,5 +1,5 @@
 import type { Client } from "../client/client.ts";
-import type { ResourceRef } from "../objects/meta/group-version.ts";
+import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
@@ -12,6 +12,8 @@ export interface InformerFactory {
   for<T extends KubeObject>(ref: ResourceRef, options?: InformerSelectors): SharedInformer<T>;
   /** Whether an informer of all objects of a resource exists, so that another component can use it at no cost. */
   hasAll(ref: ResourceRef): boolean;
+  /** Resources of running informers that have not synced, e.g. `pods`, `leases.coordination.k8s.io`. */
+  unsynced(): string[];
   /** Runs all informers, present and future, until `signal` is aborted. */
   start(signal: AbortSignal): void;
   /** Resolves when all informers requested so far are synced; rejects with the signal's reason. */
@@ -73,6 +75,11 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
       return informer as SharedInformer<T>;
     },
     hasAll: (ref) => (namespace === undefined || !ref.namespaced) && informers.has(informerId(ref, {})),
+    unsynced() {
+      if (running === undefined) return [];
+      const waiting = [...informers.values()].filter(({ synced }) => !synced);
+      return [...new Set(waiting.map(({ ref }) => formatGroupResource(ref)))].toSorted();
+    },
     start(signal) {
       if (running !== undefined) return;
       running = signal;

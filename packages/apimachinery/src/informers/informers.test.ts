@@ -8,11 +8,13 @@ import { events, eventsV1, pods } from "../objects/schema/kinds/resources.ts";
 import { LabelSelector } from "../objects/selectors/label-selector.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger } from "../process/logging/logger.ts";
+import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { aPod, aReplicaSet } from "../testing/builders.ts";
 import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";
 import { newBackoff, reflectorBackoff } from "./backoff.ts";
 import { newInformerFactory } from "./factory.ts";
+import { informerSync } from "./metrics.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 import { newObjectStore } from "./store.ts";
 
@@ -277,6 +279,35 @@ test("a factory knows whether it has all objects of a resource", () => {
   const narrowed = newInformerFactory(newFakeClient(), { ...options, tweak: () => ({ fieldSelector: "spec.nodeName=a" }) });
   narrowed.for<Pod>(pods);
   assert.equal(narrowed.hasAll(pods), false);
+});
+
+test("resources that a factory still waits for are on the metrics page and in the health check, until they are listed", async (t) => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  let isForbidden = true;
+  client.react("list", "events", () => {
+    if (isForbidden) throw serviceUnavailable("no such API yet");
+    return undefined;
+  });
+  const factory = newInformerFactory(client, { log: discardLogger, clock });
+  const metrics = newMetricsRegistry();
+  const check = informerSync(metrics, factory);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  for (const ref of [pods, events, eventsV1]) factory.for(ref);
+  check();
+  assert.doesNotMatch(await metrics.render(), /coxswain_informers_unsynced\{/, "informers that do not run wait for nothing");
+  factory.start(stop.signal);
+  await settle();
+  assert.throws(check, { message: "not synced: events, events.events.k8s.io" });
+  const page = await metrics.render();
+  assert.match(page, /coxswain_informers_unsynced\{resource="events.events.k8s.io"\} 1\n/);
+  assert.doesNotMatch(page, /coxswain_informers_unsynced\{resource="pods"\}/);
+  isForbidden = false;
+  await clock.advance(60_000);
+  await settle();
+  check();
+  assert.doesNotMatch(await metrics.render(), /coxswain_informers_unsynced\{/);
 });
 
 test("backoff grows to its limit, and restarts after the reset period or when it is reset", async () => {
