@@ -111,6 +111,29 @@ test("follows nodes that come, get labels and taints, and go", async (t) => {
   assert.equal(stored(world).status?.desiredNumberScheduled, 0);
 });
 
+test("counts the pods that are there when the status is written, not those that were when the changes began", async (t) => {
+  const world = await start(t, aDaemonSet(), ["a", "b"]);
+  await makeReady(world);
+  const written: (number | undefined)[] = [];
+  world.client.react("update", "daemonsets", ({ sent }) => void written.push((sent as DaemonSet).status?.numberReady));
+  let isFirst = true;
+  world.client.react("create", "pods", ({ sent }) => {
+    if (!isFirst) return undefined;
+    isFirst = false;
+    for (const { metadata } of running(world)) world.client.remove(pods, `default/${metadata.name}`);
+    const created = { ...(sent as Pod), metadata: { ...(sent as Pod).metadata, name: "agent-c", uid: "c" } };
+    return settle(30).then(() => {
+      world.client.put(pods, created);
+      return created;
+    });
+  });
+  world.client.put(nodes, aNode({ name: "c" }));
+  await settle(90);
+  assert.equal(written[0], 0);
+  await makeReady(world);
+  assert.deepEqual([written.at(-1), Object.keys(images(world)).toSorted()], [3, ["a", "b", "c"]]);
+});
+
 test("rolls a new template out, never more nodes without a pod than it may", async (t) => {
   const rollingUpdate = { maxUnavailable: 1, maxSurge: 0 };
   const world = await start(t, aDaemonSet({ image: "v1", spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate } } }));

@@ -159,7 +159,9 @@ async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet,
       failure = { error };
     }
   }
-  const status = daemonSetStatus(view, mayAct);
+  // The pods and the time of now: the changes may have taken a while, in which pods came, went and became ready.
+  const latest: View = { ...view, pods: groupByNode(await claimPods(ctx, daemonSet, signal)), now: ctx.clock.now() };
+  const status = daemonSetStatus(latest, mayAct);
   if (!sameStatus(daemonSet.status, status)) await writeStatus(ctx.client, daemonSets, daemonSet, status, signal);
   if (failure !== undefined) throw failure.error;
   const pendingMs = expectations.pendingMs(key);
