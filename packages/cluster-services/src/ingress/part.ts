@@ -5,7 +5,7 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
@@ -19,34 +19,31 @@ import {
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
 import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/temporary-authority";
 import type { Part, PartContext } from "../part.ts";
-import { isRefused } from "./addresses.ts";
-import { Backends } from "./backends.ts";
+import type { Backends } from "./backends.ts";
 import { CertificateReader } from "./certificate-reader.ts";
 import { Certificates, secretsOf } from "./certificates.ts";
 import { isServed, newIngressClass } from "./classes.ts";
 import { newIngressMetrics } from "./metrics.ts";
 import { className } from "./names.ts";
-import { newNodeAddresses } from "./node-addresses.ts";
 import { backendsOf, newRouteTable } from "./routes.ts";
 import { type IngressServer, startIngressServer } from "./server.ts";
 import { newStatusController } from "./status.ts";
+import { byService, byServiceIndex, onAddresses, watchedBackends } from "./watched-backends.ts";
 
 const connectTimeoutMs = 5_000;
 const closeGraceMs = 5_000;
 const withdrawMs = 2_000;
-const serviceLabel = "kubernetes.io/service-name";
-const serviceOf = ({ metadata }: EndpointSlice): ObjectKey => toKey(metadata.namespace, metadata.labels?.[serviceLabel] ?? "");
-/** Informers are shared: the name is this part's own, and the function the same when the part starts again. */
-const byServiceIndex = "ingress-service";
-const byService = (slice: EndpointSlice): string[] => [serviceOf(slice)];
 
-/** Serves HTTP and HTTPS for the Ingresses of its class, on all addresses of this node. */
-export async function startIngress(context: PartContext): Promise<Part> {
+/**
+ * Serves HTTP and HTTPS for the Ingresses of its class.
+ * @param address to listen on; undefined: all of this node
+ */
+export async function startIngress(context: PartContext, address?: string): Promise<Part> {
   const { signal, flags, log, fail } = context;
   checkFlags(flags);
   const seen = await watched(context);
   const certificates = new Certificates(context);
-  const backends = newBackends(context, seen);
+  const backends = watchedBackends(context, seen);
   const served = (ingress: Ingress): boolean => isServed(ingress, seen.classes.lister.list());
   const status = newStatus(context, seen, { served, backends, certificates });
   const onRead = (): void => {
@@ -61,6 +58,7 @@ export async function startIngress(context: PartContext): Promise<Part> {
   };
   await rulesChanged();
   const server: IngressServer = await startIngressServer({
+    ...(address !== undefined && { address }),
     httpPort: flags["ingress-http-port"],
     httpsPort: flags["ingress-https-port"],
     routes: () => routes,
@@ -112,29 +110,6 @@ async function watched({ informers, signal }: PartContext): Promise<Seen> {
   seen.slices.addIndex(byServiceIndex, byService);
   await Promise.all(Object.values(seen).map((informer: SharedInformer<unknown>) => informer.waitForSync(signal)));
   return seen;
-}
-
-function newBackends({ clock }: PartContext, seen: Seen): Backends {
-  const nodeAddresses = newNodeAddresses({ nodes: () => seen.nodes.lister.list(), now: () => clock.monotonic() });
-  const backends = new Backends({
-    services: seen.services.lister,
-    slicesOf: (service) => seen.slices.lister.byIndex(byServiceIndex, service),
-    isRefused: (address) => isRefused(address, nodeAddresses()),
-    addresses: nodeAddresses,
-  });
-  const serviceChanged = (service: Service): void => backends.changed(keyOf(service));
-  seen.services.addHandler({ added: serviceChanged, updated: (_, now) => serviceChanged(now), deleted: serviceChanged });
-  const sliceChanged = (slice: EndpointSlice): void => backends.changed(serviceOf(slice));
-  seen.slices.addHandler({
-    added: sliceChanged,
-    updated(old, now) {
-      sliceChanged(old);
-      sliceChanged(now);
-    },
-    deleted: sliceChanged,
-  });
-  seen.nodes.addHandler(onAddresses(() => backends.changed()));
-  return backends;
 }
 
 interface StatusParts {
@@ -215,16 +190,6 @@ function checkFlags(flags: Flags): void {
 /** The status is what this program writes itself. */
 const isOtherRule = (old: Ingress, now: Ingress): boolean =>
   !deepEqual(old.spec, now.spec) || !deepEqual(old.metadata.annotations, now.metadata.annotations);
-
-function onAddresses(changed: () => void) {
-  return {
-    added: changed,
-    updated(old: Node, now: Node) {
-      if (!deepEqual(old.status?.addresses, now.status?.addresses)) changed();
-    },
-    deleted: changed,
-  };
-}
 
 /** Self-signed, for hosts without a certificate: clients get a certificate error at once instead of a timeout. */
 const newSelfSigned = (): Promise<KeyPair> =>

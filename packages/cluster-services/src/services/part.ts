@@ -1,8 +1,7 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
-import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -17,6 +16,7 @@ import type { RuleSettings } from "./port-rules.ts";
 import { isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
 import { ServiceRules } from "./service-rules.ts";
 import { parseAddress, StatusPorts } from "./status-ports.ts";
+import { byService, byServiceIndex, watchChanges } from "./watch-changes.ts";
 
 /** Services: sends connections to Services on to their endpoints by rules in the kernel, as kube-proxy does. */
 export async function startServices(context: PartContext): Promise<Part> {
@@ -75,7 +75,7 @@ export async function startServices(context: PartContext): Promise<Part> {
     for (const rules of families) rules.changed(key, triggers);
     setHealthCheck(healthChecks, serviceInformer.lister.get(key), key, slicesOf(sliceInformer.lister, key), thisNode());
   };
-  watch(context, { changed, allChanged: () => families.forEach((rules) => void rules.allChanged()), thisNode });
+  watchChanges(context, { changed, allChanged: () => families.forEach((rules) => void rules.allChanged()), thisNode });
   const statusPorts = new StatusPorts({
     health,
     metrics: metricsAddress,
@@ -97,45 +97,6 @@ export async function startServices(context: PartContext): Promise<Part> {
   };
 }
 
-/** Reports to the rules which Services have changed, beginning with every existing one. */
-function watch(
-  { informers, metrics, nodeName, clock }: PartContext,
-  { changed, allChanged, thisNode }: { changed: ServiceRules["changed"]; allChanged(): void; thisNode(): ThisNode },
-): void {
-  const { serviceChanges, endpointChanges } = newProxyMetrics(metrics);
-  const serviceChanged = (service: Service): void => {
-    serviceChanges.inc();
-    changed(keyOf(service));
-  };
-  const startedAt = clock.now();
-  const sliceChanged = (slice: EndpointSlice): void => {
-    endpointChanges.inc();
-    const at = parseTime(slice.metadata.annotations?.["endpoints.kubernetes.io/last-change-trigger-time"] ?? "");
-    for (const key of byService(slice)) changed(key, at === undefined || at < startedAt ? [] : [at]);
-  };
-  informers.for<Service>(services).addHandler({
-    added: serviceChanged,
-    updated: (_, now) => serviceChanged(now),
-    deleted: serviceChanged,
-  });
-  informers.for<EndpointSlice>(endpointSlices).addHandler({
-    added: sliceChanged,
-    updated(old, now) {
-      if (old.metadata.labels?.[serviceLabel] !== now.metadata.labels?.[serviceLabel]) sliceChanged(old);
-      sliceChanged(now);
-    },
-    deleted: sliceChanged,
-  });
-  let zone = thisNode().zone;
-  const nodeChanged = (): void => {
-    if (thisNode().zone === zone) return; // its heartbeats
-    zone = thisNode().zone;
-    allChanged();
-  };
-  const own = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
-  own.addHandler({ added: nodeChanged, updated: nodeChanged, deleted: nodeChanged });
-}
-
 function setHealthCheck(
   healthChecks: HealthCheckPorts,
   service: Service | undefined,
@@ -153,12 +114,6 @@ function setHealthCheck(
   healthChecks.set(service, new Set(local.map(({ addresses }) => addresses[0])).size);
 }
 
-const serviceLabel = "kubernetes.io/service-name";
-const byServiceIndex = "service";
-const byService = ({ metadata }: EndpointSlice): string[] => {
-  const name = metadata.labels?.[serviceLabel];
-  return name === undefined ? [] : [toKey(metadata.namespace, name)];
-};
 const slicesOf = (lister: Lister<EndpointSlice>, key: ObjectKey): EndpointSlice[] => lister.byIndex(byServiceIndex, key);
 
 /** The kernel allows 28 characters, and the longest name after the prefix has 14. */

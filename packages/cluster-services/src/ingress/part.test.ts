@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { type TestContext, test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import {
+  endpointSlices,
+  ingressClasses,
+  ingresses,
+  nodes,
+  services,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { ServicesFlags } from "../flags.ts";
+import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import { startIngress } from "./part.ts";
+import { anIngress } from "./testing.ts";
+import { byService, byServiceIndex, watchedBackends } from "./watched-backends.ts";
+
+const aNode = (address: string): Node => ({
+  metadata: { name: "n1" },
+  spec: {},
+  status: { addresses: [{ type: "InternalIP", address }] },
+});
+const relabelled = (slice: EndpointSlice, service: string): EndpointSlice => ({
+  ...slice,
+  metadata: { ...slice.metadata, labels: { "kubernetes.io/service-name": service } },
+});
+
+async function seen(t: TestContext) {
+  const clock = newFakeClock();
+  const web = aSlice("web", [anEndpoint("203.0.113.7", "n1")]);
+  const client = newFakeClient({
+    clock,
+    objects: [
+      [services, aService("web")],
+      [services, aService("other")],
+      [endpointSlices, web],
+      [nodes, aNode("192.0.2.1")],
+    ],
+  });
+  const informers = newInformerFactory(client, { clock, log: discardLogger });
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const all = {
+    services: informers.for<Service>(services),
+    slices: informers.for<EndpointSlice>(endpointSlices),
+    nodes: informers.for<Node>(nodes),
+  };
+  all.slices.addIndex(byServiceIndex, byService);
+  informers.start(ending.signal);
+  await informers.waitForSync(ending.signal);
+  const backends = watchedBackends({ clock }, all);
+  const urlsOf = async (name: string): Promise<readonly string[] | string> => {
+    await settle();
+    const found = backends.endpointsOf({ service: `default/${name}`, port: 80 });
+    return "problem" in found ? found.problem.reason : found.urls;
+  };
+  return { clock, client, web, urlsOf };
+}
+
+test("endpoints follow their slices, also one that is relabelled to another Service", async (t) => {
+  const { client, web, urlsOf } = await seen(t);
+  assert.deepEqual(await urlsOf("web"), ["http://203.0.113.7:8080"]);
+  assert.equal(await urlsOf("other"), "NoEndpoints");
+  client.put(endpointSlices, relabelled(web, "other"));
+  assert.equal(await urlsOf("web"), "NoEndpoints");
+  assert.deepEqual(await urlsOf("other"), ["http://203.0.113.7:8080"]);
+  client.remove(endpointSlices, "default/web-1");
+  assert.equal(await urlsOf("other"), "NoEndpoints");
+});
+
+test("endpoints follow their Service when it is removed, made again and changed", async (t) => {
+  const { client, urlsOf } = await seen(t);
+  await urlsOf("web");
+  client.remove(services, "default/web");
+  assert.equal(await urlsOf("web"), "MissingService");
+  client.put(services, aService("web"));
+  assert.deepEqual(await urlsOf("web"), ["http://203.0.113.7:8080"]);
+  client.put(services, aService("web", { ports: [{ port: 81, protocol: "TCP" }] }));
+  assert.equal(await urlsOf("web"), "MissingPort");
+});
+
+test("an endpoint is refused from when a node has its address, and used again when the node has another one", async (t) => {
+  const { client, clock, urlsOf } = await seen(t);
+  await urlsOf("web");
+  client.put(nodes, aNode("203.0.113.7"));
+  await settle();
+  await clock.advance(60_000);
+  assert.equal(await urlsOf("web"), "NotServed");
+  client.put(nodes, aNode("192.0.2.1"));
+  await settle();
+  await clock.advance(60_000);
+  assert.deepEqual(await urlsOf("web"), ["http://203.0.113.7:8080"]);
+});
+
+const flags = {
+  ...{ "ingress-http-port": 0, "ingress-https-port": 0, "ingress-response-timeout": 60_000, "ingress-idle-timeout": 60_000 },
+  ...{ "ingress-max-body-bytes": 1_000, "ingress-connections-per-client": 10 },
+} as ServicesFlags;
+
+/** Starts the whole part on a loopback address. */
+async function start(t: TestContext, ...own: readonly Ingress[]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock, objects: [[nodes, aNode("192.0.2.1")], ...own.map((one) => [ingresses, one] as const)] });
+  const informers = newInformerFactory(client, { clock, log: discardLogger });
+  const ending = new AbortController();
+  let port = 0;
+  const log = Object.create(discardLogger, {
+    info: { value: (text: string, fields: { httpPort: number }) => void (text === "Serving Ingresses" && (port = fields.httpPort)) },
+  }) as typeof discardLogger;
+  informers.start(ending.signal);
+  const failures: unknown[] = [];
+  const part = await startIngress(
+    {
+      ...{ nodeName: "n1", flags, client, informers, log, clock, turns: newUnlimitedTurns(), metrics: newMetricsRegistry() },
+      reconnection: new Reconnection({ periodMs: () => 500, clock }),
+      recorder: { event: () => {}, flush: async () => {} },
+      signal: ending.signal,
+      fail: (err) => void failures.push(err),
+    },
+    "127.0.0.1",
+  );
+  const stop = async (): Promise<void> => {
+    if (ending.signal.aborted) return;
+    ending.abort(new Error("the test ends"));
+    await part.stop?.();
+  };
+  t.after(stop);
+  const passed = async (): Promise<void> => {
+    await settle();
+    await clock.advance(200);
+    await settle();
+  };
+  const codeOf = (host: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const asked = request({ port, host: "127.0.0.1", headers: { host }, agent: false }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      asked.once("error", reject);
+      asked.end();
+    });
+  const addressesOf = (name: string) =>
+    client.object<Ingress>(ingresses, `default/${name}`)?.status?.loadBalancer?.ingress?.map(({ ip }) => ip) ?? [];
+  return { clock, client, part, failures, stop, passed, codeOf, addressesOf };
+}
+
+const ingressOf = (host: string): Ingress =>
+  anIngress(host, [{ host, paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "coxswain" } });
+
+test("the part makes its class, and serves an Ingress from when it is made until it is removed or has another class", async (t) => {
+  const { client, part, passed, codeOf, failures } = await start(t);
+  await passed();
+  assert.ok(client.object<IngressClass>(ingressClasses, "coxswain"), "the class");
+  assert.equal(await codeOf("a.test"), 404);
+  client.put(ingresses, ingressOf("a.test"), ingressOf("b.test"));
+  await passed();
+  assert.deepEqual([await codeOf("a.test"), await codeOf("b.test")], [503, 503], "no endpoints yet");
+  client.put(ingresses, anIngress("a.test", [{ host: "a.test", paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "x" } }));
+  await passed();
+  assert.deepEqual([await codeOf("a.test"), await codeOf("b.test")], [404, 503]);
+  client.remove(ingresses, "default/b.test");
+  await passed();
+  assert.equal(await codeOf("b.test"), 404);
+  await part.check?.();
+  assert.deepEqual(failures, []);
+});
+
+test("the status of Ingresses has the node's addresses while the part runs, and no longer when it has stopped", async (t) => {
+  const { client, passed, stop, addressesOf } = await start(t, ingressOf("a.test"), ingressOf("b.test"));
+  await passed();
+  assert.deepEqual([addressesOf("a.test"), addressesOf("b.test")], [["192.0.2.1"], ["192.0.2.1"]]);
+  client.put(nodes, aNode("192.0.2.9"));
+  await passed();
+  assert.deepEqual([addressesOf("a.test"), addressesOf("b.test")], [["192.0.2.9"], ["192.0.2.9"]], "all Ingresses follow");
+  await stop();
+  assert.deepEqual([addressesOf("a.test"), addressesOf("b.test")], [[], []]);
+});
