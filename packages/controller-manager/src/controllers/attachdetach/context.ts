@@ -17,6 +17,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type OperationMetrics, operationMetrics } from "../../volumes/operation-metrics.ts";
 import { type Attachments, newAttachments } from "./attachments.ts";
 import { type DesiredVolumes, newDesiredVolumes } from "./desired-volumes.ts";
+import { DetachableNodes } from "./detachable-nodes.ts";
 import { FlexAttacher } from "./flex-attacher.ts";
 import { attachMetrics } from "./metrics.ts";
 import { type NodeStatusUpdater, newNodeStatusUpdater } from "./node-status.ts";
@@ -41,11 +42,7 @@ export interface AttachDetachContext extends ControllerContext {
   readonly progress: ProgressTable;
   readonly flex: FlexAttacher;
   readonly nodeStatus: NodeStatusUpdater;
-  /**
-   * Nodes from which this controller may detach a volume: those with an attachment at startup, and those where a Pod
-   * has needed it since.
-   */
-  readonly detachable: Map<VolumeId, Set<string>>;
+  readonly detachable: DetachableNodes;
   readonly operations: OperationMetrics;
   readonly forcedDetaches: Counter;
   enqueueVolume(id: VolumeId): void;
@@ -100,7 +97,7 @@ export function newAttachDetachContext(base: ControllerContext, queues: AttachDe
     progress,
     flex,
     nodeStatus,
-    detachable: new Map(),
+    detachable: new DetachableNodes(),
     operations: operationMetrics(registry),
     forcedDetaches: attachMetrics(registry, desired, () => [
       ...cache.attachments.lister.list().flatMap((attachment) => attachments.idOf(attachment) ?? []),

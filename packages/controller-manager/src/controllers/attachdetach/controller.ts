@@ -69,7 +69,7 @@ export function newAttachDetachController(base: ControllerContext): Runnable {
       }
       for (const attachment of ctx.cache.attachments.lister.list()) {
         const id = ctx.attachments.idOf(attachment);
-        if (id !== undefined) detachableNodes(ctx, id).add(attachment.spec.nodeName);
+        if (id !== undefined) ctx.detachable.add(id, attachment.spec.nodeName);
       }
       enqueueAll();
       const { sync, syncPeriodMs } = ctx.config.volumes.attachDetach;
@@ -88,10 +88,6 @@ function volumeOf({ cache }: AttachDetachContext, id: VolumeId): ObjectRef | und
   return volume && objectRef(persistentVolumes, volume);
 }
 
-function detachableNodes({ detachable }: AttachDetachContext, id: VolumeId): Set<string> {
-  return detachable.getOrInsertComputed(id, () => new Set());
-}
-
 /** Attaches and detaches one volume on all nodes. The key is the volume's id. */
 async function reconcileVolume(ctx: AttachDetachContext, id: ObjectKey, signal: AbortSignal): Promise<Result> {
   const { attachments, desired, progress, flex, clock } = ctx;
@@ -99,10 +95,7 @@ async function reconcileVolume(ctx: AttachDetachContext, id: ObjectKey, signal: 
   const isFlex = flex.owns(id);
   const actual = isFlex ? flex.of(id) : attachments.of(id, desiredByNode.keys());
   const involved = new Set([...desiredByNode.keys(), ...actual.map(({ node }) => node)]);
-  const detachable = detachableNodes(ctx, id);
-  for (const node of desiredByNode.keys()) detachable.add(node);
-  for (const node of detachable) if (!involved.has(node)) detachable.delete(node);
-  if (detachable.size === 0) ctx.detachable.delete(id);
+  const detachable = ctx.detachable.update(id, desiredByNode.keys(), involved);
   progress.keep(id, involved);
   const steps = planVolume({
     desired: [...desiredByNode.keys()],

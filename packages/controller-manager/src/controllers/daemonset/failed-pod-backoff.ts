@@ -10,6 +10,8 @@ export interface FailedPodBackoff {
   remainingMs(key: string): number;
   /** Records a deletion and increases the delay. */
   next(key: string): void;
+  /** Number of keys that are remembered. */
+  readonly size: number;
 }
 
 export function newFailedPodBackoff(clock: Clock): FailedPodBackoff {
@@ -32,6 +34,9 @@ export function newFailedPodBackoff(clock: Clock): FailedPodBackoff {
         if (current(old) !== undefined) break;
         entries.delete(old);
       }
+    },
+    get size() {
+      return entries.size;
     },
   };
 }

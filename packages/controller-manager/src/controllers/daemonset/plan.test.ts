@@ -412,6 +412,18 @@ test("failed pods wait longer each time, up to 15 minutes, and are forgotten aft
   assert.equal(backoff.remainingMs("a"), 1000);
 });
 
+test("failed pods of nodes that are gone are forgotten, in the order of their last failure", async () => {
+  const clock = newFakeClock();
+  const backoff = newFailedPodBackoff(clock);
+  for (const key of ["a", "b", "c"]) backoff.next(key);
+  await clock.advance(1_000_000);
+  backoff.next("a");
+  await clock.advance(1_000_000);
+  backoff.next("d");
+  assert.equal(backoff.size, 2, "a and d: b and c have not failed for half an hour");
+  assert.equal(backoff.remainingMs("b"), 0);
+});
+
 test("looks again when the first of several failed pods may be replaced", () => {
   const failedOn = (node: string) => fresh(node, node, { phase: "Failed" });
   const view = viewOf({ nodes: { a: always, b: always, c: always }, pods: ["a", "b", "c"].map(failedOn), maxUnavailable: 1 });

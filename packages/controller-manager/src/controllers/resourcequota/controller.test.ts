@@ -307,3 +307,23 @@ test("a name that two resources consume is the sum of both", () => {
   ];
   assert.deepEqual(usageOf({ hard: { "requests.storage": "5" } }, counted), { "requests.storage": "3" });
 });
+
+test("a quota whose usage was never computed does not wait behind computed ones whose writes hang", async (t) => {
+  const computed = (name: string): ResourceQuota & KubeObject => ({
+    ...aQuota({ pods: "10" }),
+    metadata: { namespace: "default", name, uid: name },
+    status: { hard: { pods: "10" }, used: { pods: "7" } },
+  });
+  const world = await started(t, ({ client, ctx }) => {
+    for (let i = 0; i < ctx.config.concurrency.resourceQuota; i++) client.put(resourceQuotas, computed(`slow-${i}`));
+    client.react("update", "resourcequotas", ({ name }) => (name.startsWith("slow") ? new Promise(() => {}) : undefined));
+  });
+  world.client.put(resourceQuotas, computed("behind"));
+  await settle(60);
+  const usedOf = (name: string) =>
+    world.client.object<ResourceQuota & KubeObject>(resourceQuotas, `default/${name}`)?.status?.used;
+  assert.deepEqual(usedOf("behind"), { pods: "7" }, "all workers of computed quotas are busy");
+  world.client.put(resourceQuotas, aQuota({ pods: "10" }));
+  await settle(60);
+  assert.deepEqual(usedOf("q"), { pods: "0" });
+});
