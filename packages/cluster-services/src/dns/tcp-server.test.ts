@@ -11,13 +11,22 @@ import type { RequestHandler } from "./request-handler.ts";
 import { withLength } from "./stream-frames.ts";
 import { startTcpServer } from "./tcp-server.ts";
 
+type OpenSocket = Socket & { readonly gone: Promise<unknown> };
+
+/** Fails at once when the connection is closed before. */
+const whileOpen = (socket: OpenSocket, condition: () => boolean): Promise<true> =>
+  waitFor(() => {
+    assert.equal(socket.closed, false, "the connection was closed");
+    return condition();
+  });
+
 async function start(t: TestContext, handle: RequestHandler = (message) => message) {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
   const metrics = newDnsMetrics(registry);
   const server = await startTcpServer({ address: "127.0.0.1", port: 0, handle, clock, log: discardLogger, metrics });
   t.after(() => server.close());
-  const open = async (): Promise<Socket & { gone: Promise<unknown> }> => {
+  const open = async (): Promise<OpenSocket> => {
     const socket = connect({ host: "127.0.0.1", port: server.port });
     socket.on("error", () => {});
     t.after(() => socket.destroy());
@@ -51,19 +60,16 @@ test("reads queries in any pieces and answers each", async (t) => {
 });
 
 test("has a limit for the connections of one client", async (t) => {
-  const { open, dropped } = await start(t);
+  const { clock, open, dropped } = await start(t);
   const sockets = await Promise.all(Array.from({ length: 50 }, open));
   const one = await open();
   await one.gone;
   assert.match(await dropped(), /coxswain_dns_dropped_total\{reason="connections"\} 1\n/);
   sockets[0]?.destroy();
-  await sockets[0]?.gone;
-  await waitFor(async () => {
-    const again = await open();
-    again.write(withLength(Buffer.from("x")));
-    const answered = new Promise((resolve) => void again.once("data", () => resolve(true)));
-    return Promise.race([answered, again.gone.then(() => false)]);
-  });
+  await waitFor(() => clock.waiting === 49);
+  const again = await open();
+  again.write(withLength(Buffer.from("x")));
+  await whileOpen(again, () => again.bytesRead > 0);
 });
 
 test("closes a connection with too many queries under way", async (t) => {
@@ -96,7 +102,7 @@ test("a connection lives as long as it completes queries, and leaves nothing", a
   for (let i = 1; i <= 40; i++) {
     await clock.advance(9_000);
     socket.write(withLength(Buffer.from("x")));
-    await waitFor(() => answered === i);
+    await whileOpen(socket, () => answered === i);
   }
   socket.destroy();
   await waitFor(() => clock.waiting === 0);
@@ -116,8 +122,7 @@ test("a connection that ends makes room for one", async (t) => {
   await waitFor(() => clock.waiting === 50);
   sockets[0]?.destroy();
   await waitFor(() => clock.waiting === 49);
-  await open();
-  await waitFor(() => clock.waiting === 50);
+  await whileOpen(await open(), () => clock.waiting === 50);
   await (await open()).gone;
   assert.equal(clock.waiting, 50);
 });

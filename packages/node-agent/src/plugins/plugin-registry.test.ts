@@ -38,6 +38,8 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
     registry,
     clock,
     seen,
+    /** Resolves when a registration has ended, whether or not it succeeded. */
+    ended: () => waitFor(() => ends.splice(0).length > 0, { what: "the registration to end" }),
     /** The next registration result that a plugin receives; resolves after the registration has finished. */
     reported: (plugins: PluginRegistry, plugin: TestDriver) =>
       waitFor(
@@ -160,7 +162,7 @@ for (const { name, handlers, want } of [
 test("a plugin that exits during its registration is deregistered, and registered when it is back", async (t) => {
   const running: TestDriver[] = [];
   const seen: string[] = [];
-  const { registry, plugin, reported } = await bench(t, {
+  const { registry, plugin, reported, ended } = await bench(t, {
     validate: () => undefined,
     async register(name) {
       seen.push(`register ${name}`);
@@ -171,7 +173,7 @@ test("a plugin that exits during its registration is deregistered, and registere
   const plugins = registry();
   running.push(await plugin("disk.example.com"));
   await plugins.reconcile();
-  await waitFor(() => seen.includes("deregister disk.example.com"), { what: "the plugin to be let go" });
+  await ended();
   assert.deepEqual(seen.splice(0), ["register disk.example.com", "deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
