@@ -11,7 +11,7 @@ import type { KubeObject, Unstructured } from "../objects/meta/types.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newCa, newCertificate } from "../serving/certificates.ts";
 import { testPair } from "../testing/tls.ts";
-import { waitFor } from "../testing/wait-for.ts";
+import { settle, waitFor } from "../testing/wait-for.ts";
 import { type Client, newClient } from "./client.ts";
 import type { ClientConfig } from "./config.ts";
 import { isConnectionRefused } from "./transport-errors.ts";
@@ -339,7 +339,8 @@ test("a connection that is closed while a ping is unanswered leaves no timer", a
   const failed = assert.rejects(Promise.resolve(watch.next()));
   client.close();
   await failed;
-  await waitFor(() => clock.waiting === 0, { what: "the end of the timers" });
+  await settle(50);
+  assert.equal(clock.waiting, 0);
 });
 
 /** Starts a relay that forwards bytes until `freeze` makes it drop them, like a broken network. */
