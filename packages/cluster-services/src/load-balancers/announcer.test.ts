@@ -4,10 +4,11 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Machine, newSite } from "../testing/machines.ts";
 import { needsRoot } from "../testing/namespaces.ts";
 import { Announcer } from "./announcer.ts";
@@ -187,47 +188,80 @@ test("a machine that cannot reach the API server gives its addresses up", { skip
   await waitFor(async () => !(await has(m1, vip)), { timeoutMs: 20_000 });
 });
 
-test("an address that the kernel refuses is reported, and retried", async (t) => {
-  const client = newFakeClient();
-  const lines: string[] = [];
-  let refuses = true;
-  const machine = {
-    name: "m1",
-    async run(program: string, args: readonly string[], input = "") {
-      const text = [program, ...args].join(" ");
-      if (text === "ip -j -d address show")
-        return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] }]);
-      if (input.startsWith("address replace")) {
-        if (refuses) throw new Error("RTNETLINK answers: Operation not permitted");
-        lines.push(input.trim());
-      }
-      return "";
-    },
-    namespace: { request: async () => [] },
-  } as unknown as Machine;
-  const { announcer } = start(t, machine, client, [vip]);
-  await waitFor(
-    () => assert.throws(() => announcer.check(), /192\.168\.77\.50: RTNETLINK answers: Operation not permitted/) === undefined,
-    {
-      retry: () => true,
-    },
-  );
-  refuses = false;
-  await waitFor(() => lines.length > 0);
-  assert.equal(lines[0], `address replace ${vip}/32 dev eth0 valid_lft 5 preferred_lft 0`);
-  const recovered = () =>
-    waitFor(
-      () => {
-        announcer.check();
-        return true;
+/** An announcer on a host that records what it binds and unbinds, with a fake clock; it has the leases at once. */
+function startOnFakeHost(t: TestContext) {
+  const clock = newFakeClock();
+  const host = { refuses: false, lines: [] as string[] };
+  const announcer = new Announcer({
+    reconnection: new Reconnection({ periodMs: () => 500, clock }),
+    ...{ client: newFakeClient({ clock }), identity: "m1", log: discardLogger, clock, chainPrefix: "COX-" },
+    host: {
+      async run(program, args, input = "") {
+        const text = [program, ...args].join(" ");
+        if (text === "ip -j -d address show")
+          return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] }]);
+        if (/^address /.test(input)) {
+          if (host.refuses) throw new Error("RTNETLINK answers: Operation not permitted");
+          host.lines.push(...input.trim().split("\n"));
+        } else if (/^ip address del/.test(text)) host.lines.push(text);
+        return "";
       },
-      { retry: () => true, what: "the failure to be forgotten" },
-    );
-  await recovered();
-  refuses = true;
-  await waitFor(() => assert.throws(() => announcer.check()) === undefined, { retry: () => true });
-  refuses = false;
-  await recovered();
+      send: async () => {},
+      set: async () => {},
+    },
+    nodeAddresses: () => [],
+    metrics: newAnnouncerMetrics(newMetricsRegistry()),
+  });
+  const ending = new AbortController();
+  const running = announcer.run(ending.signal);
+  t.after(async () => {
+    ending.abort();
+    await running;
+  });
+  return {
+    announcer,
+    host,
+    set: (...addresses: string[]) => announcer.set(new Set(addresses), ending.signal),
+    /** Lets the time between two refreshes pass. @returns what was bound and unbound */
+    async passed(): Promise<string[]> {
+      await settle(30);
+      await clock.advance(1_500);
+      await settle(30);
+      return host.lines.splice(0);
+    },
+  };
+}
+
+test("an address that the kernel refuses is reported, and retried", async (t) => {
+  const { announcer, host, set, passed } = startOnFakeHost(t);
+  host.refuses = true;
+  set(vip);
+  assert.deepEqual(await passed(), []);
+  assert.throws(() => announcer.check(), /192\.168\.77\.50: RTNETLINK answers: Operation not permitted/);
+  host.refuses = false;
+  assert.ok((await passed()).includes(`address replace ${vip}/32 dev eth0 valid_lft 5 preferred_lft 0`));
+  announcer.check();
+  host.refuses = true;
+  await passed();
+  assert.throws(() => announcer.check(), /192\.168\.77\.50/, "refused when it is refreshed");
+  host.refuses = false;
+  await passed();
+  announcer.check();
+});
+
+test("an address that is wanted again while its candidacy ends is announced again", async (t) => {
+  const { host, set, passed } = startOnFakeHost(t);
+  const bound = (lines: readonly string[]): boolean => lines.some((line) => line.startsWith(`address replace ${vip}/32`));
+  set(vip);
+  assert.ok(bound(await passed()));
+  set();
+  set(vip);
+  await passed();
+  assert.ok(bound(await passed()), "after the first candidacy has ended");
+  set();
+  await passed();
+  host.lines.splice(0);
+  assert.deepEqual(await passed(), [], "not wanted any more");
 });
 
 test("an address is on the interface of its network, else on that of the node's address", () => {
