@@ -115,7 +115,9 @@ async function start(t: TestContext, ...own: readonly Ingress[]) {
   const ending = new AbortController();
   let port = 0;
   const log = Object.create(discardLogger, {
-    info: { value: (text: string, fields: { httpPort: number }) => void (text === "Serving Ingresses" && (port = fields.httpPort)) },
+    info: {
+      value: (text: string, fields: { httpPort: number }) => void (text === "Serving Ingresses" && (port = fields.httpPort)),
+    },
   }) as typeof discardLogger;
   informers.start(ending.signal);
   const failures: unknown[] = [];
@@ -165,7 +167,10 @@ test("the part makes its class, and serves an Ingress from when it is made until
   client.put(ingresses, ingressOf("a.test"), ingressOf("b.test"));
   await passed();
   assert.deepEqual([await codeOf("a.test"), await codeOf("b.test")], [503, 503], "no endpoints yet");
-  client.put(ingresses, anIngress("a.test", [{ host: "a.test", paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "x" } }));
+  client.put(
+    ingresses,
+    anIngress("a.test", [{ host: "a.test", paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "x" } }),
+  );
   await passed();
   assert.deepEqual([await codeOf("a.test"), await codeOf("b.test")], [404, 503]);
   client.remove(ingresses, "default/b.test");

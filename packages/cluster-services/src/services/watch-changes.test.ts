@@ -34,7 +34,14 @@ const triggered = (slice: EndpointSlice, ms: number): EndpointSlice => ({
 async function start(t: TestContext) {
   const clock = newFakeClock();
   const web = aSlice("web", [anEndpoint("10.0.0.1", "n1")]);
-  const client = newFakeClient({ clock, objects: [[services, aService("web")], [endpointSlices, web], [nodes, aNode("a")]] });
+  const client = newFakeClient({
+    clock,
+    objects: [
+      [services, aService("web")],
+      [endpointSlices, web],
+      [nodes, aNode("a")],
+    ],
+  });
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   t.after(() => ending.abort());
