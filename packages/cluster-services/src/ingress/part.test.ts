@@ -114,11 +114,10 @@ async function start(t: TestContext, ...own: readonly Ingress[]) {
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   let port = 0;
-  const log = Object.create(discardLogger, {
-    info: {
-      value: (text: string, fields: { httpPort: number }) => void (text === "Serving Ingresses" && (port = fields.httpPort)),
-    },
-  }) as typeof discardLogger;
+  const info = (text: string, fields: { readonly httpPort: number }): void => {
+    if (text === "Serving Ingresses") port = fields.httpPort;
+  };
+  const log = Object.create(discardLogger, { info: { value: info } }) as typeof discardLogger;
   informers.start(ending.signal);
   const failures: unknown[] = [];
   const part = await startIngress(
