@@ -66,3 +66,27 @@ test("after a 401 the token is read again", async (t) => {
     ["Bearer old", "Bearer new"],
   );
 });
+
+test("an event is sent five times, with growing delays, before it is reported as lost", async (t) => {
+  const { backend, calls, clock, failures } = await started(t, [500, 503, 500, 500, 500]);
+  const processed = backend.process([aRecord("a")]);
+  for (let attempt = 1, leastMs = 10_000; attempt < 5; attempt++, leastMs *= 1.5) {
+    const untilDueMs = (): number => (clock.nextDue ?? 0) - clock.now();
+    await waitFor(() => calls.length === attempt && untilDueMs() >= leastMs);
+    assert.ok(untilDueMs() <= leastMs * 1.2, `attempt ${attempt + 1} comes after ${untilDueMs()} ms`);
+    await clock.advance(untilDueMs());
+  }
+  assert.equal(await processed, false);
+  assert.deepEqual([calls.length, failures.length], [5, 1]);
+  assert.match(String(failures[0]), /the webhook answered 500/);
+  assert.equal(await backend.process([aRecord("b")]), true, "the next event is sent anew");
+});
+
+test("a backend that stops between two attempts reports the event as lost at once", async (t) => {
+  const { backend, calls, clock, failures } = await started(t, [500]);
+  const processed = backend.process([aRecord("a")]);
+  await waitFor(() => clock.nextDue !== undefined);
+  await backend.stop(AbortSignal.abort());
+  assert.equal(await processed, false);
+  assert.deepEqual([calls.length, failures.length], [1, 1]);
+});

@@ -109,10 +109,7 @@ export function newServing(options: ServingOptions): Serving {
   };
   const serveAs = (definition: CustomResourceDefinition, versions: readonly ServedVersion[]): void => {
     const name = nameOf(definition);
-    if (preparing.get(name) !== definition) {
-      for (const { close } of versions) close();
-      return;
-    }
+    if (preparing.get(name) !== definition) return; // overtaken; nothing watches its versions yet
     preparing.delete(name);
     withdraw(name);
     current.set(name, { definition, versions });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -201,6 +202,18 @@ for (const when of ["before it waits", "while it waits"]) {
     assert.deepEqual([gauges(), queues?.idle, ran], [[0, 0], true, false]);
   });
 }
+
+test("a request that waited for its turn leaves no listener at its signal", async () => {
+  const { send } = aFilter(2);
+  const hold = Promise.withResolvers<void>();
+  const first = send("GET", pods, () => hold.promise);
+  const second = send("GET", pods, answer);
+  const listeners = (): number => getEventListeners(second.request.signal, "abort").length;
+  const whileWaiting = listeners();
+  hold.resolve();
+  await Promise.all([first.done, second.done]);
+  assert.equal(listeners(), whileWaiting - 1);
+});
 
 test("a watch gives its seat back once: when it began or was not read, or when it ended before", async () => {
   const { send, queues, gauges } = aFilter(undefined);

@@ -1,16 +1,25 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { type Clock, realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { AuditRecord } from "../audit/event.ts";
 import { kubeApiserver } from "../flags.ts";
 import { newAuditor } from "./audit.ts";
 
-const make = (...argv: string[]) => {
+const makeWith = (clock: Clock, argv: readonly string[]) => {
   const { values } = parseFlags(kubeApiserver.flags, ["--etcd-servers=http://127.0.0.1:1", ...argv]);
-  return newAuditor(values, { clock: realClock, log: discardLogger, metrics: newMetricsRegistry() });
+  return newAuditor(values, { clock, log: discardLogger, metrics: newMetricsRegistry() });
 };
+const make = (...argv: string[]) => makeWith(realClock, argv);
 
 test("nothing is recorded without a policy", () => {
   assert.equal(make(), undefined);
@@ -48,3 +57,53 @@ for (const { argv, error } of [
     assert.throws(() => make(...argv), error);
   });
 }
+
+/** An auditor with a webhook on loopback whose first answer is 500. @returns also the number of requests that it got */
+async function withWebhook(t: TestContext, argv: readonly string[]) {
+  let calls = 0;
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => response.writeHead(calls++ === 0 ? 500 : 200).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const folder = mkdtempSync(join(tmpdir(), "cox-auditor-"));
+  const [policy, kubeconfig] = [join(folder, "policy.yaml"), join(folder, "webhook.json")];
+  writeFileSync(policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n");
+  const host = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const clusters = [{ name: "c", cluster: { server: host } }];
+  const contexts = [{ name: "c", context: { cluster: "c", user: "u" } }];
+  const config = { clusters, contexts, users: [{ name: "u", user: {} }], "current-context": "c" };
+  writeFileSync(kubeconfig, JSON.stringify({ apiVersion: "v1", kind: "Config", ...config }));
+  const clock = newFakeClock();
+  const flags = [`--audit-policy-file=${policy}`, `--audit-webhook-config-file=${kubeconfig}`, ...argv];
+  const backend = makeWith(clock, flags)!.backend;
+  t.after(async () => {
+    await backend.stop(AbortSignal.abort());
+    server.closeAllConnections();
+    server.close();
+    rmSync(folder, { recursive: true });
+  });
+  return { backend, clock, calls: () => calls };
+}
+
+const aRecord = { objectBytes: 0, level: "Metadata", item: () => Buffer.from("{}"), legacy: "" } as unknown as AuditRecord;
+for (const { flags, delayMs } of [
+  { flags: ["--audit-webhook-batch-initial-backoff=1s"], delayMs: 1_000 },
+  { flags: ["--audit-webhook-initial-backoff=2s", "--audit-webhook-batch-initial-backoff=1s"], delayMs: 2_000 },
+  { flags: [], delayMs: 10_000 },
+]) {
+  test(`with ${flags.join(" and ") || "no flag"} a failed event is sent again after ${delayMs} ms`, async (t) => {
+    const { backend, clock, calls } = await withWebhook(t, [...flags, "--audit-webhook-mode=blocking-strict"]);
+    const processed = backend.process([aRecord]);
+    await waitFor(() => calls() === 1 && clock.nextDue !== undefined);
+    const waitsMs = clock.nextDue! - clock.now();
+    assert.ok(waitsMs >= delayMs && waitsMs <= delayMs * 1.2, `${waitsMs} ms`);
+    await clock.advance(waitsMs);
+    assert.equal(await processed, true);
+  });
+}
+
+test("a webhook in batch mode gets the next batch while another one is repeated", async (t) => {
+  const { backend, clock, calls } = await withWebhook(t, ["--audit-webhook-batch-max-size=1"]);
+  assert.equal(backend.process([aRecord, aRecord]), true, "both are only kept");
+  await waitFor(() => calls() === 2 && clock.nextDue !== undefined);
+});
