@@ -42,6 +42,23 @@ test("a plugin's configuration is in the file or in another one that it names", 
   assert.equal(readPluginConfigurations("")("PodNodeSelector"), undefined);
 });
 
+test("of two entries for a plugin the first counts, and in an entry its configuration before its path, which may be absolute", (t) => {
+  const named = (name: string): object => ({ podNodeSelectorPluginConfig: { [name]: "a=b" } });
+  const elsewhere = fileWith(t, { "admission.yaml": named("elsewhere") });
+  const of = readPluginConfigurations(
+    fileWith(t, {
+      "admission.yaml": configuration([
+        { name: "PodNodeSelector", configuration: named("first") },
+        { name: "PodNodeSelector", configuration: named("second") },
+        { name: "Both", configuration: named("inside"), path: "gone" },
+        { name: "Elsewhere", path: elsewhere },
+        { name: "Elsewhere", configuration: named("second") },
+      ]),
+    }),
+  );
+  assert.deepEqual(["PodNodeSelector", "Both", "Elsewhere"].map(of), ["first", "inside", "elsewhere"].map(named));
+});
+
 test("the whole file may be the configuration of one of two older plugins", (t) => {
   const of = readPluginConfigurations(fileWith(t, { "admission.yaml": "imagePolicy:\n  kubeConfigFile: /x\n" }));
   assert.deepEqual(of("ImagePolicyWebhook"), { imagePolicy: { kubeConfigFile: "/x" } });

@@ -117,3 +117,23 @@ test("a definition without accepted names, or in a built-in group, is not served
   handler.updated?.(definition, aDefinition({ conditions: [] }));
   assert.equal(catalogue.size, 0);
 });
+
+test("a version that is not served is no resource, though its store remains that of the stored objects", () => {
+  const { serving, handler, catalogue } = aServing();
+  const definition = aDefinition({ versions: 2 });
+  definition.spec.versions[0]!.served = false;
+  handler.added?.(definition);
+  assert.deepEqual([...catalogue.keys()], ["v2.example.com"]);
+  assert.ok(serving.storeOf(definition));
+});
+
+test("a definition whose accepted names changed is served anew under them", () => {
+  const { handler, catalogue } = aServing();
+  const definition = aDefinition();
+  handler.added?.(definition);
+  const store = catalogue.get("v1.example.com");
+  const renamed = { ...definition, status: { ...definition.status, acceptedNames: { ...names, shortNames: ["th"] } } };
+  handler.updated?.(definition, renamed as CustomResourceDefinition);
+  assert.equal(catalogue.size, 1);
+  assert.notEqual(catalogue.get("v1.example.com"), store);
+});

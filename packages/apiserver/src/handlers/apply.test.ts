@@ -346,6 +346,14 @@ for (const { name, path, query, config, code, message } of [
     message: /^error decoding YAML: error converting YAML to JSON: yaml: /,
   },
   {
+    name: "that has too many values",
+    path: `${configMaps}/bad`,
+    query: "?fieldManager=x",
+    config: "? ".repeat(1_000_000),
+    code: 413,
+    message: /^Request entity too large: the YAML has more than/,
+  },
+  {
     name: "of another version",
     path: `${configMaps}/bad`,
     query: "?fieldManager=x",
