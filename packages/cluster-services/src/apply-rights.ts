@@ -10,6 +10,7 @@ import {
   roleBindings,
   roles,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 
 const resources = {
   Namespace: namespaces,
@@ -42,7 +43,10 @@ export async function applyRights(client: Client, rights: readonly KubeObject[],
 /** Roles first: creating a binding requires the rights of its role, which therefore has to exist. */
 const waves = [["Namespace"], ["ClusterRole", "Role"], ["ClusterRoleBinding", "RoleBinding"]];
 
-const refOf = ({ kind }: KubeObject): ResourceRef => resources[kind as keyof typeof resources];
+function refOf({ kind }: KubeObject): ResourceRef {
+  if (!isKeyOf(resources, kind)) throw new Error(`an object of kind ${kind} grants no rights`);
+  return resources[kind];
+}
 
 /**
  * Creating an object is much cheaper for a newly started API server than applying it, and the start of a cluster waits for these

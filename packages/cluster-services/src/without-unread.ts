@@ -7,10 +7,14 @@ import type { Endpoint, EndpointConditions, EndpointSlice } from "@coxswain/apim
  * an object must not be written back.
  */
 export function withoutUnread(object: KubeObject): KubeObject {
-  if (isSlice(object)) return { ...object, endpoints: (object.endpoints ?? []).map(endpointOf) } as EndpointSlice;
+  if (isSlice(object)) {
+    const slice: EndpointSlice = { ...object, endpoints: (object.endpoints ?? []).map(endpointOf) };
+    return slice;
+  }
   if (isNode(object) && object.status !== undefined) {
     const { images: _, ...status } = object.status;
-    return { ...object, status } as Node;
+    const node: Node = { ...object, status };
+    return node;
   }
   return object;
 }

@@ -7,6 +7,7 @@ import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type Settings, type SettingValues, valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { enabledControllers } from "./catalogue.ts";
 import { cloudControllers } from "./cloud/without-cloud.ts";
 import { certificateSigningOf } from "./config/certificate-signing.ts";
@@ -92,8 +93,7 @@ export function completeConfig(
 function leaderElectionErrors(config: LeaderElectionConfig): string[] {
   const durations = checkDurations(config);
   const errors = durations === undefined ? [] : [durations];
-  if (!(resourceLockKinds as readonly string[]).includes(config.resourceLock))
-    errors.push(`Invalid lock-type ${config.resourceLock}`);
+  if (!isOneOf(resourceLockKinds, config.resourceLock)) errors.push(`Invalid lock-type ${config.resourceLock}`);
   if (config.resourceName === "") errors.push("--leader-elect-resource-name must not be empty");
   if (config.resourceNamespace === "") errors.push("--leader-elect-resource-namespace must not be empty");
   return errors;

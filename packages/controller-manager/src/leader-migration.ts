@@ -2,6 +2,7 @@ import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/lea
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { ControllerManagerFlags } from "./flags.ts";
 
 /**
@@ -81,9 +82,8 @@ function migrationIn(config: Record<string, unknown>): LeaderMigration {
     leaderName: textIn(config, "leaderName"),
     resourceLock: textIn(config, "resourceLock") || "leases",
     controllerLeaders: leaders.map((leader: unknown, i) => {
-      if (typeof leader !== "object" || leader === null) throw new Error(`controllerLeaders[${i}] is not an object`);
-      const given = leader as Record<string, unknown>;
-      return { name: textIn(given, "name"), component: textIn(given, "component") };
+      if (!isJsonObject(leader)) throw new Error(`controllerLeaders[${i}] is not an object`);
+      return { name: textIn(leader, "name"), component: textIn(leader, "component") };
     }),
   };
 }

@@ -63,7 +63,7 @@ export function enqueueMapped<T extends KubeObject>(
 }
 
 /** Only waits for sync: for an informer whose lister is read by reconcile. */
-export function needsSynced<T>(informer: SharedInformer<T>): Source {
+export function needsSynced(informer: { waitForSync(signal: AbortSignal): Promise<void> }): Source {
   return { start() {}, waitForSync: (signal) => informer.waitForSync(signal) };
 }
 

@@ -1,11 +1,11 @@
-import type { PersistentVolumeSource } from "../objects/schema/kinds/core/v1.ts";
+import type { PersistentVolumeSource, VolumeSource } from "../objects/schema/kinds/core/v1.ts";
 import type { CSINode } from "../objects/schema/kinds/storage/v1.ts";
 
 /** An in-tree plugin whose volumes a CSI driver handles when the feature gate is on. */
 export interface MigratedPlugin {
   readonly plugin: string;
-  /** The plugin's field in volume sources. */
-  readonly source: keyof PersistentVolumeSource;
+  /** The plugin's field in the volumes of pods and in PersistentVolumes. */
+  readonly source: keyof PersistentVolumeSource & keyof VolumeSource;
   readonly driver: string;
   readonly gate: string;
 }
@@ -43,7 +43,7 @@ export function driverOf(plugin: string, gates: { enabled(name: string): boolean
 
 /** @returns the migrated in-tree plugin of a volume; undefined for all other volumes */
 export function migratedPluginOf(
-  source: PersistentVolumeSource,
+  source: VolumeSource | PersistentVolumeSource,
   gates: { enabled(name: string): boolean },
 ): MigratedPlugin | undefined {
   const row = migratedPlugins.find((known) => source[known.source] !== undefined);

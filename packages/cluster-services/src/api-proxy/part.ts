@@ -1,5 +1,6 @@
 import { tlsOptions } from "@coxswain/apimachinery/client/dial";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Part, PartContext } from "../part.ts";
@@ -57,7 +58,7 @@ export async function startApiProxy(context: PartContext): Promise<Part> {
   return {
     check() {
       proxy.check();
-      if (problem !== undefined) throw new Error(`cannot update the list of API servers: ${(problem as Error).message}`);
+      if (problem !== undefined) throw new Error(`cannot update the list of API servers: ${messageOf(problem)}`);
     },
     async stop() {
       proxy.close();

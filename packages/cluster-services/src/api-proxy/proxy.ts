@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { listeningPort } from "@coxswain/apimachinery/process/narrowing/listening-port";
 import { inOrder, isToLeave, type KnownServer } from "./choose.ts";
 import type { ApiProxyMetrics } from "./metrics.ts";
 import { Probe } from "./probe.ts";
@@ -50,7 +51,7 @@ export class ApiProxy {
     await once(this.#server, "listening");
     this.#adjustProbes();
     this.#ticks = this.#options.clock.every(tickMs, () => this.#tick());
-    return (this.#server.address() as AddressInfo).port;
+    return listeningPort(this.#server);
   }
 
   get servers(): readonly string[] {

@@ -1,5 +1,4 @@
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -23,7 +22,7 @@ export function newClusterView(informers: InformerFactory): ClusterView & { read
   const serviceInformer = informers.for<Service>(services);
   const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
   const namespaceInformer = informers.for<KubeObject>(namespaces, { metadataOnly: true });
-  const all: SharedInformer<never>[] = [serviceInformer, sliceInformer, namespaceInformer] as never;
+  const all: readonly { readonly synced: boolean }[] = [serviceInformer, sliceInformer, namespaceInformer];
   serviceInformer.addIndex(byAddress, addressesOfService);
   sliceInformer.addIndex(byAddress, addressKeysOf);
   sliceInformer.addIndex(byService, serviceOfSlice);

@@ -1,5 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { newClients } from "./clients.ts";
 import { newForwarder } from "./forwarder.ts";
 import { newLoopDetector } from "./loop-detector.ts";
@@ -78,8 +79,8 @@ async function listenAnywhere<T>(listen: () => Promise<T>): Promise<T> {
     try {
       return await listen();
     } catch (err) {
-      const { code } = (err as Error).cause as NodeJS.ErrnoException;
-      if (code !== "EADDRINUSE" || tries >= 10) throw err;
+      const isTaken = err instanceof Error && errorCode(err.cause) === "EADDRINUSE";
+      if (!isTaken || tries >= 10) throw err;
     }
   }
 }

@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { listeningPort } from "@coxswain/apimachinery/process/narrowing/listening-port";
 import type { DnsMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { newFrameReader, withLength } from "./stream-frames.ts";
@@ -88,7 +89,7 @@ export async function startTcpServer({ address, port, handle, clock, log, metric
   await once(server, "listening");
   server.on("error", (err) => log.error("DNS over TCP", err));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listeningPort(server),
     async close() {
       if (!server.listening) return;
       const closed = once(server, "close");

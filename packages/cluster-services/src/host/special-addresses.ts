@@ -7,14 +7,16 @@ type Network = readonly [address: string, prefix: number];
  * one list would match IPv4-mapped IPv6 addresses against IPv4 networks.
  */
 export function inNetworks(networks: readonly Network[]): (address: string) => boolean {
-  const lists = { 4: new BlockList(), 6: new BlockList() };
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   for (const [network, prefix] of networks) {
-    const family = isIP(network) as 4 | 6;
-    lists[family].addSubnet(network, prefix, `ipv${family}`);
+    const family = isIP(network) === 6 ? "ipv6" : "ipv4";
+    lists[family].addSubnet(network, prefix, family);
   }
   return (address) => {
-    const family = isIP(address) as 0 | 4 | 6;
-    return family !== 0 && lists[family].check(address, `ipv${family}`);
+    const version = isIP(address);
+    if (version === 0) return false;
+    const family = version === 6 ? "ipv6" : "ipv4";
+    return lists[family].check(address, family);
   };
 }
 

@@ -1,8 +1,9 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
 import { PassThrough, type Readable, Transform, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { Agent, type Dispatcher, errors } from "undici";
 import type { Backends } from "./backends.ts";
 import { requestHeaders, responseHeaders } from "./headers.ts";
@@ -10,7 +11,12 @@ import type { IngressMetrics } from "./metrics.ts";
 import { hostNameOf, type Route, type RouteTable, routedPath } from "./routes.ts";
 
 export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = (ServerResponse | Http2ServerResponse) & Writable;
+/** What the responses of HTTP/1.1 and HTTP/2 have in common, whose overloads the compiler cannot unite. */
+export interface Response extends Writable {
+  statusCode: number;
+  readonly headersSent: boolean;
+  writeHead(code: number, headers: OutgoingHttpHeaders): unknown;
+}
 
 export interface ProxyOptions {
   /** The rules now. */
@@ -136,7 +142,7 @@ export class ReverseProxy {
 async function relay({ statusCode, headers, body }: Dispatcher.ResponseData, response: Response): Promise<void> {
   body.on("error", () => {}); // pipeline reports it
   try {
-    (response as ServerResponse).writeHead(statusCode, responseHeaders(headers));
+    response.writeHead(statusCode, responseHeaders(headers));
   } catch (err) {
     body.destroy();
     throw err;
@@ -201,14 +207,12 @@ export function connectionOf(request: Request): { clientAddress: string; protoco
   return { clientAddress: clientOf(request), protocol: isTls ? "https" : "http", port: socket.localPort ?? 0 };
 }
 
-const codeOf = (err: unknown): string => String((err as { code?: unknown }).code ?? "");
-
-const isConnectionError = (err: unknown): boolean => connectionErrors.has(codeOf(err));
+const isConnectionError = (err: unknown): boolean => connectionErrors.has(errorCode(err) ?? "");
 
 function failureOf(err: unknown): { readonly code: number; readonly text: string } {
   if (err instanceof BodyTooLarge) return { code: 413, text: "the body is too large" };
   const isLate =
-    err instanceof errors.HeadersTimeoutError || err instanceof errors.ConnectTimeoutError || codeOf(err) === "ETIMEDOUT";
+    err instanceof errors.HeadersTimeoutError || err instanceof errors.ConnectTimeoutError || errorCode(err) === "ETIMEDOUT";
   return isLate ? { code: 504, text: "the backend did not answer in time" } : { code: 502, text: "the backend did not answer" };
 }
 
@@ -228,6 +232,6 @@ function refuse(request: Request, response: Response, code: number, text: string
   const headers = { "content-type": "text/plain; charset=utf-8", "content-length": Buffer.byteLength(body) };
   // The rest of an unread body is not drained: the connection is closed.
   const closes = request.httpVersionMajor < 2 && bodyFollows(request);
-  (response as ServerResponse).writeHead(code, { ...headers, ...(closes && { connection: "close" }) });
+  response.writeHead(code, { ...headers, ...(closes && { connection: "close" }) });
   response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerOptions } from "node:http";
-import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse, type Settings } from "node:http2";
-import type { AddressInfo, Server, Socket } from "node:net";
+import { createSecureServer, type Settings } from "node:http2";
+import type { Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
+import { listeningPort } from "@coxswain/apimachinery/process/narrowing/listening-port";
 import { createServer } from "@coxswain/apimachinery/transport/node-http";
 import { ClientLimits } from "./client-limits.ts";
 import { addressOf, type ProxyOptions, type Request, type Response, ReverseProxy } from "./proxy.ts";
@@ -68,7 +69,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
   const limits = new ClientLimits({ perClient: connectionsPerClient, together: mostConnections });
   const sockets = new Set<Socket>();
   const answer = (request: Request, response: Response): void => void proxy.answer(request, response);
-  const plain = createServer(http1, answer as never);
+  const plain = createServer(http1, answer);
   const secure = createSecureServer({
     allowHTTP1: true,
     ...http1,
@@ -81,11 +82,11 @@ export async function startIngressServer(options: IngressServerOptions): Promise
     SNICallback: (name, done) => done(null, contextOf(name)),
     settings: http2,
     maxSessionMemory: 10,
-  } as Parameters<typeof createSecureServer>[0]);
+  });
   // The fallback has its limits as properties.
   Object.assign(secure, { headersTimeout: headersTimeoutMs, requestTimeout: 0, keepAliveTimeout: keepAliveMs });
   secure.on("session", (session) => session.setLocalWindowSize(connectionWindow));
-  secure.on("request", (request: Http2ServerRequest, response: Http2ServerResponse) => answer(request, response as Response));
+  secure.on("request", answer);
   for (const server of [plain, secure]) {
     server.setTimeout(idleTimeoutMs);
     server.on("connection", (socket: Socket) => {
@@ -136,8 +137,8 @@ export async function startIngressServer(options: IngressServerOptions): Promise
     throw err;
   }
   return {
-    httpPort: (plain.address() as AddressInfo).port,
-    httpsPort: (secure.address() as AddressInfo).port,
+    httpPort: listeningPort(plain),
+    httpsPort: listeningPort(secure),
     close,
   };
 }

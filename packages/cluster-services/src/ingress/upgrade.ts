@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import { request as httpRequest, STATUS_CODES } from "@coxswain/apimachinery/transport/node-http";
 import { requestHeaders, responseHeaders } from "./headers.ts";
@@ -84,7 +85,7 @@ function join(client: Duplex, backend: Duplex, idleTimeoutMs: number, metrics: I
     backend.destroy();
   };
   for (const socket of [client, backend]) {
-    if ("setTimeout" in socket) (socket as { setTimeout(ms: number, end: () => void): void }).setTimeout(idleTimeoutMs, end);
+    if (socket instanceof Socket) socket.setTimeout(idleTimeoutMs, end);
     socket.once("error", end);
     socket.once("close", end);
   }

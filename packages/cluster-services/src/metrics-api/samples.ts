@@ -56,9 +56,13 @@ export function parseSamples(text: string, now: number): NodeSamples {
   }
   const complete = new Map<string, Map<string, Sample>>();
   for (const [pod, containers] of pods) {
-    const all = [...containers].map(([name, draft]) => [name, sampleOf(draft)] as const);
+    const samples = new Map<string, Sample>();
+    for (const [name, draft] of containers) {
+      const sample = sampleOf(draft);
+      if (sample !== undefined) samples.set(name, sample);
+    }
     // A pod without one of its containers would seem to use less than it does.
-    if (all.every(([, sample]) => sample !== undefined)) complete.set(pod, new Map(all as [string, Sample][]));
+    if (samples.size === containers.size) complete.set(pod, samples);
   }
   return { node: sampleOf(node), pods: complete };
 }

@@ -74,7 +74,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       } catch (err) {
         if (err instanceof StatusError) return refuse(exchange, err);
         log.error("cannot answer a request for metrics", err, { path: exchange.url.split("?")[0] });
-        answerInternalError(exchange, err as Error);
+        answerInternalError(exchange, err);
       }
     },
   });

@@ -1,6 +1,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Network } from "./networks.ts";
 import type { Problem } from "./plan.ts";
@@ -55,8 +56,9 @@ interface OwnConfig {
 
 function readOwn(path: string): OwnConfig | undefined {
   try {
-    const config = JSON.parse(readFileSync(path, "utf8")) as OwnConfig & { readonly [ownerKey]?: unknown };
-    return config?.[ownerKey] === undefined ? undefined : config;
+    const config: unknown = JSON.parse(readFileSync(path, "utf8"));
+    // The mark says that this program wrote the file, in the form of OwnConfig.
+    return isJsonObject(config) && config[ownerKey] !== undefined ? (config as OwnConfig) : undefined;
   } catch {
     return undefined;
   }
@@ -67,7 +69,7 @@ function readOwn(path: string): OwnConfig | undefined {
  * @returns undefined when there is none
  */
 export async function otherNetwork({ configFolder, configPath }: Pick<PodNetworkSettings, "configFolder" | "configPath">) {
-  const names = await readdir(configFolder).catch(() => [] as string[]);
+  const names = await readdir(configFolder).catch((): string[] => []);
   const other = names
     .filter((name) => /\.(conf|conflist|json)$/.test(name))
     .sort()

@@ -213,8 +213,6 @@ const isWithin = (ip: string, network: Network): boolean => {
 const isSame = (ip: string, other: string | undefined): boolean =>
   other !== undefined && hostNetwork(ip)?.text === hostNetwork(other)?.text;
 
-const byAge = (nodes: readonly Node[]): Node[] =>
-  nodes.toSorted((a, b) => {
-    const [x, y] = [a, b].map(({ metadata }) => `${metadata.creationTimestamp ?? ""} ${metadata.name}`) as [string, string];
-    return x < y ? -1 : 1;
-  });
+const ageOf = ({ metadata }: Node): string => `${metadata.creationTimestamp ?? ""} ${metadata.name}`;
+
+const byAge = (nodes: readonly Node[]): Node[] => nodes.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1));

@@ -45,9 +45,9 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
       return found;
     },
     async missing(jumps) {
-      const places = Object.values(Object.groupBy(jumps, ({ table, from }) => `${table} ${from}`)) as Jump[][];
+      const places = Map.groupBy(jumps, ({ table, from }) => `${table} ${from}`);
       const missing: MissingJump[] = [];
-      for (const place of places) {
+      for (const place of places.values()) {
         const { table, from } = place[0]!;
         const present = (await run(name, [...wait, "-t", table, "-S", from]))
           .split("\n")

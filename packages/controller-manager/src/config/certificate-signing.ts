@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { sharedSigningSettings, signerSettings, signingDurationSettings } from "../flags/certificates.ts";
 import type { ControllerManagerFlags } from "../flags.ts";
 
@@ -28,8 +29,8 @@ export interface CertificateSigningConfig {
  */
 export function certificateSigningOf(flags: ControllerManagerFlags, errors: string[]): CertificateSigningConfig {
   const shared: SigningFiles = valuesOfFlags(sharedSigningSettings, flags);
-  const own = Object.entries(signerSettings).map(([signer, settings]): [SignerName, SigningFiles] => [
-    signer as SignerName,
+  const own = entriesOf(signerSettings).map(([signer, settings]): [SignerName, SigningFiles] => [
+    signer,
     valuesOfFlags(settings, flags),
   ]);
   const anyOwn = own.some(([, { cert, key }]) => cert !== "" || key !== "");

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type SettingValues, valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
-import { decodeParsed } from "@coxswain/apimachinery/objects/codec/json";
+import { decodePod } from "@coxswain/apimachinery/objects/codec/decode-pod";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -58,12 +58,10 @@ export const defaultRecyclerPod: Pod = {
   },
 };
 
-const podKind = { group: "", version: "v1", kind: "Pod" };
-
 function readTemplate(path: string, what: string, errors: string[]): Pod {
   if (path === "") return defaultRecyclerPod;
   try {
-    const pod = decodeParsed(parseYaml(readFileSync(path, "utf8")), podKind).object as Pod;
+    const pod = decodePod(parseYaml(readFileSync(path, "utf8")));
     if ((pod.spec?.volumes ?? []).length === 0) throw new Error(`Pod specification (${path}): does not contain any volume(s)`);
     return { ...pod, metadata: { ...pod.metadata, namespace: pod.metadata.namespace || "default" } };
   } catch (err) {

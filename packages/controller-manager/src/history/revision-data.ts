@@ -1,8 +1,9 @@
 import { coerce, encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodTemplate, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podTemplates } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
@@ -18,9 +19,13 @@ interface RevisionData {
  * Source: pkg/controller/daemon/update.go, pkg/controller/statefulset/stateful_set_utils.go getPatch
  */
 export function revisionData(template: PodTemplateSpec): RevisionData {
-  const written = JSON.parse(encodeJsonText({ metadata: {}, template }, podTemplates)) as { template: PodTemplateSpec };
-  return JSON.parse(dataText({ spec: { template: { ...written.template, $patch: "replace" } } })) as RevisionData;
+  const written = reread<Required<PodTemplate>>(encodeJsonText({ metadata: {}, template }, podTemplates));
+  const data: RevisionData = { spec: { template: { ...written.template, $patch: "replace" } } };
+  return reread(dataText(data));
 }
+
+/** A value of type T in the form in which its text writes it. */
+const reread = <T>(text: string): T => JSON.parse(text) as T; // the caller has just encoded a T
 
 /** The serialized data of a revision, in Go's encoding. */
 export function dataText(data: unknown): string {
@@ -29,11 +34,14 @@ export function dataText(data: unknown): string {
 
 /** Pod template of a revision; undefined for data in another form. */
 export function templateOf({ data }: Pick<ControllerRevision, "data">): PodTemplateSpec | undefined {
-  const { template } = (data as Partial<RevisionData> | undefined)?.spec ?? {};
-  if (typeof template !== "object" || template === null) return undefined;
-  const { $patch: _, ...own } = template;
+  if (!isRevisionData(data)) return undefined;
+  const { $patch: _, ...own } = data.spec.template;
   return own;
 }
+
+/** Users may write a template with other fields: it is refused with the pods that are made from it. */
+const isRevisionData = (data: unknown): data is RevisionData =>
+  isJsonObject(data) && isJsonObject(data["spec"]) && isJsonObject(data["spec"]["template"]);
 
 /** Whether two revisions have equal templates, independent of their encoding. Other data is compared as text. */
 export function sameData(a: unknown, b: unknown): boolean {
@@ -45,7 +53,7 @@ function canonicalText(data: unknown): string {
   const type = scheme.kind(podTemplates);
   if (template === undefined || type === undefined) return dataText(data);
   try {
-    const read = coerce(deepClone({ metadata: {}, template }), type) as unknown as { template: PodTemplateSpec };
+    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // the form of `type`
     return dataText(revisionData(read.template));
   } catch {
     return dataText(data); // users may write revisions with arbitrary data

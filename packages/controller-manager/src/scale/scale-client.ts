@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
 import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { Scale } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
+import type { APIResourceList } from "@coxswain/apimachinery/objects/schema/kinds/meta/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /** Access to the `scale` subresource of any resource, including custom resources, by kind. */
@@ -61,7 +62,7 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
     async hasScale(ref, signal) {
       const { status, body } = await client.raw("GET", groupVersionPath(ref), { signal });
       if (status !== 200) throw new Error(`cannot discover ${groupVersionPath(ref)}: unexpected status ${status}`);
-      const { resources } = JSON.parse(body.toString("utf8")) as { resources: { name: string; kind: string }[] | null };
+      const { resources } = JSON.parse(body.toString("utf8")) as Partial<APIResourceList>; // what discovery answers with 200
       return (resources ?? []).some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
     },
   };

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
-import { decodeParsed } from "@coxswain/apimachinery/objects/codec/json";
+import { decodePod } from "@coxswain/apimachinery/objects/codec/decode-pod";
 import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Container, Pod, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { staticPodProblems } from "./static-pod-validation.ts";
-
-const podKind = { group: "", version: "v1", kind: "Pod" };
 
 /**
  * Parses a manifest and sets UID, name, namespace, node and defaults.
@@ -24,20 +23,25 @@ export function staticPods(text: string, source: "file" | "http", origin: string
   const pods: NodePod[] = [];
   for (const document of yamlDocuments(text)) {
     if (typeof document !== "object" || document === null) continue;
-    const items =
-      (document as { kind?: string }).kind === "PodList" ? ((document as { items?: unknown[] }).items ?? []) : [document];
-    for (const item of items) {
-      const withKind = { apiVersion: "v1", kind: "Pod", ...(item as object) };
+    const { kind, items }: { kind?: unknown; items?: unknown } = document;
+    for (const item of kind === "PodList" ? itemsOf(items) : [document]) {
+      const withKind = { apiVersion: "v1", kind: "Pod", ...(isJsonObject(item) && item) };
       pods.push(applyStaticDefaults(decodeManifest(withKind), source, origin, nodeName, now));
     }
   }
   return pods;
 }
 
+function itemsOf(list: unknown): readonly unknown[] {
+  if (list === undefined || list === null) return [];
+  if (Array.isArray(list)) return list;
+  throw new Error("invalid pod list: items is not a list");
+}
+
 function decodeManifest(value: unknown): Pod {
   const { apiVersion, kind }: { apiVersion?: string; kind?: string } = value ?? {};
   if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
-  const pod = decodeParsed(value, podKind).object as Pod;
+  const pod = decodePod(value);
   const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
   if (problems.length > 0) throw new Error(`invalid pod: ${formatFieldErrors(problems)}`);
   return pod;

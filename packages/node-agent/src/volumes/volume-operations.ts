@@ -1,5 +1,6 @@
 import type { PersistentVolumeSource, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import definitions from "../metrics.json" with { type: "json" };
@@ -93,7 +94,7 @@ export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeO
 }
 
 /** Volume source field → in-tree plugin name. */
-const plugins: Readonly<Record<string, string>> = {
+const plugins = {
   emptyDir: "kubernetes.io/empty-dir",
   hostPath: "kubernetes.io/host-path",
   gitRepo: "kubernetes.io/git-repo",
@@ -102,7 +103,7 @@ const plugins: Readonly<Record<string, string>> = {
   projected: "kubernetes.io/projected",
   downwardAPI: "kubernetes.io/downward-api",
   local: "kubernetes.io/local-volume",
-};
+} as const satisfies { readonly [field in keyof Volume | keyof PersistentVolumeSource]?: string };
 
 /**
  * The plugin name of a volume in metrics; a volume without source is an emptyDir.
@@ -111,11 +112,10 @@ const plugins: Readonly<Record<string, string>> = {
 export function pluginOf(source: Omit<Volume, "name"> | PersistentVolumeSource): string {
   if (source.csi !== undefined) return csiPlugin(source.csi.driver);
   if (source.flexVolume !== undefined) return source.flexVolume.driver;
-  const migrated = migratedPlugins.find((known) => source[known.source as keyof typeof source] !== undefined);
+  const migrated = migratedPlugins.find((known) => source[known.source] !== undefined);
   if (migrated !== undefined) return csiPlugin(migrated.driver);
-  return (
-    Object.entries(plugins).find(([field]) => source[field as keyof typeof source] !== undefined)?.[1] ?? plugins.emptyDir ?? ""
-  );
+  for (const [field, value] of Object.entries(source)) if (value !== undefined && isKeyOf(plugins, field)) return plugins[field];
+  return plugins.emptyDir;
 }
 
 /** The plugin name of a CSI driver in metrics. */

@@ -44,7 +44,7 @@ export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard 
       refuse(exchange, forbidden({ group: "", resource: "" }, "", reason === "" ? sentence : `${sentence}: ${reason}`));
     } catch (err) {
       log.error("cannot check whether a request is allowed", err, { user: user.name });
-      answerInternalError(exchange, err as Error);
+      answerInternalError(exchange, err);
     }
     return false;
   };

@@ -4,6 +4,7 @@ import { needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import { nodes, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";
@@ -29,7 +30,7 @@ export function newAttachDetachController(base: ControllerContext): Runnable {
     enqueueNode: (name) => nodeQueue.enqueue(name),
     onFlexDriver: () => handlers.resolveAllPods(),
   });
-  const sources = Object.values(ctx.cache).map((informer) => needsSynced<never>(informer as never));
+  const sources = entriesOf(ctx.cache).map(([, informer]) => needsSynced(informer));
   const volumeQueue: Controller = defineController(ctx, {
     name: "attachdetach_volumes",
     objectOf: (id) => volumeOf(ctx, id),

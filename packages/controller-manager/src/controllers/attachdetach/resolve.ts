@@ -1,13 +1,7 @@
 import { flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
-import type {
-  PersistentVolume,
-  PersistentVolumeClaim,
-  PersistentVolumeSource,
-  Pod,
-  Volume,
-} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CSIDriver, CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
@@ -56,7 +50,7 @@ function flexVolume(volume: Volume, { flex }: VolumeSources, bound?: PersistentV
 /** An inline volume of a flex driver, or of an in-tree plugin that is migrated to CSI. */
 function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): AttachableVolume | undefined {
   if (volume.flexVolume !== undefined) return flexVolume(volume, sources);
-  const migrated = migratedPluginOf(volume as PersistentVolumeSource, sources.gates);
+  const migrated = migratedPluginOf(volume, sources.gates);
   if (migrated === undefined || !isOnNode(migrated, pod, sources)) return undefined;
   const csi = translatedInline(volume, migrated.plugin, pod.metadata.namespace ?? "");
   const found = csi && unlessAttachNotRequired(attachable(csi), sources);

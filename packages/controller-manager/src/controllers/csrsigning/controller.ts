@@ -2,6 +2,7 @@ import { done, type Result } from "@coxswain/apimachinery/controller/controller"
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { isKeyOf, keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { kubeletClientFault, kubeletServingFault } from "../../certificates/kubelet-rules.ts";
 import { conditionOf, newCertificateController, readRequest, withCondition } from "../../certificates/requests.ts";
@@ -24,7 +25,7 @@ export function newCsrSigningController(base: ControllerContext): Runnable | und
     return undefined;
   }
   const readers = new Map<string, () => Promise<SigningPair>>();
-  for (const signer of Object.keys(signers) as SignerName[]) {
+  for (const signer of keysOf(signers)) {
     const pair = files.get(signer);
     if (pair !== undefined) readers.set(signer, newSigningPairReader(pair, log));
     else log.info("Skipping CSR signer: no key pair was specified for it", { signer });
@@ -39,11 +40,13 @@ interface SigningContext extends ControllerContext {
 }
 
 async function reconcile(ctx: SigningContext, csr: CertificateSigningRequest, signal: AbortSignal): Promise<Result> {
-  const read = ctx.readers.get(csr.spec.signerName);
+  const { signerName } = csr.spec;
+  if (!isKeyOf(signers, signerName)) return done;
+  const read = ctx.readers.get(signerName);
   if (read === undefined || !isToBeSigned(csr)) return done;
   const { csrPem, request } = await readRequest(csr);
   const usages = csr.spec.usages ?? [];
-  const violation = signers[csr.spec.signerName as SignerName](request, usages);
+  const violation = signers[signerName](request, usages);
   const changed = violation === undefined ? await issued(ctx, csr, csrPem, await read()) : failed(ctx, csr, violation);
   await ctx.client.update(certificateSigningRequests, changed, { subresource: "status", signal });
   return done;

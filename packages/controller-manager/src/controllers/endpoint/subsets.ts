@@ -73,7 +73,7 @@ export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: E
   const cut = subsets.flatMap(({ addresses = [], notReadyAddresses = [], ports = [] }): EndpointSubset[] => {
     const [kept, others] = cutsReady ? [share(addresses), []] : [addresses, share(notReadyAddresses)];
     if (kept.length + others.length === 0) return []; // empty subsets are dropped
-    return [{ ...some("addresses", kept), ...some("notReadyAddresses", others), ...some("ports", ports) }];
+    return [subsetOf(kept, others, ports)];
   });
   return { subsets: cut, truncated: true };
 }
@@ -91,12 +91,20 @@ function toSubset({
     .map((port) => ({ port, key: JSON.stringify(portKey(port)) }))
     .sort((a, b) => (a.key < b.key ? -1 : 1))
     .map(({ port }) => port);
-  return { ...some("addresses", of(true)), ...some("notReadyAddresses", of(false)), ...some("ports", sorted) };
+  return subsetOf(of(true), of(false), sorted);
 }
 
-/** Property with the list; omitted when empty. */
-function some<K extends string, V>(name: K, list: readonly V[]): { [P in K]?: V[] } {
-  return (list.length === 0 ? {} : { [name]: list }) as { [P in K]?: V[] };
+/** Empty lists are omitted. */
+function subsetOf(
+  addresses: EndpointAddress[],
+  notReadyAddresses: EndpointAddress[],
+  ports: EndpointPort[] | undefined,
+): EndpointSubset {
+  return {
+    ...(addresses.length > 0 && { addresses }),
+    ...(notReadyAddresses.length > 0 && { notReadyAddresses }),
+    ...(ports !== undefined && ports.length > 0 && { ports }),
+  };
 }
 
 function portKey({ name = "", port, protocol = "TCP", appProtocol = "" }: EndpointPort): unknown[] {

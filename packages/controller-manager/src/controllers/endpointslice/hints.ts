@@ -25,10 +25,8 @@ type Counts = Map<string, number>;
  * Source: endpointslice/topologycache AddHints
  */
 export function withHints(plan: SlicePlan, existing: readonly EndpointSlice[], shares: ZoneShares | undefined): SlicePlan {
-  const [create, update] = [plan.create, plan.update].map((slices) => slices.map(withoutHints)) as [
-    EndpointSlice[],
-    EndpointSlice[],
-  ];
+  const create = plan.create.map(withoutHints);
+  const update = plan.update.map(withoutHints);
   const written = new Set([...plan.update, ...plan.delete].map(({ metadata }) => metadata.name));
   const unchanged = existing.filter(({ metadata }) => !written.has(metadata.name));
   for (const type of new Set([...create, ...update, ...unchanged].map(({ addressType }) => addressType))) {

@@ -2,6 +2,7 @@ import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isControlledBy } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { familiesOf } from "../../services/service-pods.ts";
 import type { GroupSize } from "../../services/slice-metrics.ts";
 import type { EndpointGroup } from "./endpoints-of-pods.ts";
@@ -25,7 +26,7 @@ export function planSlices(options: {
   const existingPorts = options.existingPorts ?? new Map(existing.map((slice) => [slice, portsText(slice.ports)]));
   const plan: Changes = { create: [], update: [], delete: [], counts: { added: 0, removed: 0, groups: [] } };
   const families = familiesOf(service);
-  plan.delete.push(...existing.filter(({ addressType }) => !families.includes(addressType as "IPv4")));
+  plan.delete.push(...existing.filter(({ addressType }) => !isOneOf(families, addressType)));
   for (const addressType of families) {
     const ofType = existing.filter((slice) => slice.addressType === addressType);
     const groups = desired

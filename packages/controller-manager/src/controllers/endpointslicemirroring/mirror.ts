@@ -30,7 +30,7 @@ export interface MirrorPlan extends SlicePlan {
  */
 export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlice[], maxPerSubset: number): MirrorPlan {
   const { groups, invalid, skipped } = groupsOf(endpoints, maxPerSubset);
-  const plan = { create: [] as EndpointSlice[], update: [] as EndpointSlice[], delete: [] as EndpointSlice[] };
+  const plan: Record<keyof SlicePlan, EndpointSlice[]> = { create: [], update: [], delete: [] };
   const totals = { added: 0, updated: 0, removed: 0 };
   const sizes: GroupSize[] = [];
   const ofKey = Map.groupBy(existing, ({ addressType, ports }) => keyOf(addressType, ports));

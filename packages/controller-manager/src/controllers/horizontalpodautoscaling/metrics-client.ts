@@ -4,6 +4,7 @@ import { parseWire } from "@coxswain/apimachinery/client/wire-json";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatGroupResource, type GroupResource, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { parseDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Status } from "@coxswain/apimachinery/objects/meta/types";
@@ -60,7 +61,7 @@ export function newMetricsClient({ client, scales, clock, cacheMs }: MetricsClie
     const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
     const response = await client.raw("GET", search === "" ? path : `${path}?${search}`, { signal });
     const text = response.body.toString("utf8");
-    if (response.status >= 200 && response.status < 300) return parseWire(text) as T;
+    if (response.status >= 200 && response.status < 300) return parseWire(text) as T; // T names what the API serves at the path
     throw statusIn(text) ?? genericServerResponse(response.status, "get", of, "", text, 0, true);
   };
   const customBase = customMetricsPath(client, clock, cacheMs);
@@ -195,12 +196,14 @@ async function nonEmptyList<T extends { items: readonly unknown[] }>(api: string
 
 function statusIn(text: string): StatusError | undefined {
   try {
-    const value = parseWire(text) as Partial<Status> | null;
-    return value?.kind === "Status" ? new StatusError(value as Status) : undefined;
+    const value = parseWire(text);
+    return isStatus(value) ? new StatusError(value) : undefined;
   } catch {
     return undefined; // not a Status, e.g. the error page of a proxy
   }
 }
+
+const isStatus = (value: unknown): value is Status => isJsonObject(value) && value["kind"] === "Status";
 
 const customGroup = "custom.metrics.k8s.io";
 /** In order of preference. */

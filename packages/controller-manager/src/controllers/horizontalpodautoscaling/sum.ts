@@ -45,7 +45,8 @@ function metricText(metric: MetricStatus, spec: MetricSpec | undefined): string[
   for (const type of ["resource", "containerResource", "pods", "object", "external"] as const) {
     const current: { name?: string; metric?: { name?: string }; current?: Amounts } | undefined = metric[type];
     if (current === undefined) continue;
-    const target = (spec?.[type] as { target?: Amounts } | undefined)?.target;
+    const wanted: { target?: Amounts } | undefined = spec?.[type];
+    const target = wanted?.target;
     const name = current.name ?? current.metric?.name ?? type;
     return [`${name} ${amountText(current.current, target)}, target ${amountText(target, target)}`];
   }

@@ -3,6 +3,7 @@ import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Job, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { formatIndexes } from "./completion-indexes.ts";
 import { type ConditionWithEvent, complete, withCondition } from "./conditions.ts";
 import type { JobSync } from "./context.ts";
@@ -149,8 +150,8 @@ function withCounts(
   { ready, ...counts }: { active: number; ready: number | undefined; succeeded?: number; failed?: number },
 ): JobStatus {
   const next: JobStatus = { ...status };
-  for (const [name, count] of Object.entries(counts) as [keyof typeof counts, number][]) {
-    if (count === 0) delete next[name];
+  for (const [name, count] of entriesOf(counts)) {
+    if (!count) delete next[name];
     else next[name] = count;
   }
   if (ready === undefined) delete next.ready;

@@ -111,10 +111,8 @@ export function recordFinishedPods(
 /** Moves the uids of Pods without the finalizer into the counters; returns the argument itself when there are none. */
 export function moveToCounters(status: JobStatus, withFinalizer: ReadonlySet<string>): JobStatus {
   const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {};
-  const [stillSucceeded, stillFailed] = [succeeded, failed].map((uids) => uids.filter((uid) => withFinalizer.has(uid))) as [
-    string[],
-    string[],
-  ];
+  const isPending = (uid: string): boolean => withFinalizer.has(uid);
+  const [stillSucceeded, stillFailed] = [succeeded.filter(isPending), failed.filter(isPending)];
   const [moreSucceeded, moreFailed] = [succeeded.length - stillSucceeded.length, failed.length - stillFailed.length];
   if (moreSucceeded + moreFailed === 0) return status;
   return {

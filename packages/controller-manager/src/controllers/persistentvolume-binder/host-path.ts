@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /** Provisioning of hostPath volumes on the local machine, for single-node test clusters. */
 
@@ -28,7 +29,7 @@ export async function deleteFolder(path: string): Promise<void> {
   try {
     parent = await realpath(dirname(wanted));
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") return;
+    if (errorCode(err) === "ENOENT") return;
     throw err;
   }
   if (parent !== "/tmp" && !parent.startsWith("/tmp/")) throw refuse();

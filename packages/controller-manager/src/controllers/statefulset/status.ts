@@ -1,4 +1,5 @@
 import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { isTerminating } from "../../pods/pod-state.ts";
 import { revisionOf } from "./new-pod.ts";
 import { isRunningAndAvailable, isRunningAndReady, type Step, type View } from "./plan.ts";
@@ -39,7 +40,5 @@ export function statefulSetStatus(view: View, taken: readonly Step[], collisionC
 export function isOutdated({ status }: StatefulSet, desired: CountedStatus): boolean {
   const { observedGeneration, ...counts } = desired;
   if (observedGeneration > (status?.observedGeneration ?? 0)) return true;
-  return (Object.keys(counts) as (keyof typeof counts)[]).some(
-    (name) => (status?.[name] ?? (name.endsWith("Revision") ? "" : 0)) !== counts[name],
-  );
+  return keysOf(counts).some((name) => (status?.[name] ?? (name.endsWith("Revision") ? "" : 0)) !== counts[name]);
 }

@@ -3,13 +3,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type {
-  Node,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  PersistentVolumeSource,
-  Volume,
-} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -196,7 +190,7 @@ class NodeCsi implements Csi {
 
   #takenOver(volume: Volume, namespace: string): CsiSource | undefined {
     const { featureGates: gates } = this.#options;
-    const row = migratedPluginOf(volume as PersistentVolumeSource, gates);
+    const row = migratedPluginOf(volume, gates);
     const form = row && translatedInline(volume, row.plugin, namespace);
     const made = form && persistentSource(form, false);
     return made && { ...made, attach: { inlineVolumeSpec: form.spec } };
