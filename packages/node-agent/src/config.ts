@@ -36,11 +36,12 @@ export function newAgentConfig(
   set: ReadonlySet<string>,
   local: Readonly<Record<string, boolean>> = {},
 ): AgentConfig {
-  const flagOf = <T>({ flag = "" }: Flag<T>): T => flags[flag] as T;
+  const flagOf = <T>({ flag = "" }: Flag<T>): T => flags[flag] as T; // parsed by the row's own type
   checkDynamicConfigFlag(flagOf(agentSettings.dynamicConfigDir), flagOf(agentSettings.featureGates));
   const path = flagOf(agentSettings.configFile);
   const file = path === "" ? undefined : readConfiguration(path);
-  const fieldOf = ({ field = "" }: Pick<Flag<unknown>, "field">): unknown => fieldAt(file ?? {}, field);
+  /** T is what the row's shape describes; `readConfiguration` has checked it. */
+  const fieldOf = <T>({ field = "" }: Pick<Flag<unknown>, "field">): T | undefined => fieldAt(file ?? {}, field) as T | undefined; // see above
 
   const chosen = settingValues(agentSettings, { flags, set, file });
   const { authorizationMode: mode, containerRuntime } = chosen;
@@ -54,7 +55,7 @@ export function newAgentConfig(
   if (logSize === undefined) throw new ConfigError("invalid configuration: containerLogMaxSize is not a quantity");
   const featureGates = {
     ...local,
-    ...(fieldOf(agentSettings.featureGates) as Record<string, boolean> | undefined),
+    ...fieldOf<Record<string, boolean>>(agentSettings.featureGates),
     ...flagOf(agentSettings.featureGates),
   };
   const gates = asConfigError(() => newFeatureGates("kubelet", featureGates));
@@ -68,7 +69,7 @@ export function newAgentConfig(
     registerWithTaints: taintsOf(flagOf(taints), fieldOf(taints)),
     staticPodUrlHeader: set.has("manifest-url-header")
       ? headersOf(flagOf(manifestHeaders))
-      : ((fieldOf(manifestHeaders) ?? {}) as AgentConfig["staticPodUrlHeader"]),
+      : (fieldOf<AgentConfig["staticPodUrlHeader"]>(manifestHeaders) ?? {}),
     containerLogMaxSizeBytes: logSize.value(),
     evictionSoftGraceMs: durationsOf(settings.evictionSoftGrace),
     reservedMemory: asConfigError(() => parseReservedMemory(flagOf(reservedNumaMemory), fieldOf(reservedNumaMemory))),
@@ -130,7 +131,7 @@ function headersOf(pairs: readonly (readonly [string, string])[]): Record<string
 }
 
 /** Parses `key=value:effect,…`; the file's field is used when the flag is empty. */
-function taintsOf(flag: string, field: unknown): readonly Taint[] {
+function taintsOf(flag: string, field: readonly Taint[] | undefined): readonly Taint[] {
   if (flag === "" && Array.isArray(field)) return field;
   return flag
     .split(",")

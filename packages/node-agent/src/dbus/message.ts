@@ -8,7 +8,8 @@ export type DbusValue = string | number | bigint | boolean | Variant | readonly 
 type MessageKind = "call" | "return" | "error" | "signal";
 
 export interface DbusMessage {
-  kind: MessageKind;
+  /** Undefined: a kind that is newer than this code; such messages are to be ignored. */
+  kind: MessageKind | undefined;
   serial: number;
   path?: string;
   interface?: string;
@@ -77,14 +78,38 @@ export function decodeMessage(data: Buffer): { message: DbusMessage; size: numbe
   if (data.length < headerBytes + bodyBytes) return undefined;
   const kind = kinds[data[1] ?? 0];
   const header = new Reader(data.subarray(0, headerBytes), little, fixedHeaderBytes - 4);
-  const message: Record<string, unknown> = { kind, serial: u32(8) };
-  for (const entry of header.read("a(yv)") as readonly [number, Variant][]) {
-    const field = fields.find(([number]) => number === entry[0]);
-    if (field !== undefined) message[field[1]] = entry[1].value;
+  const message: DbusMessage = { kind, serial: u32(8), body: [] };
+  for (const entry of listIn(header.read("a(yv)"))) {
+    const [number, content] = listIn(entry);
+    const [, name] = fields.find(([known]) => known === number) ?? [];
+    if (name === "replySerial") message[name] = numberIn(variantIn(content).value);
+    else if (name !== undefined) message[name] = textIn(variantIn(content).value);
   }
   const body = new Reader(data.subarray(headerBytes, headerBytes + bodyBytes), little, 0);
-  message["body"] = splitSignature((message["signature"] as string | undefined) ?? "").map((type) => body.read(type));
-  return { message: message as unknown as DbusMessage, size: headerBytes + bodyBytes };
+  message.body = splitSignature(message.signature ?? "").map((type) => body.read(type));
+  return { message, size: headerBytes + bodyBytes };
+}
+
+// Each returns a value as the type that its signature says. @throws Error for a value of another type
+
+function textIn(value: DbusValue | undefined): string {
+  if (typeof value === "string") return value;
+  throw new Error("a D-Bus value is not a string");
+}
+
+function numberIn(value: DbusValue | undefined): number {
+  if (typeof value === "number") return value;
+  throw new Error("a D-Bus value is not a number");
+}
+
+function listIn(value: DbusValue | undefined): readonly DbusValue[] {
+  if (typeof value === "object" && !("type" in value)) return value;
+  throw new Error("a D-Bus value is not a list");
+}
+
+export function variantIn(value: DbusValue | undefined): Variant {
+  if (typeof value === "object" && "type" in value) return value;
+  throw new Error("a D-Bus value is not a variant");
 }
 
 /** Splits a signature into complete types: `sa{sv}(ii)` → `s`, `a{sv}`, `(ii)`. */
@@ -128,41 +153,41 @@ class Writer {
     this.align(alignmentOf(type));
     switch (type[0]) {
       case "y":
-        this.#push(Buffer.from([value as number]));
+        this.#push(Buffer.from([numberIn(value)]));
         return;
       case "b":
         this.#uint32(value === true ? 1 : 0);
         return;
       case "u":
       case "h":
-        this.#uint32(value as number);
+        this.#uint32(numberIn(value));
         return;
       case "i":
-        this.#uint32((value as number) >>> 0);
+        this.#uint32(numberIn(value) >>> 0);
         return;
       case "t": {
         const bytes = Buffer.alloc(8);
-        bytes.writeBigUInt64LE(BigInt(value as bigint));
+        bytes.writeBigUInt64LE(typeof value === "bigint" ? value : BigInt(numberIn(value)));
         this.#push(bytes);
         return;
       }
       case "s":
       case "o":
-        this.#uint32(Buffer.byteLength(value as string));
-        this.#push(Buffer.from(`${value as string}\0`));
+        this.#uint32(Buffer.byteLength(textIn(value)));
+        this.#push(Buffer.from(`${textIn(value)}\0`));
         return;
       case "g":
-        this.#push(Buffer.from(`${String.fromCharCode((value as string).length)}${value as string}\0`, "latin1"));
+        this.#push(Buffer.from(`${String.fromCharCode(textIn(value).length)}${textIn(value)}\0`, "latin1"));
         return;
       case "v": {
-        const { type: inner, value: content } = value as Variant;
+        const { type: inner, value: content } = variantIn(value);
         this.write("g", inner);
         this.write(inner, content);
         return;
       }
       case "(": {
         const members = splitSignature(type.slice(1, -1));
-        for (const [i, member] of members.entries()) this.write(member, (value as readonly DbusValue[])[i]!);
+        for (const [i, member] of members.entries()) this.write(member, listIn(value)[i]!);
         return;
       }
       case "a": {
@@ -172,7 +197,7 @@ class Writer {
         this.#uint32(0);
         this.align(alignmentOf(element));
         const start = this.length;
-        for (const one of value as readonly DbusValue[]) this.write(element, one);
+        for (const one of listIn(value)) this.write(element, one);
         this.#parts[lengthAt]?.writeUInt32LE(this.length - start);
         return;
       }
@@ -233,7 +258,7 @@ class Reader {
       case "g":
         return this.#text(this.#take(1)[0]!);
       case "v": {
-        const inner = this.read("g") as string;
+        const inner = textIn(this.read("g"));
         return { type: inner, value: this.read(inner) };
       }
       case "(":

@@ -62,7 +62,7 @@ export class Systemd {
 
   /** Sets runtime properties, which last until the next boot. */
   async setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void> {
-    await this.#withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties as DbusValue]));
+    await this.#withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties]));
   }
 
   /** Stops a unit and the units that depend on it. @throws Error after 30 seconds */

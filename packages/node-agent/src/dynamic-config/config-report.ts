@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import definitions from "../metrics.json" with { type: "json" };
 import { type ConfigSource, pathOfSource } from "./config-source.ts";
 
@@ -81,9 +82,9 @@ export function newConfigMetrics(registry: MetricsRegistry): ConfigMetrics {
   const error = registry.gauge(definitions.kubelet_node_config_error);
   return {
     show(status) {
-      for (const [field, gauge] of Object.entries(gauges)) {
+      for (const [field, gauge] of entriesOf(gauges)) {
         gauge.reset();
-        gauge.labels(...labelsOf(status[field as keyof typeof gauges])).set(1);
+        gauge.labels(...labelsOf(status[field])).set(1);
       }
       error.set(status.error ? 1 : 0);
     },

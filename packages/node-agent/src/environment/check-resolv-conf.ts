@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { AgentConfig } from "../agent-config.ts";
 import { maxSearches, maxSearchLength, parseResolvConf } from "./dns.ts";
 
@@ -17,7 +18,7 @@ export async function checkResolvConf(path: string, clusterDomain: string): Prom
   try {
     text = await readFile(path, "utf8");
   } catch (err) {
-    return (err as NodeJS.ErrnoException).code === "ENOENT" ? `open ${path}: no such file or directory` : messageOf(err);
+    return errorCode(err) === "ENOENT" ? `open ${path}: no such file or directory` : messageOf(err);
   }
   const { searches } = parseResolvConf(text);
   const room = maxSearches - (clusterDomain === "" ? 0 : clusterSearches);

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /** A process that the kernel killed because the machine, not a cgroup, was out of memory. */
 export interface SystemOom {
@@ -51,7 +52,7 @@ async function readRecords(file: FileHandle, parse: (record: string) => void): P
       if (bytesRead === 0) return;
       parse(buffer.toString("utf8", 0, bytesRead));
     } catch (err) {
-      const { code } = err as NodeJS.ErrnoException;
+      const code = errorCode(err);
       if (code === "EPIPE") continue; // records were overwritten before they were read; the next read continues after them
       if (code === "EAGAIN") return;
       throw err;

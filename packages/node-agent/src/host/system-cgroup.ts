@@ -1,5 +1,6 @@
 import { readlink } from "node:fs/promises";
 import { join } from "node:path";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { CgroupTree } from "../resources/cgroup-tree.ts";
 
 /** Processes may fork while they are moved; the next periodic run handles what is left after this many rounds. */
@@ -36,6 +37,6 @@ async function isKernelThread(dir: string): Promise<boolean> {
     await readlink(join(dir, "exe"));
     return false;
   } catch (err) {
-    return (err as NodeJS.ErrnoException).code === "ENOENT";
+    return errorCode(err) === "ENOENT";
   }
 }

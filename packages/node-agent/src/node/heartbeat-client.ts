@@ -11,20 +11,21 @@ export type HeartbeatClient = Pick<Client, "get" | "create" | "update" | "patch"
  */
 export function withTimeLimit(client: HeartbeatClient, limitMs: number, clock: Clock): HeartbeatClient {
   if (limitMs <= 0) return client;
-  const limited = async <T, O extends CallOptions>(options: O | undefined, send: (options: O) => Promise<T>): Promise<T> => {
+  const limited = async <T>(options: CallOptions | undefined, send: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const limit = new AbortController();
     const timer = clock.after(limitMs, () => limit.abort(new Error(`no answer within ${limitMs} ms`)));
     const signal = options?.signal === undefined ? limit.signal : AbortSignal.any([options.signal, limit.signal]);
     try {
-      return await send({ ...options, signal } as O);
+      return await send(signal);
     } finally {
       timer.cancel();
     }
   };
   return {
-    get: (ref, target, options) => limited(options, (each) => client.get(ref, target, each)),
-    create: (ref, object, options) => limited(options, (each) => client.create(ref, object, each)),
-    update: (ref, object, options) => limited(options, (each) => client.update(ref, object, each)),
-    patch: (ref, target, patch, options) => limited(options, (each) => client.patch(ref, target, patch, each)),
+    get: (ref, target, options) => limited(options, (signal) => client.get(ref, target, { ...options, signal })),
+    create: (ref, object, options) => limited(options, (signal) => client.create(ref, object, { ...options, signal })),
+    update: (ref, object, options) => limited(options, (signal) => client.update(ref, object, { ...options, signal })),
+    patch: (ref, target, patch, options) =>
+      limited(options, (signal) => client.patch(ref, target, patch, { ...options, signal })),
   };
 }

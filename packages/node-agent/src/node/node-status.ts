@@ -2,8 +2,8 @@ import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
-import type { ResourceList } from "../pod/pod-resources.ts";
 import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
+import type { DeviceCounts } from "../resources/devices/device-manager.ts";
 import type { Machine } from "../resources/machine.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { runtimeVersion } from "./runtime-version.ts";
@@ -17,7 +17,7 @@ export interface NodeStatusInput {
   storageBytes: number;
   reserved: { kube: Reserved; system: Reserved; evictionHard: EvictionThresholds };
   /** Extended resources of device plugins. */
-  devices?: { capacity: ResourceList; allocatable: ResourceList };
+  devices?: { capacity: DeviceCounts; allocatable: DeviceCounts };
   runtime: { name: string; version: string } | undefined;
   kubeletPort: number;
   images: readonly Cri<"Image">[];
@@ -62,7 +62,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     addresses: addresses(input),
     allocatable: {
       ...allocatable(capacity, input.reserved),
-      ...(input.devices?.allocatable as Record<string, string> | undefined),
+      ...input.devices?.allocatable,
     },
     capacity,
     conditions: conditions(input),

@@ -1,7 +1,7 @@
 import { type GrpcCodeName, grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
 import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import { asCallError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
-import type { MessageCodec } from "../runtime/messages.ts";
+import type { MessageCodec, Received, Sent } from "../runtime/messages.ts";
 
 /** A failed call: `rpc error: code = … desc = …`. */
 export class PluginError extends Error {
@@ -14,19 +14,19 @@ export class PluginError extends Error {
 }
 
 /** gRPC client of a node plugin (devices, volumes, plugin registration) at a unix socket. */
-export interface PluginChannel {
+export interface PluginChannel<M> {
   /**
    * @param method `/<package>.<Service>/<Method>`
    * @returns the decoded response and its bytes
    * @throws PluginError
    */
-  call(
+  call<Q extends keyof M & string, A extends keyof M & string>(
     method: string,
-    request: string,
-    response: string,
-    message: object,
+    request: Q,
+    response: A,
+    message: Sent<M, Q>,
     timeoutMs: number,
-  ): Promise<{ answer: Record<string, unknown>; bytes: Buffer }>;
+  ): Promise<{ answer: Received<M, A>; bytes: Buffer }>;
   /**
    * A call whose response is a stream of messages. Waits `connectMs` for the plugin.
    * @returns resolves when the stream has ended, however it ends
@@ -36,7 +36,7 @@ export interface PluginChannel {
 }
 
 /** Creates a client for a socket. The connection is established by the first call. */
-export function newPluginChannel(socket: string, messages: MessageCodec): PluginChannel {
+export function newPluginChannel<M>(socket: string, messages: MessageCodec<M>): PluginChannel<M> {
   // Callers retry failed calls, and a plugin may have restarted.
   const channel = new GrpcChannel(`unix://${socket}`, { longestBackoffMs: 1_000 });
   return {

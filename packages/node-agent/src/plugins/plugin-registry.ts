@@ -6,7 +6,7 @@ import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Backoff, newBackoff } from "../pod/backoff.ts";
 import { newPluginChannel } from "./plugin-channel.ts";
-import { type PluginInfo, registrationMessages, registrationService } from "./registration-schema.ts";
+import { registrationMessages, registrationService } from "./registration-schema.ts";
 
 /** Handles the plugins of one type. Errors reject the registration and are reported to the plugin. */
 export interface PluginHandler {
@@ -117,7 +117,7 @@ export class PluginRegistry {
     };
     try {
       const { answer } = await channel.call(`${registrationService}/GetInfo`, "InfoRequest", "PluginInfo", {}, infoTimeoutMs);
-      const { type, name, endpoint: own, supportedVersions } = answer as unknown as PluginInfo;
+      const { type, name, endpoint: own, supportedVersions } = answer;
       const handler = Object.hasOwn(handlers, type) ? handlers[type] : undefined;
       if (handler === undefined) return await refuse(`no handler registered for plugin type: ${type} at socket ${socket}`);
       const endpoint = own || socket;

@@ -3,9 +3,12 @@ import { newMessageCodec } from "../runtime/messages.ts";
 /** Wire format of the plugin registration API. Source: k8s.io/kubelet pkg/apis/pluginregistration/v1 */
 export const registrationMessages = newMessageCodec({
   InfoRequest: {},
+  /** A plugin's description of itself. */
   PluginInfo: {
+    /** `CSIPlugin`, `DevicePlugin`. */
     type: [1, "string"],
     name: [2, "string"],
+    /** Socket of the plugin's service; empty when it is the registration socket. */
     endpoint: [3, "string"],
     supportedVersions: [4, "string[]"],
   },
@@ -14,13 +17,3 @@ export const registrationMessages = newMessageCodec({
 });
 
 export const registrationService = "/pluginregistration.Registration";
-
-/** A plugin's description of itself. */
-export interface PluginInfo {
-  /** `CSIPlugin`, `DevicePlugin`. */
-  type: string;
-  name: string;
-  /** Socket of the plugin's service; empty when it is the registration socket. */
-  endpoint: string;
-  supportedVersions: string[];
-}

@@ -107,7 +107,7 @@ class RuntimePodRunner implements PodRunner {
     try {
       await this.#options.cgroups.ensure(pod);
     } catch (err) {
-      const { message } = err as Error;
+      const message = messageOf(err);
       containers.event(
         pod,
         undefined,
@@ -338,7 +338,7 @@ class RuntimePodRunner implements PodRunner {
       const given = [network?.ip ?? "", ...(network?.additionalIps ?? []).map((entry) => entry.ip)];
       return { sandboxId, config, ips: given.filter((text) => text !== "") };
     } catch (err) {
-      const { message } = err as Error;
+      const message = messageOf(err);
       containers.event(pod, undefined, "Warning", "FailedPodSandBoxStatus", `Unable to get pod sandbox status: ${message}`);
       outcome.errors.push(message);
       return undefined;

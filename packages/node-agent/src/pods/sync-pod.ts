@@ -32,15 +32,15 @@ export interface PodActions {
  */
 export function planPod(pod: NodePod, record: PodRecord, probes: ProbeResults, hashOf = containerHash): PodActions {
   const sandbox = sandboxChange(pod, record);
-  const plan = {
+  const plan: PodActions & { toStart: AnyContainer[]; toKill: ContainerToKill[] } = {
     killPod: sandbox.changed,
     createSandbox: sandbox.changed,
     sandboxId: sandbox.id,
     attempt: sandbox.attempt,
-    nextInitContainer: undefined as AnyContainer | undefined,
-    ephemeralToStart: [] as AnyContainer[],
-    toStart: [] as AnyContainer[],
-    toKill: [] as ContainerToKill[],
+    nextInitContainer: undefined,
+    ephemeralToStart: [],
+    toStart: [],
+    toKill: [],
   };
   const restarts = pod.spec.restartPolicy !== "Never";
 
@@ -107,10 +107,16 @@ export function planPod(pod: NodePod, record: PodRecord, probes: ProbeResults, h
   return { ...plan, killPod: keep === 0 && plan.toStart.length === 0 };
 }
 
-function sandboxChange(pod: NodePod, record: PodRecord): { changed: boolean; attempt: number; id: string | undefined } {
+interface SandboxChange {
+  changed: boolean;
+  attempt: number;
+  id: string | undefined;
+}
+
+function sandboxChange(pod: NodePod, record: PodRecord): SandboxChange {
   const newest = record.sandboxes[0];
   if (newest === undefined) return { changed: true, attempt: 0, id: undefined };
-  const next = { changed: true, attempt: newest.attempt + 1, id: newest.id as string | undefined };
+  const next: SandboxChange = { changed: true, attempt: newest.attempt + 1, id: newest.id };
   const ready = record.sandboxes.filter((sandbox) => sandbox.ready).length;
   if (ready > 1 || !newest.ready) return next;
   const wantsHostNetwork = pod.spec.hostNetwork === true;

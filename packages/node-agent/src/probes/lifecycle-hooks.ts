@@ -1,4 +1,4 @@
-import type { RunHook } from "../runtime/hook-call.ts";
+import { HookError, type RunHook } from "../runtime/hook-call.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { get, httpTarget } from "./http.ts";
 
@@ -15,7 +15,7 @@ export function newHookRunner(runtime: ContainerRuntime): RunHook {
       if (exitCode === 0) return;
       const shown = (bytes: Buffer): string => bytes.subarray(0, maxOutputBytes).toString("utf8");
       const output = shown(Buffer.concat([stdout, stderr]));
-      throw Object.assign(new Error(`command '${command.join(" ")}' exited with ${exitCode}: ${shown(stderr)}`), { output });
+      throw new HookError(`command '${command.join(" ")}' exited with ${exitCode}: ${shown(stderr)}`, output);
     }
     if (handler.httpGet !== undefined) {
       // In this release hooks support neither TLS nor headers, whatever the action specifies.

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { cpuWeight } from "./container-resources.ts";
 
 interface CgroupTreeOptions {
@@ -265,7 +266,7 @@ async function removeTree(dir: string): Promise<boolean> {
   try {
     await rmdir(dir);
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code !== "ENOENT") return false;
+    if (errorCode(err) !== "ENOENT") return false;
   }
   return gone;
 }

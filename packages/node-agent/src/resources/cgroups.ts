@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Systemd } from "../dbus/systemd.ts";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
@@ -203,8 +204,8 @@ class NodeCgroups implements Cgroups {
     await this.#tree.limit(this.#paths.Guaranteed, { memoryMinBytes: kept.Guaranteed });
     if (this.#options.memoryReservePercent === undefined) return;
     const limits = classMemoryLimits(pods, this.#allocatableBytes, this.#options.memoryReservePercent);
-    for (const [name, memoryBytes] of Object.entries(limits)) {
-      const path = this.#paths[name as keyof typeof limits];
+    for (const [name, memoryBytes] of entriesOf(limits)) {
+      const path = this.#paths[name];
       if (await this.#tree.limit(path, { memoryBytes })) continue;
       // Usage already exceeds the new limit: set the limit to the current usage, so that it cannot grow.
       await this.#tree.limit(path, { memoryBytes: await this.#tree.memoryUsageBytes(path) });

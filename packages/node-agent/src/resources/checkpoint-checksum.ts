@@ -1,4 +1,5 @@
 import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 
 /**
  * Description of a Go type. Upstream's checksums are computed over go-spew output, which includes type names; `name` is
@@ -32,25 +33,29 @@ function show(value: unknown, type: GoType, withType: boolean): string {
   return head + body(value, type);
 }
 
+/** @throws TypeError for a value of another type, which a damaged checkpoint may hold */
 function body(value: unknown, type: Exclude<GoType, { kind: "pointer" }>): string {
+  const mismatch = (): Error => new TypeError(`a value is not a ${type.name}`);
   switch (type.kind) {
     case "string":
     case "number":
       return String(value);
     case "bytes":
-      return `[${[...(value as Buffer)].join(" ")}]`;
+      if (!Buffer.isBuffer(value)) throw mismatch();
+      return `[${[...value].join(" ")}]`;
     case "list":
-      return `[${(value as readonly unknown[]).map((item) => show(item, type.of, false)).join(" ")}]`;
+      if (!Array.isArray(value)) throw mismatch();
+      return `[${value.map((item) => show(item, type.of, false)).join(" ")}]`;
     case "map": {
-      const entries = [...(value as ReadonlyMap<string, unknown>)].sort(([a], [b]) =>
+      if (!(value instanceof Map)) throw mismatch();
+      const entries = [...value].sort(([a], [b]) =>
         type.numericKeys ? Number(a) - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(b)),
       );
       return `map[${entries.map(([key, item]) => `${key}:${show(item, type.of, false)}`).join(" ")}]`;
     }
-    case "struct": {
-      const fields = value as Readonly<Record<string, unknown>>;
-      return `{${type.fields.map(([name, of]) => `${name}:${show(fields[name], of, true)}`).join(" ")}}`;
-    }
+    case "struct":
+      if (!isJsonObject(value)) throw mismatch();
+      return `{${type.fields.map(([name, of]) => `${name}:${show(value[name], of, true)}`).join(" ")}}`;
   }
 }
 

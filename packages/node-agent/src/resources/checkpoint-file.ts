@@ -1,4 +1,5 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /**
  * State of a resource manager, persisted in one small file. Reads and writes are synchronous: an allocation must be on disk
@@ -38,7 +39,7 @@ export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): Che
       try {
         text = readFileSync(path, "utf8");
       } catch (err) {
-        if ((err as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+        if (errorCode(err) === "ENOENT") return undefined;
         throw err;
       }
       return decodeCheckpoint(form, text);

@@ -1,5 +1,7 @@
 /** Eviction signals and thresholds, and the node condition that each signal belongs to. */
+
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { thresholdAmount } from "./allocatable.ts";
 
 export type Signal =
@@ -53,7 +55,7 @@ export function parseThresholds(settings: EvictionSettings): Threshold[] {
   const thresholds: Threshold[] = [];
   const add = (list: Readonly<Record<string, string>>, soft: boolean): void => {
     for (const [name, value] of Object.entries(list)) {
-      if (!signals.includes(name as Signal)) throw new Error(`eviction signal ${name} is not supported`);
+      if (!isOneOf(signals, name)) throw new Error(`eviction signal ${name} is not supported`);
       if (value.endsWith("%")) {
         const share = Number(value.slice(0, -1));
         if (!(share >= 0 && share <= 100))
@@ -66,7 +68,7 @@ export function parseThresholds(settings: EvictionSettings): Threshold[] {
       if (soft && graceMs === undefined)
         throw new Error(`grace period must be specified for the soft eviction threshold ${name}`);
       thresholds.push({
-        signal: name as Signal,
+        signal: name,
         value,
         graceMs: soft ? (graceMs ?? 0) : 0,
         minReclaim: settings.minReclaim[name],

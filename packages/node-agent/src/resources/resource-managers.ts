@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
@@ -69,7 +70,7 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
         return undefined;
       } catch (err) {
         log.error("cannot allocate the resources of a pod", err, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` });
-        return rejectionOf(err as Error);
+        return rejectionOf(err);
       } finally {
         beingAdmitted = undefined;
       }
@@ -102,7 +103,8 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
 }
 
 /** Errors with a specific reason keep it. Source: pkg/kubelet/cm/admission/errors.go */
-function rejectionOf(err: Error & { reason?: string }): Rejection {
-  if (err.reason !== undefined) return { reason: err.reason, message: err.message };
-  return { reason: "UnexpectedAdmissionError", message: `Allocate failed due to ${err.message}, which is unexpected` };
+function rejectionOf(err: unknown): Rejection {
+  const message = messageOf(err);
+  if (err instanceof Error && "reason" in err && typeof err.reason === "string") return { reason: err.reason, message };
+  return { reason: "UnexpectedAdmissionError", message: `Allocate failed due to ${message}, which is unexpected` };
 }

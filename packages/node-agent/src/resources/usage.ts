@@ -130,7 +130,7 @@ export async function usageBelow(path: string, quotas?: CountedFolders): Promise
     bytes += info.blocks * 512;
     inodes++;
     if (!info.isDirectory()) continue;
-    for (const name of await readdir(at).catch(() => [] as string[])) left.push(join(at, name));
+    for (const name of await readdir(at).catch((): string[] => [])) left.push(join(at, name));
   }
   return { bytes, inodes };
 }

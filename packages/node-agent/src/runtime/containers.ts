@@ -5,15 +5,17 @@ import type { LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kin
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { expand } from "../environment/expansion.ts";
 import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import type { RunHook } from "./hook-call.ts";
+import { HookError } from "./hook-call.ts";
 import { containerAnnotations, containerLabels } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
 import { type ContainerRecord, newestContainer, type PodRecord } from "./pod-record.ts";
-import { type ContainerRuntime, isRuntimeNotFound } from "./runtime.ts";
+import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 import { containerSecurityContext, violatesNonRoot } from "./security-context.ts";
 
 /** Records an event for a Pod, or for one of its containers. */
@@ -127,8 +129,7 @@ export async function startContainer(deps: ContainerDependencies, request: Start
       request.signal,
     );
   } catch (err) {
-    const failed = err as Error & { output?: string };
-    const message = hookFailure(postStart, container.name, pod, failed);
+    const message = hookFailure(postStart, container.name, pod, err);
     event("Warning", "FailedPostStartHook", message);
     const why = { message: "FailedPostStartHook", podIp: request.podIp };
     await killContainer(deps, { pod, container, kind, record: { id }, ...why }).catch((err) =>
@@ -161,19 +162,19 @@ function targetOf(container: AnyContainer, record: PodRecord): string | undefine
   return target.id;
 }
 
-function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err: Error & { output?: string }): string {
+function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err: unknown): string {
+  const output = JSON.stringify(err instanceof HookError ? err.output : "");
+  const failure = `for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${messageOf(err)}, message: ${output}`;
   if (handler.exec !== undefined) {
     const command = `[${(handler.exec.command ?? []).join(" ")}]`;
-    return `Exec lifecycle hook (${command}) for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${err.message}, message: ${JSON.stringify(err.output ?? "")}`;
+    return `Exec lifecycle hook (${command}) ${failure}`;
   }
-  const path = handler.httpGet?.path ?? "";
-  return `HTTP lifecycle hook (${path}) for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${err.message}, message: ${JSON.stringify(err.output ?? "")}`;
+  return `HTTP lifecycle hook (${handler.httpGet?.path ?? ""}) ${failure}`;
 }
 
 /** The gRPC description without the code, as upstream shows it here. */
 function detailsOf(err: unknown): string {
-  const details = (err as { details?: string }).details;
-  return details ?? messageOf(err);
+  return err instanceof RuntimeError ? err.details : messageOf(err);
 }
 
 /** Pure: the CRI container configuration. */
@@ -228,7 +229,7 @@ async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, 
     await makeFolder(deps.containerLogsDir, 0o755);
     await symlink(logPath, join(deps.containerLogsDir, logLinkName(pod.metadata, name, id)));
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code !== "EEXIST") deps.log.warn("cannot link a container's log", { log: logPath });
+    if (errorCode(err) !== "EEXIST") deps.log.warn("cannot link a container's log", { log: logPath });
   }
 }
 
@@ -291,12 +292,10 @@ async function runPreStop(
   limitMs: number,
 ): Promise<void> {
   const stopTimer = new AbortController();
-  const hook = deps
-    .runHook({ pod, container, containerId: record.id, podIp, handler })
-    .catch((err: Error & { output?: string }) => {
-      const message = hookFailure(handler, container.name, pod, err);
-      deps.event(pod, { name: container.name, kind }, "Warning", "FailedPreStopHook", message);
-    });
+  const hook = deps.runHook({ pod, container, containerId: record.id, podIp, handler }).catch((err: unknown) => {
+    const message = hookFailure(handler, container.name, pod, err);
+    deps.event(pod, { name: container.name, kind }, "Warning", "FailedPreStopHook", message);
+  });
   const limit = deps.clock.sleep(limitMs, stopTimer.signal).catch(() => undefined);
   await Promise.race([hook, limit]);
   stopTimer.abort();
@@ -312,7 +311,7 @@ export async function removeContainer(
   if (record.logPath !== "") {
     const folder = record.logPath.slice(0, record.logPath.lastIndexOf("/"));
     const base = record.logPath.slice(folder.length + 1);
-    for (const name of await readdir(folder).catch(() => [] as string[])) {
+    for (const name of await readdir(folder).catch((): string[] => [])) {
       if (name === base || name.startsWith(`${base}.`)) await unlink(join(folder, name)).catch(() => undefined);
     }
   }

@@ -3,11 +3,13 @@
  * and writes credentials to stdout. Responses are cached for the duration they specify.
  * Source: pkg/credentialprovider/plugin, k8s.io/kubelet config/v1alpha1 and credentialprovider/v1alpha1; KEP-2133
  */
+
 import { spawn } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -95,18 +97,19 @@ function keyOf({ name }: Provider, type: string, image: string): string {
 
 /** @throws ConfigError when the file cannot be read or is invalid */
 function readProviders(path: string): Provider[] {
-  let file: { apiVersion?: unknown; kind?: unknown; providers?: unknown };
+  let file: unknown;
   try {
-    file = parseYaml(readFileSync(path, "utf8")) as typeof file;
+    file = parseYaml(readFileSync(path, "utf8"));
   } catch (err) {
     throw new ConfigError(`unable to read external registry credential provider configuration from "${path}"`, { cause: err });
   }
-  if (file?.apiVersion !== "kubelet.config.k8s.io/v1alpha1" || file.kind !== "CredentialProviderConfig") {
+  const { apiVersion, kind, providers } = isJsonObject(file) ? file : {};
+  if (apiVersion !== "kubelet.config.k8s.io/v1alpha1" || kind !== "CredentialProviderConfig") {
     throw new ConfigError(`failed to decode ${path}: no CredentialProviderConfig of kubelet.config.k8s.io/v1alpha1`);
   }
-  const providers = Array.isArray(file.providers) ? (file.providers as Record<string, unknown>[]) : [];
-  const problems = providers.length === 0 ? ["providers: Required value: at least 1 item in plugins is required"] : [];
-  const checked = providers.map((provider) => providerOf(provider, problems));
+  const given: readonly unknown[] = Array.isArray(providers) ? providers : [];
+  const problems = given.length === 0 ? ["providers: Required value: at least 1 item in plugins is required"] : [];
+  const checked = given.map((provider) => providerOf(isJsonObject(provider) ? provider : {}, problems));
   if (problems.length > 0) throw new ConfigError(`failed to validate config ${path}: ${problems.join(", ")}`);
   return checked;
 }
@@ -178,8 +181,8 @@ async function run(provider: Provider, binDir: string, image: string): Promise<A
 
 /** @throws Error when the text is not a valid CredentialProviderResponse */
 export function answerOf(text: string): Answer {
-  const answer = JSON.parse(text) as Record<string, unknown> | null;
-  const { kind, apiVersion, cacheKeyType, cacheDuration, auth } = answer ?? {};
+  const answer: unknown = JSON.parse(text);
+  const { kind, apiVersion, cacheKeyType, cacheDuration, auth } = isJsonObject(answer) ? answer : {};
   if (kind !== "CredentialProviderResponse" || apiVersion !== pluginVersion) {
     throw new Error(
       `the plugin answered ${String(kind)} of ${String(apiVersion)}, not CredentialProviderResponse of ${pluginVersion}`,

@@ -1,4 +1,5 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
+import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import { asCallError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
@@ -218,7 +219,7 @@ class GrpcCriClient implements ContainerRuntime {
     request: CriInput<Q>,
     timeoutMs = this.#options.requestTimeoutMs,
   ): Promise<Cri<A>> {
-    const service = (criServices.ImageService as readonly string[]).includes(method) ? this.#imageService : this.#runtimeService;
+    const service = isOneOf(criServices.ImageService, method) ? this.#imageService : this.#runtimeService;
     const started = performance.now();
     const once = (version: ApiVersion): Promise<Cri<A>> =>
       unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, responseType, request, timeoutMs);
@@ -267,7 +268,7 @@ export function encodeCri<N extends CriMessageName>(name: N, message: CriInput<N
 
 /** Exported for tests. */
 export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri<N> {
-  return codec.decode(name, bytes) as Cri<N>;
+  return codec.decode(name, bytes);
 }
 
 async function unary<Q extends CriMessageName, A extends CriMessageName>(

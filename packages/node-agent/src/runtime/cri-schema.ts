@@ -1,3 +1,5 @@
+import type { Received, Sent } from "./messages.ts";
+
 /**
  * Wire format of the container runtime interface: messages, enums and methods, identical in `runtime.v1` and
  * `runtime.v1alpha2`. A field is `[number, type]`; `T[]` is repeated, `map` is a map from string to string.
@@ -377,26 +379,5 @@ export const criServices = {
 
 type Messages = typeof criMessages;
 export type CriMessageName = keyof Messages;
-type Scalar<T> = T extends "string"
-  ? string
-  : T extends "bool"
-    ? boolean
-    : T extends "bytes"
-      ? Buffer
-      : T extends "map"
-        ? Record<string, string>
-        : T extends "int32" | "uint32" | "int64" | "uint64" | keyof typeof criEnums
-          ? number
-          : never;
-type Received<T> = T extends CriMessageName ? Cri<T> | null : Scalar<T>;
-type ReceivedItem<T> = T extends `${infer Item}[]` ? (Item extends CriMessageName ? Cri<Item>[] : Scalar<Item>[]) : Received<T>;
-type Sent<T> = T extends `${infer Item}[]` ? readonly Sent<Item>[] : T extends CriMessageName ? CriInput<T> : Scalar<T>;
-
-/** A decoded message: fields that were not sent have the zero value (`null` for messages). */
-export type Cri<N extends CriMessageName> = {
-  [F in keyof Messages[N]]: Messages[N][F] extends readonly [number, infer T] ? ReceivedItem<T> : never;
-};
-/** A message to send: omitted fields have the zero value. 64-bit integers are numbers in both directions. */
-export type CriInput<N extends CriMessageName> = {
-  readonly [F in keyof Messages[N]]?: (Messages[N][F] extends readonly [number, infer T] ? Sent<T> : never) | undefined;
-};
+export type Cri<N extends CriMessageName> = Received<Messages, N>;
+export type CriInput<N extends CriMessageName> = Sent<Messages, N>;

@@ -10,5 +10,16 @@ interface HookCall {
   handler: LifecycleHandler;
 }
 
-/** Runs a postStart or preStop handler. @throws Error with `output` when the command or request fails */
+/** A command that failed. */
+export class HookError extends Error {
+  /** What it has written, shortened. */
+  readonly output: string;
+
+  constructor(message: string, output: string) {
+    super(message);
+    this.output = output;
+  }
+}
+
+/** Runs a postStart or preStop handler. @throws HookError when the command fails, another Error when the request does */
 export type RunHook = (call: HookCall) => Promise<void>;

@@ -1,3 +1,4 @@
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
 import type { CriInput } from "./cri-schema.ts";
@@ -33,26 +34,24 @@ export function parseDockerConfig(text: string): Login[] {
   } catch {
     return [];
   }
-  if (typeof parsed !== "object" || parsed === null) return [];
-  const auths = (Object.hasOwn(parsed, "auths") ? (parsed as { auths: unknown }).auths : parsed) as Record<
-    string,
-    unknown
-  > | null;
-  if (typeof auths !== "object" || auths === null) return [];
+  if (!isJsonObject(parsed)) return [];
+  const auths = Object.hasOwn(parsed, "auths") ? parsed["auths"] : parsed;
+  if (!isJsonObject(auths)) return [];
   const logins: Login[] = [];
   for (const [server, entry] of Object.entries(auths)) {
-    if (typeof entry !== "object" || entry === null) continue;
-    const { username, password, auth, identitytoken } = entry as Record<string, string>;
-    const [user, ...rest] = typeof auth === "string" ? decode(auth).split(":") : [];
+    if (!isJsonObject(entry)) continue;
+    const text = (field: string): string | undefined => (typeof entry[field] === "string" ? entry[field] : undefined);
+    const auth = text("auth");
+    const [user, ...rest] = auth === undefined ? [] : decode(auth).split(":");
     logins.push({
       pattern: server
         .replace(/^https?:\/\//, "")
         .replace(/\/(v1|v2)\/?$/, "")
         .replace(/\/$/, ""),
       auth: {
-        username: username ?? user ?? "",
-        password: password ?? rest.join(":"),
-        identityToken: identitytoken ?? "",
+        username: text("username") ?? user ?? "",
+        password: text("password") ?? rest.join(":"),
+        identityToken: text("identitytoken") ?? "",
       },
     });
   }

@@ -88,15 +88,16 @@ export function restorePod(pod: NodePod, annotations: Readonly<Record<string, st
 
 /** Restores the parts of a container's spec that are needed to stop it. */
 export function restoreContainer(name: string, annotations: Readonly<Record<string, string>>): Container {
-  const parsed = (annotation: string): unknown => {
+  /** T is the part of the spec from which a kubelet, this one or upstream's, has made the annotation. */
+  const parsed = <T>(annotation: string): T | null => {
     try {
-      return JSON.parse(annotations[annotation] ?? "null");
+      return JSON.parse(annotations[annotation] ?? "null") as T | null; // see above
     } catch {
       return null;
     }
   };
-  const preStop = parsed(annotationNames.preStop) as LifecycleHandler | null;
-  const ports = parsed(annotationNames.ports) as ContainerPort[] | null;
+  const preStop = parsed<LifecycleHandler>(annotationNames.preStop);
+  const ports = parsed<ContainerPort[]>(annotationNames.ports);
   return { name, ...(preStop !== null && { lifecycle: { preStop } }), ...(ports !== null && { ports }) };
 }
 

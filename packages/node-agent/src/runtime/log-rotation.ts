@@ -5,6 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { type ContainerRuntime, containerState } from "./runtime.ts";
 
 interface LogRotationOptions {
@@ -64,7 +65,7 @@ async function rotateLog(options: LogRotationOptions, containerId: string, path:
     if (!info.isFile()) return;
     size = info.size;
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
+    if (errorCode(err) !== "ENOENT") throw err;
     // An earlier rotation was interrupted after the rename: the runtime still writes to the renamed file.
     await options.runtime.reopenContainerLog(containerId);
     return;

@@ -1,6 +1,7 @@
 import { constants, watch } from "node:fs";
 import { type FileHandle, open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /** The parameters of `GET …/pods/<name>/log` that apply to the log reader. */
 export interface LogOptions {
@@ -182,7 +183,7 @@ async function waitForChange(file: FileHandle, position: number, source: LogSour
       if (current.ino !== now.ino) return (await file.stat()).size > position ? "grown" : await openLog(source);
     } catch (err) {
       // During a rotation there is briefly no file.
-      if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
+      if (errorCode(err) !== "ENOENT") throw err;
       if (!running) return "ended";
     }
     if (!running) return "ended";

@@ -12,11 +12,11 @@ export function podLogDirectory(podLogsDir: string, pod: { metadata: { name: str
  * log directory.
  */
 export async function removePodLogs(dirs: { podLogsDir: string; containerLogsDir: string }, uid: string): Promise<void> {
-  const folders = (await readdir(dirs.podLogsDir).catch(() => [] as string[]))
+  const folders = (await readdir(dirs.podLogsDir).catch((): string[] => []))
     .filter((name) => name.endsWith(`_${uid}`))
     .map((name) => join(dirs.podLogsDir, name));
   if (folders.length === 0) return;
-  for (const name of await readdir(dirs.containerLogsDir).catch(() => [] as string[])) {
+  for (const name of await readdir(dirs.containerLogsDir).catch((): string[] => [])) {
     const link = join(dirs.containerLogsDir, name);
     const target = await readlink(link).catch(() => "");
     if (folders.some((folder) => target.startsWith(folder + sep))) await unlink(link).catch(() => undefined);

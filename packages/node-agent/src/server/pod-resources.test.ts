@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { Client, credentials } from "@grpc/grpc-js";
 import type { OpenedManagers } from "../resources/open-resource-managers.ts";
+import type { MessagesOf } from "../runtime/messages.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { aDevice } from "../testing/device-plugin.ts";
 import { podResourcesMessages, servePodResources } from "./pod-resources.ts";
@@ -37,7 +38,9 @@ const managers = {
   },
 } as unknown as OpenedManagers;
 
-async function call(t: TestContext, path: string, response: string, allocatable = true): Promise<unknown> {
+type MessageName = keyof MessagesOf<typeof podResourcesMessages>;
+
+async function call(t: TestContext, path: string, response: MessageName, allocatable = true): Promise<unknown> {
   const dir = await mkdtemp(join(tmpdir(), "cox-podres-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "other" })] });

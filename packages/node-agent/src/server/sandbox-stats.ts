@@ -72,6 +72,10 @@ function values<Name extends string>(
   usage: { readonly [key in Name]: { readonly value: number } | null },
   names: readonly Name[],
 ): { [key in Name]?: number } {
-  const found = names.flatMap((name) => (usage[name] === null ? [] : [[name, usage[name].value] as const]));
-  return Object.fromEntries(found) as { [key in Name]?: number };
+  const found: { [key in Name]?: number } = {};
+  for (const name of names) {
+    const reported = usage[name];
+    if (reported !== null) found[name] = reported.value;
+  }
+  return found;
 }

@@ -1,6 +1,7 @@
 import { constants, type Dirent, type Stats } from "node:fs";
 import { type FileHandle, open, readdir, readlink, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 
 const plain = { "content-type": "text/plain; charset=utf-8" };
@@ -39,7 +40,7 @@ export async function serveSystemLogs(
     if (!info.isFile()) return notFound(exchange);
     await sendFile(exchange, file, info);
   } catch (err) {
-    const { code } = err as NodeJS.ErrnoException;
+    const code = errorCode(err);
     if (code === "EACCES" || code === "EPERM") exchange.respond(403, plain, "403 Forbidden\n");
     else if (code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP" || code === "ENAMETOOLONG") notFound(exchange);
     else throw err;

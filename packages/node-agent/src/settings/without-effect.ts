@@ -1,5 +1,6 @@
 import type { FlagTable } from "@coxswain/apimachinery/flags/flags";
 import { bool, duration, int, int32, string, structure } from "@coxswain/apimachinery/flags/types";
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import ignored from "./ignored-flags.json" with { type: "json" };
 import { inFile, leaving } from "./notices.ts";
 
@@ -12,8 +13,9 @@ const types = { bool, duration, int, int32, string };
  */
 export const ignoredFlags: FlagTable = Object.fromEntries(
   ignored.map(({ type, deprecated, ...row }) => {
-    const notice = deprecated && { deprecated: notices[deprecated as keyof typeof notices] };
-    return [row.flag, types[type as keyof typeof types]({ ...row, ...notice, wired: false } as never)];
+    const notice = isKeyOf(notices, deprecated) ? { deprecated: notices[deprecated] } : {};
+    if (!isKeyOf(types, type)) throw new Error(`flag ${row.flag}: there is no type ${type}`);
+    return [row.flag, types[type]({ ...row, ...notice, wired: false } as never)]; // a row's default is of its type
   }),
 );
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
-import type { Variant } from "../dbus/message.ts";
+import { variantIn } from "../dbus/message.ts";
 
 /** Delays the machine's shutdown while it is held, at most for logind's InhibitDelayMaxSec. */
 export interface InhibitLock {
@@ -52,9 +52,9 @@ export async function connectToLogind(options: {
     const [answer] = await bus.call({ ...request, signature: "ss", body }).catch((err: Error) => {
       throw new Error(`failed reading InhibitDelayMaxUSec property from logind: ${err.message}`);
     });
-    const { type, value } = answer as Variant;
-    if (type !== "t") throw new Error("InhibitDelayMaxUSec from logind is not a uint64 as expected");
-    return Number((value as bigint) / 1000n);
+    const { type, value } = variantIn(answer);
+    if (type !== "t" || typeof value !== "bigint") throw new Error("InhibitDelayMaxUSec from logind is not a uint64 as expected");
+    return Number(value / 1000n);
   }
 
   return {

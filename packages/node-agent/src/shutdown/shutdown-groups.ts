@@ -19,7 +19,8 @@ export function byGroup<T extends { spec: { priority?: number } }>(
   groups: readonly ShutdownGroup[],
   pods: readonly T[],
 ): { group: ShutdownGroup; pods: T[] }[] {
-  const ascending = groups.toSorted((a, b) => a.priority - b.priority).map((group) => ({ group, pods: [] as T[] }));
+  const withoutPods = (group: ShutdownGroup): { group: ShutdownGroup; pods: T[] } => ({ group, pods: [] });
+  const ascending = groups.toSorted((a, b) => a.priority - b.priority).map(withoutPods);
   for (const pod of pods) {
     const priority = pod.spec.priority ?? 0;
     const own = ascending.findLast(({ group }) => group.priority <= priority) ?? ascending[0];

@@ -28,10 +28,10 @@ const maxTokenAgeMs = 24 * 3600_000;
 const tokenRefreshJitterMs = 10_000;
 
 /** A cached object; the last successful read is used while the API server is unavailable. */
-interface Kept {
+interface Kept<T extends KubeObject> {
   at: number;
-  object: Promise<KubeObject>;
-  last: KubeObject | undefined;
+  object: Promise<T>;
+  last: T | undefined;
 }
 
 /**
@@ -39,16 +39,16 @@ interface Kept {
  * Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go
  */
 export function newApiObjects(client: Client, clock: Clock): PodObjects {
-  const kept = new Map<string, Kept>();
+  const kept = new Map<string, Kept<KubeObject>>();
   const tokens = new Map<string, { issued: IssuedToken; requestedAt: number; expiresAt: number }>();
 
   function read<T extends KubeObject>(ref: ResourceRef, namespace: string | undefined, name: string): Promise<T> {
     const key = `${ref.resource}/${namespace ?? ""}/${name}`;
     const now = clock.monotonic();
-    const found = kept.get(key);
-    if (found !== undefined && now - found.at < keepMs) return found.object as Promise<T>;
+    const found = kept.get(key) as Kept<T> | undefined; // the key names the resource, whose objects are of T
+    if (found !== undefined && now - found.at < keepMs) return found.object;
     if (kept.size > maxKept) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
-    const entry: Kept = { at: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };
+    const entry: Kept<T> = { at: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };
     entry.object = entry.object.then(
       (object) => {
         entry.last = object;
@@ -64,7 +64,7 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
       },
     );
     kept.set(key, entry);
-    return entry.object as Promise<T>;
+    return entry.object;
   }
 
   return {

@@ -34,7 +34,8 @@ function marked(pod: NodePod, seen: string): NodePod {
   return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
 
-function isComplete(pod: Pod): pod is NodePod {
+/** Whether a Pod has what Pods from all sources have; the API server gives no others. */
+export function isComplete(pod: Pod): pod is NodePod {
   const { name, namespace, uid } = pod.metadata;
   return pod.spec !== undefined && name !== undefined && namespace !== undefined && uid !== undefined;
 }

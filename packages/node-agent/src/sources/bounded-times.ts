@@ -11,22 +11,24 @@ const mostSeconds = 1e9;
 export function withBoundedTimes(pod: NodePod): NodePod {
   if (!timesOf(pod).some(isLong)) return pod;
   const bounded = deepClone(pod);
-  for (const { holder, field } of timesOf(bounded).filter(isLong)) holder[field] = Math.sign(Number(holder[field])) * mostSeconds;
+  for (const time of timesOf(bounded).filter(isLong)) time.set(Math.sign(time.seconds) * mostSeconds);
   return bounded;
 }
 
 interface Time {
-  readonly holder: Record<string, unknown>;
-  readonly field: string;
+  readonly seconds: number;
+  set(seconds: number): void;
 }
 
-function isLong({ holder, field }: Time): boolean {
-  return Math.abs(Number(holder[field] ?? 0)) > mostSeconds;
+function isLong({ seconds }: Time): boolean {
+  return Math.abs(seconds) > mostSeconds;
 }
 
 function timesOf(pod: NodePod): Time[] {
-  const own = (holder: object | undefined, field: string): Time[] =>
-    holder === undefined ? [] : [{ holder: holder as Record<string, unknown>, field }];
+  const own = <F extends string>(holder: { [field in F]?: number } | undefined, field: F): Time[] =>
+    holder === undefined
+      ? []
+      : [{ seconds: Number(holder[field] ?? 0), set: (seconds) => Object.assign(holder, { [field]: seconds }) }];
   return [
     ...own(pod.metadata, "deletionGracePeriodSeconds"),
     ...own(pod.spec, "terminationGracePeriodSeconds"),

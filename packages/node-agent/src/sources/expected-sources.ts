@@ -1,3 +1,4 @@
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { AgentConfig } from "../agent-config.ts";
 import type { SourceName } from "./merge.ts";
 
@@ -11,5 +12,5 @@ export function expectedSources(
     http: config.staticPodUrl !== "",
     api: hasApiserver,
   };
-  return (Object.keys(wanted) as SourceName[]).filter((name) => wanted[name]);
+  return keysOf(wanted).filter((name) => wanted[name]);
 }

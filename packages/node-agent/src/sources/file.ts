@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
 import { staticPod } from "./static-pod.ts";
@@ -29,7 +30,7 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
     try {
       options.sources.set("file", await readAll(options, known, isChanging));
     } catch (err) {
-      if ((err as NodeJS.ErrnoException).code === "ENOENT") {
+      if (errorCode(err) === "ENOENT") {
         known.clear();
         options.sources.set("file", []);
       } else log.error("Unable to read config path", err, { path });
@@ -70,7 +71,7 @@ async function readAll(
       pods.push(pod);
     } catch (err) {
       options.log.error("Can't process manifest file", err, { path: file });
-      const before = (err as NodeJS.ErrnoException).code === "ENOENT" ? undefined : known.get(file);
+      const before = errorCode(err) === "ENOENT" ? undefined : known.get(file);
       if (isChanging && before !== undefined) pods.push(before.pod);
       else known.delete(file);
     }

@@ -3,6 +3,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { OwnNode } from "../node/own-node.ts";
 import { isStaticPod, type NodePod } from "../pod/pod.ts";
+import { isComplete } from "../sources/apiserver.ts";
 import { type MirrorPods, newMirrorPods } from "./mirror-pods.ts";
 import { newStatusManager, type StatusManager } from "./status-manager.ts";
 
@@ -22,7 +23,7 @@ interface OpenedStatuses {
 
 /** Creates the status manager and the mirror Pods. The status of a static Pod is written to its mirror Pod. */
 export function openStatuses({ api, node, clock, log }: OpenStatusesOptions): OpenedStatuses {
-  const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []) as NodePod[];
+  const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []).filter(isComplete);
   const mirrors = api && newMirrorPods({ client: api.client, log, apiPods, node: async () => node.registered() });
   const status = newStatusManager({
     client: api?.client,

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { registrationMessages, registrationService } from "../plugins/registration-schema.ts";
-import type { MessageCodec } from "../runtime/messages.ts";
 import { csiMessages, csiNodeService, type NodeCapability, nodeCapabilities } from "../volumes/csi/csi-schema.ts";
 import { isMounted, type Mounter, systemMounter } from "../volumes/mount.ts";
 
@@ -174,7 +173,7 @@ class BindMountDriver implements TestDriver {
 function serve(
   socket: string,
   path: string,
-  codec: MessageCodec,
+  codec: { encode(name: string, message: object): Buffer; decode(name: string, bytes: Uint8Array): object },
   methods: Readonly<Record<string, Answer>>,
   heard: (method: string, request: Record<string, string>) => Failure | undefined,
 ): Promise<Server> {

@@ -9,6 +9,7 @@ import {
   type sendUnaryData,
 } from "@grpc/grpc-js";
 import { type DeviceAccess, type PluginDevice, pluginMessages } from "../resources/devices/plugin-schema.ts";
+import type { MessagesOf } from "../runtime/messages.ts";
 
 /** A device plugin in the test process, with its own socket. */
 export interface TestPlugin {
@@ -142,7 +143,9 @@ class ListedDevices implements TestPlugin {
   }
 }
 
-const method = (name: string, request: string, response: string, responseStream = false) => ({
+type MessageName = keyof MessagesOf<typeof pluginMessages>;
+
+const method = (name: string, request: MessageName, response: MessageName, responseStream = false) => ({
   path: `/v1beta1.DevicePlugin/${name}`,
   requestStream: false as const,
   responseStream,

@@ -45,7 +45,7 @@ export interface VolumeManagerOptions {
 export interface VolumeFailure {
   volume: string;
   message: string;
-  cause: Error;
+  cause: unknown;
 }
 
 /** Sets up and tears down the volumes of Pods. */
@@ -160,7 +160,7 @@ class NodeVolumeManager implements VolumeManager {
         } catch (err) {
           const before = present?.get(volume.name);
           if (before !== undefined) volumes.set(volume.name, before);
-          failures.push({ volume: volume.name, message: messageOf(err), cause: err as Error });
+          failures.push({ volume: volume.name, message: messageOf(err), cause: err });
         }
       }),
     );

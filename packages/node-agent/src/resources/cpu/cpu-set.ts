@@ -15,7 +15,7 @@ export function parseCpus(text: string): CpuSet {
   if (text === "") return [];
   for (const range of text.split(",")) {
     const bounds = range.split("-");
-    const [first, last] = [bounds[0], bounds.at(-1)].map(cpuNumber) as [number, number];
+    const [first, last] = [cpuNumber(bounds[0]), cpuNumber(bounds.at(-1))];
     if (bounds.length > 2) throw new Error(`strconv.Atoi: parsing ${JSON.stringify(bounds.slice(1).join("-"))}: invalid syntax`);
     if (first > last) throw new Error(`invalid range ${JSON.stringify(range)} (${first} >= ${last})`);
     for (let cpu = first; cpu <= last; cpu++) numbers.add(cpu);

@@ -33,18 +33,19 @@ const checkpoint: GoType = {
 /** `cpu_manager_state`, in upstream's format. Source: pkg/kubelet/cm/cpumanager/state/checkpoint.go */
 export const cpuStateForm: CheckpointForm<CpuState> = {
   encode({ policy, shared, assigned }) {
-    const entries = [...assigned].map(([uid, of]) => [uid, [...of].map(([name, cpus]) => [name, formatCpus(cpus)])] as const);
-    const maps = new Map(entries.map(([uid, of]) => [uid, new Map(of as [string, string][])]));
+    const textsOf = (of: ReadonlyMap<string, CpuSet>): Map<string, string> =>
+      new Map([...of].map(([name, cpus]) => [name, formatCpus(cpus)]));
+    const maps = new Map([...assigned].map(([uid, of]) => [uid, textsOf(of)]));
     const defaultCpuSet = formatCpus(shared);
     return JSON.stringify({
       policyName: policy,
       defaultCpuSet,
-      ...(entries.length > 0 && { entries: Object.fromEntries(entries.map(([uid, of]) => [uid, Object.fromEntries(of)])) }),
+      ...(maps.size > 0 && { entries: Object.fromEntries([...maps].map(([uid, of]) => [uid, Object.fromEntries(of)])) }),
       checksum: checksumOf(policy, defaultCpuSet, maps),
     });
   },
   decode(written) {
-    const { policyName, defaultCpuSet, entries, checksum } = JSON.parse(written) as Record<string, unknown>;
+    const { policyName, defaultCpuSet, entries, checksum }: Record<string, unknown> = JSON.parse(written);
     const maps = new Map(
       entriesOf(entries).map(([uid, of]) => [uid, new Map(entriesOf(of).map(([name, cpus]) => [name, String(cpus)]))]),
     );

@@ -39,6 +39,9 @@ interface DeviceManagerOptions {
   connect?: (socket: string) => PluginClient;
 }
 
+/** Numbers of devices by resource, as in a Node's `capacity`. */
+export type DeviceCounts = Readonly<Record<string, string>>;
+
 /**
  * Allocates the devices of device plugins to containers.
  * Restores allocations from the checkpoint in `dir`; an unreadable checkpoint is logged and ignored.
@@ -148,7 +151,7 @@ export class DeviceManager implements HintProvider {
           throw new Error(`device plugin PreStartContainer rpc failed with err: ${err.message}`);
         });
       }
-      addAccess(access, pluginMessages.decode("ContainerAllocateResponse", own.answer) as unknown as DeviceAccess);
+      addAccess(access, pluginMessages.decode("ContainerAllocateResponse", own.answer));
     }
     return access;
   }
@@ -159,7 +162,7 @@ export class DeviceManager implements HintProvider {
   }
 
   /** Capacity and allocatable of the extended resources; 0 for resources whose plugin has been gone for the grace period. */
-  amounts(): { capacity: ResourceList; allocatable: ResourceList } {
+  amounts(): { capacity: DeviceCounts; allocatable: DeviceCounts } {
     this.#forgetLostPlugins();
     const capacity: Record<string, string> = Object.fromEntries([...this.#gone].map((resource) => [resource, "0"]));
     const allocatable: Record<string, string> = { ...capacity };

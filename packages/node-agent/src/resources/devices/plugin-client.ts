@@ -1,4 +1,5 @@
 import { newPluginChannel } from "../../plugins/plugin-channel.ts";
+import type { MessagesOf, Sent } from "../../runtime/messages.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
 /** gRPC client of a device plugin. */
@@ -13,6 +14,8 @@ export interface PluginClient {
   close(): void;
 }
 
+type Messages = MessagesOf<typeof pluginMessages>;
+
 const connectMs = 10_000;
 const preStartMs = 30_000;
 /** Plugins may need to prepare devices. Upstream has no timeout for this call. */
@@ -21,25 +24,29 @@ const allocateMs = 10 * 60_000;
 /** Creates a client for the plugin at `socket`; nothing is sent before the first call. */
 export function newPluginClient(socket: string): PluginClient {
   const channel = newPluginChannel(socket, pluginMessages);
-  const call = (method: string, request: string, response: string, message: object, timeoutMs: number) =>
-    channel.call(`/v1beta1.DevicePlugin/${method}`, request, response, message, timeoutMs);
+  const call = <Q extends keyof Messages, A extends keyof Messages>(
+    method: string,
+    request: Q,
+    response: A,
+    message: Sent<Messages, Q>,
+    timeoutMs: number,
+  ) => channel.call(`/v1beta1.DevicePlugin/${method}`, request, response, message, timeoutMs);
 
   return {
     watch(onDevices) {
       const onMessage = (bytes: Buffer): void => {
-        const { devices } = pluginMessages.decode("ListAndWatchResponse", bytes) as { devices: PluginDevice[] };
-        onDevices(devices);
+        onDevices(pluginMessages.decode("ListAndWatchResponse", bytes).devices);
       };
       return channel.watch("/v1beta1.DevicePlugin/ListAndWatch", pluginMessages.encode("Empty", {}), onMessage, connectMs);
     },
     async options() {
       const { answer } = await call("GetDevicePluginOptions", "Empty", "DevicePluginOptions", {}, connectMs);
-      return answer as unknown as PluginOptions;
+      return answer;
     },
     async allocate(devicesIDs) {
       const request = { containerRequests: [{ devicesIDs }] };
       const { answer } = await call("Allocate", "AllocateRequest", "AllocateResponse", request, allocateMs);
-      const [access] = answer.containerResponses as DeviceAccess[];
+      const [access] = answer.containerResponses;
       if (access === undefined) throw new Error("no containers return in allocation response");
       return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
     },
@@ -52,7 +59,7 @@ export function newPluginClient(socket: string): PluginClient {
         request,
         allocateMs,
       );
-      return (answer.containerResponses as { deviceIDs: string[] }[])[0]?.deviceIDs ?? [];
+      return answer.containerResponses[0]?.deviceIDs ?? [];
     },
     async preStart(devicesIDs) {
       await call("PreStartContainer", "PreStartContainerRequest", "PreStartContainerResponse", { devicesIDs }, preStartMs);

@@ -38,16 +38,16 @@ export async function serveRegistration(options: {
   }
   const register = (bytes: Buffer): Buffer => {
     const request = pluginMessages.decode("RegisterRequest", bytes);
-    const { version, endpoint, resourceName, options: own } = request as Record<string, string> & { options: unknown };
-    const problem = problemOf(version ?? "", resourceName ?? "", endpoint ?? "");
+    const { version, endpoint, resourceName, options: own } = request;
+    const problem = problemOf(version, resourceName, endpoint);
     log.info("Got registration request from device plugin with resource", { resourceName, endpoint });
     if (problem !== undefined) {
       const err = new Error(problem);
       log.error("refused a device plugin", err, { resourceName });
       throw err;
     }
-    const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;
-    onRegistered({ resource: resourceName!, socket: join(dir, endpoint!), options: wanted });
+    const wanted = own ?? { preStartRequired: false, getPreferredAllocationAvailable: false };
+    onRegistered({ resource: resourceName, socket: join(dir, endpoint), options: wanted });
     return pluginMessages.encode("Empty", {});
   };
   return serveGrpc({ socket: join(dir, socketName), methods: { "/v1beta1.Registration/Register": register }, log });

@@ -1,3 +1,4 @@
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { type GoType, goChecksum } from "../checkpoint-checksum.ts";
 import { type CheckpointForm, corrupt, entriesOf } from "../checkpoint-file.ts";
 
@@ -103,7 +104,7 @@ export const memoryStateForm: CheckpointForm<MemoryState> = {
     });
   },
   decode(written) {
-    const { policyName, machineState, entries, checksum } = JSON.parse(written) as Record<string, unknown>;
+    const { policyName, machineState, entries, checksum }: Record<string, unknown> = JSON.parse(written);
     const nodes = new Map(entriesOf(machineState).map(([id, one]) => [Number(id), readNode(one)]));
     const assigned = new Map(
       entriesOf(entries).map(([uid, of]) => [uid, new Map(entriesOf(of).map(([name, list]) => [name, readBlocks(list)]))]),
@@ -117,58 +118,52 @@ export const memoryStateForm: CheckpointForm<MemoryState> = {
 const writtenBlock = ({ nodes, type, sizeBytes }: MemoryBlock) => ({ numaAffinity: nodes, type, size: sizeBytes });
 
 function readNode(written: unknown): NumaNodeMemory {
-  const { numberOfAssignments, memoryMap, cells } = (written ?? {}) as Record<string, unknown>;
+  const { numberOfAssignments, memoryMap, cells } = fieldsOf(written);
   const tables = entriesOf(memoryMap).map(([type, one]) => {
-    const { total, systemReserved, allocatable, reserved, free } = (one ?? {}) as Record<string, unknown>;
-    const [t, s, a, r, f] = [total, systemReserved, allocatable, reserved, free].map(Number) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    return [type, { total: t, systemReserved: s, allocatable: a, reserved: r, free: f }] as const;
+    const { total, systemReserved, allocatable, reserved, free } = fieldsOf(one);
+    const table = {
+      total: Number(total),
+      systemReserved: Number(systemReserved),
+      allocatable: Number(allocatable),
+      reserved: Number(reserved),
+      free: Number(free),
+    };
+    return [type, table] as const;
   });
-  return { assignments: Number(numberOfAssignments), group: (cells ?? []) as number[], tables: new Map(tables) };
+  return { assignments: Number(numberOfAssignments), group: listIn(cells).map(Number), tables: new Map(tables) };
 }
 
 function readBlocks(written: unknown): MemoryBlock[] {
-  const list = Array.isArray(written) ? (written as Record<string, unknown>[]) : [];
-  return list.map(({ numaAffinity, type, size }) => ({
-    nodes: (numaAffinity ?? []) as number[],
-    type: String(type),
-    sizeBytes: Number(size),
-  }));
+  return listIn(written).map((block) => {
+    const { numaAffinity, type, size } = fieldsOf(block);
+    return { nodes: listIn(numaAffinity).map(Number), type: String(type), sizeBytes: Number(size) };
+  });
 }
 
+const fieldsOf = (value: unknown): Record<string, unknown> => (isJsonObject(value) ? value : {});
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
 function checksumOf({ policy, nodes, assigned }: MemoryState): number {
-  const machine = [...nodes].map(([id, { assignments, group, tables }]) => [
-    String(id),
-    {
-      NumberOfAssignments: assignments,
-      MemoryMap: new Map(
-        [...tables].map(([type, { total, systemReserved, allocatable, reserved, free }]) => [
-          type,
-          { TotalMemSize: total, SystemReserved: systemReserved, Allocatable: allocatable, Reserved: reserved, Free: free },
-        ]),
-      ),
-      Cells: group,
-    },
-  ]);
-  const entries = [...assigned].map(([uid, of]) => [
-    uid,
-    new Map(
-      [...of].map(([name, list]) => [
-        name,
-        list.map((one) => ({ NUMAAffinity: one.nodes, Type: one.type, Size: one.sizeBytes })),
-      ]),
-    ),
-  ]);
-  const value = {
-    PolicyName: policy,
-    MachineState: new Map(machine as [string, unknown][]),
-    Entries: new Map(entries as [string, unknown][]),
-    Checksum: 0,
-  };
+  const machine = [...nodes].map(([id, node]) => [String(id), goNode(node)] as const);
+  const entries = [...assigned].map(
+    ([uid, of]) => [uid, new Map([...of].map(([name, list]) => [name, list.map(goBlock)]))] as const,
+  );
+  const value = { PolicyName: policy, MachineState: new Map(machine), Entries: new Map(entries), Checksum: 0 };
   return goChecksum(value, checkpoint);
 }
+
+function goNode({ assignments, group, tables }: NumaNodeMemory): object {
+  const map = [...tables].map(([type, { total, systemReserved, allocatable, reserved, free }]) => {
+    const table = {
+      TotalMemSize: total,
+      SystemReserved: systemReserved,
+      Allocatable: allocatable,
+      Reserved: reserved,
+      Free: free,
+    };
+    return [type, table] as const;
+  });
+  return { NumberOfAssignments: assignments, MemoryMap: new Map(map), Cells: group };
+}
+
+const goBlock = ({ nodes, type, sizeBytes }: MemoryBlock): object => ({ NUMAAffinity: nodes, Type: type, Size: sizeBytes });

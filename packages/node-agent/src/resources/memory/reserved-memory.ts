@@ -11,8 +11,11 @@ const expected = "expected numaNodeID:type=quantity[,type=quantity...]";
  * @throws Error when the flag is malformed
  * Source: pkg/util/flag/flags.go ReservedMemoryVar
  */
-export function parseReservedMemory(flag: readonly string[], field: unknown): ReservedMemory[] {
-  if (flag.length === 0) return Array.isArray(field) ? (field as ReservedMemory[]) : [];
+export function parseReservedMemory(
+  flag: readonly string[],
+  field: readonly ReservedMemory[] | undefined,
+): readonly ReservedMemory[] {
+  if (flag.length === 0) return field ?? [];
   const found: { numaNode: number; limits: Record<string, string> }[] = [];
   for (const piece of flag.flatMap((text) => text.split(";"))) {
     const colon = piece.indexOf(":");

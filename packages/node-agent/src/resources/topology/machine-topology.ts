@@ -60,7 +60,7 @@ async function onlineCpus(dir: string): Promise<CpuSet> {
 /** Number of huge pages by page size in bytes. */
 export async function hugePages(dir = "/sys/kernel/mm/hugepages"): Promise<Map<number, number>> {
   const pages = new Map<number, number>();
-  for (const name of await readdir(dir).catch(() => [] as string[])) {
+  for (const name of await readdir(dir).catch((): string[] => [])) {
     const kib = /^hugepages-(\d+)kB$/.exec(name)?.[1];
     if (kib !== undefined) pages.set(Number(kib) * 1024, Number(await text(join(dir, name, "nr_hugepages"))));
   }
@@ -69,7 +69,7 @@ export async function hugePages(dir = "/sys/kernel/mm/hugepages"): Promise<Map<n
 
 /** The numbers of the entries `<prefix><number>` of a directory, in ascending order. */
 async function numbered(dir: string, prefix: string): Promise<number[]> {
-  const names = await readdir(dir).catch(() => [] as string[]);
+  const names = await readdir(dir).catch((): string[] => []);
   const numbers = names.filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)));
   return numbers.map((name) => Number(name.slice(prefix.length))).sort((a, b) => a - b);
 }

@@ -1,8 +1,13 @@
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { PluginChannel } from "../../plugins/plugin-channel.ts";
 import { newPluginChannel, PluginError } from "../../plugins/plugin-channel.ts";
+import type { MessagesOf, Received, Sent } from "../../runtime/messages.ts";
 import { accessModeNumber, csiMessages, csiNodeService, type NodeCapability, nodeCapabilities, usageUnit } from "./csi-schema.ts";
 
 type Texts = Readonly<Record<string, string>>;
+type Messages = MessagesOf<typeof csiMessages>;
+/** Methods whose request and response are in the table. */
+type Method = { [N in keyof Messages]: N extends `${infer M}Request` ? M : never }[keyof Messages];
 
 /** Access type and mode of a volume: mounted file system or block device. */
 export interface Capability {
@@ -56,7 +61,7 @@ const timeoutMs = 120_000;
 export class CsiClient {
   readonly #driver: string;
   readonly #onCall: OnCsiCall | undefined;
-  readonly #channel: PluginChannel;
+  readonly #channel: PluginChannel<Messages>;
 
   constructor(driver: string, socket: string, onCall?: OnCsiCall) {
     this.#driver = driver;
@@ -67,16 +72,14 @@ export class CsiClient {
   /** NodeGetInfo. `maxVolumes` is 0 when the driver sets no limit. */
   async info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }> {
     const answer = await this.#call("NodeGetInfo", {});
-    const { segments = {} }: { segments?: Texts } = answer.accessibleTopology ?? {};
-    return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
+    return { nodeId: answer.nodeId, maxVolumes: answer.maxVolumesPerNode, topology: answer.accessibleTopology?.segments ?? {} };
   }
 
   /** NodeGetCapabilities; capabilities unknown here are ignored. */
   async capabilities(): Promise<ReadonlySet<NodeCapability>> {
     const answer = await this.#call("NodeGetCapabilities", {});
-    const numbers = new Set((answer.capabilities as { rpc: { type: number } | null }[]).map(({ rpc }) => rpc?.type));
-    const names = Object.keys(nodeCapabilities) as NodeCapability[];
-    return new Set(names.filter((name) => numbers.has(nodeCapabilities[name])));
+    const numbers = new Set(answer.capabilities.map(({ rpc }) => rpc?.type));
+    return new Set(keysOf(nodeCapabilities).filter((name) => numbers.has(nodeCapabilities[name])));
   }
 
   /** NodeStageVolume: mounts a volume once for the node. Idempotent, as the other calls. */
@@ -125,11 +128,9 @@ export class CsiClient {
   /** @throws Error also when the response contains no usage */
   async stats(handle: string, path: string): Promise<StatsOfVolume> {
     const answer = await this.#call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
-    const usages = answer.usage as (UsageOfVolume & { unit: number })[];
-    if (usages.length === 0) throw new Error("failed to get usage from response. usage is nil");
-    const of = (wanted: number): UsageOfVolume | undefined => usages.find(({ unit }) => unit === wanted);
-    const condition = (answer.volumeCondition ?? undefined) as StatsOfVolume["condition"];
-    return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition };
+    if (answer.usage.length === 0) throw new Error("failed to get usage from response. usage is nil");
+    const of = (wanted: number): UsageOfVolume | undefined => answer.usage.find(({ unit }) => unit === wanted);
+    return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition: answer.volumeCondition ?? undefined };
   }
 
   /** NodeExpandVolume: grows the volume's file system to at least `bytes`. */
@@ -159,12 +160,13 @@ export class CsiClient {
     this.#channel.close();
   }
 
-  async #call(method: string, message: object): Promise<Record<string, unknown>> {
+  async #call<N extends Method>(method: N, message: Sent<Messages, `${N}Request`>): Promise<Received<Messages, `${N}Response`>> {
     const started = performance.now();
     const path = `${csiNodeService}/${method}`;
     let code = "OK";
     try {
-      return (await this.#channel.call(path, `${method}Request`, `${method}Response`, message, timeoutMs)).answer;
+      const [request, response] = [`${method}Request` as const, `${method}Response` as const];
+      return (await this.#channel.call(path, request, response, message, timeoutMs)).answer;
     } catch (err) {
       code = err instanceof PluginError ? err.code : "Unknown";
       throw err;
@@ -173,7 +175,7 @@ export class CsiClient {
     }
   }
 
-  async #asMessage({ kind, accessMode, fsType, mountOptions, group }: Capability): Promise<object> {
+  async #asMessage({ kind, accessMode, fsType, mountOptions, group }: Capability): Promise<Sent<Messages, "VolumeCapability">> {
     const finer = (await this.capabilities()).has("singleNodeMultiWriter");
     return {
       accessMode: { mode: accessModeNumber(accessMode, finer) },

@@ -2,6 +2,7 @@ import { readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /**
  * `vol_data.json` beside a mount: what a restarted kubelet needs in order to unmount the volume.
@@ -35,11 +36,11 @@ export async function loadVolumeData(dir: string): Promise<VolumeData | undefine
   try {
     text = await readFile(join(dir, fileName), "utf8");
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (errorCode(err) === "ENOENT") return undefined;
     throw err;
   }
   try {
-    return JSON.parse(text) as VolumeData;
+    return JSON.parse(text) as VolumeData; // written by `saveVolumeData`, or by upstream's kubelet in the same form
   } catch (err) {
     throw new Error(`failed to parse volume data file [${join(dir, fileName)}]: ${messageOf(err)}`);
   }

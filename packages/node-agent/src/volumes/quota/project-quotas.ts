@@ -45,26 +45,26 @@ export async function openProjectQuotas(path: string, options: ProjectQuotaOptio
   if (program === undefined || mount === undefined || kind === undefined) return undefined;
 
   /** Gets a mount table with this mount only: xfs_quota would access all others and block on unresponsive ones. */
-  async function xfsQuota(command: string): Promise<string> {
+  const xfsQuota = async (command: string): Promise<string> => {
     const dir = await mkdtemp(join(tmpdir(), "mounts"));
     const mounts = join(dir, "mounts");
     try {
-      await writeFile(mounts, `${mount?.line}\n`);
+      await writeFile(mounts, `${mount.line}\n`);
       const files = ["-t", mounts, "-P/dev/null", "-D/dev/null"];
-      return await run(program!, [...files, "-x", "-f", mount?.point as string, "-c", command]);
+      return await run(program, [...files, "-x", "-f", mount.point, "-c", command]);
     } finally {
       await rm(dir, { recursive: true, force: true });
     }
-  }
+  };
 
-  async function count(what: "-b" | "-i", id: number): Promise<number> {
+  const count = async (what: "-b" | "-i", id: number): Promise<number> => {
     const text = await xfsQuota(`quota -p -N -n -v ${what} ${id}`);
     // xfs_quota prints nothing for unused projects on XFS.
-    if (text === "" && kind?.name === "XFS") return 0;
+    if (text === "" && kind.name === "XFS") return 0;
     const found = /^\S*\s*(\d+)/.exec(text)?.[1];
     if (found === undefined) throw new Error(`unable to parse quota output '${text}'`);
     return Number(found);
-  }
+  };
 
   if (!(await xfsQuota("state -p")).includes("Accounting: ON")) return undefined;
   const limit = (id: number, bytes: bigint): Promise<string> => xfsQuota(`limit -p bhard=${bytes} bsoft=${bytes} ${id}`);
