@@ -36,12 +36,12 @@ export function newAgentConfig(
   set: ReadonlySet<string>,
   local: Readonly<Record<string, boolean>> = {},
 ): AgentConfig {
-  const flagOf = <T>({ flag = "" }: Flag<T>): T => flags[flag] as T; // parsed by the row's own type
+  const flagOf = <T>({ flag = "" }: Flag<T>): T => flags[flag] as T; // cast: parsed by the row's own type
   checkDynamicConfigFlag(flagOf(agentSettings.dynamicConfigDir), flagOf(agentSettings.featureGates));
   const path = flagOf(agentSettings.configFile);
   const file = path === "" ? undefined : readConfiguration(path);
-  /** T is what the row's shape describes; `readConfiguration` has checked it. */
-  const fieldOf = <T>({ field = "" }: Pick<Flag<unknown>, "field">): T | undefined => fieldAt(file ?? {}, field) as T | undefined; // see above
+  /** cast: T is what the row's shape describes; `readConfiguration` has checked it. */
+  const fieldOf = <T>({ field = "" }: Pick<Flag<unknown>, "field">): T | undefined => fieldAt(file ?? {}, field) as T | undefined;
 
   const chosen = settingValues(agentSettings, { flags, set, file });
   const { authorizationMode: mode, containerRuntime } = chosen;

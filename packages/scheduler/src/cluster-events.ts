@@ -14,6 +14,7 @@ import {
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { matchesAffinityTerm } from "./cache/affinity-terms.ts";
 import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
@@ -56,7 +57,7 @@ export function watchCluster(watch: ClusterWatch): Lister<Pod> {
     if ([...wanted].some((interest) => covers(interest, event))) queue.wakeUp(event);
   };
   const isWanted = (resource: string): boolean => [...wanted].some((interest) => interest.split("/")[0] === resource);
-  for (const [resource, ref] of Object.entries(others) as [keyof typeof others, (typeof others)[keyof typeof others]][]) {
+  for (const [resource, ref] of entriesOf(others)) {
     if (!isWanted(resource)) continue;
     informers.for<KubeObject>(ref).addHandler({
       added: () => wakeUpIfWanted(`${resource}/Add`),

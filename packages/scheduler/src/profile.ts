@@ -1,5 +1,6 @@
 import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { isOneOf, keysOf, tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
 import { addPod, cloneNodeInfo } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
@@ -35,8 +36,7 @@ export function newProfile(schedulerName: string, sets: PluginSets, make: (name:
     const plugin = make(name);
     if (plugin !== undefined) known.set(name, plugin);
   }
-  const at = {} as Record<ExtensionPoint, readonly Plugin[]>;
-  for (const point of Object.keys(extensionPoints) as ExtensionPoint[]) at[point] = pluginsAt(point, sets, known);
+  const at = tableOf(keysOf(extensionPoints), (point) => pluginsAt(point, sets, known));
   if (at.queueSort.length !== 1)
     throw new Error(`one queue sort plugin required for profile with scheduler name ${JSON.stringify(schedulerName)}`);
   const weights = weightsOf(sets, known);
@@ -56,8 +56,7 @@ function pluginsAt(point: ExtensionPoint, sets: PluginSets, known: ReadonlyMap<s
     if (plugin === undefined) throw new Error(`${type} ${JSON.stringify(name)} does not exist`);
     return plugin;
   };
-  const takesPart = (plugin: Plugin): boolean =>
-    plugin[method] !== undefined || (plugin.idleAt as readonly string[] | undefined)?.includes(point) === true;
+  const takesPart = (plugin: Plugin): boolean => plugin[method] !== undefined || isOneOf(plugin.idleAt ?? [], point);
   const { enabled, disabled } = sets[point];
   for (const { name } of enabled) {
     const plugin = find(name);

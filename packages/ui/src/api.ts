@@ -40,7 +40,7 @@ export class Api {
   async get<T>(path: string, signal?: AbortSignal): Promise<T> {
     const response = await this.open(path, signal);
     try {
-      return (await response.json()) as T;
+      return (await response.json()) as T; // cast: T names what the API server serves at the path
     } catch {
       signal?.throwIfAborted();
       throw new ApiError(0, "the response was interrupted");
@@ -53,8 +53,8 @@ const mostMessage = 500;
 async function messageOf(response: Response): Promise<string> {
   const text = await response.text().catch(() => "");
   try {
-    const { message } = JSON.parse(text) as { message?: string };
-    if (message) return message.slice(0, mostMessage);
+    const { message }: { message?: unknown } = JSON.parse(text);
+    if (typeof message === "string" && message !== "") return message.slice(0, mostMessage);
   } catch {
     // The response of a proxy is not a Status.
   }

@@ -57,7 +57,7 @@ interface OwnConfig {
 function readOwn(path: string): OwnConfig | undefined {
   try {
     const config: unknown = JSON.parse(readFileSync(path, "utf8"));
-    // The mark says that this program wrote the file, in the form of OwnConfig.
+    // cast: the mark says that this program wrote the file, in the form of OwnConfig.
     return isJsonObject(config) && config[ownerKey] !== undefined ? (config as OwnConfig) : undefined;
   } catch {
     return undefined;

@@ -77,7 +77,7 @@ async function readRoutes(run: RunProgram, family: "-4" | "-6"): Promise<PodRout
 /** @returns the list that a program of iproute2 writes with `-j`; `T` names what is read of its elements, all of it optional */
 async function json<T>(run: RunProgram, program: string, args: readonly string[], ...more: string[]): Promise<T[]> {
   const text = (await run(program, ["-j", ...args, ...more])).trim();
-  return text === "" ? [] : (JSON.parse(text) as T[]); // iproute2's form, which it keeps
+  return text === "" ? [] : (JSON.parse(text) as T[]); // cast: iproute2's form, which it keeps
 }
 
 /** Commands for `ip -batch` and `bridge -batch`, one a line. `ip` before `bridge`. */

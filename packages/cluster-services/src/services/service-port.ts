@@ -51,7 +51,7 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
     const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
     return {
       id: `${keyOf(service)}:${port.name || port.port}`,
-      protocol: (port.protocol ?? "TCP").toLowerCase() as ServicePort["protocol"], // the API server accepts no others
+      protocol: (port.protocol ?? "TCP").toLowerCase() as ServicePort["protocol"], // cast: the API server accepts no others
       clusterIp,
       port: port.port,
       nodePort: port.nodePort || undefined,

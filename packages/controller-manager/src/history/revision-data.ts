@@ -25,7 +25,7 @@ export function revisionData(template: PodTemplateSpec): RevisionData {
 }
 
 /** A value of type T in the form in which its text writes it. */
-const reread = <T>(text: string): T => JSON.parse(text) as T; // the caller has just encoded a T
+const reread = <T>(text: string): T => JSON.parse(text) as T; // cast: the caller has just encoded a T
 
 /** The serialized data of a revision, in Go's encoding. */
 export function dataText(data: unknown): string {
@@ -53,7 +53,7 @@ function canonicalText(data: unknown): string {
   const type = scheme.kind(podTemplates);
   if (template === undefined || type === undefined) return dataText(data);
   try {
-    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // the form of `type`
+    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // cast: `coerce` gives the form of `type`
     return dataText(revisionData(read.template));
   } catch {
     return dataText(data); // users may write revisions with arbitrary data

@@ -62,7 +62,7 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
     async hasScale(ref, signal) {
       const { status, body } = await client.raw("GET", groupVersionPath(ref), { signal });
       if (status !== 200) throw new Error(`cannot discover ${groupVersionPath(ref)}: unexpected status ${status}`);
-      const { resources } = JSON.parse(body.toString("utf8")) as Partial<APIResourceList>; // what discovery answers with 200
+      const { resources } = JSON.parse(body.toString("utf8")) as Partial<APIResourceList>; // cast: what discovery answers with 200
       return (resources ?? []).some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
     },
   };

@@ -83,7 +83,7 @@ export function ipFamilyOf(address: string): "IPv4" | "IPv6" {
  * Service may have both.
  */
 export function familiesOf({ spec }: Service): ("IPv4" | "IPv6")[] {
-  // The API server accepts no others.
+  // cast: the API server accepts no others
   if (spec?.ipFamilies !== undefined && spec.ipFamilies.length > 0) return spec.ipFamilies as ("IPv4" | "IPv6")[];
   const { clusterIP } = spec ?? {};
   return clusterIP && clusterIP !== "None" ? [ipFamilyOf(clusterIP)] : ["IPv4", "IPv6"];

@@ -67,14 +67,14 @@ export function openResourceManagers(options: OpenOptions): OpenedManagers {
     onRegistered: options.onPluginRegistered,
     onAllocated: options.onDevicesAllocated,
   });
-  const policy = config.topologyManagerPolicy as TopologyPolicy; // checked by the setting's `must`
+  const policy = config.topologyManagerPolicy as TopologyPolicy; // cast: checked by the setting's `must`
   const managers = newResourceManagers({
     cpu,
     memory,
     devices,
     topology: newTopologyManager({
       policy,
-      scope: config.topologyManagerScope as TopologyScope, // checked by the setting's `must`
+      scope: config.topologyManagerScope as TopologyScope, // cast: checked by the setting's `must`
       numaNodes,
       providers: [devices, cpu, memory],
     }),

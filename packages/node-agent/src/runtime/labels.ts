@@ -91,7 +91,7 @@ export function restoreContainer(name: string, annotations: Readonly<Record<stri
   /** T is the part of the spec from which a kubelet, this one or upstream's, has made the annotation. */
   const parsed = <T>(annotation: string): T | null => {
     try {
-      return JSON.parse(annotations[annotation] ?? "null") as T | null; // see above
+      return JSON.parse(annotations[annotation] ?? "null") as T | null; // cast: see above
     } catch {
       return null;
     }

@@ -60,12 +60,12 @@ export function newMessageCodec<const M extends MessageTable>(
   return {
     encode(name, message) {
       const type = root.lookupType(name);
-      return type.encode(type.fromObject(message)).finish() as Buffer; // what protobufjs makes in Node
+      return type.encode(type.fromObject(message)).finish() as Buffer; // cast: what protobufjs makes in Node
     },
     decode<N extends keyof M & string>(name: N, bytes: Uint8Array) {
       const type = root.lookupType(name);
       const decoded = type.toObject(type.decode(bytes), { defaults: true, arrays: true, objects: true, longs: Number });
-      return decoded as Received<M, N>; // the decoder and the type are of the same table
+      return decoded as Received<M, N>; // cast: the decoder and the type are of the same table
     },
   };
 }

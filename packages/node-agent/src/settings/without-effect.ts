@@ -15,7 +15,7 @@ export const ignoredFlags: FlagTable = Object.fromEntries(
   ignored.map(({ type, deprecated, ...row }) => {
     const notice = isKeyOf(notices, deprecated) ? { deprecated: notices[deprecated] } : {};
     if (!isKeyOf(types, type)) throw new Error(`flag ${row.flag}: there is no type ${type}`);
-    return [row.flag, types[type]({ ...row, ...notice, wired: false } as never)]; // a row's default is of its type
+    return [row.flag, types[type]({ ...row, ...notice, wired: false } as never)]; // cast: a row's default is of its type
   }),
 );
 

@@ -45,7 +45,7 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
   function read<T extends KubeObject>(ref: ResourceRef, namespace: string | undefined, name: string): Promise<T> {
     const key = `${ref.resource}/${namespace ?? ""}/${name}`;
     const now = clock.monotonic();
-    const found = kept.get(key) as Kept<T> | undefined; // the key names the resource, whose objects are of T
+    const found = kept.get(key) as Kept<T> | undefined; // cast: the key names the resource, whose objects are of T
     if (found !== undefined && now - found.at < keepMs) return found.object;
     if (kept.size > maxKept) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
     const entry: Kept<T> = { at: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };

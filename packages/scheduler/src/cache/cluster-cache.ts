@@ -105,7 +105,7 @@ export class ClusterCache {
   }
 
   #infoOf(name: string): NodeInfo {
-    return this.#infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name } } as Node));
+    return this.#infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name }, spec: {} }));
   }
 
   #noteAffinity(info: NodeInfo): void {

@@ -1,5 +1,6 @@
 import type { ObjectShape, Shape } from "@coxswain/apimachinery/flags/config-shape";
 import { child, type FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { isKeyOf, keysOf, tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import {
   type ArgCheck,
   checkAbsoluteCandidates,
@@ -100,22 +101,20 @@ const rows: ArgRows = {
   },
 };
 
-const plugins = Object.entries(rows) as [keyof PluginArgs, Readonly<Record<string, ArgRow<unknown, unknown>>>][];
+/** The rows of a plugin whose types are not known: a check gets values of its own row only. */
+const rowsOf = (plugin: keyof PluginArgs): [name: string, row: ArgRow<unknown, unknown>][] =>
+  Object.entries(rows[plugin]) as [string, ArgRow<unknown, unknown>][]; // cast: see above
 
-const columnOf = (column: "shape" | "default", of: Readonly<Record<string, ArgRow<unknown, unknown>>>): [string, unknown][] =>
-  Object.entries(of).flatMap(([name, row]) => (row[column] === undefined ? [] : [[name, row[column]]]));
-
-export const defaultPluginArgs = Object.fromEntries(
-  plugins.map(([plugin, args]) => [plugin, Object.fromEntries(columnOf("default", args))]),
-) as unknown as PluginArgs;
+/** cast: the rows have a default for each argument that is not optional. */
+export const defaultPluginArgs = tableOf(keysOf(rows), (plugin): object =>
+  Object.fromEntries(rowsOf(plugin).flatMap(([name, row]) => (row.default === undefined ? [] : [[name, row.default] as const]))),
+) as PluginArgs;
 
 /** The fields of arguments in the configuration file, by plugin name. */
-export const argsShapes: Readonly<Record<string, ObjectShape>> = Object.fromEntries(
-  plugins.map(([plugin, args]) => {
-    const fields = Object.fromEntries(columnOf("shape", args)) as Record<string, Shape>;
-    return [plugin, object(`${plugin}Args`, { apiVersion: "string", kind: "string", ...fields })];
-  }),
-);
+export const argsShapes: Readonly<Record<string, ObjectShape>> = tableOf(keysOf(rows), (plugin) => {
+  const fields = Object.fromEntries(rowsOf(plugin).map(([name, { shape }]) => [name, shape]));
+  return object(`${plugin}Args`, { apiVersion: "string", kind: "string", ...fields });
+});
 
 /**
  * Validates the arguments of one plugin; a plugin without arguments has no errors.
@@ -123,9 +122,9 @@ export const argsShapes: Readonly<Record<string, ObjectShape>> = Object.fromEntr
  * @param byVolumeCapacity whether the feature gate VolumeCapacityPriority is on
  */
 export function validateArgs(name: string, args: PluginArgs, path: string, byVolumeCapacity: boolean): FieldError[] {
-  const own = Object.hasOwn(rows, name) ? (args[name as keyof PluginArgs] as Readonly<Record<string, unknown>>) : {};
-  const checked = plugins.find(([plugin]) => plugin === name)?.[1] ?? {};
-  return Object.entries(checked).flatMap(
+  if (!isKeyOf(rows, name)) return [];
+  const own: Readonly<Record<string, unknown>> = args[name];
+  return rowsOf(name).flatMap(
     ([field, { check }]) => check?.(own[field], child(path, field), { args: own, path, byVolumeCapacity }) ?? [],
   );
 }

@@ -2,6 +2,7 @@ import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type Settings, type SettingValues, settingValues } from "@coxswain/apimachinery/flags/settings";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { keysOf, tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { SchedulerFlags } from "../flags.ts";
 import {
   connectionSettings,
@@ -110,9 +111,10 @@ function completeArgs(
   own: Readonly<Record<string, object>>,
   { spreadByTopology, byVolumeCapacity }: Required<DefaultsByGate>,
 ): PluginArgs {
-  const args = Object.fromEntries(
-    Object.entries(defaultPluginArgs).map(([name, defaults]) => [name, { ...(defaults as object), ...own[name] }]),
-  ) as { -readonly [Name in keyof PluginArgs]: PluginArgs[Name] };
+  // cast: `own` holds what `decodeArgs` has read by the shapes of the plugin's arguments
+  const args = tableOf(keysOf(defaultPluginArgs), (name): object => ({ ...defaultPluginArgs[name], ...own[name] })) as {
+    -readonly [Name in keyof PluginArgs]: PluginArgs[Name];
+  };
   const weighted = (resources: readonly { name: string; weight?: number }[]): { name: string; weight: number }[] =>
     resources.map(({ name, weight }) => ({ name, weight: weight || 1 }));
   const { scoringStrategy } = args.NodeResourcesFit;

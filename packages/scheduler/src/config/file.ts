@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
+import type { ObjectShape } from "@coxswain/apimachinery/flags/config-shape";
 import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import type { Written } from "@coxswain/apimachinery/flags/settings";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { argsShapes } from "./argument-rows.ts";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { configurationShapes } from "./shapes.ts";
@@ -60,13 +63,13 @@ export function readSchedulerConfig(path: string): WrittenConfig {
   const parsed = parseYaml(readFileSync(path, "utf8"));
   const { apiVersion, kind }: { apiVersion?: unknown; kind?: unknown } = parsed ?? {};
   const version = String(apiVersion).startsWith(`${group}/`) ? String(apiVersion).slice(group.length + 1) : "";
-  if (kind !== "KubeSchedulerConfiguration" || !Object.hasOwn(configurationShapes, version)) {
+  if (kind !== "KubeSchedulerConfiguration" || !isKeyOf(configurationShapes, version)) {
     throw new Error(
       `no kind ${JSON.stringify(kind ?? "")} is registered for version ${JSON.stringify(apiVersion ?? "")} in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme/scheme.go:30"`,
     );
   }
-  const decoded = strictly(parsed, configurationShapes[version as ConfigVersion]);
-  return { ...(decoded as Omit<WrittenConfig, "version">), version: version as ConfigVersion };
+  const decoded = strictly(parsed, configurationShapes[version]);
+  return { ...decoded, version };
 }
 
 /**
@@ -82,14 +85,14 @@ export function decodeArgs(name: string, args: unknown, version: ConfigVersion):
   if (kind !== undefined && (kind !== `${name}Args` || !ofVersion))
     throw new Error(`args for plugin ${name} were not of type ${name}Args.${group}, got ${String(kind)}.${group}`);
   try {
-    const { apiVersion: _, kind: __, ...own } = strictly(args ?? {}, shape) as Record<string, unknown>;
+    const { apiVersion: _, kind: __, ...own } = strictly(args ?? {}, shape);
     return own;
   } catch (err) {
     throw new Error(`decoding args for plugin ${name}: ${messageOf(err)}`, { cause: err });
   }
 }
 
-function strictly(value: unknown, shape: Parameters<typeof decodeShape>[1]): unknown {
+function strictly(value: unknown, shape: ObjectShape): Record<string, unknown> {
   const unknown: string[] = [];
   let decoded: unknown;
   try {
@@ -99,5 +102,5 @@ function strictly(value: unknown, shape: Parameters<typeof decodeShape>[1]): unk
   }
   if (unknown.length > 0)
     throw new Error(`strict decoding error: ${unknown.map((path) => `unknown field ${JSON.stringify(path)}`).join(", ")}`);
-  return decoded;
+  return isJsonObject(decoded) ? decoded : {};
 }

@@ -1,3 +1,4 @@
+import { keysOf, tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { type ExtensionPoint, extensionPoints } from "../framework/extension-points.ts";
 import names from "./default-plugins.json" with { type: "json" };
 
@@ -16,7 +17,7 @@ export interface PluginSet {
 export type PluginPoint = ExtensionPoint | "multiPoint";
 export type PluginSets = Readonly<Record<PluginPoint, PluginSet>>;
 
-export const pluginPoints: readonly PluginPoint[] = [...(Object.keys(extensionPoints) as ExtensionPoint[]), "multiPoint"];
+export const pluginPoints: readonly PluginPoint[] = [...keysOf(extensionPoints), "multiPoint"];
 
 export const emptyPluginSet: PluginSet = { enabled: [], disabled: [] };
 
@@ -32,7 +33,7 @@ export function mergePluginSets(version: ConfigVersion, defaults: PluginSets, cu
     // v1beta2 accepts `multiPoint` but ignores it. Without it, `disabled` has no further effect after the merge.
     return point === "multiPoint" ? emptyPluginSet : { ...mergeSet(defaults[point], custom[point]), disabled: [] };
   };
-  return Object.fromEntries(pluginPoints.map((point) => [point, merge(point)])) as Record<PluginPoint, PluginSet>;
+  return tableOf(pluginPoints, merge);
 }
 
 /** Source: pkg/scheduler/apis/config/v1beta3/default_plugins.go mergePluginSet */
@@ -58,10 +59,7 @@ const ref = (name: string): PluginRef => {
 };
 
 function pluginSets(enabled: Partial<Record<PluginPoint, readonly string[]>>): PluginSets {
-  const sets = Object.fromEntries(
-    pluginPoints.map((point) => [point, { enabled: (enabled[point] ?? []).map(ref), disabled: [] }]),
-  );
-  return sets as unknown as Record<PluginPoint, PluginSet>;
+  return tableOf(pluginPoints, (point) => ({ enabled: (enabled[point] ?? []).map(ref), disabled: [] }));
 }
 
 export type ConfigVersion = "v1beta2" | "v1beta3";

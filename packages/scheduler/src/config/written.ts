@@ -1,6 +1,8 @@
 import { fieldsOf } from "@coxswain/apimachinery/flags/settings";
 import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import {
   connectionSettings,
   insecureAddressSettings,
@@ -9,7 +11,6 @@ import {
   schedulingSettings,
 } from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
-import type { PluginArgs } from "./plugin-args.ts";
 import { type PluginSet, pluginNames, pluginPoints } from "./plugin-sets.ts";
 import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 
@@ -37,7 +38,7 @@ export function asWritten(config: SchedulerConfig): Record<string, unknown> {
 
 function writtenProfile({ schedulerName, plugins, args }: ProfileConfig, apiVersion: string): unknown {
   const used = pluginNames(plugins);
-  const pluginConfig = (Object.keys(args) as (keyof PluginArgs)[])
+  const pluginConfig = keysOf(args)
     .filter((name) => used.has(name))
     .sort()
     .map((name) => ({ name, args: { apiVersion, kind: `${name}Args`, ...args[name] } }));
@@ -59,7 +60,7 @@ function writtenExtender({ httpTimeout = 0, ...extender }: ExtenderConfig): unkn
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== "object" || value === null) return value;
+  if (!isJsonObject(value)) return value;
   const keys = Object.keys(value).sort();
-  return Object.fromEntries(keys.map((key) => [key, sortKeys((value as Record<string, unknown>)[key])]));
+  return Object.fromEntries(keys.map((key) => [key, sortKeys(value[key])]));
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Container, Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { serverIdentityFault } from "@coxswain/apimachinery/transport/connect";
 import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
@@ -102,7 +103,8 @@ const asksFor = ({ resources }: Container, managed: ReadonlySet<string>): boolea
 
 /** Field lookup that ignores case, as encoding/json does: extenders may spell field names differently. */
 function fieldsOf(answer: unknown): (name: string) => unknown {
-  const fields = new Map(Object.entries(answer ?? {}).map(([name, value]) => [name.toLowerCase(), value as unknown]));
+  const given = isJsonObject(answer) ? answer : {};
+  const fields = new Map(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]));
   return (name) => fields.get(name.toLowerCase()) ?? undefined;
 }
 
@@ -121,7 +123,9 @@ function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: Cl
   const field = fieldsOf(victims);
   const node = snapshot.get(nodeName);
   if (node === undefined) throw new Error(`nodeinfo not found for node name ${JSON.stringify(nodeName)}`);
-  const pods = ((field("Pods") ?? []) as unknown[]).map((meta): Pod => {
+  const listed = field("Pods") ?? [];
+  if (!Array.isArray(listed)) throw new Error(`extender: ${url} returned pods that are not a list`);
+  const pods = listed.map((meta: unknown): Pod => {
     const uid = String(fieldsOf(meta)("UID"));
     const found = node.pods.get(uid);
     if (found !== undefined) return found.pod;
@@ -135,8 +139,8 @@ function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: Cl
 /** @throws Error for anything but an integer: scores are summed up, and one NaN would spoil the total */
 function integerOf(value: unknown): number {
   if (value === undefined) return 0;
-  if (!Number.isSafeInteger(value)) throw new Error(`the extender returned ${JSON.stringify(value)} instead of an integer`);
-  return value as number;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw new Error(`the extender returned ${JSON.stringify(value)} instead of an integer`);
 }
 
 function newPost(config: ExtenderConfig): (verb: string, body: object) => Promise<unknown> {
@@ -148,7 +152,7 @@ function newPost(config: ExtenderConfig): (verb: string, body: object) => Promis
     const url = `${base}/${verb}`;
     const { status, text } = await exchange(url, Buffer.from(stringifyWire(body)), tls, timeoutMs);
     if (status !== 200) throw new Error(`failed ${verb} with extender at URL ${url}, code ${status}`);
-    return JSON.parse(text) as unknown;
+    return JSON.parse(text);
   };
 }
 

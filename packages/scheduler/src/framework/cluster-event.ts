@@ -1,3 +1,5 @@
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
+
 /**
  * Changes in the cluster that may make an unschedulable pod schedulable. Each plugin registers for the events that can
  * resolve its own rejections. `Node/Update` covers all kinds of node updates, `*` any action.
@@ -27,11 +29,11 @@ export const allEvents: readonly ClusterEvent[] = [
   "StorageClass/*",
 ];
 
-const shortNames: Readonly<Partial<Record<EventResource, string>>> = {
+const shortNames = {
   Pod: "AssignedPod",
   PersistentVolume: "Pv",
   PersistentVolumeClaim: "Pvc",
-};
+} as const satisfies Partial<Record<EventResource, string>>;
 
 const nodeUpdates: Readonly<Record<NodeUpdate, string>> = {
   UpdateAllocatable: "NodeAllocatableChange",
@@ -43,10 +45,10 @@ const nodeUpdates: Readonly<Record<NodeUpdate, string>> = {
 
 /** The event's name in metrics, e.g. `AssignedPodDelete`, `PvcAdd`, `NodeTaintChange`. */
 export function labelOf(event: ClusterEvent): string {
-  const [resource, action] = event.split("/") as [EventResource, string];
   if (event === "*/*") return "UnschedulableTimeout";
-  if (Object.hasOwn(nodeUpdates, action)) return nodeUpdates[action as NodeUpdate];
-  return `${shortNames[resource] ?? resource}${action}`;
+  const [resource, action] = event.split("/");
+  if (isKeyOf(nodeUpdates, action)) return nodeUpdates[action];
+  return `${isKeyOf(shortNames, resource) ? shortNames[resource] : resource}${action}`;
 }
 
 /** True when the registered event pattern `wanted` includes `event`. */

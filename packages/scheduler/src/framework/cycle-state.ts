@@ -9,7 +9,7 @@ export interface Cloneable {
 /** @throws Error when no earlier extension point stored the key, which is a bug */
 export function readState<T>(state: CycleState, key: string): T {
   if (!state.has(key)) throw new Error(`no cycle state ${key}`);
-  return state.get(key) as T;
+  return state.get(key) as T; // cast: a plugin reads only the keys that it has stored
 }
 
 /** A copy for simulations: Cloneable values are cloned, the others are shared. */
@@ -20,4 +20,4 @@ export function cloneState(state: CycleState): CycleState {
 }
 
 const isCloneable = (value: unknown): value is Cloneable =>
-  typeof value === "object" && value !== null && typeof (value as Partial<Cloneable>).clone === "function";
+  typeof value === "object" && value !== null && "clone" in value && typeof value.clone === "function";

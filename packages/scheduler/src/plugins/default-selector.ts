@@ -9,6 +9,7 @@ import {
   statefulSets,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 
 /** Selects the pods of the same service or controller; an empty selector for a pod without either. */
@@ -20,8 +21,8 @@ export type SelectorOf = (pod: Pod) => LabelSelector;
  */
 export function newDefaultSelector(informers: Pick<InformerFactory, "for">): SelectorOf {
   const serviceLister = informers.for<Service>(services).lister;
+  const controllerLister = informers.for<ReplicationController>(replicationControllers).lister;
   const owners = {
-    "v1/ReplicationController": informers.for<ReplicationController>(replicationControllers).lister,
     "apps/v1/ReplicaSet": informers.for<ReplicaSet>(replicaSets).lister,
     "apps/v1/StatefulSet": informers.for<StatefulSet>(statefulSets).lister,
   };
@@ -34,14 +35,11 @@ export function newDefaultSelector(informers: Pick<InformerFactory, "for">): Sel
     }
     const owner = controllerOf(pod);
     const kind = `${owner?.apiVersion}/${owner?.kind}`;
-    if (owner === undefined || !Object.hasOwn(owners, kind)) return LabelSelector.fromSet(labels);
-    const selector = owners[kind as keyof typeof owners].get(`${namespace}/${owner.name}`)?.spec?.selector;
-    if (selector === undefined) return LabelSelector.fromSet(labels);
-    if (kind === "v1/ReplicationController") {
-      setAll(labels, selector as Record<string, string>);
-      return LabelSelector.fromSet(labels);
-    }
-    return LabelSelector.fromSet(labels).and(LabelSelector.fromObject(selector));
+    const key = `${namespace}/${owner?.name}`;
+    if (kind === "v1/ReplicationController") setAll(labels, controllerLister.get(key)?.spec?.selector ?? {});
+    const selector = isKeyOf(owners, kind) ? owners[kind].get(key)?.spec?.selector : undefined;
+    const own = LabelSelector.fromSet(labels);
+    return selector === undefined ? own : own.and(LabelSelector.fromObject(selector));
   };
 }
 

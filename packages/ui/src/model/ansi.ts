@@ -39,7 +39,7 @@ export function segmentsOf(line: string): Segment[] {
       else if (code === 39) colour = "";
       else if (code === 38 || code === 48)
         break; // codes of 256 colours and true colour have arguments, which are not codes
-      else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) colour = colours[code % 10] as string;
+      else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) colour = colours[code % 10]!;
     }
   }
   pending += line.slice(from);

@@ -1,5 +1,6 @@
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { FromWorker, Source, Usage } from "./protocol.ts";
-import { isNode, isPod, type NodeRow, type PodRow, type Resource, type Row } from "./row.ts";
+import { isNode, isPod, kindNames, type NodeRow, type PodRow, type Resource, type Row } from "./row.ts";
 
 interface Amounts {
   readonly cpuMilli: number;
@@ -78,7 +79,8 @@ export class Cluster {
   }
 
   find(resource: string, namespace: string, name: string): Row | undefined {
-    for (const row of this.all(resource as Resource).values()) {
+    if (!isKeyOf(kindNames, resource)) return undefined;
+    for (const row of this.all(resource).values()) {
       if (row.name === name && row.namespace === namespace) return row;
     }
     return undefined;

@@ -30,7 +30,7 @@ const kind = <T extends KubeObject>(
   plural: resource.split(".")[0]!,
   namespaced: true,
   ...more,
-  rowOf: (object) => describe(object as T, baseOf(resource, object)),
+  rowOf: (object) => describe(object as T, baseOf(resource, object)), // cast: the API server lists objects of T there
 });
 
 /** In request order: the resources of the first view come first. */
@@ -150,7 +150,7 @@ function workloadRow(
   const images = template?.spec?.containers.map(({ image }) => image ?? "").join(", ") ?? "";
   return {
     ...base,
-    resource: base.resource as WorkloadRow["resource"],
+    resource: base.resource as WorkloadRow["resource"], // cast: only the kinds of workloads make such rows
     health,
     status,
     desired,

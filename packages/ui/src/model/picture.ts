@@ -18,7 +18,7 @@ export const heightOf = (count: number, { columns, pitch, side }: Measures): num
  * idle.
  * @returns the path of each state that occurs
  */
-export function pathsOf(pods: readonly PodRow[], measures: Measures): Partial<Record<Health, string>> {
+export function pathsOf(pods: readonly Pick<PodRow, "health">[], measures: Measures): Partial<Record<Health, string>> {
   const paths: Partial<Record<Health, string>> = {};
   for (const [i, { health }] of pods.entries()) {
     const x = (i % measures.columns) * measures.pitch;

@@ -4,7 +4,7 @@ interface Policies {
 }
 
 export function startWorker(): Worker {
-  const { trustedTypes } = globalThis as { trustedTypes?: Policies };
+  const { trustedTypes } = globalThis as { trustedTypes?: Policies }; // cast: TypeScript's DOM library does not have it
   policy ??= trustedTypes?.createPolicy("worker", { createScriptURL: () => file });
   return new Worker(policy?.createScriptURL(file) ?? file, { type: "module" });
 }

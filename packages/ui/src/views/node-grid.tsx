@@ -1,10 +1,10 @@
 /** All nodes with their pods; only what is visible is in the document. */
-import type { JSX } from "preact";
+import type { JSX, TargetedMouseEvent } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Cluster, nodesOf } from "../model/cluster.ts";
 import { heightOf, type Measures, pathsOf, squareAt, widthOf } from "../model/picture.ts";
 import { parseQuery } from "../model/query.ts";
-import type { Health, NodeRow, PodRow } from "../model/row.ts";
+import type { Health, NodeRow, PodRow, Row } from "../model/row.ts";
 import { cores, counted, percent, size } from "../model/text.ts";
 import { hrefOf, pathOf, useApp, useNarrow } from "../parts/app.ts";
 import { Bar, Mark } from "../parts/marks.tsx";
@@ -79,7 +79,7 @@ const Legend = (): JSX.Element => (
     {states.map(([health, word]) => (
       <span key={health}>
         <svg class="key" viewBox="0 0 13 13" aria-hidden="true">
-          <path class={`pods ${health}`} transform="translate(1 1)" d={pathsOf([{ health } as PodRow], roomy.measures)[health]} />
+          <path class={`pods ${health}`} transform="translate(1 1)" d={pathsOf([{ health }], roomy.measures)[health]} />
         </svg>
         {word}
       </span>
@@ -89,7 +89,7 @@ const Legend = (): JSX.Element => (
 
 interface CardsProps {
   readonly nodes: readonly NodeRow[];
-  readonly matches: ((pod: PodRow) => boolean) | undefined;
+  readonly matches: ((row: Row) => boolean) | undefined;
 }
 
 function Cards({ nodes, matches }: CardsProps): JSX.Element {
@@ -222,13 +222,13 @@ interface NodePodsProps {
   readonly node: NodeRow;
   readonly measures: Measures;
   readonly most: number;
-  readonly matches: ((pod: PodRow) => boolean) | undefined;
+  readonly matches: ((row: Row) => boolean) | undefined;
 }
 
 function NodePods({ node, measures, most, matches }: NodePodsProps): JSX.Element {
   const { cluster } = useApp();
   const all = cluster.podsOf(node.name).pods;
-  const shown = matches === undefined || matches(node as never) ? all : all.filter(matches);
+  const shown = matches === undefined || matches(node) ? all : all.filter(matches);
   return (
     <div class="card-pods">
       <Picture pods={shown.slice(0, most)} measures={measures} label={`on ${node.name}`} />
@@ -247,8 +247,8 @@ function Picture({ pods, measures, label }: PictureProps): JSX.Element {
   const { go } = useApp();
   const [paths, summary] = useMemo(() => [pathsOf(pods, measures), summaryOf(pods)] as const, [signatureOf(pods), measures]);
   const [tip, setTip] = useState({ label, text: "" });
-  const podAt = (event: MouseEvent): PodRow | undefined => {
-    const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
+  const podAt = (event: TargetedMouseEvent<SVGSVGElement>): PodRow | undefined => {
+    const { left, top } = event.currentTarget.getBoundingClientRect();
     return pods[squareAt(event.clientX - left - 1, event.clientY - top - 1, pods.length, measures)];
   };
   const width = widthOf(measures) + 2;

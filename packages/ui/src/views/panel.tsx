@@ -1,8 +1,9 @@
 /** One object: who owns it, why it is as it is, its logs, events and JSON. */
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type ObjectPath, type Tab, tabs } from "../model/route.ts";
-import { isNode, isPod, isWorkload, kindNames, type Resource, type Row } from "../model/row.ts";
+import { isNode, isPod, isWorkload, kindNames, type Row } from "../model/row.ts";
 import { age, cores, counted, size } from "../model/text.ts";
 import { hrefOf, pathOf, useApp, useCluster, useNow } from "../parts/app.ts";
 import { Icon, Mark, Status } from "../parts/marks.tsx";
@@ -25,7 +26,7 @@ export function Panel({ object }: { readonly object: ObjectPath }): JSX.Element 
   const path = `${object.resource}/${object.namespace}/${object.name}`;
   // Keyboard focus moves to the heading of an opened object.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [path]);
-  const kind = isFollowed(object) ? kindNames[object.resource as Resource] : object.resource;
+  const kind = isKeyOf(kindNames, object.resource) ? kindNames[object.resource] : object.resource;
   return (
     <aside class="panel" aria-label={`${kind} ${object.name}`}>
       <header>
@@ -55,7 +56,7 @@ export function Panel({ object }: { readonly object: ObjectPath }): JSX.Element 
   );
 }
 
-const isFollowed = ({ resource }: ObjectPath): boolean => Object.hasOwn(kindNames, resource);
+const isFollowed = ({ resource }: ObjectPath): boolean => isKeyOf(kindNames, resource);
 
 interface TabsProps {
   readonly shown: readonly Tab[];

@@ -41,8 +41,8 @@ export function Shell({ onSignOut }: { readonly onSignOut: () => void }): JSX.El
   const [isHelp, setHelp] = useState(false);
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
-      const target = event.target as HTMLElement;
-      const isTyping = /^(?:INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+      const { target } = event;
+      const isTyping = target instanceof Element && /^(?:INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]"))
         return;
       // Read from the address: a key may follow before the change before it is drawn.

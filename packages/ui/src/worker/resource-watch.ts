@@ -123,6 +123,7 @@ export class ResourceWatch {
     this.#options.report({ state: "live", message: "" });
     try {
       for await (const lines of linesOf(response)) {
+        // cast: each line of a watch of the API server is an event
         for (const line of lines) if (line !== "") this.#take(JSON.parse(line) as WatchEvent);
         this.#failures = 0;
       }

@@ -1,4 +1,5 @@
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { Kind } from "../model/kinds.ts";
 import { isEvent, type Row } from "../model/row.ts";
 import type { Outbox } from "./outbox.ts";
@@ -68,9 +69,5 @@ export class Rows {
 /** Sort key; larger for newer rows. */
 const ageOf = (row: Row): number => (isEvent(row) ? row.lastMs : row.createdMs);
 
-function isSame(a: Row, b: Row): boolean {
-  const one = a as unknown as Record<string, unknown>;
-  const other = b as unknown as Record<string, unknown>;
-  for (const field in one) if (one[field] !== other[field]) return false;
-  return true;
-}
+/** Compares all fields, also those that only rows of their kind have. */
+const isSame = (a: Row, b: Row): boolean => keysOf(a).every((field) => a[field] === b[field]);

@@ -5,5 +5,5 @@ const podKind = { group: "", version: "v1", kind: "Pod" };
 
 /** A Pod from a file, parsed; takes ownership of the value. @throws StatusError 400 when it is none */
 export function decodePod(value: unknown): Pod {
-  return decodeParsed(value, podKind).object as Pod; // decoded as the kind Pod
+  return decodeParsed(value, podKind).object as Pod; // cast: decoded as the kind Pod
 }

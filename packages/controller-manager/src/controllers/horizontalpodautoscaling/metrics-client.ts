@@ -61,7 +61,7 @@ export function newMetricsClient({ client, scales, clock, cacheMs }: MetricsClie
     const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
     const response = await client.raw("GET", search === "" ? path : `${path}?${search}`, { signal });
     const text = response.body.toString("utf8");
-    if (response.status >= 200 && response.status < 300) return parseWire(text) as T; // T names what the API serves at the path
+    if (response.status >= 200 && response.status < 300) return parseWire(text) as T; // cast: T names what the API serves at the path
     throw statusIn(text) ?? genericServerResponse(response.status, "get", of, "", text, 0, true);
   };
   const customBase = customMetricsPath(client, clock, cacheMs);

@@ -76,7 +76,7 @@ export const deviceCheckpointForm: CheckpointForm<DeviceCheckpoint> = {
     });
   },
   decode(text) {
-    const { Data, Checksum } = JSON.parse(text) as Written; // another form has another checksum
+    const { Data, Checksum } = JSON.parse(text) as Written; // cast: another form has another checksum
     const state: DeviceCheckpoint = {
       given: (Data?.PodDeviceEntries ?? []).map((entry) => ({
         podUid: entry.PodUID,

@@ -182,7 +182,7 @@ function nodeIds(node: Node): Readonly<Record<string, string>> {
   const text = node.metadata.annotations?.[nodeIdAnnotation] ?? "";
   if (text === "") return {};
   try {
-    return JSON.parse(text) as Record<string, string>; // kubelets write it, each its own drivers
+    return JSON.parse(text) as Record<string, string>; // cast: kubelets write it, each its own drivers
   } catch (err) {
     throw new Error(
       `failed to parse node's ${JSON.stringify(nodeIdAnnotation)} annotation value (${JSON.stringify(text)}) err=${messageOf(err)}`,

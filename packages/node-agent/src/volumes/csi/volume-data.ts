@@ -40,7 +40,7 @@ export async function loadVolumeData(dir: string): Promise<VolumeData | undefine
     throw err;
   }
   try {
-    return JSON.parse(text) as VolumeData; // written by `saveVolumeData`, or by upstream's kubelet in the same form
+    return JSON.parse(text) as VolumeData; // cast: written by `saveVolumeData`, or by upstream's kubelet in the same form
   } catch (err) {
     throw new Error(`failed to parse volume data file [${join(dir, fileName)}]: ${messageOf(err)}`);
   }
