@@ -14,11 +14,6 @@ interface Cast {
 export const mostCasts: Readonly<Record<string, number>> = {
   apimachinery: 264,
   apiserver: 436,
-  "cluster-services": 28,
-  "controller-manager": 29,
-  "node-agent": 127,
-  scheduler: 33,
-  ui: 17,
 };
 
 const isProgram = (path: string): boolean =>

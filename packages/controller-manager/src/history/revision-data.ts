@@ -53,7 +53,7 @@ function canonicalText(data: unknown): string {
   const type = scheme.kind(podTemplates);
   if (template === undefined || type === undefined) return dataText(data);
   try {
-    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // cast: `coerce` gives the form of `type`
+    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // cast: the form of `type`
     return dataText(revisionData(read.template));
   } catch {
     return dataText(data); // users may write revisions with arbitrary data

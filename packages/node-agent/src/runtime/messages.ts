@@ -1,7 +1,7 @@
 import protobuf from "protobufjs";
 
 /** Protobuf messages by name; a field is `[number, type]`, `T[]` is repeated, `map` is a map from string to string. */
-export type MessageTable = Readonly<Record<string, Readonly<Record<string, readonly [number, string]>>>>;
+type MessageTable = Readonly<Record<string, Readonly<Record<string, readonly [number, string]>>>>;
 
 /** The TypeScript type of a field's type, other than a message. Numbers and enums of any size are numbers. */
 type Scalar<T> = T extends "string"

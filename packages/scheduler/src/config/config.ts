@@ -111,7 +111,7 @@ function completeArgs(
   own: Readonly<Record<string, object>>,
   { spreadByTopology, byVolumeCapacity }: Required<DefaultsByGate>,
 ): PluginArgs {
-  // cast: `own` holds what `decodeArgs` has read by the shapes of the plugin's arguments
+  // cast: the arguments in `own` were read by the shapes of their plugins
   const args = tableOf(keysOf(defaultPluginArgs), (name): object => ({ ...defaultPluginArgs[name], ...own[name] })) as {
     -readonly [Name in keyof PluginArgs]: PluginArgs[Name];
   };
