@@ -110,7 +110,7 @@ export const targets: readonly Target[] = [
         "NodeGetVolumeStatsResponse",
         "NodeGetCapabilitiesResponse",
         "NodeExpandVolumeResponse",
-      ])
+      ] as const)
         csiMessages.decode(name, input);
     },
   },
