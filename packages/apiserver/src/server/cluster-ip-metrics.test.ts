@@ -9,8 +9,8 @@ const series = [
   "kube_apiserver_clusterip_allocator_allocation_errors_total",
 ];
 
-test("allocated and free cluster IPs are shown by range, with attempts to allocate one; a dry run counts nowhere", async (t) => {
-  const server = await startTestServer(t, ["--advertise-address=192.0.2.1", "--service-cluster-ip-range=10.7.0.0/28"]);
+test("allocated and free cluster IPs are shown by range, with attempts to allocate one; of dry runs only those outside of the range count", async (t) => {
+  const server = await startTestServer(t, ["--advertise-address=192.0.2.1", "--service-cluster-ip-range=10.7.0.5/28"]);
   const path = "/api/v1/namespaces/default/services";
   const create = async (name: string, clusterIP: string, query = ""): Promise<number> => {
     const service = { apiVersion: "v1", kind: "Service", metadata: { name }, spec: { ports: [{ port: 80 }], clusterIP } };
@@ -30,4 +30,6 @@ test("allocated and free cluster IPs are shown by range, with attempts to alloca
   assert.equal(await create("outside", "10.9.0.9"), 422);
   assert.equal((await server.request("DELETE", `${path}/a`)).code, 200);
   assert.deepEqual(await counts(), [used, free, allocations + 1, errors + 2]);
+  assert.equal(await create("dry", "10.9.0.9", "?dryRun=All"), 422);
+  assert.deepEqual(await counts(), [used, free, allocations + 1, errors + 3]);
 });

@@ -47,17 +47,18 @@ export function newClusterIpAllocator(
     return offset < 0n || offset >= BigInt(size) ? -1 : Number(offset);
   };
   const family = parsed.family === 4 ? "IPv4" : "IPv6";
+  const masked = `${bigIntToIp(network, parsed.family)}/${parsed.bits}`;
   const range = newRangeAllocator({
     storage,
     key: secondary ? "secondaryserviceips" : "serviceips",
-    range: `${bigIntToIp(network, parsed.family)}/${parsed.bits}`,
+    range: masked,
     size,
     texts: { taken: "provided IP is already allocated", full: "range is full" },
-    onChange: (used, free) => metrics?.used(cidr, used, free),
+    onChange: (used, free) => metrics?.used(masked, used, free),
   });
   return {
     family,
-    cidr,
+    cidr: masked,
     contains: (ip) => (isIPv4(ip) ? 4 : 6) === parsed.family && offsetOf(ip) >= 0,
     offsetOf,
     ipAt: (offset) => bigIntToIp(base + BigInt(offset), parsed.family),
@@ -126,7 +127,8 @@ async function takeAddress(service: Service, allocator: ClusterIpAllocator, ip: 
     if (!dryRun) metrics?.allocated(cidr);
     return offset;
   } catch (err) {
-    if (!dryRun) metrics?.failed(cidr);
+    // As upstream, whose dry run only looks whether the range contains the address.
+    if (!dryRun || (ip !== "" && !allocator.contains(ip))) metrics?.failed(cidr);
     if (!(err instanceof AllocationError)) throw err;
     throw ip === ""
       ? internalError(new Error(`failed to allocate a serviceIP: ${err.message}`))
