@@ -131,9 +131,9 @@ class Apiserver implements RunningApiserver {
 
   /** Serves health checks, and 503 for everything else, until `start` has connected the modules. */
   async listen(listenFor = listen): Promise<void> {
-    const { config, log, metrics, turns } = this.#foundation;
+    const { config, log, metrics, turns, memory } = this.#foundation;
     const starting = whileStarting(this.#edge, { anonymousAuth: config.flags["anonymous-auth"] });
-    this.#listener.set(await listenFor(config, traced(this.#foundation, starting), log, metrics, turns));
+    this.#listener.set(await listenFor(config, traced(this.#foundation, starting), log, metrics, turns, memory.headers));
     log.info("Serving securely", { address: `${config.flags["bind-address"]}:${this.port}` });
   }
 

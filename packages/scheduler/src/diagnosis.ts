@@ -3,7 +3,6 @@ import type { Description } from "@coxswain/apimachinery/decisions/decision-log"
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { nodes as nodesRef, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import { cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
 import { type CycleState, cloneState } from "./framework/cycle-state.ts";
@@ -164,7 +163,7 @@ function amountText(resource: string, amount: number): string {
 function taintsOf(pod: PodInfo, refused: readonly Refusal[], count: (nodes: number) => string): string[] {
   const counts = new Map<string, number>();
   for (const { node } of refused) {
-    const taint = untolerated(node.taints, pod.pod.spec.tolerations ?? [], ["NoSchedule", "NoExecute"]);
+    const taint = pod.tolerations.firstUntolerated(node.taints, ["NoSchedule", "NoExecute"]);
     if (taint === undefined) continue;
     const text = `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
     counts.set(text, (counts.get(text) ?? 0) + 1);

@@ -1,5 +1,4 @@
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
 import { hasFreePorts } from "./plugins/node-ports.ts";
 import { insufficient } from "./plugins/node-resources-fit.ts";
@@ -15,6 +14,6 @@ export function fitsAtAll(pod: PodInfo, node: NodeInfo): boolean {
     matchesNode(pod.pod, node.node) &&
     (!spec.nodeName || spec.nodeName === node.name) &&
     hasFreePorts(pod, node) &&
-    untolerated(node.taints, spec.tolerations ?? [], ["NoSchedule", "NoExecute"]) === undefined
+    pod.tolerations.firstUntolerated(node.taints, ["NoSchedule", "NoExecute"]) === undefined
   );
 }

@@ -6,29 +6,33 @@ import { type Stage, setUpStage } from "./stage.ts";
 import { header, lines } from "./table.ts";
 import { secondServer, startOurs, type Target } from "./target.ts";
 
-let targets: Target[] = [];
-let stages: Stage[] = [];
+/** What is to be removed at the end. */
+interface Started {
+  readonly targets: Target[];
+  readonly stages: Stage[];
+}
 
 /** `main.ts api [flags]`: see options.ts. Exit code 1 for errors only, not for a slow server. */
 export async function benchApi(argv: readonly string[]): Promise<void> {
+  const started: Started = { targets: [], stages: [] };
   try {
     const options = parseOptions(argv);
     const limit = setTimeout(() => {
-      fail(new Error(`not done after ${options.limitSeconds} s`)).catch(exit);
+      fail(new Error(`not done after ${options.limitSeconds} s`), started).catch(exit);
     }, options.limitSeconds * 1000);
-    await bench(options);
+    await bench(options, started);
     clearTimeout(limit);
-    await cleanUp();
+    await cleanUp(started);
   } catch (err) {
-    await fail(err);
+    await fail(err, started);
   }
 }
 
-async function bench(options: BenchOptions): Promise<void> {
-  targets = [await startOurs(options)];
+async function bench(options: BenchOptions, { targets, stages }: Started): Promise<void> {
+  targets.push(await startOurs(options));
   if (options.against !== undefined) targets.push(secondServer(options.against));
   const run = randomBytes(4).toString("hex");
-  for (const target of targets) stages = [...stages, await setUpStage(target, options.pods, run)];
+  for (const target of targets) stages.push(await setUpStage(target, options.pods, run));
   console.log(header());
   const rows = rowsFor(options.pods).filter(({ name }) => name.includes(options.only));
   for (const [index, row] of rows.entries()) {
@@ -44,7 +48,7 @@ async function bench(options: BenchOptions): Promise<void> {
   }
 }
 
-async function cleanUp(): Promise<void> {
+async function cleanUp({ targets, stages }: Started): Promise<void> {
   // Our server is stopped together with its etcd; on the other server the created objects are deleted.
   for (const stage of stages) {
     if (stage.target !== targets[0])
@@ -53,9 +57,9 @@ async function cleanUp(): Promise<void> {
   for (const target of targets) await target.stop();
 }
 
-async function fail(err: unknown): Promise<never> {
+async function fail(err: unknown, started: Started): Promise<never> {
   print(err);
-  await cleanUp();
+  await cleanUp(started);
   process.exit(1);
 }
 

@@ -109,20 +109,18 @@ function decide(plan: PkiPlan): Step[] {
 }
 
 /** Missing files that the authority must sign. */
-function filesThatNeed(plan: PkiPlan, ca: AuthorityFile): string[] {
-  const missing = (path: string): boolean => readIfThere(path) === undefined;
-  return [
-    ...certificates(plan).flatMap((spec) => (spec.ca === ca ? certFile(plan, spec.file) : [])),
-    ...(ca === "ca" ? kubeconfigs(plan).map(({ name }) => kubeconfigPath(plan, name)) : []),
-  ].filter(missing);
-}
+const filesThatNeed = (plan: PkiPlan, ca: AuthorityFile): string[] =>
+  filesOf(plan, ca).filter((path) => readIfThere(path) === undefined);
 
 /** Existing files that would become untrusted if the authority were recreated. */
-function filesSignedBy(plan: PkiPlan, ca: AuthorityFile): string[] {
+const filesSignedBy = (plan: PkiPlan, ca: AuthorityFile): string[] =>
+  filesOf(plan, ca).filter((path) => readIfThere(path) !== undefined);
+
+function filesOf(plan: PkiPlan, ca: AuthorityFile): string[] {
   return [
     ...certificates(plan).flatMap((spec) => (spec.ca === ca ? certFile(plan, spec.file) : [])),
     ...(ca === "ca" ? kubeconfigs(plan).map(({ name }) => kubeconfigPath(plan, name)) : []),
-  ].filter((path) => readIfThere(path) !== undefined);
+  ];
 }
 
 function whyItCannotSign({ certPem = "", keyPem }: Pair): string | undefined {

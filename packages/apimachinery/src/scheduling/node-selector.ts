@@ -16,14 +16,11 @@ export function matchesNode(pod: Pod, node: Selectable): boolean {
   return required === undefined || (required.nodeSelectorTerms ?? []).some((term) => matchesTerm(term, node));
 }
 
-/** Entries of node selectors, which are compared with every node: listing those of a large map takes milliseconds. */
+/** A pure cache: node selectors are compared with every node, and listing the entries of a large one takes milliseconds. */
 const entries = new WeakMap<object, readonly (readonly [key: string, value: string])[]>();
 
 function entriesOf(selector: Readonly<Record<string, string>> | undefined): readonly (readonly [key: string, value: string])[] {
-  if (selector === undefined) return [];
-  const listed = entries.get(selector) ?? Object.entries(selector);
-  entries.set(selector, listed);
-  return listed;
+  return selector === undefined ? [] : entries.getOrInsertComputed(selector, () => Object.entries(selector));
 }
 
 /** True when all requirements match; a term without requirements matches nothing. */

@@ -22,19 +22,31 @@ export function tolerationText({ key, operator, value, effect, tolerationSeconds
 /** Fewer tolerations are compared one by one. */
 const few = 16;
 
-/** Keys of `tolerates` for lists of many tolerations, which are compared with the taints of every node. */
-const indexes = new WeakMap<readonly Toleration[], ReadonlySet<string>>();
+/** The tolerations of a pod, which are compared with the taints of every node: many are indexed by the first comparison. */
+export class Tolerations {
+  readonly #list: readonly Toleration[];
+  #index: ReadonlySet<string> | undefined;
 
-/** Whether one of the tolerations tolerates the taint; in constant time after the first call. @param tolerations never changed afterwards */
-export function isTolerated(taint: Taint, tolerations: readonly Toleration[] = []): boolean {
-  if (tolerations.length < few) return tolerations.some((toleration) => tolerates(toleration, taint));
-  const index = indexes.get(tolerations) ?? new Set(tolerations.flatMap(keyOf));
-  indexes.set(tolerations, index);
-  const { effect, key, value = "" } = taint;
-  for (const wanted of key === "" ? [""] : [key, ""])
-    for (const of of effect === "" ? [""] : [effect, ""])
-      if (index.has(indexKey(wanted, of)) || index.has(indexKey(wanted, of, value))) return true;
-  return false;
+  /** @param list never changed afterwards */
+  constructor(list: readonly Toleration[] = []) {
+    this.#list = list;
+  }
+
+  /** Whether one of the tolerations matches the taint. */
+  tolerate(taint: Taint): boolean {
+    if (this.#list.length < few) return this.#list.some((toleration) => tolerates(toleration, taint));
+    this.#index ??= new Set(this.#list.flatMap(keyOf));
+    const { effect, key, value = "" } = taint;
+    for (const wanted of key === "" ? [""] : [key, ""])
+      for (const of of effect === "" ? [""] : [effect, ""])
+        if (this.#index.has(indexKey(wanted, of)) || this.#index.has(indexKey(wanted, of, value))) return true;
+    return false;
+  }
+
+  /** The first taint with one of the effects that no toleration matches. */
+  firstUntolerated(taints: readonly Taint[], effects: readonly string[]): Taint | undefined {
+    return taints.find((taint) => effects.includes(taint.effect) && !this.tolerate(taint));
+  }
 }
 
 /** @param value undefined: all values */
@@ -45,13 +57,4 @@ function keyOf({ key, operator, value, effect }: Toleration): string[] {
   if (operator === "Exists") return [indexKey(key ?? "", effect ?? "")];
   if (operator && operator !== "Equal") return [];
   return [indexKey(key ?? "", effect ?? "", value ?? "")];
-}
-
-/** The first taint with one of the effects that no toleration matches. */
-export function untolerated(
-  taints: readonly Taint[],
-  tolerations: readonly Toleration[],
-  effects: readonly string[],
-): Taint | undefined {
-  return taints.find((taint) => effects.includes(taint.effect) && !isTolerated(taint, tolerations));
 }

@@ -55,6 +55,7 @@ export function newRequestFields(): IncomingHttpHeaders {
 function RequestFields(): void {}
 RequestFields.prototype = Object.create(null);
 
+/** A pure cache, bounded below: names of proxied responses come from other servers. */
 const canonical = new Map<string, string>();
 
 /** `content-type` → `Content-Type`, as Go writes names over HTTP/1.1. @throws TypeError for an invalid name */

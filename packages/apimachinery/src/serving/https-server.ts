@@ -9,7 +9,7 @@ import { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
 import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
-import { FieldWork } from "../transport/http2/server/input.ts";
+import { FieldWork, HeaderMemory } from "../transport/http2/server/input.ts";
 import { createServer } from "../transport/node-http.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs, type Refused } from "./connections.ts";
 import type { ExchangeHandler } from "./exchange.ts";
@@ -45,6 +45,8 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly turns?: Turns | undefined;
   /** Called for each failed TLS handshake, e.g. to count it. */
   readonly onHandshakeError?: ((err: Error) => void) | undefined;
+  /** Incomplete header blocks of HTTP/2. Default: of this server. */
+  readonly headerMemory?: HeaderMemory | undefined;
   /** Counts what is refused below the handlers. Default: not counted. */
   readonly metrics?: MetricsRegistry | undefined;
 }
@@ -226,12 +228,13 @@ function listenerFor(
   refused: Refused,
 ): TlsListener {
   const { log } = options;
-  const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork(options.turns), refused };
+  const shared = { clients: new ClientBudgets(), refused };
   const settings = {
     maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
     maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
     ...timesOf(options),
-    fieldWork: shared.fieldWork,
+    fieldWork: new FieldWork(options.turns),
+    headerMemory: options.headerMemory ?? new HeaderMemory(),
   };
   const listener = newTlsListener({
     tls,
@@ -259,7 +262,6 @@ function listenerFor(
 /** State shared by all HTTP/2 connections of a server. */
 interface Shared {
   readonly clients: ClientBudgets;
-  readonly fieldWork: FieldWork;
   readonly refused: Refused;
 }
 

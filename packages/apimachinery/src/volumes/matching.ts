@@ -165,7 +165,7 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
   };
 }
 
-/** Cache of parsed sizes: objects from listers never change. */
+/** A pure cache of parsed sizes: objects from listers never change. */
 const sizes = new WeakMap<PersistentVolume, Quantity>();
 
 /** The volume's storage capacity; 0 when it is absent or invalid. */

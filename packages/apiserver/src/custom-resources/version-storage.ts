@@ -36,8 +36,6 @@ interface VersionStorage extends Storage {
   close(): void;
 }
 
-let made = 0;
-
 /** Applies `next` without a promise where possible. @returns a promise when `value` is one, or `next` returns one */
 export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value);
@@ -54,7 +52,7 @@ function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps
 
 /** @param codec encodes and decodes entries in the served version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
-  const slot = `custom:${made++}`;
+  const slot = Symbol("version");
   const closing = new AbortController();
   const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
     object === stored ? entry : newEntry(codec, entry.key, entry.revision, object, entry);

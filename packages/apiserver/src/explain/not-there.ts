@@ -5,7 +5,7 @@ import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswa
 import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
-import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
 import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } from "./rule.ts";
 
 interface NodeFacts {
@@ -70,7 +70,7 @@ const rules: readonly NodeRule[] = [
     };
   },
   ({ pod, node }) => {
-    const taint = untolerated(node.spec.taints ?? [], pod.spec.tolerations ?? [], ["NoSchedule", "NoExecute"]);
+    const taint = new Tolerations(pod.spec.tolerations).firstUntolerated(node.spec.taints ?? [], ["NoSchedule", "NoExecute"]);
     if (taint === undefined) return undefined;
     const text = `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
     return {

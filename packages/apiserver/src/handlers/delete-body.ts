@@ -3,11 +3,33 @@ import { encodeUntyped } from "@coxswain/apimachinery/objects/codec/json";
 import { plainError, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { admissionAttributes } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import type { Call } from "./env.ts";
 import { deleteOptions } from "./options.ts";
+
+interface Deletion {
+  readonly options: DeleteOptions;
+  readonly dryRun: boolean;
+  /** Runs admission for an object that is to be deleted. */
+  readonly admit: (old: KubeObject) => Promise<void>;
+}
+
+export async function readDelete(call: Call): Promise<Deletion> {
+  const options = await readDeleteOptions(call);
+  const dryRun = (options.dryRun ?? []).length > 0;
+  return {
+    ...{ options, dryRun },
+    // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
+    async admit(old) {
+      const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
+      await call.env.admission.mutate(attributes);
+      await call.env.admission.validate(attributes);
+    },
+  };
+}
 
 /**
  * DeleteOptions from the body when there is one, else from the query. For a single object the kind may be of any group
@@ -15,7 +37,7 @@ import { deleteOptions } from "./options.ts";
  * @throws Invalid, UnsupportedMediaType; 500 without a reason, as upstream, for a malformed body
  * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
  */
-export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
+async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const bytes = await readBody(call);
   if (bytes.length === 0) return deleteOptions(call.ctx.query, undefined);
   const mediaType = inputMediaType(call);

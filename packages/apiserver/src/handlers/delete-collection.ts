@@ -1,6 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import { admissionAttributes, strategyContext } from "./admission.ts";
-import { readDeleteOptions } from "./delete-body.ts";
+import { strategyContext } from "./admission.ts";
+import { readDelete } from "./delete-body.ts";
 import type { Call } from "./env.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
@@ -12,14 +11,7 @@ export async function deleteCollection(call: Call): Promise<void> {
   const output = negotiateFor(call);
   const selection = listOptions(ctx.query);
   checkFieldSelector(served.definition, selection.fields);
-  const options = await readDeleteOptions(call);
-  const dryRun = (options.dryRun ?? []).length > 0;
-  // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
-  const admit = async (old: KubeObject): Promise<void> => {
-    const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
-    await env.admission.mutate(attributes);
-    await env.admission.validate(attributes);
-  };
+  const { options, dryRun, admit } = await readDelete(call);
   const store = served.store!;
   const chunking = env.gates.chunksLists;
   const request = listRequest(selection, ctx.signal, chunking, store.storage.cached === true);

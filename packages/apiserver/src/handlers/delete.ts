@@ -1,6 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import { admissionAttributes, strategyContext } from "./admission.ts";
-import { readDeleteOptions } from "./delete-body.ts";
+import { strategyContext } from "./admission.ts";
+import { readDelete } from "./delete-body.ts";
 import type { Call } from "./env.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { writeEntry, writeSuccess } from "./response.ts";
@@ -11,17 +10,10 @@ import { writeEntry, writeSuccess } from "./response.ts";
  * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
  */
 export async function remove(call: Call): Promise<void> {
-  const { ctx, served, env } = call;
+  const { ctx, served } = call;
   const { definition } = served;
   const output = negotiateFor(call);
-  const options = await readDeleteOptions(call);
-  const dryRun = (options.dryRun ?? []).length > 0;
-  // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
-  const admit = async (old: KubeObject): Promise<void> => {
-    const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
-    await env.admission.mutate(attributes);
-    await env.admission.validate(attributes);
-  };
+  const { options, dryRun, admit } = await readDelete(call);
   const store = served.store!;
   const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, admit);
   // 202 only for the deprecated orphanDependents=false; upstream returns 200 otherwise for compatibility with old clients.

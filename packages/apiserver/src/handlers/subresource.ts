@@ -201,19 +201,15 @@ function trackScale(
   return withEntries(next, atOnce(scaleManager(kind).update(current, next, manager, call.env.services.now())));
 }
 
+/** By API version of a built-in Scale. A pure cache: managers have no state. */
 const scaleManagers = new Map<string, FieldManager>();
 
-function scaleManager(kind: GroupVersionKind): FieldManager {
-  const apiVersion = formatGroupVersion(kind);
-  let manager = scaleManagers.get(apiVersion);
-  if (manager === undefined) {
+const scaleManager = (kind: GroupVersionKind): FieldManager =>
+  scaleManagers.getOrInsertComputed(formatGroupVersion(kind), (apiVersion) => {
     const type = applyTypeOf(scheme.kind(kind)!);
     const convert: FieldManagerOptions["convert"] = (object, _from, to) => (to === apiVersion ? { object, type } : undefined);
-    manager = new FieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
-    scaleManagers.set(apiVersion, manager);
-  }
-  return manager;
-}
+    return new FieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
+  });
 
 async function admitScale(
   call: Call,

@@ -61,15 +61,8 @@ function encodeRow(table: TableColumns, object: KubeObject, { includeObject, met
   return Buffer.concat([head, Buffer.from(pieces.join(""))]);
 }
 
-/** Column sets are numbered, since a changed custom resource may have other columns for the same entries. */
+/** Column sets are numbered, for the names of memo slots: a changed custom resource may have other columns for the same entries. */
 const ids = new WeakMap<TableColumns, number>();
 let tables = 0;
 
-function idOf(table: TableColumns): number {
-  let id = ids.get(table);
-  if (id === undefined) {
-    id = tables++;
-    ids.set(table, id);
-  }
-  return id;
-}
+const idOf = (table: TableColumns): number => ids.getOrInsertComputed(table, () => tables++);

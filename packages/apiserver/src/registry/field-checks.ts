@@ -177,10 +177,14 @@ export function envVarNameProblems(name: string): string[] {
       "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')",
     );
   }
-  if (name === ".") errors.push("must not be '.'");
-  else if (name === "..") errors.push("must not be '..'");
-  else if (name.startsWith("..")) errors.push("must not start with '..'");
-  return errors;
+  return [...errors, ...leadingDotProblems(name)];
+}
+
+/** Names that are also file names. @returns error texts */
+function leadingDotProblems(name: string): string[] {
+  if (name === ".") return ["must not be '.'"];
+  if (name === "..") return ["must not be '..'"];
+  return name.startsWith("..") ? ["must not start with '..'"] : [];
 }
 
 /** Keys of ConfigMaps and Secrets. @returns error texts */
@@ -193,10 +197,7 @@ export function configMapKeyProblems(key: string): string[] {
       "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
     );
   }
-  if (key === ".") errors.push("must not be '.'");
-  else if (key === "..") errors.push("must not be '..'");
-  else if (key.startsWith("..")) errors.push("must not start with '..'");
-  return errors;
+  return [...errors, ...leadingDotProblems(key)];
 }
 
 /** Names of headers in probes. @returns error texts */

@@ -7,6 +7,7 @@ import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer, type TlsOptions } from "@coxswain/apimachinery/serving/https-server";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
+import type { HeaderMemory } from "@coxswain/apimachinery/transport/http2/server/input";
 import type { ApiserverConfig } from "../config.ts";
 import definitions from "../metrics.json" with { type: "json" };
 import { firstAddress } from "./first-address.ts";
@@ -18,6 +19,7 @@ export async function listen(
   log: Logger,
   metrics: MetricsRegistry,
   turns: Turns,
+  headerMemory: HeaderMemory,
 ): Promise<HttpServer> {
   const { flags } = config;
   const handshakeErrors = metrics.counter(definitions.apiserver_tls_handshake_errors_total);
@@ -27,6 +29,7 @@ export async function listen(
     tls: await tlsOptions(config),
     handler,
     turns,
+    headerMemory,
     log: log.named("serving"),
     answerTimeoutMs: flags["request-timeout"],
     reusePort: flags["permit-port-sharing"],

@@ -8,7 +8,7 @@ test("the metrics show what each use keeps and may keep", async (t) => {
   const metrics = newMetricsRegistry();
   const budget = newMemoryBudget(metrics);
   budget.lists.keep({ sizeBytes: 1000, used: false, since: 0, drop() {} });
-  const block = new HeaderBlock(1, 0, 2000, () => {});
+  const block = new HeaderBlock(1, 0, 2000, budget.headers, () => {});
   block.add(Buffer.alloc(1200));
   t.after(() => block.drop());
   const lines = (await metrics.render()).split("\n").filter((line) => line.startsWith("coxswain_"));

@@ -1,7 +1,7 @@
 import { fieldsMemory } from "@coxswain/apimachinery/objects/codec/fields-v1";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { headerMemory } from "@coxswain/apimachinery/transport/http2/server/input";
+import { HeaderMemory } from "@coxswain/apimachinery/transport/http2/server/input";
 import { slabMemory } from "@coxswain/apimachinery/transport/http2/wire/buffers";
 import definitions from "../metrics.json" with { type: "json" };
 import { EntryMemory } from "../storage/entry.ts";
@@ -28,6 +28,7 @@ export interface MemoryBudget {
   readonly histories: HistoryMemory;
   readonly lists: ByteShare;
   readonly documents: ByteShare;
+  readonly headers: HeaderMemory;
 }
 
 /** The one budget of a server; each use evicts within its share. Its metrics show both. */
@@ -43,10 +44,10 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
     },
   };
   const histories = new HistoryMemory(shares.histories);
-  // Three of the uses are shared by all servers of the process: the cache of parsed field sets (managed fields), and the free buffers
-  // and incomplete header blocks of HTTP/2 connections.
-  const shared = { fields: fieldsMemory, buffers: slabMemory, headers: headerMemory };
-  const uses = Object.entries({ encodings, objects, lists, histories, documents, ...shared });
+  const headers = new HeaderMemory();
+  // All servers of the process share the cache of parsed field sets (managed fields) and the free buffers of HTTP/2 connections.
+  const shared = { fields: fieldsMemory, buffers: slabMemory };
+  const uses = Object.entries({ encodings, objects, lists, histories, documents, ...shared, headers });
   metrics.gauge({
     ...definitions.coxswain_apiserver_cache_bytes,
     collect: (gauge) => {
@@ -55,5 +56,5 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   });
   const limit = metrics.gauge(definitions.coxswain_apiserver_cache_limit_bytes);
   for (const [use, { limitBytes }] of uses) limit.labels(use).set(limitBytes);
-  return { entries, histories, lists, documents };
+  return { entries, histories, lists, documents, headers };
 }

@@ -144,7 +144,7 @@ export class Entry {
   #json: Buffer | undefined;
   /** The stored form; set only while `#json` is undefined. */
   #stored: Buffer | undefined;
-  #memo: Map<string, unknown> | undefined;
+  #memo: Map<string | symbol, unknown> | undefined;
   #kept: Encoding | undefined;
 
   constructor(
@@ -226,7 +226,7 @@ export class Entry {
   }
 
   /** Memoizes a value derived from this entry (another version's bytes, protobuf, Table rows, watch frames) while it is hot. */
-  memo<T>(slot: string, make: (entry: Entry) => T): T {
+  memo<T>(slot: string | symbol, make: (entry: Entry) => T): T {
     this.warm();
     this.#memo ??= new Map();
     if (this.#memo.has(slot)) return this.#memo.get(slot) as T;

@@ -101,7 +101,7 @@ const plainWords: ReadonlySet<string> = new Set([
   ...["x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"],
 ]);
 
-/** Per schema: results of valid scalars by their type, or `restricted` when the schema restricts more than the type. */
+/** A pure cache. Per schema: results of valid scalars by their type, or `restricted` when the schema restricts more than the type. */
 const plainResults = new WeakMap<Schema, Map<string, Result> | "restricted">();
 
 /** Fast path for lists with a million scalars: valid ones share one cached result per type. */

@@ -32,6 +32,7 @@ export const optBytes = 11;
 export const udpLimit = ({ edns }: Query): number =>
   edns === undefined ? plainUdpBytes : Math.min(Math.max(edns.payloadBytes, plainUdpBytes), mostUdpBytes);
 
+/** Shared: encoding is synchronous. */
 const scratch = Buffer.allocUnsafe(mostTcpBytes + 1);
 
 /** Encodes a reply. Records that do not fit into `limitBytes` are left out; when answers are, the response is marked truncated. */

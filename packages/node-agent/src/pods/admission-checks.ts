@@ -3,7 +3,7 @@ import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Node, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import { Tolerations, tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
 import { isCriticalPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
@@ -111,7 +111,8 @@ export function misplaced({ pod, others, node }: AdmissionInput): Rejection | un
   const ports = hostPortOf(pod);
   if (ports.length > 0 && others.some((other) => portsClash(ports, hostPortOf(other)))) return predicate("NodePorts");
   const taints = isStaticPod(pod) ? [] : (node.spec?.taints ?? []);
-  if (untolerated(taints, pod.spec.tolerations ?? [], ["NoExecute"]) !== undefined) return predicate("TaintToleration");
+  const tolerations = new Tolerations(pod.spec.tolerations);
+  if (tolerations.firstUntolerated(taints, ["NoExecute"]) !== undefined) return predicate("TaintToleration");
   return undefined;
 }
 

@@ -1,9 +1,8 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
-import { type PayloadFile, writeAtomically } from "./atomic-writer.ts";
-import { memoryDir } from "./empty-dir.ts";
-import { commonUser, setVolumeOwnership } from "./ownership.ts";
+import type { PayloadFile } from "./atomic-writer.ts";
+import { inMemory } from "./memory-files.ts";
+import { commonUser } from "./ownership.ts";
 import { configMapFiles, downwardFiles, secretFiles } from "./payload.ts";
-import { pluginOf } from "./volume-operations.ts";
 import type { VolumeContext, VolumePlugin } from "./volume-plugin.ts";
 
 const tokenMode = 0o600;
@@ -14,14 +13,7 @@ export const projected: VolumePlugin = {
   name: "kubernetes.io~projected",
   refreshed: true,
   supports: (volume) => volume.projected !== undefined,
-  async setUp(context) {
-    const { pod, volume, dir, mounter, now, operations } = context;
-    const files = await collect(context);
-    await memoryDir(dir, mounter);
-    if (await writeAtomically(dir, files, now))
-      await setVolumeOwnership(dir, pod, { readOnly: true, policy: false, plugin: pluginOf(volume), operations });
-    return { path: dir, readOnly: true };
-  },
+  setUp: async (context) => inMemory(context, await collect(context)),
 };
 
 async function collect({ pod, volume, objects, downward }: VolumeContext): Promise<Map<string, PayloadFile>> {

@@ -1,5 +1,6 @@
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
 import { type PodAffinityTerms, parseAffinity } from "./affinity-terms.ts";
 
 /** Resource amounts as numbers: cpu in millicores, memory and storage in bytes, others in units. */
@@ -19,6 +20,7 @@ export interface PodInfo {
   readonly nonZero: { readonly milliCpu: number; readonly memory: number };
   /** `protocol/port` → requested host IPs. */
   readonly hostPorts: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly tolerations: Tolerations;
   /** Absent for a pod without pod affinity and anti-affinity. */
   readonly affinity?: PodAffinityTerms;
 }
@@ -124,14 +126,12 @@ export function removePod(info: NodeInfo, uid: string): void {
   }
 }
 
-/** Cluster events check every waiting pod. Objects from a lister never change, so the result can be cached by identity. */
+/** A pure cache, by identity: cluster events check every waiting pod, and objects from a lister never change. */
 const known = new WeakMap<Pod, PodInfo>();
 
 /** @param pod must not be mutated afterwards: the result is cached by identity */
 export function newPodInfo(pod: Pod): PodInfo {
-  const info = known.get(pod) ?? compute(pod);
-  known.set(pod, info);
-  return info;
+  return known.getOrInsertComputed(pod, compute);
 }
 
 /**
@@ -159,7 +159,8 @@ function compute(pod: Pod): PodInfo {
   nonZero.memory += overhead.memory;
   requests.pods = 1;
   const affinity = parseAffinity(pod);
-  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod), ...(affinity === undefined ? {} : { affinity }) };
+  const tolerations = new Tolerations(pod.spec.tolerations);
+  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod), tolerations, ...(affinity === undefined ? {} : { affinity }) };
 }
 
 function withMinimum(container: Container): { milliCpu: number; memory: number } {
@@ -180,6 +181,7 @@ function hostPortsOf(pod: Pod): Map<string, Set<string>> {
   return ports;
 }
 
+/** A pure cache: pods request few different quantities. Bounded, as they come from users. */
 const parsed = new Map<string, Quantity>();
 const parsedLimit = 10_000;
 

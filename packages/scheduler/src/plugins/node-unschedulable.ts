@@ -1,4 +1,3 @@
-import { isTolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 
@@ -8,8 +7,6 @@ const taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 export const newNodeUnschedulable = (): Plugin => ({
   name: "NodeUnschedulable",
   wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
-  filter: (_, { pod }, { node }) =>
-    node.spec?.unschedulable && !isTolerated(taint, pod.spec.tolerations)
-      ? unresolvable("node(s) were unschedulable")
-      : undefined,
+  filter: (_, { tolerations }, { node }) =>
+    node.spec?.unschedulable && !tolerations.tolerate(taint) ? unresolvable("node(s) were unschedulable") : undefined,
 });

@@ -1,4 +1,3 @@
-import { isTolerated, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
@@ -8,15 +7,15 @@ export const newTaintToleration = (): Plugin => ({
   name: "TaintToleration",
   idleAt: ["preScore"],
   wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
-  filter(_, { pod }, { taints }) {
+  filter(_, { tolerations }, { taints }) {
     if (taints.length === 0) return undefined;
-    const taint = untolerated(taints, pod.spec.tolerations ?? [], ["NoSchedule", "NoExecute"]);
+    const taint = tolerations.firstUntolerated(taints, ["NoSchedule", "NoExecute"]);
     return taint === undefined
       ? undefined
       : unresolvable(`node(s) had taint {${taint.key}: ${taint.value ?? ""}}, that the pod didn't tolerate`);
   },
-  score(_, { pod }, { taints }) {
-    return taints.filter((taint) => taint.effect === "PreferNoSchedule" && !isTolerated(taint, pod.spec.tolerations)).length;
+  score(_, { tolerations }, { taints }) {
+    return taints.filter((taint) => taint.effect === "PreferNoSchedule" && !tolerations.tolerate(taint)).length;
   },
   normalize: (_, __, scores) => normalizeByLargest(scores, true),
 });

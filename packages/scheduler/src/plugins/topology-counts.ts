@@ -85,7 +85,7 @@ export const parsed = (selector: LabelSelector): Pick<SpreadConstraint, "selecto
   text: selector === LabelSelector.nothing ? "nothing" : `=${selector.toString()}`,
 });
 
-/** Last count of each node. Pods of one set are usually scheduled in a row, and most nodes do not change in between. */
+/** A pure cache of the last count of each node. Pods of one set are usually scheduled in a row, and most nodes do not change in between. */
 const lastCounts = new WeakMap<NodeInfo, { version: number; namespace: string; text: string; count: number }>();
 
 /** `countMatching`, cached until the pods of the node change. */

@@ -1,6 +1,7 @@
 /** A list of which only the visible part is in the document. Arrow keys, j and k move; Enter opens. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useHeight } from "./height.ts";
 import { Still } from "./still.ts";
 
 export interface Column<T> {
@@ -38,15 +39,9 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   const { label, items, keyOf, columns, rowHeight, onOpen, empty, openKey, alsoOn = [{}], sort, onSort } = props;
   const box = useRef<HTMLDivElement>(null);
   const [{ top, isJump }, setPlace] = useState({ top: 0, isJump: false });
-  const [height, setHeight] = useState(600);
+  const height = useHeight(box, 600);
   const [chosen, setChosen] = useState(0);
 
-  useLayoutEffect(() => {
-    const element = box.current!;
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
   useEffect(() => {
     if (chosen >= items.length) setChosen(Math.max(0, items.length - 1));
   }, [items.length, chosen]);

@@ -1,6 +1,7 @@
 /** Many lines of text, of which only the visible ones are in the document; stays at the end while lines are added. */
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useHeight } from "../parts/height.ts";
 
 const lineHeight = 20;
 const spare = 20;
@@ -17,13 +18,7 @@ export function Lines({ label, lines, draw, isFollowed }: LinesProps): JSX.Eleme
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(400);
-  useLayoutEffect(() => {
-    const element = box.current!;
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
+  const height = useHeight(box, 400);
   useLayoutEffect(() => {
     const element = box.current!;
     if (isFollowed && isAtEnd.current) element.scrollTop = element.scrollHeight;

@@ -22,6 +22,7 @@ function remembered(canonical: string): string {
   return canonical;
 }
 
+/** The same for times from protobuf. Both are pure caches, emptied when they are full. */
 const textOfSeconds = new Map<number, string>();
 
 /** As `canonicalTime` for `metav1.MicroTime`, which has exactly six fractional digits. */

@@ -143,16 +143,10 @@ interface FieldCodec {
   readonly zero: () => unknown;
 }
 
+/** A pure cache: descriptors do not change. */
 const structDecoders = new Map<TypeDescriptor, Decode>();
 
-function structDecoder(type: TypeDescriptor): Decode {
-  let decode = structDecoders.get(type);
-  if (decode === undefined) {
-    decode = makeStructDecoder(type);
-    structDecoders.set(type, decode);
-  }
-  return decode;
-}
+const structDecoder = (type: TypeDescriptor): Decode => structDecoders.getOrInsertComputed(type, makeStructDecoder);
 
 function makeStructDecoder(type: TypeDescriptor): Decode {
   const goType = `${type.goPackage}.${type.goName}`;
@@ -482,7 +476,7 @@ function decodeTime(value: unknown, canonical: (text: string) => string | undefi
   }
 }
 
-/** Cache: objects use few different quantities, and parsing them dominates the decoding of a Pod. */
+/** A pure, bounded cache: objects use few different quantities, and parsing them dominates the decoding of a Pod. */
 const canonicalQuantities = new Map<string, string>();
 
 /** Canonical text of a quantity; "0" for null and undefined. @throws DecodeFailure */

@@ -173,16 +173,10 @@ class StructEncoder {
 }
 
 const nothing: Fields = Object.freeze({});
+/** A pure cache: descriptors do not change. */
 const encoders = new Map<TypeDescriptor, StructEncoder>();
 
-function structEncoder(type: TypeDescriptor): StructEncoder {
-  let encoder = encoders.get(type);
-  if (encoder === undefined) {
-    encoder = new StructEncoder(type);
-    encoders.set(type, encoder);
-  }
-  return encoder;
-}
+const structEncoder = (type: TypeDescriptor): StructEncoder => encoders.getOrInsertComputed(type, () => new StructEncoder(type));
 
 /**
  * Generates one function for each struct from the type descriptors, never from input. Literal property names are several

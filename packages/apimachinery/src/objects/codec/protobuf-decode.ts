@@ -86,16 +86,10 @@ export function fieldwiseReader(type: TypeDescriptor): FieldwiseReader {
   });
 }
 
+/** A pure cache: descriptors do not change. */
 const readers = new Map<TypeDescriptor, ReadMessage>();
 
-function messageReader(type: TypeDescriptor): ReadMessage {
-  let read = readers.get(type);
-  if (read === undefined) {
-    read = makeMessageReader(type);
-    readers.set(type, read);
-  }
-  return read;
-}
+const messageReader = (type: TypeDescriptor): ReadMessage => readers.getOrInsertComputed(type, makeMessageReader);
 
 function makeMessageReader(type: TypeDescriptor): ReadMessage {
   let readFields: ReadMessage | undefined;

@@ -11,6 +11,7 @@ export type Write = (writer: BackWriter, value: unknown, parent: Fields) => void
 type WriteMessage = (writer: BackWriter, object: Fields) => void;
 
 const nothing: Fields = Object.freeze({});
+/** A pure cache: descriptors do not change. */
 const writers = new Map<TypeDescriptor, WriteMessage>();
 
 /** Writes a struct as Kubernetes' generated code does: fields that are not pointers are always written, maps sorted by key. */

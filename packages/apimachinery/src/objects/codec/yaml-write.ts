@@ -3,6 +3,7 @@
  * Source: gopkg.in/yaml.v2 {emitterc,encode,sorter}.go
  */
 import { atOnce, type Steps, sortedInSteps } from "../../process/event-loop/steps.ts";
+import { goFloat } from "../../process/metrics/go-float.ts";
 import { readsAsText } from "./yaml-resolve.ts";
 
 /** A line is folded at the first space after this column. */
@@ -238,10 +239,7 @@ function writeLiteral(output: Output, text: string, indent: number): void {
 /** Shortest representation, as Go's strconv writes it; integers without exponent. */
 function numberText(value: number): string {
   if (Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64) return String(BigInt(value));
-  const [digits, exponent] = value.toExponential().split("e") as [string, string];
-  const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value);
-  return `${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+  return goFloat(value);
 }
 
 /** Natural order: letters after all other characters, runs of digits by numeric value. */

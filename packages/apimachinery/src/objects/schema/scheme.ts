@@ -41,6 +41,7 @@ const neverStored = new Set(["meta", "authentication", "authorization", "admissi
 
 const tables = generatedTables as Readonly<Record<string, Table>>;
 const folderByGroup = new Map(Object.entries(tables).map(([folder, table]) => [`${table.group}/${table.version}`, folder]));
+/** Made on first use, as are the two below: of the tables, which do not change. */
 const types = new Map<string, StructType>();
 
 /** @param folder the table, e.g. `core/v1` @param typeName any struct in the table */

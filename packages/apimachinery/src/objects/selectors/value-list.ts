@@ -1,5 +1,6 @@
 /** Longer lists are converted to a set. */
 const shortList = 8;
+/** A pure cache: the lists do not change. */
 const sets = new WeakMap<readonly string[], ReadonlySet<string>>();
 
 /**
@@ -9,7 +10,5 @@ const sets = new WeakMap<readonly string[], ReadonlySet<string>>();
  */
 export function listHas(values: readonly string[], value: string): boolean {
   if (values.length <= shortList) return values.includes(value);
-  const set = sets.get(values) ?? new Set(values);
-  sets.set(values, set);
-  return set.has(value);
+  return sets.getOrInsertComputed(values, (list) => new Set(list)).has(value);
 }

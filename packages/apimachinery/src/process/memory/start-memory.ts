@@ -39,6 +39,7 @@ export function newUtilization(): () => number {
 export const releaseMemory = (): void => collectGarbage({ type: "major", flavor: "last-resort" });
 
 type Collect = (options: { type: "major" | "minor"; flavor?: "last-resort" }) => void;
+/** V8's function, made once. */
 let collector: Collect | undefined;
 
 /** Runs V8's gc function without exposing it globally. */

@@ -1,4 +1,4 @@
-/** Formats a number like Go's `%g`, which Prometheus clients expect for bucket bounds: `0.005`, `1`, `1e+06`, `+Inf`. */
+/** Formats a number like Go's `%g`, as in YAML and for Prometheus' bucket bounds: `0.005`, `1`, `1e+06`, `+Inf`. */
 export function goFloat(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return "+Inf";
   if (value === Number.NEGATIVE_INFINITY) return "-Inf";

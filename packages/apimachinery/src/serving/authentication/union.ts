@@ -69,7 +69,7 @@ export function withAuthenticatedGroupToken(authenticate: TokenAuthenticator): T
   };
 }
 
-/** Results come from caches and are seen repeatedly; the extended copy is made once. */
+/** A pure cache: results come from caches and are seen repeatedly; the extended copy is made once. */
 const withGroup = new WeakMap<AuthenticationResult, AuthenticationResult>();
 
 function addAuthenticatedGroup(result: AuthenticationResult): AuthenticationResult {

@@ -135,72 +135,72 @@ function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRange
   const requests: ResourceList = claim.spec?.resources?.requests ?? {};
   return limits
     .filter(({ type }) => type === "PersistentVolumeClaim")
-    .flatMap((limit) => [
-      ...problemsOf(limit.min, (name, bound) => belowMinimum(limit, name, bound, requests, {})),
-      ...problemsOf(limit.max, (name, bound) => aboveMaximumRequest(limit, name, bound, requests)),
+    .flatMap(({ type, min, max }) => [
+      ...problemsOf(min, type, requests, {}, belowMinimum),
+      ...problemsOf(max, type, requests, {}, aboveMaximumRequest),
     ]);
 }
 
-function usageProblems(limit: LimitRangeItem, requests: ResourceList, limits: ResourceList): string[] {
+function usageProblems(
+  { type, min, max, maxLimitRequestRatio }: LimitRangeItem,
+  requests: ResourceList,
+  limits: ResourceList,
+): string[] {
   return [
-    ...problemsOf(limit.min, (name, bound) => belowMinimum(limit, name, bound, requests, limits)),
-    ...problemsOf(limit.max, (name, bound) => aboveMaximum(limit, name, bound, requests, limits)),
-    ...problemsOf(limit.maxLimitRequestRatio, (name, bound) => aboveRatio(limit, name, bound, requests, limits)),
+    ...problemsOf(min, type, requests, limits, belowMinimum),
+    ...problemsOf(max, type, requests, limits, aboveMaximum),
+    ...problemsOf(maxLimitRequestRatio, type, requests, limits, aboveRatio),
   ];
 }
 
-function problemsOf(bounds: ResourceList | undefined, check: (name: string, bound: Quantity) => string | undefined): string[] {
-  return Object.keys(bounds ?? {})
-    .sort()
-    .flatMap((name) => check(name, Quantity.parse(bounds?.[name] as string)) ?? []);
+/** A bound of a resource, and what is requested of it. */
+interface Usage {
+  readonly bound: Quantity;
+  readonly name: string;
+  readonly type: string;
+  readonly request: Quantity | undefined;
+  readonly upper: Quantity | undefined;
 }
 
-function belowMinimum(
-  limit: LimitRangeItem,
-  name: string,
-  bound: Quantity,
+function problemsOf(
+  bounds: ResourceList | undefined,
+  type: string,
   requests: ResourceList,
   limits: ResourceList,
-): string | undefined {
-  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
-  const sentence = `minimum ${name} usage per ${limit.type} is ${bound.toString()}`;
+  check: (usage: Usage) => string | undefined,
+): string[] {
+  return Object.keys(bounds ?? {})
+    .sort()
+    .flatMap((name) => {
+      const bound = Quantity.parse(bounds![name]!);
+      return check({ bound, name, type, request: quantityIn(requests, name), upper: quantityIn(limits, name) }) ?? [];
+    });
+}
+
+function belowMinimum({ bound, name, type, request, upper }: Usage): string | undefined {
+  const sentence = `minimum ${name} usage per ${type} is ${bound.toString()}`;
   if (request === undefined) return `${sentence}.  No request is specified`;
   if (request.cmp(bound) < 0) return `${sentence}, but request is ${request.toString()}`;
   if (upper !== undefined && upper.cmp(bound) < 0) return `${sentence}, but limit is ${upper.toString()}`;
   return undefined;
 }
 
-function aboveMaximum(
-  limit: LimitRangeItem,
-  name: string,
-  bound: Quantity,
-  requests: ResourceList,
-  limits: ResourceList,
-): string | undefined {
-  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
-  const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
+function aboveMaximum({ bound, name, type, request, upper }: Usage): string | undefined {
+  const sentence = `maximum ${name} usage per ${type} is ${bound.toString()}`;
   if (upper === undefined) return `${sentence}.  No limit is specified`;
   if (upper.cmp(bound) > 0) return `${sentence}, but limit is ${upper.toString()}`;
   if (request !== undefined && request.cmp(bound) > 0) return `${sentence}, but request is ${request.toString()}`;
   return undefined;
 }
 
-function aboveMaximumRequest(limit: LimitRangeItem, name: string, bound: Quantity, requests: ResourceList): string | undefined {
-  const request = quantityIn(requests, name);
-  const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
+function aboveMaximumRequest({ bound, name, type, request }: Usage): string | undefined {
+  const sentence = `maximum ${name} usage per ${type} is ${bound.toString()}`;
   if (request === undefined) return `${sentence}.  No request is specified`;
   return request.cmp(bound) > 0 ? `${sentence}, but request is ${request.toString()}` : undefined;
 }
 
-function aboveRatio(
-  limit: LimitRangeItem,
-  name: string,
-  bound: Quantity,
-  requests: ResourceList,
-  limits: ResourceList,
-): string | undefined {
-  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
-  const sentence = `${name} max limit to request ratio per ${limit.type} is ${bound.toString()}`;
+function aboveRatio({ bound, name, type, request, upper }: Usage): string | undefined {
+  const sentence = `${name} max limit to request ratio per ${type} is ${bound.toString()}`;
   if (request === undefined || request.isZero) return `${sentence}, but no request is specified or request is 0`;
   if (upper === undefined || upper.isZero) return `${sentence}, but no limit is specified or limit is 0`;
   const ratio = upper.milliValue() / request.milliValue();

@@ -1,7 +1,7 @@
 import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
 import { withDaemonTolerations } from "./pod-template.ts";
 
 /** Whether a node is eligible for the DaemonSet's Pods. */
@@ -18,13 +18,14 @@ export interface Eligibility {
  */
 export function eligibilityFor({ spec }: Pick<DaemonSet, "spec">): (node: Node) => Eligibility {
   const template = withDaemonTolerations(spec.template.spec ?? { containers: [] });
-  const { nodeName, tolerations = [] } = template;
+  const { nodeName } = template;
+  const tolerations = new Tolerations(template.tolerations);
   return (node) => {
     if (nodeName && nodeName !== node.metadata.name) return never;
     if (!matchesNode({ metadata: {}, spec: template }, node)) return never;
     const taints = node.spec?.taints ?? [];
-    if (untolerated(taints, tolerations, ["NoExecute", "NoSchedule"]) === undefined) return always;
-    return { shouldRun: false, shouldContinue: untolerated(taints, tolerations, ["NoExecute"]) === undefined };
+    if (tolerations.firstUntolerated(taints, ["NoExecute", "NoSchedule"]) === undefined) return always;
+    return { shouldRun: false, shouldContinue: tolerations.firstUntolerated(taints, ["NoExecute"]) === undefined };
   };
 }
 

@@ -180,13 +180,17 @@ function usageOf(items: readonly PodUsage[], resource: string, container: string
   return result;
 }
 
-async function withApiError<T>(api: string, answer: Promise<T>): Promise<T> {
+/** @throws Error with the text before the message of the one that `work` throws */
+export async function withErrorPrefix<T>(text: string, work: Promise<T>): Promise<T> {
   try {
-    return await answer;
+    return await work;
   } catch (err) {
-    throw new Error(`unable to fetch metrics from ${api}: ${messageOf(err)}`, { cause: err });
+    throw new Error(`${text}: ${messageOf(err)}`, { cause: err });
   }
 }
+
+const withApiError = <T>(api: string, answer: Promise<T>): Promise<T> =>
+  withErrorPrefix(`unable to fetch metrics from ${api}`, answer);
 
 async function nonEmptyList<T extends { items: readonly unknown[] }>(api: string, answer: Promise<T>): Promise<T> {
   const list = await withApiError(api, answer);

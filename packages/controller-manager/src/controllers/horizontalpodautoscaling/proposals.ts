@@ -11,7 +11,7 @@ import type {
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/schema/kinds/meta/v1";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
-import type { MetricQuery, MetricsClient } from "./metrics-client.ts";
+import { type MetricQuery, type MetricsClient, withErrorPrefix } from "./metrics-client.ts";
 import {
   type Proposal,
   type Rules,
@@ -240,14 +240,6 @@ async function objectValue(
   } catch (err) {
     // Word order as in upstream's message.
     throw new Error(`unable to get metric ${metric.name}: ${object.kind} on ${namespace} ${object.name}/${messageOf(err)}`);
-  }
-}
-
-async function withErrorPrefix<T>(text: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (err) {
-    throw new Error(`${text}: ${messageOf(err)}`, { cause: err });
   }
 }
 

@@ -84,24 +84,26 @@ const boolean: ScalarApplyType = { kind: "scalar", scalar: "boolean" };
 export const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
 const quantity: ScalarApplyType = { ...untyped, canonical: canonicalQuantity };
 
+interface Variants {
+  readonly own: StructApplyType;
+  readonly atomic: StructApplyType;
+  readonly granular: StructApplyType;
+}
+
 /** A pure cache: descriptors do not change. */
-const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();
+const structs = new WeakMap<TypeDescriptor, Variants>();
 
 /** Cached: the same object for the same descriptor. */
 export function applyTypeOf(descriptor: TypeDescriptor): StructApplyType {
   return variantsOf(descriptor).own;
 }
 
-function variantsOf(descriptor: TypeDescriptor): { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType } {
-  let variants = structs.get(descriptor);
-  if (variants === undefined) {
+const variantsOf = (descriptor: TypeDescriptor): Variants =>
+  structs.getOrInsertComputed(descriptor, () => {
     const granular = new DescribedStruct(descriptor, false);
     const atomic = new DescribedStruct(descriptor, true);
-    variants = { own: descriptor.atomic ? atomic : granular, atomic, granular };
-    structs.set(descriptor, variants);
-  }
-  return variants;
-}
+    return { own: descriptor.atomic ? atomic : granular, atomic, granular };
+  });
 
 /** A struct type from a descriptor. Fields are resolved lazily, because types can be recursive. */
 class DescribedStruct implements StructApplyType {

@@ -10,7 +10,7 @@ import type { FieldNode, FieldSet } from "./field-set.ts";
 import type { PathElement } from "./path-element.ts";
 import { fieldSetOf } from "./typed-value.ts";
 
-/** Sets known to match the type regardless of the object's contents. */
+/** Sets known to match the type regardless of the object's contents. A pure cache: sets and types do not change. */
 const inOrder = new WeakMap<FieldSet, ApplyType>();
 
 /**

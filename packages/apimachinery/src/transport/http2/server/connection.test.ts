@@ -6,7 +6,7 @@ import { errorCodes } from "../wire/connection-error.ts";
 import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
 import { encodeFields } from "../wire/hpack.ts";
 import { ServerConnection } from "./connection.ts";
-import { FieldWork } from "./input.ts";
+import { FieldWork, HeaderMemory } from "./input.ts";
 import type { ServerStream } from "./stream.ts";
 
 /** A server's connection whose client is the test, frame by frame. */
@@ -28,7 +28,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   const limits = { maxHeaderBytes: 16_384, headersTimeoutMs: 1000, idleTimeoutMs: 5000 };
   const connection = new ServerConnection(
     ours,
-    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork(new Turns()) },
+    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork(new Turns()), headerMemory: new HeaderMemory() },
     { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void reported.closed.push(reason) },
   );
   const says = async (...bytes: Buffer[]): Promise<string[]> => {

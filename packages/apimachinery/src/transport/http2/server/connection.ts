@@ -17,7 +17,7 @@ import {
 import type { DecodedFields } from "../wire/hpack.ts";
 import { AbuseLimits } from "./abuse-limits.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
-import { areTrailers, type FieldWork, requestHeadOf, type ServerFrameReceiver, ServerInput } from "./input.ts";
+import { areTrailers, type FieldWork, type HeaderMemory, requestHeadOf, type ServerFrameReceiver, ServerInput } from "./input.ts";
 import { ServerStream, type StreamConnection } from "./stream.ts";
 
 export interface ServerConnectionOptions {
@@ -31,6 +31,7 @@ export interface ServerConnectionOptions {
   readonly idleTimeoutMs: number;
   /** Shared by the connections of a server. */
   readonly fieldWork: FieldWork;
+  readonly headerMemory: HeaderMemory;
   /** Budget shared with the client's other connections; undefined: none. */
   readonly client?: ConnectionBudget | undefined;
 }
@@ -90,7 +91,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     this.#options = options;
     this.#events = events;
     this.#abuse = new AbuseLimits(options.client);
-    this.#input = new ServerInput(this, options.maxHeaderBytes);
+    this.#input = new ServerInput(this, options.maxHeaderBytes, options.headerMemory);
     this.#output = new ServerOutput(socket, () => this.#endIfDone());
     socket.on("data", (chunk: Buffer) => this.#onChunk(chunk));
     socket.on("error", (err) => {

@@ -7,7 +7,7 @@ import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wir
 export interface ServerFrameReceiver extends FrameReceiver {
   /** A complete header block. @param isWhole END_STREAM was set: no body follows */
   onHeaders(stream: number, isWhole: boolean, decoded: DecodedFields): void;
-  /** The process holds too many incomplete header blocks and this connection's is the oldest. */
+  /** The connections hold too many incomplete header blocks, and this one's is the oldest. */
   onStalledHeaders(): void;
 }
 
@@ -15,13 +15,15 @@ export interface ServerFrameReceiver extends FrameReceiver {
 export class ServerInput extends FrameInput<HeaderBlock> {
   readonly #receiver: ServerFrameReceiver;
   readonly #maxHeaderBytes: number;
+  readonly #memory: HeaderMemory;
   readonly #decoder: FieldsDecoder;
   /** The part of the preface that was not received yet. */
   #prefaceLeft = preface;
 
-  constructor(receiver: ServerFrameReceiver, maxHeaderBytes: number) {
+  constructor(receiver: ServerFrameReceiver, maxHeaderBytes: number, memory: HeaderMemory) {
     super(receiver);
     this.#receiver = receiver;
+    this.#memory = memory;
     this.#maxHeaderBytes = maxHeaderBytes;
     this.#decoder = newFieldsDecoder({ mostListBytes: maxHeaderBytes });
   }
@@ -42,7 +44,8 @@ export class ServerInput extends FrameInput<HeaderBlock> {
   protected override newBlock(stream: number, flag: number): HeaderBlock {
     checkClientStream(stream);
     // A moderately oversized block is decoded, so that the request is answered with 431.
-    return new HeaderBlock(stream, flag, 2 * this.#maxHeaderBytes, () => this.#receiver.onStalledHeaders());
+    const onTooMany = (): void => this.#receiver.onStalledHeaders();
+    return new HeaderBlock(stream, flag, 2 * this.#maxHeaderBytes, this.#memory, onTooMany);
   }
 
   protected override onHeaderBlock(stream: number, ends: boolean, block: Buffer): void {
@@ -164,7 +167,7 @@ function announcedLength(fields: readonly string[], from: number): number | unde
 const nameOctets = new Uint8Array(256);
 for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") nameOctets[character.charCodeAt(0)] = 1;
 
-/** Cache of validated names. */
+/** A pure, bounded cache of validated names. */
 const knownNames = new Set<string>();
 const mostKnownNames = 500;
 
@@ -188,20 +191,41 @@ function isToken(method: string): boolean {
 }
 
 const mostParts = 500;
-/** Upper bound over all connections of this process: clients are not authenticated before their headers are complete. */
-const mostUnfinishedBytes = 64 * 1024 * 1024;
 
-/** Incomplete blocks of all connections, oldest first: the limit is one of the process. */
-const unfinished = new Set<HeaderBlock>();
-let unfinishedBytes = 0;
+/** The incomplete header blocks of all connections that share it, oldest first. */
+export class HeaderMemory {
+  /** Clients are not authenticated before their headers are complete. */
+  readonly limitBytes = 64 * 1024 * 1024;
+  readonly #blocks = new Set<HeaderBlock>();
+  #bytes = 0;
 
-/** Size of the incomplete header blocks, for the memory budget. */
-export const headerMemory = {
   get bytes(): number {
-    return unfinishedBytes;
-  },
-  limitBytes: mostUnfinishedBytes,
-};
+    return this.#bytes;
+  }
+
+  open(block: HeaderBlock): void {
+    this.#blocks.add(block);
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Drops the oldest blocks until the rest is within the limit. */
+  limit(): void {
+    for (const block of this.#blocks) {
+      if (this.#bytes <= this.limitBytes) return;
+      block.dropForOthers();
+    }
+  }
+
+  /** @returns false when the block was released already */
+  release(block: HeaderBlock, bytes: number): boolean {
+    const isHeld = this.#blocks.delete(block);
+    if (isHeld) this.#bytes -= bytes;
+    return isHeld;
+  }
+}
 
 /** A header block that arrives as HEADERS and CONTINUATION frames. */
 export class HeaderBlock implements PartialHeaderBlock {
@@ -209,29 +233,27 @@ export class HeaderBlock implements PartialHeaderBlock {
   readonly flags: number;
   readonly since = performance.now();
   readonly #mostBytes: number;
+  readonly #memory: HeaderMemory;
   readonly #onTooMany: () => void;
   #parts: Buffer[] = [];
   #size = 0;
 
-  /** @param onTooMany called when the process-wide limit is exceeded and this block is the oldest; its connection has to close */
-  constructor(stream: number, flags: number, mostBytes: number, onTooMany: () => void) {
+  /** @param onTooMany called when the memory's limit is exceeded and this block is the oldest; its connection has to close */
+  constructor(stream: number, flags: number, mostBytes: number, memory: HeaderMemory, onTooMany: () => void) {
     this.stream = stream;
     this.flags = flags;
     this.#mostBytes = mostBytes;
+    this.#memory = memory;
     this.#onTooMany = onTooMany;
-    unfinished.add(this);
+    memory.open(this);
   }
 
   add(part: Buffer): void {
     this.#parts.push(part);
     this.#size += part.length;
-    unfinishedBytes += part.length;
+    this.#memory.add(part.length);
     if (this.#parts.length > mostParts || this.#size > this.#mostBytes) throw tooMuch("header block exceeds the limits");
-    for (const block of unfinished) {
-      if (unfinishedBytes <= mostUnfinishedBytes) return;
-      block.drop();
-      block.#onTooMany();
-    }
+    this.#memory.limit();
   }
 
   take(): Buffer {
@@ -240,12 +262,16 @@ export class HeaderBlock implements PartialHeaderBlock {
     return bytes;
   }
 
-  /** Discards the block and releases its share of the process-wide limit. Idempotent. */
+  /** Discards the block and releases its share of the memory. Idempotent. */
   drop(): void {
-    if (!unfinished.delete(this)) return;
-    unfinishedBytes -= this.#size;
+    if (!this.#memory.release(this, this.#size)) return;
     this.#parts = [];
     this.#size = 0;
+  }
+
+  dropForOthers(): void {
+    this.drop();
+    this.#onTooMany();
   }
 }
 

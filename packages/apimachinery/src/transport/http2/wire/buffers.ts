@@ -80,7 +80,7 @@ export const largestSlabBytes = 256 * 1024;
 /** Upper bound of pooled bytes. A thousand connections with one event each need 8 MiB in one event-loop turn. */
 const mostKeptBytes = 16 * 1024 * 1024;
 
-/** Free slabs, indexed by size / stepBytes. */
+/** Free slabs, indexed by size / stepBytes. A pure cache: a slab's old contents are never read. */
 const kept: Buffer[][] = Array.from({ length: largestSlabBytes / stepBytes + 1 }, () => []);
 let keptBytes = 0;
 

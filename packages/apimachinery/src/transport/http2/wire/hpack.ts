@@ -433,6 +433,7 @@ function newTree(): { tree: Int16Array; nodes: number } {
 /** Upper bound of the decoded size: no code is shorter than 5 bits. */
 const mostOctets = (codedBytes: number): number => Math.floor((codedBytes * 8) / 5);
 
+/** Shared: decoding is synchronous. */
 const usualRoom = Buffer.allocUnsafeSlow(16 * 1024);
 
 /**

@@ -12,7 +12,7 @@ import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
-import { checkSelector, neverDecremented, validateReplicatedTemplate } from "../replicasets/validation.ts";
+import { checkSelector, countsAboveTotal, neverDecremented, validateReplicatedTemplate } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
 export function* validateDeployment(deployment: Deployment, options: PodValidationOptions): Steps<FieldError[]> {
@@ -75,13 +75,9 @@ export function validateDeploymentStatus(
   }
   const collisions = status.collisionCount;
   if (collisions !== undefined) errors.push(...nonNegative(collisions, "status.collisionCount"));
-  const replicas = status.replicas ?? 0;
-  for (const field of ["updatedReplicas", "readyReplicas", "availableReplicas"] as const) {
-    const value = status[field] ?? 0;
-    if (value > replicas) errors.push(invalidValue(`status.${field}`, value, "cannot be greater than status.replicas"));
-  }
-  if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0)) {
-    errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
-  }
-  return [...errors, ...neverDecremented(collisions, current?.collisionCount)];
+  return [
+    ...errors,
+    ...countsAboveTotal(status, ["updatedReplicas", "readyReplicas", "availableReplicas"]),
+    ...neverDecremented(collisions, current?.collisionCount),
+  ];
 }

@@ -65,13 +65,22 @@ export function validateReplicaCounts(next: Counts | undefined): FieldError[] {
   for (const field of ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"] as const) {
     errors.push(...nonNegative(status[field], `status.${field}`));
   }
-  const replicas = status.replicas ?? 0;
-  for (const field of ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] as const) {
+  return [...errors, ...countsAboveTotal(status, ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"])];
+}
+
+/** The counts of `fields` are at most `replicas`, and available ones are ready. */
+export function countsAboveTotal<K extends string>(
+  status: Readonly<Partial<Record<K | "replicas" | "readyReplicas" | "availableReplicas", number>>>,
+  fields: readonly K[],
+): FieldError[] {
+  const { replicas = 0, readyReplicas = 0, availableReplicas = 0 } = status;
+  const errors: FieldError[] = [];
+  for (const field of fields) {
     const value = status[field] ?? 0;
     if (value > replicas) errors.push(invalidValue(`status.${field}`, value, "cannot be greater than status.replicas"));
   }
-  if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0)) {
-    errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
+  if (availableReplicas > readyReplicas) {
+    errors.push(invalidValue("status.availableReplicas", availableReplicas, "cannot be greater than readyReplicas"));
   }
   return errors;
 }

@@ -5,70 +5,41 @@ type Fields = Readonly<Record<string, unknown>>;
 /** For each metric source: field paths in v2 and field names in the flat form of v2beta1 and v1. */
 type Shape = Readonly<Record<string, readonly (readonly [path: string, flat: string])[]>>;
 
-/** Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, the same in both */
-const specShape: Shape = {
+/** @param side where v2 has the values. Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, the same in both */
+const shapeOf = (side: "target" | "current"): Shape => ({
   resource: [
     ["name", "name"],
-    ["target.averageUtilization", "targetAverageUtilization"],
-    ["target.averageValue", "targetAverageValue"],
+    [`${side}.averageUtilization`, `${side}AverageUtilization`],
+    [`${side}.averageValue`, `${side}AverageValue`],
   ],
   containerResource: [
     ["name", "name"],
     ["container", "container"],
-    ["target.averageUtilization", "targetAverageUtilization"],
-    ["target.averageValue", "targetAverageValue"],
+    [`${side}.averageUtilization`, `${side}AverageUtilization`],
+    [`${side}.averageValue`, `${side}AverageValue`],
   ],
   pods: [
     ["metric.name", "metricName"],
     ["metric.selector", "selector"],
-    ["target.averageValue", "targetAverageValue"],
+    [`${side}.averageValue`, `${side}AverageValue`],
   ],
   object: [
     ["describedObject", "target"],
     ["metric.name", "metricName"],
     ["metric.selector", "selector"],
-    ["target.value", "targetValue"],
-    ["target.averageValue", "averageValue"],
+    [`${side}.value`, `${side}Value`],
+    [`${side}.averageValue`, "averageValue"],
   ],
   external: [
     ["metric.name", "metricName"],
     ["metric.selector", "metricSelector"],
-    ["target.value", "targetValue"],
-    ["target.averageValue", "targetAverageValue"],
+    [`${side}.value`, `${side}Value`],
+    [`${side}.averageValue`, `${side}AverageValue`],
   ],
-};
+});
 
-const statusShape: Shape = {
-  resource: [
-    ["name", "name"],
-    ["current.averageUtilization", "currentAverageUtilization"],
-    ["current.averageValue", "currentAverageValue"],
-  ],
-  containerResource: [
-    ["name", "name"],
-    ["container", "container"],
-    ["current.averageUtilization", "currentAverageUtilization"],
-    ["current.averageValue", "currentAverageValue"],
-  ],
-  pods: [
-    ["metric.name", "metricName"],
-    ["metric.selector", "selector"],
-    ["current.averageValue", "currentAverageValue"],
-  ],
-  object: [
-    ["describedObject", "target"],
-    ["metric.name", "metricName"],
-    ["metric.selector", "selector"],
-    ["current.value", "currentValue"],
-    ["current.averageValue", "averageValue"],
-  ],
-  external: [
-    ["metric.name", "metricName"],
-    ["metric.selector", "metricSelector"],
-    ["current.value", "currentValue"],
-    ["current.averageValue", "currentAverageValue"],
-  ],
-};
+const specShape = shapeOf("target");
+const statusShape = shapeOf("current");
 
 /** The flat form has no target type; it is derived from the fields that are set. */
 const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {

@@ -56,6 +56,13 @@ export function hostUrl(scheme: string, host: string, port: number | string): UR
   return new URL(`${scheme}://${at}:${port}/`);
 }
 
+/** The request's path and query at another server. @param path the part of the path that follows `/proxy` */
+export function proxiedTo(url: URL, call: SubresourceCall, path: string): URL {
+  url.pathname = path.startsWith("/") ? path : `/${path}`;
+  url.search = call.ctx.query.toString();
+  return url;
+}
+
 /** Rejects loopback, link-local and similar addresses, which could point at this host or its metadata service. */
 export function refuseSpecialAddress(host: string): void {
   if (parseIp(host) === undefined) return;

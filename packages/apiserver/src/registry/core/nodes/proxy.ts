@@ -2,7 +2,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";
-import { hostUrl, kubeletOf, preferredAddress, refuseSpecialAddress } from "./connection.ts";
+import { hostUrl, kubeletOf, preferredAddress, proxiedTo, refuseSpecialAddress } from "./connection.ts";
 
 /**
  * HTTP proxy to a node. Without a port, or with the kubelet's port, it connects to the kubelet with this server's client
@@ -22,8 +22,6 @@ export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path
       url = hostUrl(scheme || "http", address, port);
       toNode = false;
     }
-    url.pathname = path.startsWith("/") ? path : `/${path}`;
-    url.search = call.ctx.query.toString();
-    return { url, toNode, as: "proxy" };
+    return { url: proxiedTo(url, call, path), toNode, as: "proxy" };
   };
 }

@@ -4,6 +4,7 @@ import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type {
   Container,
   EnvVar,
+  PersistentVolumeSpec,
   Pod,
   PodSpec,
   PodTemplateSpec,
@@ -151,24 +152,31 @@ function defaultVolume(volume: Volume): void {
       if (source.serviceAccountToken) source.serviceAccountToken.expirationSeconds ??= 3600;
     }
   }
-  if (volume.hostPath) volume.hostPath.type ??= "";
-  if (volume.iscsi) volume.iscsi.iscsiInterface ||= "default";
-  if (volume.rbd) {
-    volume.rbd.pool ||= "rbd";
-    volume.rbd.user ||= "admin";
-    volume.rbd.keyring ||= "/etc/ceph/keyring";
-  }
-  if (volume.azureDisk) {
-    volume.azureDisk.cachingMode ??= "ReadWrite";
-    volume.azureDisk.kind ??= "Shared";
-    volume.azureDisk.fsType ??= "ext4";
-    volume.azureDisk.readOnly ??= false;
-  }
-  if (volume.scaleIO) {
-    volume.scaleIO.storageMode ||= "ThinProvisioned";
-    volume.scaleIO.fsType ||= "xfs";
-  }
+  defaultSource(volume);
   if (volume.ephemeral?.volumeClaimTemplate?.spec) defaultClaimSpec(volume.ephemeral.volumeClaimTemplate.spec);
+}
+
+type SharedSources = Pick<PersistentVolumeSpec, "hostPath" | "iscsi" | "rbd" | "azureDisk" | "scaleIO">;
+
+/** Defaults of the volume sources that pods and PersistentVolumes share; also used for inline volumes of VolumeAttachments. */
+export function defaultSource(spec: SharedSources): void {
+  if (spec.hostPath) spec.hostPath.type ??= "";
+  if (spec.iscsi) spec.iscsi.iscsiInterface ||= "default";
+  if (spec.rbd) {
+    spec.rbd.pool ||= "rbd";
+    spec.rbd.user ||= "admin";
+    spec.rbd.keyring ||= "/etc/ceph/keyring";
+  }
+  if (spec.azureDisk) {
+    spec.azureDisk.cachingMode ??= "ReadWrite";
+    spec.azureDisk.kind ??= "Shared";
+    spec.azureDisk.fsType ??= "ext4";
+    spec.azureDisk.readOnly ??= false;
+  }
+  if (spec.scaleIO) {
+    spec.scaleIO.storageMode ||= "ThinProvisioned";
+    spec.scaleIO.fsType ||= "xfs";
+  }
 }
 
 /** Rounds quantities finer than a milli unit up, in place. */

@@ -13,29 +13,27 @@ type Connect = (call: SubresourceCall, path: string) => Promise<ConnectTarget>;
  * Source: pkg/registry/core/pod/rest/subresources.go, pkg/registry/core/pod/strategy.go streamLocation
  */
 export function connectExec(config: CatalogueConfig): Connect {
-  return async (call) => {
-    const query = call.ctx.query;
-    const command = query.getAll("command");
-    const pod = await podOf(call);
-    const container = chooseContainer(pod, query.get("container") ?? "");
-    const url = await kubeletOf(call, nodeNameOf(pod), config);
-    url.pathname = `/exec/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
-    url.search = streamQuery(query, command).toString();
-    return { url, toNode: true, as: "tunnel" };
-  };
+  return (call) => toContainer(call, config, "exec", call.ctx.query.getAll("command"));
 }
 
 /** `/attach`: the process that the container runs; the container is chosen as for exec. */
 export function connectAttach(config: CatalogueConfig): Connect {
-  return async (call) => {
-    const query = call.ctx.query;
-    const pod = await podOf(call);
-    const container = chooseContainer(pod, query.get("container") ?? "");
-    const url = await kubeletOf(call, nodeNameOf(pod), config);
-    url.pathname = `/attach/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
-    url.search = streamQuery(query, []).toString();
-    return { url, toNode: true, as: "tunnel" };
-  };
+  return (call) => toContainer(call, config, "attach", []);
+}
+
+async function toContainer(
+  call: SubresourceCall,
+  config: CatalogueConfig,
+  verb: "exec" | "attach",
+  command: readonly string[],
+): Promise<ConnectTarget> {
+  const { query } = call.ctx;
+  const pod = await podOf(call);
+  const container = chooseContainer(pod, query.get("container") ?? "");
+  const url = await kubeletOf(call, nodeNameOf(pod), config);
+  url.pathname = `/${verb}/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
+  url.search = streamQuery(query, command).toString();
+  return { url, toNode: true, as: "tunnel" };
 }
 
 /** `/portforward`: `?ports=` may repeat and list several. @throws BadRequest for a malformed port */

@@ -1,7 +1,7 @@
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
-import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
+import { hostUrl, proxiedTo, refuseSpecialAddress } from "../nodes/connection.ts";
 import { podOf } from "./exec.ts";
 
 /**
@@ -16,9 +16,7 @@ export async function connectPodProxy(call: SubresourceCall, path: string): Prom
   if (ip === "") throw badRequest(`address not allowed`);
   refuseSpecialAddress(ip);
   const url = hostUrl(scheme || "http", ip, chosen || (scheme === "https" ? 443 : 80));
-  url.pathname = path.startsWith("/") ? path : `/${path}`;
-  url.search = call.ctx.query.toString();
-  return { url, toNode: false, as: "proxy" };
+  return { url: proxiedTo(url, call, path), toNode: false, as: "proxy" };
 }
 
 function firstPort(containers: readonly { ports?: { containerPort: number }[] }[]): string {

@@ -3,7 +3,7 @@ import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/err
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { EndpointAddress, Endpoints, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
-import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
+import { hostUrl, proxiedTo, refuseSpecialAddress } from "../nodes/connection.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";
 
 /**
@@ -17,9 +17,7 @@ export async function serviceProxy(call: SubresourceCall, path: string): Promise
   const { ip, port: number } = await readyAddress(call, name, portName);
   refuseSpecialAddress(ip);
   const url = hostUrl(scheme || "http", ip, number);
-  url.pathname = path.startsWith("/") ? path : `/${path}`;
-  url.search = call.ctx.query.toString();
-  return { url, toNode: false, as: "proxy" };
+  return { url: proxiedTo(url, call, path), toNode: false, as: "proxy" };
 }
 
 async function readyAddress(call: SubresourceCall, name: string, portName: string): Promise<{ ip: string; port: number }> {
