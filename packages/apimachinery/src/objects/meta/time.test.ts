@@ -18,6 +18,18 @@ for (const [text, want] of [
   ["2022-13-01T00:00:00Z", undefined],
   ["2022-01-01T24:00:00Z", undefined],
   ["2022-01-01 00:00:00Z", undefined],
+  ["2100-02-29T00:00:00Z", undefined],
+  ["2022-04-31T00:00:00Z", undefined],
+  ["2022-04-00T00:00:00Z", undefined],
+  ["2022-00-01T00:00:00Z", undefined],
+  ["2022-01-01T00:60:00Z", undefined],
+  ["2022-01-01T00:00:60Z", undefined],
+  ["2022-01-0/T00:00:00Z", undefined],
+  ["2022-01-01T00:0::00Z", undefined],
+  ["2022-01-01T00:00:00z", undefined],
+  ["0099-12-31T23:59:59Z", -59_011_459_201_000],
+  ["0100-01-01T00:00:00Z", -59_011_459_200_000],
+  ["9999-12-31T23:59:59Z", 253_402_300_799_000],
   ["", undefined],
 ] as const) {
   test(`reads ${JSON.stringify(text)} as ${want}`, () => assert.equal(parseTime(text), want));
