@@ -40,10 +40,11 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
   const similar = newRecent<{ messages: Set<string>; lastAt: number }>();
   const written = newRecent<{ name: string; resourceVersion: string; count: number; firstTimestamp: string }>();
   const buckets = newRecent<TokenBucket>();
+  const keysOf = newKeys();
 
   /** Aggregates events of a group once it has `maxSimilar` different messages. */
   const aggregate = (event: EventObject): { event: EventObject; key: string } => {
-    const group = groupKey(event);
+    const { group } = keysOf(event);
     const now = clock.now();
     let record = similar.get(group);
     if (record === undefined || now - record.lastAt > similarIntervalMs) record = { messages: new Set(), lastAt: now };
@@ -71,7 +72,7 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
         count: counted.count,
         firstTimestamp: counted.firstTimestamp,
       });
-      const about = spamKey(event);
+      const { about } = keysOf(event);
       let bucket = buckets.get(about);
       if (bucket === undefined) bucket = newTokenBucket({ qps: 1 / 300, burst: 25, clock });
       buckets.set(about, bucket);
@@ -79,7 +80,7 @@ export function newEventCorrelator(clock: Clock): EventCorrelator {
       return { drop: false, event: counted, patch: counted.count > 1 };
     },
     written(event, stored) {
-      const key = event.message.startsWith("(combined from similar events): ") ? groupKey(event) : eventKey(event);
+      const key = event.message.startsWith("(combined from similar events): ") ? keysOf(event).group : eventKey(event);
       written.set(key, {
         name: stored.metadata.name ?? "",
         resourceVersion: stored.metadata.resourceVersion ?? "",
@@ -145,12 +146,27 @@ function aboutOf({ source, involvedObject: o }: EventObject): (string | undefine
   return [source.component, source.host, o.kind, o.namespace, o.name, o.uid, o.apiVersion];
 }
 
-function spamKey(event: EventObject): string {
-  return aboutOf(event).join("\0");
+/** What events are grouped by. */
+interface Keys {
+  /** Of all events about one object; for the limit of events. */
+  readonly about: string;
+  /** Of events that differ only in their message. */
+  readonly group: string;
 }
 
-function groupKey(event: EventObject): string {
-  return [...aboutOf(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join("\0");
+/** Keeps the last keys: a controller often records hundreds of events in a row that differ only in their message. */
+function newKeys(): (event: EventObject) => Keys {
+  let parts: readonly (string | undefined)[] = [];
+  let keys: Keys = { about: "", group: "" };
+  return (event) => {
+    const about = aboutOf(event);
+    const now = [...about, event.type, event.reason, event.reportingComponent, event.reportingInstance];
+    if (now.length !== parts.length || now.some((part, at) => part !== parts[at])) {
+      parts = now;
+      keys = { about: about.join("\0"), group: now.join("\0") };
+    }
+    return keys;
+  };
 }
 
 function eventKey(event: EventObject): string {
@@ -160,10 +176,12 @@ function eventKey(event: EventObject): string {
 /** A bounded map that evicts the entry written least recently. */
 function newRecent<V>() {
   const entries = new Map<string, V>();
+  let newest: string | undefined;
   return {
     get: (key: string): V | undefined => entries.get(key),
     set(key: string, value: V): void {
-      entries.delete(key);
+      if (key !== newest) entries.delete(key);
+      newest = key;
       entries.set(key, value);
       if (entries.size > mostEntries) entries.delete(entries.keys().next().value!);
     },
