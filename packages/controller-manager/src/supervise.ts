@@ -119,7 +119,17 @@ function newAttempt({ make, ctx }: SupervisedOptions): Attempt {
     const runnable = make({ ...ctx, informers: scope.informers });
     return {
       runnable,
-      run: async (signal) => runnable?.run(AbortSignal.any([signal, ending.signal])),
+      async run(signal) {
+        // Not AbortSignal.any: its signals are more expensive, and each request adds a listener and removes it.
+        const onAbort = (): void => ending.abort(signal.reason);
+        if (signal.aborted) onAbort();
+        signal.addEventListener("abort", onAbort, { once: true });
+        try {
+          await runnable?.run(ending.signal);
+        } finally {
+          signal.removeEventListener("abort", onAbort);
+        }
+      },
       end,
     };
   } catch (err) {
