@@ -553,3 +553,11 @@ test("a refused connection has the code ECONNREFUSED", async (t) => {
   const client = clientOf(t, { url: "https://127.0.0.1:1" });
   await assert.rejects(client.get(pods, { name: "a" }), isConnectionRefused);
 });
+
+test("a delete succeeds whatever the server answers, as long as the status says so", async (t) => {
+  const remote = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/json" });
+    stream.end("{");
+  });
+  assert.equal(await clientOf(t, remote).delete(pods, { namespace: "web", name: "a" }), undefined);
+});

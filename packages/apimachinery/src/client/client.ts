@@ -33,13 +33,13 @@ export interface Client {
   create<T extends object = Unstructured>(ref: ResourceRef, object: T, options?: CreateOptions): Promise<T>;
   update<T extends object = Unstructured>(ref: ResourceRef, object: T, options?: UpdateOptions): Promise<T>;
   patch<T extends object = Unstructured>(ref: ResourceRef, target: NamedTarget, patch: Patch, options?: PatchOptions): Promise<T>;
-  /** @returns the object when it is only marked for deletion, otherwise a Status */
-  delete(ref: ResourceRef, target: NamedTarget, options?: DeleteOptions & CallOptions): Promise<Status | Unstructured>;
+  /** The answer is not decoded: the object when it is only marked for deletion, otherwise a Status. */
+  delete(ref: ResourceRef, target: NamedTarget, options?: DeleteOptions & CallOptions): Promise<void>;
   deleteCollection(
     ref: ResourceRef,
     target: ListTarget,
     options?: DeleteOptions & Pick<ListOptions, "labelSelector" | "fieldSelector"> & CallOptions,
-  ): Promise<Status | Unstructured>;
+  ): Promise<void>;
   /**
    * Yields events after `resourceVersion`. The iteration ends when the server ends the watch, and throws when the watch fails
    * (StatusError, also for an ERROR event) or when `signal` is aborted (its reason). Slow consumers exert backpressure on the
@@ -101,13 +101,16 @@ export interface WriteOptions extends CallOptions {
   readonly fieldManager?: string | undefined;
 }
 
-export interface CreateOptions extends WriteOptions {
+export interface CreateOptions extends UpdateOptions {
+  /** Decodes only the metadata of the created object, if it is sent as protobuf; other fields are absent from the result. */
+  readonly readsMetadataOnly?: boolean | undefined;
+}
+
+export interface UpdateOptions extends WriteOptions {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
 }
-
-export interface UpdateOptions extends CreateOptions {}
 
 export interface PatchOptions extends WriteOptions {
   /** Takes ownership of fields that other managers own; for `apply`. */
@@ -224,10 +227,27 @@ class MemberClient implements Client {
     return { method, path, headers: { accept: this.#acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
   }
 
-  async #object<T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> {
+  async #object<T>(
+    verb: string,
+    ref: ResourceRef,
+    name: string,
+    request: TransportRequest,
+    readsMetadataOnly = false,
+  ): Promise<T> {
+    const { response, body } = await this.#answer(verb, ref, name, request);
+    return objectIn(response, body, readsMetadataOnly ? { ...this.#call.config, readsMetadataOnly } : this.#call.config) as T;
+  }
+
+  /** @throws StatusError unless the request succeeded */
+  async #answer(
+    verb: string,
+    ref: ResourceRef,
+    name: string,
+    request: TransportRequest,
+  ): Promise<{ response: TransportResponse; body: Buffer }> {
     const response = await send(this.#call, request);
     const body = await readBody(response);
-    if (response.status >= 200 && response.status < 300) return objectIn(response, body, this.#call.config) as T;
+    if (response.status >= 200 && response.status < 300) return { response, body };
     throw errorOf(this.#call, { verb, ref, name }, response, body);
   }
 
@@ -271,6 +291,7 @@ class MemberClient implements Client {
       ref,
       options.name ?? metadata?.name ?? "",
       this.#sending(ref, "POST", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+      options.readsMetadataOnly,
     );
   }
 
@@ -298,20 +319,20 @@ class MemberClient implements Client {
     );
   }
 
-  delete(ref: ResourceRef, target: NamedTarget, options: Parameters<Client["delete"]>[2] = {}): Promise<Status | Unstructured> {
+  async delete(ref: ResourceRef, target: NamedTarget, options: Parameters<Client["delete"]>[2] = {}): Promise<void> {
     const { signal, ...deleteOptions } = options;
     const body = deleteBody(ref, deleteOptions, this.#protobuf);
-    return this.#object("delete", ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
+    await this.#answer("delete", ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
   }
 
-  deleteCollection(
+  async deleteCollection(
     ref: ResourceRef,
     target: ListTarget,
     options: Parameters<Client["deleteCollection"]>[2] = {},
-  ): Promise<Status | Unstructured> {
+  ): Promise<void> {
     const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
     const path = this.#pathOf(ref, target, { labelSelector, fieldSelector });
-    return this.#object(
+    await this.#answer(
       "delete",
       ref,
       "",

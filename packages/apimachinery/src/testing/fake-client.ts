@@ -14,7 +14,7 @@ import { stringifyWire } from "../client/wire-json.ts";
 import { deepClone } from "../objects/meta/deep-equal.ts";
 import { formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
 import type { ObjectKey } from "../objects/meta/object-key.ts";
-import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../objects/meta/types.ts";
+import type { DeleteOptions, KubeList, KubeObject, Unstructured } from "../objects/meta/types.ts";
 import { applyJsonPatch } from "../objects/patch/json-patch.ts";
 import { applyMergePatch } from "../objects/patch/merge-patch.ts";
 import { applyStrategicMerge } from "../objects/patch/strategic-merge.ts";
@@ -135,23 +135,22 @@ class RecordingClient implements FakeClient {
     }) as T;
   }
 
-  async delete(ref: ResourceRef, target: NamedTarget, options: DeleteOptions & CallOptions = {}): Promise<Status | Unstructured> {
+  async delete(ref: ResourceRef, target: NamedTarget, options: DeleteOptions & CallOptions = {}): Promise<void> {
     const { signal: _, ...deleteOptions } = options;
     const answer = () => this.#store.remove(ref, this.#store.find(ref, target), deleteOptions);
-    return this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
+    this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
   }
 
   async deleteCollection(
     ref: ResourceRef,
     target: ListTarget,
     options: Parameters<Client["deleteCollection"]>[2] = {},
-  ): Promise<Status | Unstructured> {
+  ): Promise<void> {
     const { signal: _, labelSelector, fieldSelector, ...deleteOptions } = options;
     const matches = matching(ref, target.namespace, { labelSelector, fieldSelector });
-    return this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
+    this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
       const chosen = [...this.#store.collection(ref).values()].filter(matches);
       for (const stored of chosen) this.#store.remove(ref, stored, deleteOptions);
-      return success;
     });
   }
 

@@ -25,12 +25,12 @@ export async function createPod(
   controllerRef: OwnerReference,
   signal: AbortSignal,
   generateName?: string,
-): Promise<Pod> {
+): Promise<void> {
   const pod = podFromTemplate(owner, template, controllerRef, generateName);
   try {
-    const created = await ctx.client.create<Pod>(pods, pod, { namespace: owner.metadata.namespace, signal });
-    ctx.recorder.event(owner, "Normal", "SuccessfulCreate", `Created pod: ${created.metadata.name}`);
-    return created;
+    const { namespace } = owner.metadata;
+    const { metadata } = await ctx.client.create<Pod>(pods, pod, { namespace, readsMetadataOnly: true, signal });
+    ctx.recorder.event(owner, "Normal", "SuccessfulCreate", `Created pod: ${metadata.name}`);
   } catch (err) {
     if (!hasCause(err, "NamespaceTerminating"))
       ctx.recorder.event(owner, "Warning", "FailedCreate", `Error creating: ${messageOf(err)}`);

@@ -21,6 +21,8 @@ export interface ReadOptions {
   readonly maxElements?: number | undefined;
   /** Skips `metadata.managedFields`. */
   readonly omitsManagedFields?: boolean | undefined;
+  /** Skips all fields of the object but its metadata. */
+  readonly readsMetadataOnly?: boolean | undefined;
 }
 
 /** A reader with what it may still read. */
@@ -44,8 +46,30 @@ export class LimitedReader extends protobuf.BufferReader {
  */
 export function readMessage(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions, into: Fields = {}): Fields {
   const reader = new LimitedReader(bytes, options);
-  return readingInGoWords(() => messageReader(type)(reader, reader.len, into));
+  const read = options?.readsMetadataOnly === true ? metadataReader(type) : messageReader(type);
+  return readingInGoWords(() => read(reader, reader.len, into));
 }
+
+/** Reads the metadata of a kind. */
+function metadataReader(type: TypeDescriptor): ReadMessage {
+  const { one } = fieldwiseReader(type);
+  return (reader, end, into) => {
+    while (reader.pos < end) {
+      const start = reader.pos;
+      const tag = reader.uint32();
+      if (tag !== metadataTag) {
+        skip(reader, tag);
+        continue;
+      }
+      reader.pos = start;
+      one(reader, end, into);
+    }
+    return into;
+  };
+}
+
+/** Field 1 of every kind. */
+const metadataTag = 10;
 
 /** Calls `read` and maps errors of protobufjs to those of upstream's generated code. */
 export function readingInGoWords<T>(read: () => T): T {

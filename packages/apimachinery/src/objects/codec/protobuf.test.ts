@@ -282,3 +282,16 @@ test("raw JSON comes back with the bytes that Go's clients send, which compare t
   assert.ok(bytes.includes(data));
   assert.ok(encodeProtobuf(decodeProtobuf(bytes)).equals(bytes));
 });
+
+test("reads only the metadata of every kind when the rest is not wanted", () => {
+  for (const object of objects) {
+    const { apiVersion, kind, metadata } = decodeProtobuf(encodeProtobuf(object));
+    const read = decodeProtobuf(encodeProtobuf(object), undefined, { readsMetadataOnly: true });
+    assert.deepEqual(read, { apiVersion, kind, ...(metadata && { metadata }) });
+  }
+});
+
+test("answers 400 to a cut-off object of which only the metadata is read", () => {
+  const whole = encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("0a03 0a0161 1205 0a01") });
+  assert.throws(() => decodeProtobuf(whole, undefined, { readsMetadataOnly: true }), { code: 400 });
+});
