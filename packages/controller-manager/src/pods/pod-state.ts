@@ -17,7 +17,9 @@ export function isFinished(phase: string | undefined): boolean {
 }
 
 export function readyCondition(pod: Pod): PodCondition | undefined {
-  return pod.status?.conditions?.find(({ type }) => type === "Ready");
+  // No call for each condition: this runs for all Pods of an owner whenever one changes.
+  for (const condition of pod.status?.conditions ?? []) if (condition.type === "Ready") return condition;
+  return undefined;
 }
 
 export function isReady(pod: Pod): boolean {

@@ -5,7 +5,8 @@ type HasMeta = Pick<KubeObject, "metadata">;
 
 /** The controlling owner reference; undefined when there is none. */
 export function controllerOf(object: HasMeta): OwnerReference | undefined {
-  return object.metadata.ownerReferences?.find((reference) => reference.controller === true);
+  for (const reference of object.metadata.ownerReferences ?? []) if (reference.controller === true) return reference;
+  return undefined;
 }
 
 /** Compares UIDs: an owner that was deleted and recreated is a different object. */

@@ -30,11 +30,18 @@ export function replicaStatus(
   const template = LabelSelector.fromSet(owner.spec.template?.metadata?.labels ?? {});
   const minReadySeconds = owner.spec.minReadySeconds ?? 0;
   const conditions = conditionsAfter(owner.status?.conditions ?? [], failure, now);
+  let [fullyLabeledReplicas, readyReplicas, availableReplicas] = [0, 0, 0];
+  for (const pod of active) {
+    if (template.matches(pod.metadata.labels)) fullyLabeledReplicas++;
+    if (!isReady(pod)) continue;
+    readyReplicas++;
+    if (minReadySeconds === 0 || isAvailable(pod, minReadySeconds, now)) availableReplicas++;
+  }
   return {
     replicas: active.length,
-    fullyLabeledReplicas: active.filter(({ metadata }) => template.matches(metadata.labels)).length,
-    readyReplicas: active.filter(isReady).length,
-    availableReplicas: active.filter((pod) => isAvailable(pod, minReadySeconds, now)).length,
+    fullyLabeledReplicas,
+    readyReplicas,
+    availableReplicas,
     observedGeneration: owner.metadata.generation ?? 0,
     ...(conditions.length === 0 ? {} : { conditions }),
   };
