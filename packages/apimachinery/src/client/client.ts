@@ -97,20 +97,19 @@ export interface WatchOptions {
 }
 
 export interface WriteOptions extends CallOptions {
+  /** Decodes only the metadata of the answer, if it is protobuf; other fields are absent from the result. */
+  readonly readsMetadataOnly?: boolean | undefined;
   readonly dryRun?: boolean | undefined;
   readonly fieldManager?: string | undefined;
 }
 
-export interface CreateOptions extends UpdateOptions {
-  /** Decodes only the metadata of the created object, if it is sent as protobuf; other fields are absent from the result. */
-  readonly readsMetadataOnly?: boolean | undefined;
-}
-
-export interface UpdateOptions extends WriteOptions {
+export interface CreateOptions extends WriteOptions {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
   readonly subresource?: string | undefined;
 }
+
+export interface UpdateOptions extends CreateOptions {}
 
 export interface PatchOptions extends WriteOptions {
   /** Takes ownership of fields that other managers own; for `apply`. */
@@ -305,6 +304,7 @@ class MemberClient implements Client {
       ref,
       name,
       this.#sending(ref, "PUT", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+      options.readsMetadataOnly,
     );
   }
 
@@ -316,6 +316,7 @@ class MemberClient implements Client {
       ref,
       target.name,
       this.#sending(ref, "PATCH", this.#pathOf(ref, target, query), body, options.signal),
+      options.readsMetadataOnly,
     );
   }
 

@@ -16,7 +16,8 @@ export async function writeStatus<T extends KubeObject & { status?: Observed }>(
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name = "", uid } = owner.metadata;
-  const write = (base: T): Promise<T> => client.update<T>(ref, { ...base, status }, { subresource: "status", signal });
+  const write = (base: T): Promise<T> =>
+    client.update<T>(ref, { ...base, status }, { subresource: "status", readsMetadataOnly: true, signal });
   try {
     try {
       await write(owner);

@@ -93,7 +93,12 @@ export async function removeFinalizers(
 async function removeFinalizer({ ctx, signal }: JobSync, { metadata }: Pod): Promise<void> {
   const { namespace, name = "" } = metadata;
   try {
-    await ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: removeFinalizerPatch }, { signal });
+    await ctx.client.patch(
+      pods,
+      { namespace, name },
+      { type: "strategic", body: removeFinalizerPatch },
+      { readsMetadataOnly: true, signal },
+    );
   } catch (err) {
     if (!isNotFound(err)) throw err;
     // The Pod has been deleted already.

@@ -123,7 +123,7 @@ async function markNotReady(ctx: NodeLifecycleContext, pod: Pod, signal: AbortSi
   );
   try {
     const changed = { ...pod, status: { ...pod.status, conditions: marked } };
-    await ctx.client.update<Pod>(pods, changed, { subresource: "status", signal });
+    await ctx.client.update<Pod>(pods, changed, { subresource: "status", readsMetadataOnly: true, signal });
     ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NodeNotReady", "Node is not ready");
   } catch (err) {
     if (!isNotFound(err)) throw err;
