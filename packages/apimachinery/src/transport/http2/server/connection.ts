@@ -92,7 +92,11 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     this.#events = events;
     this.#abuse = new AbuseLimits(options.client);
     this.#input = new ServerInput(this, options.maxHeaderBytes, options.headerMemory);
-    this.#output = new ServerOutput(socket, () => this.#endIfDone());
+    this.#output = new ServerOutput(
+      socket,
+      (bytes) => this.#abuse.sent(bytes),
+      () => this.#endIfDone(),
+    );
     socket.on("data", (chunk: Buffer) => this.#onChunk(chunk));
     socket.on("error", (err) => {
       this.#failure ??= err.message;
@@ -250,6 +254,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     // The handler's side answers these, with 400 and 431.
     if (head.refusal !== undefined) this.#events.refused(head.refusal, false);
     else if (tooLarge) this.#events.refused("header fields exceed the limit", false);
+    this.#abuse.began();
     const windows = { send: this.#output.streamWindow, receive: streamWindowBytes };
     const stream = new ServerStream(this, { id, head, fields, isWhole, isCut: tooLarge }, windows);
     this.#streams.set(id, stream);
@@ -348,6 +353,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   onWindowUpdate(id: number, increment: number): void {
+    this.#abuse.countUpdate();
     if (id === 0) {
       this.#output.widen(increment, () => this.#streams.values());
       return;
@@ -435,6 +441,8 @@ const quantumBytes = 4 * defaultMaxFrameBytes;
  */
 class ServerOutput {
   readonly #socket: Duplex;
+  /** Called with the number of bytes of a stream that are written. */
+  readonly #onSent: (bytes: number) => void;
   /** Called when a write is done and nothing is queued. */
   readonly #onIdle: () => void;
   #control: Buffer[] = [];
@@ -447,8 +455,9 @@ class ServerOutput {
   #isScheduled = false;
   #slab: Buffer | undefined;
 
-  constructor(socket: Duplex, onIdle: () => void) {
+  constructor(socket: Duplex, onSent: (bytes: number) => void, onIdle: () => void) {
     this.#socket = socket;
+    this.#onSent = onSent;
     this.#onIdle = onIdle;
   }
 
@@ -551,7 +560,9 @@ class ServerOutput {
       const stream = streams[next]!;
       const [before, start] = [stream.unsent, at];
       at = stream.fill(slab, at, Math.min(this.#window, quantumBytes));
-      this.#window -= before - stream.unsent;
+      const sent = before - stream.unsent;
+      this.#window -= sent;
+      if (sent > 0) this.#onSent(sent);
       if (stream.canSend(this.#window)) {
         if (at > start) streams.push(stream);
         else this.#streams.push(stream); // the slab is full

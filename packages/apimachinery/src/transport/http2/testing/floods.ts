@@ -21,8 +21,6 @@ interface Flood {
   readonly again: Buffer;
   /** Fewer repetitions than usual, because each is large. */
   readonly times?: number;
-  /** The server must tolerate it; all others must end the connection. */
-  readonly isHarmless?: true;
 }
 
 /** Headers whose block is not finished. */
@@ -42,9 +40,9 @@ export const floods: Readonly<Record<string, Flood>> = {
   "CONTINUATION without content": { first: [unfinished], again: emptyContinuation },
   "CONTINUATION without end": { first: [unfinished], again: continuationFrame(1, literalBlock([["a", "b".repeat(16_000)]]), 0) },
   PRIORITY: { again: priorityFrame(1, 3) },
-  "WINDOW_UPDATE of the connection": { again: windowFrame(0, 1), isHarmless: true },
-  "WINDOW_UPDATE of a stream": { first: [getFrame(1, "/hold")], again: windowFrame(1, 1), isHarmless: true },
-  "WINDOW_UPDATE of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: windowFrame(1, 1), isHarmless: true },
+  "WINDOW_UPDATE of the connection": { again: windowFrame(0, 1) },
+  "WINDOW_UPDATE of a stream": { first: [getFrame(1, "/hold")], again: windowFrame(1, 1) },
+  "WINDOW_UPDATE of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: windowFrame(1, 1) },
   "RST_STREAM of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: resetFrame(1) },
   "HEADERS of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: getFrame(1) },
   "frames of an unknown type": { again: frame(0xbb, 0, 0, Buffer.alloc(0)) },
