@@ -47,3 +47,31 @@ test("an event without its objects has neither what was recorded before nor what
   );
   assert.equal(recorded().requestObject, undefined);
 });
+
+test("the first of two annotations with one key counts", () => {
+  const { event, recorded } = anEvent({ maxHeldBytes: 1000 });
+  event.annotate("a", "first");
+  event.annotate("a", "second");
+  event.annotate("b", "other");
+  assert.deepEqual(recorded().annotations, { a: "first", b: "other" });
+});
+
+test("an object whose conversion ends after the event was truncated is not recorded", async () => {
+  const { event, objects, recorded } = anEvent({ maxObjectBytes: 100, maxHeldBytes: 1000 });
+  const converted = Promise.withResolvers<{ json: Buffer }>();
+  objects.convert = (() => converted.promise) as typeof objects.convert;
+  event.requestPatch(Buffer.from('{"a":1}'));
+  const prepared = event.prepare((err) => assert.fail(String(err)));
+  assert.equal(event.reserve(100), false);
+  converted.resolve({ json: Buffer.from('{"a":1}') });
+  await prepared;
+  assert.deepEqual([recorded().requestObject, recorded().annotations], [undefined, { "audit.k8s.io/truncated": "true" }]);
+});
+
+test("the reference names what the request object says where the path does not", () => {
+  const { event, recorded } = anEvent({ maxHeldBytes: 1000 });
+  event.requestObject({ metadata: { name: "a", namespace: "web", uid: "u", resourceVersion: "7" } }, () => "{}");
+  event.requestObject({ metadata: { name: "b", namespace: "other", uid: "v", resourceVersion: "8" } }, () => "{}");
+  const ref = { resource: "pods", namespace: "web", name: "a", uid: "u", apiVersion: "v1", resourceVersion: "7" };
+  assert.deepEqual(recorded().objectRef, ref);
+});

@@ -105,3 +105,19 @@ test("the present size of a file counts towards its limit, also for lines that a
   assert.equal(await readFile(path, "utf8"), "efg\n");
   assert.equal(await readFile(join(dir, "audit-2022-01-01T00-00-00.000.log"), "utf8"), "12\na\nbcd\n");
 });
+
+test("a line that fills a file to its very limit is still its own, the next one begins another file", async (t) => {
+  const { dir, path, log } = await aLog(t);
+  await log.write("1234\n");
+  await log.write("5678\n");
+  assert.deepEqual(await readdir(dir), ["audit.log"]);
+  await log.write("9\n");
+  assert.equal(await readFile(path, "utf8"), "9\n");
+  assert.equal((await readdir(dir)).length, 2);
+});
+
+test("lines written together fill a file to its very limit, too", async (t) => {
+  const { path, log } = await aLog(t);
+  await Promise.all(["1234\n", "5678\n", "9\n"].map((line) => log.write(line)));
+  assert.equal(await readFile(path, "utf8"), "9\n");
+});

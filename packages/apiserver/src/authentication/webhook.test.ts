@@ -230,3 +230,19 @@ test("versions that are not known, and files that are not there, end the start",
     assert.throws(() => loadWebhookConfig(join(folder, "config")), { message });
   }
 });
+
+for (const { status, isTaken } of [
+  { status: 201, isTaken: true },
+  { status: 206, isTaken: true },
+  { status: 207, isTaken: false },
+  { status: 302, isTaken: false },
+]) {
+  test(`a review answered with ${status} is ${isTaken ? "" : "not "}taken`, async (t) => {
+    const { authenticate } = await peerWith(t, () => ({ status, ...says({ authenticated: true, user: jane }) }));
+    const user = await authenticate("t", undefined).then(
+      (result) => result?.user.name,
+      () => "none",
+    );
+    assert.equal(user, isTaken ? "jane" : "none");
+  });
+}

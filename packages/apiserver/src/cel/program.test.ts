@@ -19,6 +19,10 @@ function run(text: string, steps = 100_000): Value {
 }
 
 const holds: Readonly<Record<string, readonly string[]>> = {
+  "lists made from the same one": [
+    "[[1]].map(l, [l + [2], l + [3]]) == [[[1, 2], [1, 3]]]",
+    "[[1, 2]].all(l, (l + [3]).size() == 3 && (l + [4, 5]).size() == 4 && l == [1, 2] && l + [6] == [1, 2, 6])",
+  ],
   numbers: [
     "1 + 2 * 3 - 4 / 2 == 5",
     "7 / 2 == 3 && -7 / 2 == -3 && 7 % -2 == 1 && -7 % 2 == -1",

@@ -185,3 +185,17 @@ for (const { how, handler, seen } of [
     });
   }
 }
+
+test("a streamed answer of which a part does not fit is not recorded, also when later parts would fit", () => {
+  const bodies: string[] = [];
+  const room = [true, false, true, true];
+  const exchange = new AuditedExchange(new LoopbackExchange({ method: "GET", path: "/", headers: {} }), {
+    ...{ started() {}, wantsStreams: true, complete: () => undefined },
+    reserve: () => room.shift() ?? true,
+    body: (_headers, bytes) => void bodies.push(String(bytes)),
+  });
+  const stream = exchange.stream(200, json);
+  for (const part of ["1", "2", "3"]) stream.write(part);
+  stream.end("4");
+  assert.deepEqual(bodies, []);
+});

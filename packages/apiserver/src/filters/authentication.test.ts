@@ -73,9 +73,10 @@ for (const [decision, code] of [
   [{ decision: "no-opinion" }, 403],
   [{ decision: "deny", reason: "never" }, 403],
   [{ decision: "no-opinion", error: new Error("away") }, 500],
+  [{ decision: "no-opinion", reason: "none of the others", error: new Error("away") }, 500],
 ] as [Decision, number | undefined][]) {
   for (const later of [false, true]) {
-    test(`${decision.decision}${decision.error ? " with an error" : ""}, said ${later ? "later" : "at once"}, is ${code ?? "passed"}`, async () => {
+    test(`${decision.decision}${decision.reason ? " with a reason" : ""}${decision.error ? " with an error" : ""}, said ${later ? "later" : "at once"}, is ${code ?? "passed"}`, async () => {
       const found = await passed(authorization(() => (later ? Promise.resolve(decision) : decision)));
       assert.equal(found.isThrough, code === undefined);
       if (code !== undefined) assert.equal(found.code, code);

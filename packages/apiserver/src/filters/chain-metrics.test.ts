@@ -14,10 +14,12 @@ import { newRequestMetrics } from "./metrics.ts";
 const watched = ["WATCH", "", "v1", "pods", "", "cluster", "apiserver"];
 
 /** A chain that allows everything. */
-function aChain(handle: Handler) {
-  const metrics = newRequestMetrics(newMetricsRegistry());
+function aChain(handle: Handler, { goawayChance = 0 } = {}) {
+  const registry = newMetricsRegistry();
+  const metrics = newRequestMetrics(registry);
+  const clock = newFakeClock();
   const serve = newFilterChain({
-    ...{ handle, handleOther: handle, writeError, metrics, clock: newFakeClock(), log: discardLogger, drain: new Drain() },
+    ...{ handle, handleOther: handle, writeError, metrics, clock, log: discardLogger, drain: new Drain() },
     authenticate: async () => ({ user: { name: "joe", groups: [] } }),
     authorize: () => ({ decision: "allow" }),
     limitLoad: (request, next) => next(request),
@@ -27,13 +29,13 @@ function aChain(handle: Handler) {
       corsAllowedOrigins: [],
       hstsDirectives: [],
       auditor: undefined,
-      goawayChance: 0,
+      goawayChance,
       requestTimeoutMs: 1000,
     },
   });
   const gauges = () => [metrics.longRunning, metrics.longRunningDeprecated].map((gauge) => gauge.labels(...watched).value);
   const [verb, ...rest] = watched as [string, ...string[]];
-  return { serve, gauges, total: (code: number) => metrics.total.labels(verb, "", ...rest, String(code)).value };
+  return { serve, gauges, total: (code: number) => metrics.total.labels(verb, "", ...rest, String(code)).value, clock, registry };
 }
 
 for (const { name, end, code } of [
@@ -62,5 +64,35 @@ for (const { name, end, code } of [
     const exchange = new LoopbackExchange({ method: "GET", path: "/api/v1/pods?watch=1", headers: {} });
     await serve(exchange);
     assert.deepEqual([running, gauges(), total(code)], [[[1, 1]], [0, 0], 1]);
+  });
+}
+
+test("the SLO duration of a request excludes the time of its webhooks, its duration does not", async () => {
+  const { serve, clock, registry } = aChain(async (request) => {
+    await clock.advance(3_000);
+    request.webhookTook("admit", 1_000);
+    request.webhookTook("validating", 500);
+    request.exchange.respond(200, {});
+  });
+  await serve(new LoopbackExchange({ method: "GET", path: "/api/v1/pods", headers: {} }));
+  const page = await registry.render();
+  const sums = ["duration", "slo_duration"].map(
+    (name) => new RegExp(`^apiserver_request_${name}_seconds_sum\\{.*\\} (.*)$`, "m").exec(page)?.[1],
+  );
+  assert.deepEqual(sums, ["3", "1.5"]);
+});
+
+for (const { httpVersion, goawayChance, away } of [
+  { httpVersion: "2.0", goawayChance: 1, away: 1 },
+  { httpVersion: "1.1", goawayChance: 1, away: 0 },
+  { httpVersion: "2.0", goawayChance: 0, away: 0 },
+]) {
+  test(`a client of HTTP/${httpVersion} is ${away ? "" : "not "}sent elsewhere when the chance of it is ${goawayChance}`, async () => {
+    const { serve } = aChain(({ exchange }) => exchange.respond(200, {}), { goawayChance });
+    const exchange = new LoopbackExchange({ method: "GET", path: "/api/v1/pods", headers: {} });
+    let sentAway = 0;
+    Object.defineProperties(exchange, { httpVersion: { value: httpVersion }, goAway: { value: () => sentAway++ } });
+    await serve(exchange);
+    assert.deepEqual([sentAway, exchange.status], [away, 200]);
   });
 }

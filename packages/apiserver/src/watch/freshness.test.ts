@@ -114,3 +114,14 @@ test("later revisions do not cancel the timer of a wait that has ended", async (
   applied.advance(6);
   assert.deepEqual([await late, await inTime, cancelled], [false, true, 1]);
 });
+
+test("a watch resumes from the store's latest revision, though the cache has yet to see it, and from none beyond", async () => {
+  const { multiplexer, freshness } = aFreshness();
+  freshness.setReady();
+  multiplexer.fresh = async () => {
+    multiplexer.revision = 12;
+    return 12;
+  };
+  assert.equal(await freshness.reachedExisting(12), true);
+  await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
+});

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import type { Entry } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
+import { EtcdError } from "./errors.ts";
 import { EtcdLists } from "./lists.ts";
-import type { KeyValue } from "./wire.ts";
+import type { KeyValue, RangeRequest, RangeResponse } from "./wire.ts";
 
 const pageOf = (count: number): KeyValue[] =>
   Array.from({ length: count }, (_, i) => ({ key: `/registry/pods/${i}`, value: Buffer.alloc(0), modRevision: 1 }) as KeyValue);
@@ -110,3 +113,56 @@ for (const all of [true, false]) {
     assert.ok(most > 0 && most <= 3, `${most} in one turn`);
   });
 }
+
+/** Lists over a client that answers with `range`. */
+const listsOver = (range: (request: RangeRequest) => Promise<Partial<RangeResponse>>, read = readKey) =>
+  new EtcdLists({
+    client: { range } as unknown as EtcdClient,
+    prefix: "/registry/pods/",
+    ...{ read, readInitial: read, passOver: () => undefined, timed: (_, call) => call, turns: new Turns() },
+  });
+const readKey = ({ key }: KeyValue): Entry => ({ key, revision: 1, labels: {}, fields: {} }) as unknown as Entry;
+
+test("keys that cannot be decoded are named relative to the resource, and the others are read", async () => {
+  const lists = listsOver(
+    async () => ({ kvs: pageOf(3), more: false, count: 3, revision: 7 }),
+    (kv) => {
+      if (kv.key.endsWith("1")) throw new Error("another key");
+      return readKey(kv);
+    },
+  );
+  const [read, unreadable]: [number[], string[]] = [[], []];
+  await lists.readAll((page) => read.push(page.length), 0, (key) => unreadable.push(key));
+  assert.deepEqual([read, unreadable], [[2], ["1"]]);
+});
+
+test("a continue token whose revision was compacted gets one with which the list goes on at the present", async () => {
+  const lists = listsOver(() => Promise.reject(new EtcdError("compacted", "mvcc: required revision has been compacted")));
+  const continueToken = encodeContinueToken({ start: "web/b\0", revision: 5 });
+  const err = await lists.list({ prefix: "", continueToken, limit: 2 }).then(assert.fail, (thrown: StatusError) => thrown);
+  assert.equal(err.code, 410);
+  assert.deepEqual(decodeContinueToken(err.status.metadata?.continue ?? ""), { start: "web/b\0", revision: -1 });
+  const first = await lists.list({ prefix: "", revision: 5, match: "Exact" }).then(assert.fail, (thrown: StatusError) => thrown);
+  assert.deepEqual([first.code, first.status.metadata?.continue], [410, undefined]);
+});
+
+test("a page that ends with the last object has no continue token; one that does not reports how many are left", async () => {
+  const requested: (number | undefined)[] = [];
+  const lists = listsOver(async ({ limit, revision }) => {
+    requested.push(revision);
+    return { kvs: pageOf(limit ?? 0), more: requested.length === 1, count: 10, revision: 7 };
+  });
+  const page = await lists.list({ prefix: "", limit: 4 });
+  assert.deepEqual([page.entries.length, page.remainingItemCount, page.revision], [4, 6, 7]);
+  const last = await lists.list({ prefix: "", limit: 4, continueToken: page.continueToken! });
+  assert.deepEqual([last.entries.length, last.remainingItemCount, last.continueToken, last.revision], [4, undefined, undefined, 7]);
+  assert.deepEqual(requested, [undefined, 7]);
+});
+
+test("what is read of a member that lags behind the wanted revision is refused, of one object, too", async () => {
+  const lists = listsOver(async () => ({ kvs: pageOf(1), more: false, count: 1, revision: 7 }));
+  for (const prefix of ["", "web/a"]) {
+    await assert.rejects(lists.list({ prefix, revision: 8 }), /Too large resource version: 8, current: 7/);
+    assert.equal((await lists.list({ prefix, revision: 7 })).entries.length, 1);
+  }
+});
