@@ -313,7 +313,9 @@ test("OIDC: a provider that is down at the start is queried again every ten seco
   provider.state.up = false;
   const oidc = authenticatorOf(t, provider);
   const token = await sign(oidc.claims());
-  await waitFor(() => oidc.clock.waiting === 1, { what: "the pause" });
+  const queries = (): number => provider.count("/.well-known/openid-configuration");
+  await waitFor(() => oidc.clock.waiting === 1 || queries() > 1, { what: "the pause" });
+  assert.equal(queries(), 1);
   await assert.rejects(oidc.authenticate(token), /^Error: oidc: authenticator not initialized$/);
   provider.state.up = true;
   await oidc.clock.advance(10_000);

@@ -46,6 +46,18 @@ test("the authorities and names of other servers stay, each once", async () => {
   assert.equal(client.writes.length, 1, "nothing is missing");
 });
 
+test("each list of headers is joined with that of other servers", async () => {
+  const { client, published } = bench({
+    "requestheader-username-headers": '["X-Other-User"]',
+    "requestheader-group-headers": '["X-Remote-Group","X-Other-Group"]',
+    "requestheader-extra-headers-prefix": '["X-Other-"]',
+  });
+  await ensureAuthenticationInfo(client, ofServer(pem("one")));
+  assert.equal(published("requestheader-username-headers"), '["X-Other-User","X-Remote-User"]');
+  assert.equal(published("requestheader-group-headers"), '["X-Remote-Group","X-Other-Group"]');
+  assert.equal(published("requestheader-extra-headers-prefix"), '["X-Other-"]');
+});
+
 test("a server without authorities publishes nothing, and keeps what others have published", async () => {
   const { client, published } = bench({ "client-ca-file": pem("one"), "requestheader-client-ca-file": pem("two") });
   await ensureAuthenticationInfo(client, { clientCa: undefined, requestHeader: undefined });
@@ -90,4 +102,20 @@ test("changes are published one after the other, again after a failure and each 
   assert.equal(published("client-ca-file"), pem("second"));
   stop.abort();
   assert.equal(clock.waiting, 0);
+});
+
+test("an attempt that the end of the server interrupts is no error", async () => {
+  const stop = new AbortController();
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
+  const client = {
+    get: async () => {
+      stop.abort();
+      throw stop.signal.reason;
+    },
+  } as unknown as Client;
+  const options = { client, info: () => ofServer(pem("a")), clock: newFakeClock(), log, signal: stop.signal };
+  followAuthenticationInfo(options)();
+  await settle();
+  assert.deepEqual([stop.signal.aborted, errors], [true, []]);
 });

@@ -17,6 +17,7 @@ const found = (name: string, mark: string | undefined, generation: number, share
 for (const { name, object, mark, shares } of [
   { name: "ours that differs is brought back", object: found("system", "true", 2), mark: "true", shares: 30 },
   { name: "the user's is left", object: found("system", "false", 2), mark: undefined, shares: undefined },
+  { name: "the user's is left, though never changed", object: found("system", "false", 1), mark: undefined, shares: undefined },
   { name: "one that was changed without a word is the user's", object: found("system", undefined, 2), mark: "false", shares: 7 },
   { name: "one that was never changed is ours", object: found("system", undefined, 1), mark: "true", shares: 30 },
   { name: "a word that is none counts as no word", object: found("system", "perhaps", 3), mark: "false", shares: 7 },

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { nodeProblems } from "./not-there.ts";
+import { gatherNodeFacts, nodeProblems } from "./not-there.ts";
+import type { Reader } from "./rule.ts";
 import { stored } from "./testing.ts";
 
 const pod = (spec: object = {}, name = "p"): Pod =>
@@ -56,6 +57,13 @@ for (const { name, of, on, others = [], says } of [
     on: node(),
     says: [/no example.com\/gpu/],
   },
+  {
+    name: "its own port and requests, when a list of the node's pods has it",
+    of: pod({ ...cpu("2"), containers: [{ name: "main", ports: [{ hostPort: 80 }] }] }),
+    on: node(),
+    others: [pod({ ...cpu("2"), containers: [{ name: "main", ports: [{ hostPort: 80 }] }] })],
+    says: [],
+  },
   { name: "pods", of: pod(), on: node(), others: ["a", "b", "c"].map((one) => pod({}, one)), says: [/holds 3 pods/] },
   {
     name: "two reasons, the first cause first",
@@ -71,3 +79,14 @@ for (const { name, of, on, others = [], says } of [
     for (const [i, pattern] of says.entries()) assert.match(found[i]?.summary ?? "", pattern);
   });
 }
+
+test("the pods of a node that count are those that are there and have not ended", async () => {
+  const there = (name: string, phase: string, nodeName = "n1"): Pod => ({ ...pod({ nodeName }, name), status: { phase } }) as Pod;
+  const all = ["Pending", "Running", "Succeeded", "Failed", "Unknown"].map((phase) => there(phase, phase));
+  const reader = { list: async () => [...all, there("elsewhere", "Running", "n2")] } as unknown as Reader;
+  const { onNode } = await gatherNodeFacts(pod(), node(), reader);
+  assert.deepEqual(
+    onNode?.map(({ metadata }) => metadata.name),
+    ["Pending", "Running", "Unknown"],
+  );
+});

@@ -218,14 +218,19 @@ test("a request that waited for its turn leaves no listener at its signal", asyn
 test("a watch gives its seat back once: when it began or was not read, or when it ended before", async () => {
   const { send, queues, gauges } = aFilter(undefined);
   const executing = (): number => queues?.executing ?? Number.NaN;
-  for (const give of [(r: ServerRequest) => r.watchStarted?.(), (r: ServerRequest) => r.exchange.onUnread?.(), () => {}]) {
+  for (const [give, left] of [
+    [(r: ServerRequest) => r.watchStarted?.(), 0],
+    [(r: ServerRequest) => r.exchange.onUnread?.(), 0],
+    [() => {}, 1],
+  ] as const) {
     const over = Promise.withResolvers<void>();
     const began = send("GET", `${pods}?watch=1`, async () => over.promise);
     assert.equal(executing(), 1);
     assert.deepEqual(gauges(), [1, 0], "a watch is a read");
     assert.equal(send("GET", pods, answer).exchange.status, 429);
     give(began.request);
-    if (executing() === 0) {
+    assert.equal(executing(), left);
+    if (left === 0) {
       // A second call must not release the seat of the next request.
       const next = send("GET", pods, () => over.promise);
       give(began.request);

@@ -6,6 +6,7 @@ import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { FlowControlMetrics } from "./metrics.ts";
 import { QueueSet, type QueueSetConfig } from "./queue-set.ts";
+import { dealHand, hashFlow } from "./shuffle-sharding.ts";
 import type { Ticket } from "./ticket.ts";
 import type { WorkEstimate } from "./work-estimate.ts";
 
@@ -379,4 +380,17 @@ test("a level that is full looks for no request to dispatch", () => {
   const { startRequest, counted } = aSet();
   for (const flow of ["a", "b", "c", "d"]) startRequest(flow);
   assert.equal(counted.noAccommodation.value, 0);
+});
+
+test("a flow waits in a queue of its hand, however many flows there were before", () => {
+  const { set, startRequest } = aSet({ queuing: { queues: 64, handSize: 2, queueLengthLimit: 1_000 } });
+  for (let i = 0; i < 2; i++) startRequest("runs");
+  for (let i = 0; i < 4_200; i++) {
+    const ticket = startRequest(`f${i}`);
+    if (i % 100 === 0 || i > 4_090) {
+      const hand = dealHand(hashFlow("schema", `f${i}`), 64, 2).map((card) => set.queues[card]);
+      assert.ok(hand.includes(ticket?.queue), `flow ${i}`);
+    }
+    ticket?.cancel();
+  }
 });

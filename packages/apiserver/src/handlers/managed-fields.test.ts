@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { guardEntries } from "./admission.ts";
+import { fromHub } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { managerName, trackFields } from "./managed-fields.ts";
+import type { ServedResource } from "./served-resources.ts";
 
 const entry: ManagedFieldsEntry = {
   manager: "m",
@@ -100,3 +102,14 @@ for (const { name, before, after, want, warned } of [
     assert.equal(warnings.length, warned);
   });
 }
+
+test("an object in a served version shares neither its entries nor its fields with the stored one", () => {
+  const hub = { ...objectWith([entry]), data: { a: { b: 1 } } };
+  const served = { version: { version: "v1" }, kind: { group: "", version: "v1", kind: "ConfigMap" } } as ServedResource;
+  const shown = fromHub(served, hub) as typeof hub;
+  assert.deepEqual(shown.metadata, hub.metadata);
+  shown.metadata.managedFields![0]!.manager = "changed";
+  shown.metadata.managedFields!.push(entry);
+  shown.data.a.b = 2;
+  assert.deepEqual([hub.metadata.managedFields, hub.data], [[{ ...entry, manager: "m" }], { a: { b: 1 } }]);
+});

@@ -157,6 +157,25 @@ testRefusals<object>(
       ),
     },
     {
+      name: "an integer or string, said in two of allOf",
+      input: withField({ "x-kubernetes-int-or-string": true, allOf: [{ anyOf: integerOrString }, { anyOf: integerOrString }] }),
+      want: ["allOf[1].anyOf[0]", "allOf[1].anyOf[1]"].map(
+        (where) => `${spec}.${where}.type: Forbidden: must be empty to be structural`,
+      ),
+    },
+    {
+      name: "metadata in an operator of any depth",
+      input: {
+        ...object,
+        properties: { metadata: object, spec: { ...object, properties: { metadata: object } } },
+        allOf: [{ properties: { metadata: {}, spec: { properties: { metadata: {} } } } }],
+        not: { anyOf: [{ oneOf: [{ properties: { metadata: {} } }] }] },
+      },
+      want: ["allOf[0]", "allOf[0].properties[spec]", "not.anyOf[0].oneOf[0]"].map(
+        (where) => `s.${where}.properties[metadata]: Forbidden: must not be specified in a nested context`,
+      ),
+    },
+    {
       name: "fields of logical operators without a structural property, at the root",
       input: {
         ...object,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 
-interface PeerRequest {
+export interface PeerRequest {
   readonly method: string;
   /** Path and query. */
   readonly url: string;

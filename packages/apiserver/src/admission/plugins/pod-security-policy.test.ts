@@ -110,3 +110,12 @@ test("an update must satisfy a policy and is not mutated", async () => {
   assert.equal(refused.code, 403, JSON.stringify(refused.body));
   assert.match(refused.body.message, /ephemeralContainers\[0\].securityContext.privileged: Invalid value: true/);
 });
+
+test("of several policies that change the pod, the first by name is applied", async () => {
+  const nameFor = async (name: string) => (await dryRun(aPod(name))).body.metadata?.annotations?.["kubernetes.io/psp"];
+  assert.equal(await nameFor("before"), "m-restricted");
+  await policy("b-earlier", { runAsUser: { rule: "MustRunAsNonRoot" }, readOnlyRootFilesystem: true });
+  await policy("z-later", { runAsUser: { rule: "MustRunAsNonRoot" }, readOnlyRootFilesystem: true });
+  for (const name of ["z-later", "b-earlier"]) await grant(`use-${name}`, use(name), { kind: "User", name: "jane" });
+  await waitFor(async () => (await nameFor("after")) === "b-earlier", { what: "the first of the policies" });
+});

@@ -132,6 +132,10 @@ test("a workload whose template violates the standard gets a warning and is not 
       String(headers["warning"]).replaceAll("\\", ""),
       '299 - "would violate PodSecurity "baseline:latest": host namespaces (hostNetwork=true)"',
     );
+    const labels = { metadata: { labels: { changed: "yes" } } };
+    const merge = { "content-type": "application/merge-patch+json" };
+    const again = await server.request("PATCH", `${path}/maker`, labels, merge);
+    assert.match(String(again.headers["warning"]), /would violate PodSecurity/, "also when its template stays");
   }
 });
 

@@ -87,3 +87,30 @@ test("a call ends with its request, before its timeout", async (t) => {
   const { message } = await waitFor(() => failure, { what: "the end of the call" });
   assert.equal(message, `Post "${url}": context deadline exceeded`);
 });
+
+test("an answer that breaks off in the middle is a failure", async (t) => {
+  const { caller, url, caBundle } = await aWebhook(t, ({ socket }, response) => {
+    response.writeHead(200, { "content-length": "100" });
+    response.write("{", () => socket.destroy());
+  });
+  let failure: WebhookCallError | undefined;
+  caller.call({ url, caBundle }, { ...question, timeoutSeconds: 3600 }).catch((err: WebhookCallError) => {
+    failure = err;
+  });
+  const { message, code } = await waitFor(() => failure, { what: "the end of the call" });
+  assert.deepEqual([message.startsWith(`Post "${url}": `), code], [true, 503]);
+});
+
+for (const { status, isTaken } of [
+  { status: 200, isTaken: true },
+  { status: 206, isTaken: true },
+  { status: 207, isTaken: false },
+  { status: 301, isTaken: false },
+]) {
+  test(`an answer with the status ${status} is ${isTaken ? "" : "not "}taken`, async (t) => {
+    const { caller, url, caBundle } = await aWebhook(t, (_request, response) => void response.writeHead(status).end("{}"));
+    const answered = caller.call({ url, caBundle }, question);
+    if (isTaken) assert.equal(String(await answered), "{}");
+    else await assert.rejects(answered, { code: status });
+  });
+}

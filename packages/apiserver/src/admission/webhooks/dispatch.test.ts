@@ -8,7 +8,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { type PeerAnswer, startTlsPeer } from "../../testing/tls-peer.ts";
+import { type PeerAnswer, type PeerRequest, startTlsPeer } from "../../testing/tls-peer.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type Invocation, WebhookDispatcher } from "./dispatch.ts";
@@ -16,7 +16,7 @@ import { type Invocation, WebhookDispatcher } from "./dispatch.ts";
 const everything = [{ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"] }];
 
 /** A dispatcher over one configuration with one webhook, and how its calls were counted. */
-async function aDispatcher(t: TestContext, more: object, answer: () => PeerAnswer | Promise<PeerAnswer> = () => ({ body: {} })) {
+async function aDispatcher(t: TestContext, more: object, answer: (request: PeerRequest) => PeerAnswer | Promise<PeerAnswer> = () => ({ body: {} })) {
   const peer = await startTlsPeer(t, answer);
   const clientConfig = { url: peer.url, caBundle: Buffer.from(peer.ca).toString("base64") };
   const webhook = { name: "hook.example.com", rules: everything, sideEffects: "None", admissionReviewVersions: ["v1"] };
@@ -149,3 +149,37 @@ test("a request that is cancelled during a call is not admitted by the failure p
   await assert.rejects(called, { message: "the client has gone" });
   assert.deepEqual(annotations, []);
 });
+
+for (const { status, code, message } of [
+  { status: { code: 200, message: "no" }, code: 400, message: ": no" },
+  { status: { code: 399, reason: "Because" }, code: 400, message: ": Because" },
+  { status: { code: 429, message: "later" }, code: 429, message: ": later" },
+  { status: undefined, code: 400, message: " without explanation" },
+]) {
+  test(`a refusal of a webhook with ${JSON.stringify(status)} is ${code}, and counted as such`, async (t) => {
+    const { dispatcher, match, counted } = await aDispatcher(t, {}, ({ body }) => {
+      const { apiVersion, request } = JSON.parse(body);
+      return { body: { apiVersion, kind: "AdmissionReview", response: { uid: request.uid, allowed: false, status } } };
+    });
+    const { attributes } = aWrite();
+    const called = dispatcher.call((await match(attributes)) as Invocation, attributes, 0, () => "used");
+    await assert.rejects(called, { code, message: `admission webhook "hook.example.com" denied the request${message}` });
+    assert.deepEqual(counted, [`${code} rejected`]);
+  });
+}
+
+for (const { sideEffects, isCalled } of [
+  { sideEffects: "None", isCalled: true },
+  { sideEffects: "NoneOnDryRun", isCalled: true },
+  { sideEffects: "Some", isCalled: false },
+  { sideEffects: "Unknown", isCalled: false },
+]) {
+  test(`a webhook with the side effects ${sideEffects} is ${isCalled ? "" : "not "}called for a dry run`, async (t) => {
+    const { dispatcher, match, peer } = await aDispatcher(t, { sideEffects, failurePolicy: "Ignore" });
+    const { attributes } = aWrite({ dryRun: true });
+    const called = dispatcher.call((await match(attributes)) as Invocation, attributes, 0, () => "used");
+    if (isCalled) await called;
+    else await assert.rejects(called, /"hook.example.com" does not support dry run/);
+    assert.equal(peer.requests.length, isCalled ? 1 : 0);
+  });
+}

@@ -409,6 +409,18 @@ test("deletecollection deletes what the selection matches in its namespace", asy
   );
 });
 
+test("a deletion of a collection ends with its request: the objects that it has not come to stay", async (t) => {
+  const store = await aStore(t);
+  for (const name of ["a", "b", "c"]) await store.create(ctx(), configMap({ name }), {});
+  const request = new AbortController();
+  await store.deleteCollection(ctx(), {}, { signal: request.signal }, async () => request.abort());
+  const left = await store.list("web", {});
+  assert.deepEqual(
+    left.entries.map(({ key }) => key),
+    ["web/b", "web/c"],
+  );
+});
+
 for (const deleteCollectionWorkers of [1, 3]) {
   test(`deletecollection works with --delete-collection-workers=${deleteCollectionWorkers}`, async (t) => {
     let active = 0;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAlreadyExists, isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -10,6 +11,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";
 import { OwnWrites } from "../own-writes.ts";
 import { runStorageSuite } from "../suite.ts";
+import type { Entry } from "../storage.ts";
 import { aConfigMap, follow, suiteResource, unlimitedEntries, withData } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { newLeases } from "./leases.ts";
@@ -88,6 +90,22 @@ test("an update that was refused for the current object is not tried again", asy
   };
   await assert.rejects(storage.guaranteedUpdate("web/a", refuse, { suggestion }), /no/);
   assert.equal(asked, 1);
+});
+
+test("an error about a state that the caller suggested is final when the caller says so, otherwise the stored one is tried", async (t) => {
+  const { storage } = await openStore(t);
+  const suggestion = await storage.create("web/a", aConfigMap("a"));
+  const stored = await storage.guaranteedUpdate("web/a", (entry) => withData(entry, { color: "red" }));
+  const tried: (number | undefined)[] = [];
+  const change = (entry: Entry | undefined): KubeObject => {
+    tried.push(entry?.revision);
+    if (entry?.revision === suggestion.revision) throw new Error("old");
+    return withData(entry, { size: "1" });
+  };
+  await assert.rejects(storage.guaranteedUpdate("web/a", change, { suggestion, settles: () => true }), /old/);
+  assert.deepEqual(tried.splice(0), [suggestion.revision]);
+  await storage.guaranteedUpdate("web/a", change, { suggestion, settles: () => false });
+  assert.deepEqual(tried, [suggestion.revision, stored.revision]);
 });
 
 test("values are stored as protobuf, without resourceVersion, under upstream's key", async (t) => {

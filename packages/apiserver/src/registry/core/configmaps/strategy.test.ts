@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { configMapStrategy } from "./strategy.ts";
 
@@ -17,3 +18,23 @@ test("many keys, all of them wrong, are checked in steps", () => {
     assert.equal(step.value.length, 50_000);
   }
 });
+
+for (const { what, change, want } of [
+  { what: "an annotation", change: { metadata: { name: "a", annotations: { b: "c" } } }, want: [] },
+  { what: "a value", change: { data: { k: "w" } }, want: ["data"] },
+  { what: "a key", change: { data: { k: "v", l: "" } }, want: ["data"] },
+  { what: "a binary value", change: { binaryData: { b: "AAA=" } }, want: ["binaryData"] },
+  { what: "a binary key", change: { binaryData: {} }, want: ["binaryData"] },
+  { what: "immutable", change: { immutable: false }, want: ["immutable"] },
+]) {
+  test(`an immutable map whose update changes ${what} is ${want.length > 0 ? "refused" : "taken"}`, () => {
+    const content = { data: { k: "v" }, binaryData: { b: "AQI=" }, immutable: true };
+    const current = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" }, ...content } as ConfigMap;
+    const next = { ...current, ...change } as ConfigMap;
+    const errors = atOnce(configMapStrategy.validateInSteps!(next, current, {} as StrategyContext)!);
+    assert.deepEqual(
+      errors.map(({ field }) => field),
+      want,
+    );
+  });
+}

@@ -19,3 +19,12 @@ test("many keys are checked and counted in steps, in an update, too", () => {
     assert.equal(step.value.length, 60_001);
   }
 });
+
+test("an update without a type keeps the type, one with another is left to validation", () => {
+  const secret = (type?: string) => ({ metadata: { name: "a" }, ...(type !== undefined && { type }) }) as Secret;
+  const updated = (next: Secret) => {
+    secretStrategy.prepareForUpdate?.(next, secret("kubernetes.io/tls"), {} as StrategyContext);
+    return next.type;
+  };
+  assert.deepEqual([secret(), secret(""), secret("Opaque")].map(updated), ["kubernetes.io/tls", "kubernetes.io/tls", "Opaque"]);
+});

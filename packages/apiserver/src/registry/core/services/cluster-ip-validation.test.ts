@@ -1,3 +1,5 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { validateClusterIpsUpdate } from "./cluster-ip-validation.ts";
@@ -96,3 +98,52 @@ testRefusals<{ spec: object; current?: object; available?: ("IPv4" | "IPv6")[] }
     },
   ],
 );
+
+const preferred = { ...one, clusterIP: four, ipFamilyPolicy: "PreferDualStack" };
+for (const { name, spec, current, available = ["IPv4", "IPv6"], want } of [
+  { name: "a new service", spec: {}, available: ["IPv4"], want: { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" } },
+  {
+    name: "a new headless service without a selector",
+    spec: { clusterIP: "None", clusterIPs: ["None"], selector: undefined },
+    available: ["IPv6"],
+    want: { ipFamilies: ["IPv6", "IPv4"], ipFamilyPolicy: "RequireDualStack" },
+  },
+  { name: "a preference in a cluster of one stack", spec: preferred, available: ["IPv4"], want: { ipFamilies: ["IPv4"] } },
+  { name: "a preference in a cluster of two", spec: preferred, want: { ipFamilies: ["IPv4", "IPv6"] } },
+  { name: "a preference that there was before", spec: preferred, current: preferred, want: { ipFamilies: ["IPv4"] } },
+  {
+    name: "a preference that became a requirement",
+    spec: { ...preferred, ipFamilyPolicy: "RequireDualStack" },
+    current: preferred,
+    want: { ipFamilies: ["IPv4", "IPv6"] },
+  },
+  {
+    name: "a preference that there was not before",
+    spec: preferred,
+    current: { ...preferred, ipFamilyPolicy: "SingleStack" },
+    want: { ipFamilies: ["IPv4", "IPv6"] },
+  },
+  {
+    name: "the second stack given back by the policy alone",
+    spec: { ...both, clusterIP: four, ipFamilyPolicy: "SingleStack" },
+    current: { ...both, clusterIP: four },
+    want: { clusterIPs: [four], ipFamilies: ["IPv4"] },
+  },
+  {
+    name: "two addresses, the families unsaid",
+    spec: { clusterIP: six, clusterIPs: [six, four], ipFamilyPolicy: "RequireDualStack" },
+    want: { ipFamilies: ["IPv6", "IPv4"] },
+  },
+  {
+    name: "two addresses, the second family unsaid",
+    spec: { clusterIP: six, clusterIPs: [six, four], ipFamilies: ["IPv6"], ipFamilyPolicy: "PreferDualStack" },
+    want: { ipFamilies: ["IPv6", "IPv4"] },
+  },
+] as { name: string; spec: object; current?: object; available?: ("IPv4" | "IPv6")[]; want: object }[]) {
+  test(`the families of ${name}`, () => {
+    const next = aService({ selector: { a: "b" }, ...structuredClone(spec) });
+    assert.deepEqual(defaultIpFamilies(next, current && aService(structuredClone(current)), available), []);
+    assert.partialDeepStrictEqual(next.spec, want);
+    assert.equal(next.spec?.ipFamilies?.length, (want as { ipFamilies: string[] }).ipFamilies.length);
+  });
+}
