@@ -118,6 +118,30 @@ test("a redirect is not passed on, and its connection is closed, whatever the se
   await closed.promise;
 });
 
+for (const { status, location, want } of [
+  { status: 304, want: 304 },
+  { status: 300, want: 300 },
+  { status: 399, location: "/x", want: 502 },
+  { status: 300, location: "/x", want: 502 },
+  { status: 201, location: "/x", want: 201 },
+]) {
+  test(`an answer with ${status} ${location === undefined ? "without" : "with"} a location is ${want === 502 ? "refused" : "passed on"}`, async (t) => {
+    const clock = newFakeClock();
+    const server = await silent(t, clock, (response) => {
+      response.writeHead(status, location === undefined ? {} : { location }).end();
+    });
+    let streamed = 0;
+    const stream = (code: number) => {
+      streamed = code;
+      return { write: () => true, drained: async () => {}, end() {} };
+    };
+    const more = { stream } as unknown as Partial<Exchange>;
+    const answer = await server.ask("/apis/example.com/v1", new AbortController().signal, more);
+    assert.equal(streamed || answer.status, want);
+    assert.equal(clock.waiting, 0, "the time limit of discovery has ended");
+  });
+}
+
 test("an answer that the server has compressed for the client is passed on as it is", async (t) => {
   const packed = gzipSync('{"kind":"ThingList"}');
   const server = await silent(t, newFakeClock(), (response, request) => {

@@ -252,3 +252,40 @@ test("warnings are sent once each and quoted, but for those with control charact
   exchange.respond(200, {});
   assert.equal((await exchange.response).headers["warning"], '299 - "say \\"hello\\" there"');
 });
+
+test("a watch does not hold up the end of the server, whose signal it waits for", async () => {
+  const clock = newFakeClock(0);
+  const state = new Drain();
+  const chain = compose(
+    [drain(state)],
+    ({ signal }) =>
+      new Promise<void>((resolve) => {
+        signal.addEventListener("abort", () => resolve());
+      }),
+  );
+  const watch = aRequest("GET", "/api/v1/pods?watch=1", state.signal);
+  const running = chain(watch.request);
+  assert.equal(state.idle, true);
+  await state.end(60_000, clock);
+  await running;
+  assert.equal(clock.monotonic(), 0);
+});
+
+test("a server that drains waits for short requests no longer than its grace period", async () => {
+  const clock = newFakeClock(0);
+  const state = new Drain();
+  const { handler, release } = held();
+  const chain = compose([drain(state)], handler);
+  const running = chain(aRequest("GET", "/api/v1/pods").request);
+  let ended = false;
+  const ending = state.end(1_000, clock).then(() => {
+    ended = true;
+  });
+  await clock.advance(990);
+  assert.deepEqual([ended, state.signal.aborted], [false, false]);
+  await clock.advance(10);
+  await ending;
+  assert.equal(state.signal.aborted, true);
+  release();
+  await running;
+});

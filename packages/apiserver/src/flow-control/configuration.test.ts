@@ -142,3 +142,11 @@ test("nothing is written after the end", async (t) => {
   await new Promise(setImmediate);
   assert.deepEqual([client.writes.length, configured.length], [writes, before]);
 });
+
+test("a condition that names the former level is written again, though its status is the same", async (t) => {
+  const { client, condition } = await following(t, [schema("a", "one")], [level("one"), level("two")]);
+  await waitFor(() => condition("a")?.message?.includes('named "one" and it exists'), { what: "the first level" });
+  const stored = client.object<FlowSchema>(flowSchemas, "a") as FlowSchema;
+  client.put(flowSchemas, { ...stored, spec: schema("a", "two").spec });
+  await waitFor(() => condition("a")?.message?.includes('named "two" and it exists'), { what: "the second level" });
+});

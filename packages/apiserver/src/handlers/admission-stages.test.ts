@@ -97,12 +97,20 @@ for (const { subresource, want } of [
 
 for (const { kind, query, rest, want } of [
   { kind: "PodPortForwardOptions", query: "ports=80&ports=443", rest: "", want: { ports: [80, 443] } },
-  { kind: "PodExecOptions", query: "stdin=0&stdout=false&tty&container=c", rest: "", want: { stdin: false, stdout: false, tty: true, container: "c" } },
+  {
+    kind: "PodExecOptions",
+    query: "stdin=0&stdout=false&tty&container=c",
+    rest: "",
+    want: { stdin: false, stdout: false, tty: true, container: "c" },
+  },
   { kind: "PodProxyOptions", query: "", rest: "/a/b", want: { path: "/a/b" } },
 ]) {
   test(`admission sees each value of ${kind} with ?${query}`, async () => {
     const { call, seen } = aCall("GET", `/api/v1/namespaces/web/pods/a/exec?${query}`);
-    const handler = { type: "connect", connect: async () => undefined } as unknown as Extract<SubresourceHandler, { type: "connect" }>;
+    const handler = { type: "connect", connect: async () => undefined } as unknown as Extract<
+      SubresourceHandler,
+      { type: "connect" }
+    >;
     await connect(call, handler, { group: "", version: "v1", kind }, rest);
     assert.deepEqual(seen[0]?.object, { kind, apiVersion: "v1", metadata: {}, ...want });
   });

@@ -33,11 +33,9 @@ function files(t: TestContext) {
 
 function watched(t: TestContext, flags: object) {
   const clock = newFakeClock();
-  const certificates = new WatchedCertificates(
-    { ...none, ...flags } as unknown as ApiserverConfig["flags"],
-    clock,
-    discardLogger,
-  );
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
+  const certificates = new WatchedCertificates({ ...none, ...flags } as unknown as ApiserverConfig["flags"], clock, log);
   t.after(() => certificates.close());
   /** Lets time pass. */
   const until = (isRead: () => boolean) =>
@@ -48,7 +46,7 @@ function watched(t: TestContext, flags: object) {
       },
       { what: "the new files" },
     );
-  return { certificates, clock, until };
+  return { certificates, clock, until, errors };
 }
 
 for (const { flag, pem } of [
@@ -74,12 +72,14 @@ for (const { cert, key, of } of [
   { cert: "kubelet-client-certificate", key: "kubelet-client-key", of: "kubelet" },
   { cert: "etcd-certfile", key: "etcd-keyfile", of: "etcd" },
 ] as const) {
-  test(`the certificate of --${cert} is read again, not after the close`, async (t) => {
+  test(`the certificate of --${cert} is read again once its key fits, not after the close`, async (t) => {
     const write = files(t);
     const flags = { [cert]: write("tls.crt", pair.certPem), [key]: write("tls.key", pair.keyPem) };
-    const { certificates, clock, until } = watched(t, flags);
+    const { certificates, clock, until, errors } = watched(t, flags);
     assert.deepEqual(certificates[of].current, { cert: pair.certPem, key: pair.keyPem });
     write("tls.crt", next.certPem);
+    await until(() => errors.length > 0 || certificates[of].current?.cert === next.certPem);
+    assert.deepEqual(certificates[of].current, { cert: pair.certPem, key: pair.keyPem }, "the former pair, until both are there");
     write("tls.key", next.keyPem);
     await until(() => certificates[of].current?.cert === next.certPem);
     certificates.close();

@@ -65,7 +65,11 @@ test("an object is stored in the storage version, without resourceVersion and li
 });
 
 for (const { what, stored, spec } of [
-  { what: "the storage version, with its defaults", stored: aWidget({ size: 3 }, "example.com/v1"), spec: { width: 3, color: "red" } },
+  {
+    what: "the storage version, with its defaults",
+    stored: aWidget({ size: 3 }, "example.com/v1"),
+    spec: { width: 3, color: "red" },
+  },
   { what: "the hub's version, without the defaults of another", stored: aWidget({ width: 3 }), spec: { width: 3 } },
   { what: "a former group's version", stored: aWidget({}, "old.example.com/v1"), spec: { width: 99 } },
   { what: "no version, which is the hub's", stored: { ...aWidget({ width: 3 }), apiVersion: undefined }, spec: { width: 3 } },

@@ -127,7 +127,9 @@ function aCache(t: TestContext) {
   });
   let busy: void | Promise<void>;
   const apply = (key: string, color: string | undefined, revision: number): void => {
-    busy = consumer?.apply(key, color === undefined ? undefined : Buffer.from(color), revision);
+    const value = color === undefined ? undefined : Buffer.from(color);
+    busy = consumer?.apply(key, value, revision);
+    if (busy === undefined) value?.fill("x"); // the receive buffer is used again
     if (busy === undefined) multiplexer.revision = Math.max(multiplexer.revision, revision);
   };
   const applied = async (): Promise<void> => busy;

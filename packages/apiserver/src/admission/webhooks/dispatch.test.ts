@@ -16,7 +16,11 @@ import { type Invocation, WebhookDispatcher } from "./dispatch.ts";
 const everything = [{ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"] }];
 
 /** A dispatcher over one configuration with one webhook, and how its calls were counted. */
-async function aDispatcher(t: TestContext, more: object, answer: (request: PeerRequest) => PeerAnswer | Promise<PeerAnswer> = () => ({ body: {} })) {
+async function aDispatcher(
+  t: TestContext,
+  more: object,
+  answer: (request: PeerRequest) => PeerAnswer | Promise<PeerAnswer> = () => ({ body: {} }),
+) {
   const peer = await startTlsPeer(t, answer);
   const clientConfig = { url: peer.url, caBundle: Buffer.from(peer.ca).toString("base64") };
   const webhook = { name: "hook.example.com", rules: everything, sideEffects: "None", admissionReviewVersions: ["v1"] };

@@ -132,7 +132,11 @@ test("keys that cannot be decoded are named relative to the resource, and the ot
     },
   );
   const [read, unreadable]: [number[], string[]] = [[], []];
-  await lists.readAll((page) => read.push(page.length), 0, (key) => unreadable.push(key));
+  await lists.readAll(
+    (page) => read.push(page.length),
+    0,
+    (key) => unreadable.push(key),
+  );
   assert.deepEqual([read, unreadable], [[2], ["1"]]);
 });
 
@@ -155,7 +159,10 @@ test("a page that ends with the last object has no continue token; one that does
   const page = await lists.list({ prefix: "", limit: 4 });
   assert.deepEqual([page.entries.length, page.remainingItemCount, page.revision], [4, 6, 7]);
   const last = await lists.list({ prefix: "", limit: 4, continueToken: page.continueToken! });
-  assert.deepEqual([last.entries.length, last.remainingItemCount, last.continueToken, last.revision], [4, undefined, undefined, 7]);
+  assert.deepEqual(
+    [last.entries.length, last.remainingItemCount, last.continueToken, last.revision],
+    [4, undefined, undefined, 7],
+  );
   assert.deepEqual(requested, [undefined, 7]);
 });
 

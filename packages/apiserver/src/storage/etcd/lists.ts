@@ -115,7 +115,8 @@ export class EtcdLists {
           entries,
           revision,
           continueToken: encodeContinueToken({ start: start.slice(from.length), revision }),
-          ...(!selective && { remainingItemCount: page.count - page.kvs.length + left }),
+          // Without a selector the page ends with this object.
+          ...(!selective && { remainingItemCount: page.count - page.kvs.length }),
         };
       }
       if (!page.more) return { entries, revision };
