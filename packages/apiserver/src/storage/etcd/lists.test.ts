@@ -143,10 +143,16 @@ test("keys that cannot be decoded are named relative to the resource, and the ot
 test("a continue token whose revision was compacted gets one with which the list goes on at the present", async () => {
   const lists = listsOver(() => Promise.reject(new EtcdError("compacted", "mvcc: required revision has been compacted")));
   const continueToken = encodeContinueToken({ start: "web/b\0", revision: 5 });
-  const err = await lists.list({ prefix: "", continueToken, limit: 2 }).then(assert.fail, (thrown: StatusError) => thrown);
+  const err = await lists.list({ prefix: "", continueToken, limit: 2 }).then(
+    () => assert.fail(),
+    (thrown: StatusError) => thrown,
+  );
   assert.equal(err.code, 410);
   assert.deepEqual(decodeContinueToken(err.status.metadata?.continue ?? ""), { start: "web/b\0", revision: -1 });
-  const first = await lists.list({ prefix: "", revision: 5, match: "Exact" }).then(assert.fail, (thrown: StatusError) => thrown);
+  const first = await lists.list({ prefix: "", revision: 5, match: "Exact" }).then(
+    () => assert.fail(),
+    (thrown: StatusError) => thrown,
+  );
   assert.deepEqual([first.code, first.status.metadata?.continue], [410, undefined]);
 });
 

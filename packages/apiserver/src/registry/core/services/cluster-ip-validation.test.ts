@@ -100,7 +100,7 @@ testRefusals<{ spec: object; current?: object; available?: ("IPv4" | "IPv6")[] }
 );
 
 const preferred = { ...one, clusterIP: four, ipFamilyPolicy: "PreferDualStack" };
-for (const { name, spec, current, available = ["IPv4", "IPv6"], want } of [
+for (const { name, spec, current, available = ["IPv4", "IPv6"] as const, want } of [
   { name: "a new service", spec: {}, available: ["IPv4"], want: { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" } },
   {
     name: "a new headless service without a selector",
