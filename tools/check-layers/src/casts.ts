@@ -12,8 +12,8 @@ interface Cast {
 
 /** Casts without a reason that each package still holds. The numbers may only fall; a package without one holds none. */
 export const mostCasts: Readonly<Record<string, number>> = {
-  apimachinery: 264,
-  apiserver: 436,
+  apimachinery: 250,
+  apiserver: 224,
 };
 
 const isProgram = (path: string): boolean =>

@@ -1,7 +1,7 @@
 import { protobufMediaType } from "../objects/codec/negotiate.ts";
 import { decodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
 import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
-import { genericServerResponse, StatusError } from "../objects/errors/status-error.ts";
+import { failureIn, genericServerResponse, StatusError } from "../objects/errors/status-error.ts";
 import { type ResourceRef, resourcePath } from "../objects/meta/group-version.ts";
 import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../objects/meta/types.ts";
 import { type Clock, realClock } from "../process/clock/clock.ts";
@@ -503,8 +503,7 @@ function objectIn(response: TransportResponse, body: Buffer, options: ReadOption
 
 function parseStatus(response: TransportResponse, body: Buffer): Status | undefined {
   try {
-    const value = objectIn(response, body) as Partial<Status> | null;
-    return value?.kind === "Status" && value.status !== "Success" ? (value as Status) : undefined;
+    return failureIn(objectIn(response, body));
   } catch {
     return undefined; // e.g. an error page of a proxy
   }

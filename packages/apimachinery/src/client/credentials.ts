@@ -8,6 +8,17 @@ import type { ClientConfig, ExecConfig } from "./config.ts";
 import type { TransportRequest } from "./transport-messages.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 
+/** What an exec plugin prints. Source: client.authentication.k8s.io/v1 */
+interface ExecCredential {
+  readonly apiVersion?: string;
+  readonly status?: {
+    readonly token?: string;
+    readonly clientCertificateData?: string;
+    readonly clientKeyData?: string;
+    readonly expirationTimestamp?: string;
+  };
+}
+
 /** Supplies the authentication headers of each request, and a plugin's client certificate. */
 interface Credentials {
   /** @throws Error when a credential plugin or the token file fails */
@@ -99,10 +110,7 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
       const hint = exec.installHint ? `\n\n${exec.installHint}` : "";
       throw new Error(`getting credentials: exec: executable ${exec.command} failed${hint}`, { cause: err });
     }
-    const { apiVersion, status } = parseWire(stdout) as {
-      apiVersion?: string;
-      status?: { token?: string; clientCertificateData?: string; clientKeyData?: string; expirationTimestamp?: string };
-    };
+    const { apiVersion, status }: ExecCredential = parseWire(stdout) ?? {};
     if (apiVersion !== exec.apiVersion) {
       throw new Error(
         `getting credentials: exec plugin is configured to use API version ${exec.apiVersion}, plugin returned version ${apiVersion}`,

@@ -93,10 +93,10 @@ interface ResourceList {
 async function getJson<T>(client: Client, path: string, options: CallOptions): Promise<T> {
   const { status, body } = await client.raw("GET", path, options);
   const text = body.toString("utf8");
-  if (status === 200) return parseWire(text) as T;
+  if (status === 200) return parseWire(text) as T; // cast: the server answers with the document of the path
   let parsed: Partial<Status> = {};
   try {
-    parsed = parseWire(text) as Status;
+    parsed = parseWire(text) ?? {};
   } catch {
     // not a Status: only the HTTP code is known
   }

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
+import { errorOf } from "../process/narrowing/error-of.ts";
 import { validateHeaderName, validateHeaderValue } from "../transport/node-http.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { bodyMayFollow } from "./exchange-parts.ts";
@@ -139,7 +140,7 @@ export class ExchangeResponse extends Writable {
       if (isSent) done();
       else stream.drained().then(() => done(), done);
     } catch (err) {
-      done(err as Error);
+      done(errorOf(err));
     }
   }
 
@@ -149,7 +150,7 @@ export class ExchangeResponse extends Writable {
       this.#isAnswered = true;
       done();
     } catch (err) {
-      done(err as Error);
+      done(errorOf(err));
     }
   }
 

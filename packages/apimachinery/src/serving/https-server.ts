@@ -8,6 +8,7 @@ import { nextIteration } from "../process/event-loop/iterations.ts";
 import { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
+import { errorCode } from "../process/narrowing/error-code.ts";
 import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
 import { FieldWork, HeaderMemory } from "../transport/http2/server/input.ts";
 import { createServer } from "../transport/node-http.ts";
@@ -315,7 +316,7 @@ async function listen(server: NetServer, options: HttpServerOptions): Promise<vo
       await once(server, "listening");
       return;
     } catch (err) {
-      const code = (err as NodeJS.ErrnoException).code;
+      const code = errorCode(err);
       if (i === hosts.length - 1 || (code !== "EAFNOSUPPORT" && code !== "EADDRNOTAVAIL")) throw err;
     }
   }

@@ -1,8 +1,10 @@
 /** A TLS listener that selects the certificate for each client and reloads changed files. */
+
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket, type Server as TlsServer } from "node:tls";
 import { type Clock, realClock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
+import { errorOf } from "../process/narrowing/error-of.ts";
 import { newExpiryLog } from "./expired-certificates.ts";
 import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
 
@@ -80,7 +82,7 @@ function newTlsServer(
       try {
         answer(null, contextFor(name));
       } catch (err) {
-        answer(err as Error);
+        answer(errorOf(err));
       }
     },
   });

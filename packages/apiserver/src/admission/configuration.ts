@@ -50,8 +50,11 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
 /** @param path "" when the flag is not set. @throws Error naming the file that is invalid. */
 export function readPluginConfigurations(path: string): PluginConfigurations {
   if (path === "") return () => undefined;
-  const file = readDocument(path) as AdmissionConfiguration | null;
-  if (typeof file !== "object" || file === null) throw new Error(`admission-control-config-file ${path}: not a configuration`);
+  const document = readDocument(path);
+  if (typeof document !== "object" || document === null) {
+    throw new Error(`admission-control-config-file ${path}: not a configuration`);
+  }
+  const file: AdmissionConfiguration = document;
   const older = olderFormats.find(({ key }) => file.kind === undefined && Object.hasOwn(file, key));
   if (older !== undefined) return (plugin) => (plugin === older.plugin ? file : undefined);
   if (file.kind !== "AdmissionConfiguration" || !versions.includes(String(file.apiVersion))) {

@@ -3,8 +3,12 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { UserInfo } from "../request/context.ts";
 import type { WebhookReinvocation } from "./webhooks/reinvocation.ts";
 
-/** Attributes of one write request. Source: k8s.io/apiserver pkg/admission/interfaces.go */
-export interface AdmissionAttributes {
+/**
+ * Attributes of one write request.
+ * @typeParam T the kind of the objects
+ * Source: k8s.io/apiserver pkg/admission/interfaces.go
+ */
+export interface AdmissionAttributes<T extends KubeObject = KubeObject> {
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
   /** In the version of the request. */
   readonly kind: GroupVersionKind;
@@ -13,9 +17,9 @@ export interface AdmissionAttributes {
   readonly namespace: string;
   readonly name: string;
   /** In the hub version; mutating plugins modify it in place. undefined for DELETE. */
-  object: KubeObject | undefined;
+  object: T | undefined;
   /** Shared, hence read-only. undefined for CREATE and CONNECT. */
-  readonly oldObject: KubeObject | undefined;
+  readonly oldObject: T | undefined;
   readonly user: UserInfo;
   readonly dryRun: boolean;
   readonly options?: unknown;
@@ -45,7 +49,8 @@ export interface WebhookChange {
   readonly paths: readonly string[];
 }
 
-export interface AdmissionPlugin {
+/** @typeParam T the kind of the only resource that it looks at; it has to leave requests on others alone */
+export interface AdmissionPlugin<T extends KubeObject = KubeObject> {
   /** The plugin's name in --enable-admission-plugins. */
   readonly name: string;
   /** Whether the plugin is called for the operation; evaluated once, when the chain is created. */
@@ -56,9 +61,9 @@ export interface AdmissionPlugin {
    */
   readonly resources?: readonly string[];
   /** Mutates `attributes.object` in place. @throws StatusError to reject the request. */
-  admit?(attributes: AdmissionAttributes): Promise<void>;
+  admit?(attributes: AdmissionAttributes<T>): Promise<void>;
   /** @throws StatusError to reject the request. */
-  validate?(attributes: AdmissionAttributes): Promise<void>;
+  validate?(attributes: AdmissionAttributes<T>): Promise<void>;
   /** True when the plugin's informers have synced; part of readyz. */
   ready?(): boolean;
 }

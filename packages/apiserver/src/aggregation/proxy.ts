@@ -9,6 +9,7 @@ import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { forwardedBody } from "../node-proxy/body.ts";
 import { forwardedHeaders, relay, returnedHeaders } from "../node-proxy/pipe.ts";
@@ -153,7 +154,7 @@ export function escapedPath(path: string): string {
 
 /** Text of a connection error in Go's wording. */
 export function failureText(err: unknown): string {
-  const { name } = err as Error;
+  const { name } = errorOf(err);
   return name === "AbortError" || name === "TimeoutError" ? "context deadline exceeded" : dialErrorText(err);
 }
 

@@ -3,6 +3,7 @@
  * errors.
  * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, pkg/util/webhook/validation.go
  */
+
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
@@ -11,10 +12,10 @@ import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { withReviewRetries } from "@coxswain/apimachinery/client/retry";
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
-import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { failureIn, genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
-import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { Connect } from "@coxswain/apimachinery/transport/connect";
 
 interface ReviewWebhookOptions {
@@ -53,7 +54,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") throw new Error(`stat ${path}: no such file or directory`);
+    if (errorCode(err) === "ENOENT") throw new Error(`stat ${path}: no such file or directory`);
     throw err;
   }
 }
@@ -84,8 +85,8 @@ export function newReviewWebhook({ config, clock, signal, observer, connect }: R
 function failureOf(code: number, retryAfter: string | string[] | undefined, body: Buffer): StatusError {
   const text = body.toString("utf8");
   try {
-    const status = parseJson(body) as Partial<Status> | null;
-    if (status?.kind === "Status" && status.status !== "Success") return new StatusError(status as Status);
+    const status = failureIn(parseJson(body));
+    if (status !== undefined) return new StatusError(status);
   } catch {
     // The response is not a Status.
   }
@@ -93,20 +94,25 @@ function failureOf(code: number, retryAfter: string | string[] | undefined, body
   return genericServerResponse(code, "POST", { group: "", resource: "" }, "", text, Number.isFinite(seconds) ? seconds : 0, true);
 }
 
+interface ReviewAnswer {
+  readonly apiVersion?: unknown;
+  readonly kind?: unknown;
+  readonly status?: unknown;
+}
+
 /** Checks that the response has the type of the request, if it states one, and returns its status. */
 function statusIn(body: Buffer, requested: Review): Record<string, unknown> {
-  const answer = parseJson(body) as { apiVersion?: unknown; kind?: unknown; status?: unknown } | null;
+  const answer = parseJson(body);
   if (!isJsonObject(answer)) {
     throw new Error(`the webhook's answer is not a ${requested.kind}`);
   }
-  const { apiVersion = requested.apiVersion, kind = requested.kind, status = {} } = answer;
+  const { apiVersion = requested.apiVersion, kind = requested.kind, status = {} }: ReviewAnswer = answer;
   if (apiVersion !== requested.apiVersion || kind !== requested.kind) {
     throw new Error(
       `the webhook answered ${String(kind)} of ${String(apiVersion)}, expected ${requested.kind} of ${requested.apiVersion}`,
     );
   }
   if (status === null) return {};
-  if (typeof status !== "object" || Array.isArray(status))
-    throw new Error(`the status of the webhook's ${requested.kind} is no object`);
-  return status as Record<string, unknown>;
+  if (!isJsonObject(status)) throw new Error(`the status of the webhook's ${requested.kind} is no object`);
+  return status;
 }

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { allAuthenticated } from "../request/user-names.ts";
 import type { Attributes, Authorizer, RuleResolver } from "./authorizer.ts";
 
@@ -33,7 +34,7 @@ export function loadAbacPolicies(path: string): AbacPolicies {
   try {
     text = readFileSync(path, "utf8");
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") throw new Error(`open ${path}: no such file or directory`);
+    if (errorCode(err) === "ENOENT") throw new Error(`open ${path}: no such file or directory`);
     throw err;
   }
   return parseAbacPolicies(text, path);

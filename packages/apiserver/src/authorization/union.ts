@@ -2,6 +2,7 @@
  * Chains authorizers; the first one that allows or denies decides. Without a decision the request is not allowed.
  * Source: k8s.io/apiserver pkg/authorization/union/union.go
  */
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { privilegedGroup } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision } from "./authorizer.ts";
 
@@ -22,7 +23,7 @@ function authorizeFrom(
     try {
       decision = authorizers[i]!(attributes);
     } catch (err) {
-      decision = { decision: "no-opinion", error: err as Error };
+      decision = { decision: "no-opinion", error: errorOf(err) };
     }
     if (decision instanceof Promise) {
       return decision

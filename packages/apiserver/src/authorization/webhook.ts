@@ -3,6 +3,7 @@
  * the call fails, the authorizer has no opinion.
  * Source: k8s.io/apiserver plugin/pkg/authorizer/webhook/webhook.go
  */
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { LRUCache } from "lru-cache";
 import type { ReviewWebhook } from "../authentication/review-webhook.ts";
 import type { Attributes, Authorizer, Decision, RuleResolver } from "./authorizer.ts";
@@ -51,7 +52,7 @@ export function webhookAuthorizer(options: WebhookAuthorizerOptions): Authorizer
         status: { allowed: false },
       } as never);
     } catch (err) {
-      return { decision: "no-opinion", error: err as Error };
+      return { decision: "no-opinion", error: errorOf(err) };
     }
     const decision = decisionOf(status);
     if (isKept(attributes)) {

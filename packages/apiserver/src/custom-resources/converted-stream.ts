@@ -2,6 +2,7 @@
  * A watch whose entries are converted. Events pass through directly as long as the conversion is synchronous; from the first
  * asynchronous one (a webhook call) on, they go through a queue that keeps their order.
  */
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 
@@ -77,7 +78,7 @@ export class ConvertedStream implements WatchStream {
       }
       queue.end();
     } catch (err) {
-      queue.fail(err as Error);
+      queue.fail(errorOf(err));
       this.#source.stop();
     }
   }

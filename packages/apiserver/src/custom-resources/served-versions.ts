@@ -19,7 +19,7 @@ import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
 import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "../structural-schema/apply.ts";
 import { ruleCheckOf } from "../structural-schema/rules/evaluation.ts";
-import type { Schema } from "../structural-schema/schema.ts";
+import { schemaIn } from "../structural-schema/schema.ts";
 import { isStructural } from "../structural-schema/structural.ts";
 import { columnsOf } from "./columns.ts";
 import { type Convert, newTranslation } from "./conversion.ts";
@@ -91,7 +91,7 @@ export function* servedVersions(crd: CustomResourceDefinition, options: ServedVe
   const { spec } = crd;
   const { turns } = options;
   const storageVersion = storageVersionOf(crd);
-  const schemas = new Map(spec.versions.map((version) => [version.name, schemaOf(crd, version)]));
+  const schemas = new Map(spec.versions.map((version) => [version.name, applicationOf(crd, version)]));
   const deprecationOf = deprecationsOf(crd);
   const versions = spec.versions.map((version) =>
     versionDefinition(crd, version, schemas.get(version.name)!, options.convert, deprecationOf),
@@ -127,8 +127,8 @@ export function* servedVersions(crd: CustomResourceDefinition, options: ServedVe
   return served;
 }
 
-function schemaOf({ spec }: CustomResourceDefinition, { schema }: CustomResourceDefinitionVersion): SchemaApplication {
-  return { schema: schema?.openAPIV3Schema as Schema | undefined, prunes: spec.preserveUnknownFields !== true };
+function applicationOf({ spec }: CustomResourceDefinition, { schema }: CustomResourceDefinitionVersion): SchemaApplication {
+  return { schema: schemaIn(schema), prunes: spec.preserveUnknownFields !== true };
 }
 
 function versionDefinition(
@@ -202,7 +202,7 @@ function resourceOf(
   const { plural } = crd.spec.names;
   const { kind, listKind, singular, shortNames, categories } = namesOf(crd);
   const { status, scale } = version.subresources ?? {};
-  const schema = version.schema?.openAPIV3Schema as Schema | undefined;
+  const schema = schemaIn(version.schema);
   const input = {
     namespaced: isNamespaced(crd),
     schema,

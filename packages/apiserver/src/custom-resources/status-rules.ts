@@ -11,7 +11,7 @@ import {
   isProtectedGroup,
   seeApprovalPolicy,
 } from "../registry/apiextensions/customresourcedefinitions/names.ts";
-import type { Schema } from "../structural-schema/schema.ts";
+import { schemaIn } from "../structural-schema/schema.ts";
 import { hasStructureThroughout, validatingStructural } from "../structural-schema/structural.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 
@@ -19,7 +19,7 @@ import type { CustomResourceDefinition } from "./definitions.ts";
 export function* nonStructuralSchema({ spec }: CustomResourceDefinition): Steps<ConditionState | undefined> {
   const errors = spec.preserveUnknownFields ? [invalidValue("spec.preserveUnknownFields", true, "must be false")] : [];
   for (const [i, { name, schema }] of spec.versions.entries()) {
-    const own = schema?.openAPIV3Schema as Schema | undefined;
+    const own = schemaIn(schema);
     if (!own) continue;
     if (!hasStructureThroughout(own)) {
       const message = `failed to check validation schema for version ${name}: OpenAPIV3Schema is not supported`;

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { type ConnectionOptions, createSecureContext } from "node:tls";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { connectTls } from "@coxswain/apimachinery/transport/connect";
 import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
@@ -62,7 +63,7 @@ function secureContextOf({ caBundle = "", clientCert = "", clientKey = "" }: Tls
     pair = { cert: readPem(clientCert, "certificate"), key: readPem(clientKey, "key") };
     createSecureContext(pair);
   } catch (err) {
-    const isMismatch = (err as NodeJS.ErrnoException).code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH";
+    const isMismatch = errorCode(err) === "ERR_OSSL_X509_KEY_VALUES_MISMATCH";
     const why = isMismatch ? "tls: private key does not match public key" : messageOf(err);
     throw new Error(`failed to read key pair ${clientCert} & ${clientKey}, got ${why}`, { cause: err });
   }

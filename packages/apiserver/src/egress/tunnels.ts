@@ -2,10 +2,12 @@
  * Connections through the proxies of --egress-selector-config-file.
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go, metrics/metrics.go
  */
+
 import { isIPv6, type Socket } from "node:net";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 import definitions from "../metrics.json" with { type: "json" };
 import type { ProxyServers } from "./configuration.ts";
@@ -61,7 +63,7 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
         return made;
       } catch (err) {
         failures.labels(protocol, transport, stage).inc();
-        throw stage === "connect" ? unreachable(err as Error) : err;
+        throw stage === "connect" ? unreachable(errorOf(err)) : err;
       } finally {
         timer.cancel();
       }

@@ -49,7 +49,7 @@ export class RightsReader implements EventReader {
       // The explained object is read consistently; those that it refers to, from the cache.
       const minimumRevision = this.#reads === 1 ? undefined : 0;
       const entry = await served.store.get(namespace, name, { minimumRevision, signal: this.#options.signal });
-      return entry.object() as T;
+      return entry.object<T>();
     } catch (err) {
       if (err instanceof StatusError && err.code === 404) return "missing";
       throw err;
@@ -166,7 +166,12 @@ export class RightsReader implements EventReader {
     return this.#objects<Event>(store, namespace, undefined, mostEvents);
   }
 
-  async #objects<T>(store: RegistryStore, namespace: string, labels: LabelSelector | undefined, limit: number): Promise<T[]> {
+  async #objects<T extends KubeObject>(
+    store: RegistryStore,
+    namespace: string,
+    labels: LabelSelector | undefined,
+    limit: number,
+  ): Promise<T[]> {
     const { signal, turns } = this.#options;
     // A list at any revision (0) is answered from memory; storages without a cache read the first page only.
     const { entries } = await store.list(namespace, { ...(labels && { labels }), revision: 0, limit, signal });
@@ -174,7 +179,7 @@ export class RightsReader implements EventReader {
     for (const entry of entries.slice(0, limit)) {
       const turn = turns.next();
       if (turn !== undefined) await turn;
-      objects.push(entry.object() as T);
+      objects.push(entry.object<T>());
     }
     return objects;
   }

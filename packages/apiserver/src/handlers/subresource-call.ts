@@ -1,5 +1,5 @@
-import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { SubresourceCall } from "../registry/generic/resource.ts";
 import { admissionAttributes } from "./admission.ts";
 import type { Call } from "./env.ts";
@@ -9,7 +9,7 @@ import type { WriteRequestOptions } from "./options.ts";
  * The argument of a subresource's handler.
  * @param body decoded, with defaults; undefined for a read
  */
-export function subresourceCall(call: Call, body: Unstructured | undefined, options: WriteRequestOptions): SubresourceCall {
+export function subresourceCall(call: Call, body: KubeObject | undefined, options: WriteRequestOptions): SubresourceCall {
   const { env } = call;
   return {
     ctx: call.ctx,
@@ -21,8 +21,9 @@ export function subresourceCall(call: Call, body: Unstructured | undefined, opti
     fieldManager: options.fieldManager,
     async admit(object, old) {
       const operation = old === undefined ? "CREATE" : "UPDATE";
-      const kind = { ...parseGroupVersion(object.apiVersion ?? ""), kind: object.kind } as GroupVersionKind;
-      const details = { dryRun: options.dryRun, options, ...(object.kind === undefined ? {} : { kind }) };
+      const { group = "", version = "" } = parseGroupVersion(object.apiVersion ?? "") ?? {};
+      const kind = object.kind && { kind: { group, version, kind: object.kind } };
+      const details = { dryRun: options.dryRun, options, ...kind };
       const attributes = admissionAttributes(call, operation, object, old, details);
       await env.admission.mutate(attributes);
       await env.admission.validate(attributes);

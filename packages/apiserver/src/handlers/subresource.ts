@@ -4,7 +4,7 @@ import { methodNotSupported, notFound } from "@coxswain/apimachinery/objects/err
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
-import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
 import { FieldManager, type FieldManagerOptions } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
@@ -272,7 +272,7 @@ export async function runObject(
       await turns.next();
       await trackCreated(call, options.fieldManager, kind, object);
       await turns.next();
-      const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
+      const answer = await handler.create(subresourceCall(call, object, options));
       await turns.next();
       return writeAnswer(call, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
@@ -280,7 +280,7 @@ export async function runObject(
       if (handler.update === undefined) break;
       const { options, object } = await readObject(call, kind, "UpdateOptions");
       checkName(object, call.name, call.namespace);
-      return writeAnswer(call, 200, await handler.update(subresourceCall(call, object as Unstructured, options)), output);
+      return writeAnswer(call, 200, await handler.update(subresourceCall(call, object, options)), output);
     }
     case "patch": {
       if (handler.get === undefined || handler.update === undefined) break;
@@ -290,7 +290,7 @@ export async function runObject(
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
       const next = await turns.run(patched(deepClone(current)));
-      return writeAnswer(call, 200, await handler.update(subresourceCall(call, next as Unstructured, options)), output);
+      return writeAnswer(call, 200, await handler.update(subresourceCall(call, next, options)), output);
     }
   }
   throw methodNotSupported(call.served.definition, verb);
@@ -329,6 +329,7 @@ async function readObject(
 
 /** Sets the HTTP code in a Status that has none. */
 function withCode(answer: KubeObject, code: number): KubeObject {
-  if (answer.kind !== "Status" || (answer as Unstructured)["code"] !== undefined) return answer;
-  return { ...answer, code } as KubeObject;
+  if (answer.kind !== "Status" || ("code" in answer && answer.code !== undefined)) return answer;
+  const status: KubeObject & { code: number } = { ...answer, code };
+  return status;
 }

@@ -70,7 +70,7 @@ function columnsJson(columns: TableColumns): string {
 
 /** One row of a Table as JSON. */
 export function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
-  const cells = rawJson(served.definition.table.cells(entry.object() as Unstructured, agesAt(options.now)));
+  const cells = rawJson(served.definition.table.cells(entry.object<Unstructured>(), agesAt(options.now)));
   switch (options.includeObject) {
     case "None":
       return `{"cells":${cells},"object":null}`;

@@ -74,7 +74,7 @@ class LoopbackClient implements Client {
       minimumRevision: get.resourceVersion === undefined ? undefined : Number(get.resourceVersion),
       ...(get.signal === undefined ? {} : { signal: get.signal }),
     });
-    return entry.object() as object as T;
+    return entry.object<KubeObject & T>();
   }
 
   async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, list: ListOptions = {}): Promise<KubeList<T>> {
@@ -92,16 +92,14 @@ class LoopbackClient implements Client {
       resourceVersion: String(result.revision),
       ...(result.continueToken ? { continue: result.continueToken } : {}),
     };
-    return { metadata, items: (await objectsOf(this.#options.turns, result.entries)) as object[] as T[] };
+    return { metadata, items: await objectsOf<T>(this.#options.turns, result.entries) };
   }
 
   watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
     const store = options.metadataOnly ? undefined : this.#options.storeOf(ref);
     if (store === undefined) return this.#wire.watch(ref, target, options);
     this.#options.onRead("WATCH", ref);
-    return watchStore(store, ref, target.namespace ?? "", options) as AsyncIterable<ObjectEvent<object>> as AsyncIterable<
-      ObjectEvent<T>
-    >;
+    return watchStore<T>(store, ref, target.namespace ?? "", options);
   }
 
   create<T extends object>(ref: ResourceRef, object: T, options?: CreateOptions): Promise<T> {
@@ -134,12 +132,12 @@ class LoopbackClient implements Client {
 }
 
 /** Decodes the entries that were not decoded yet, in turns. */
-async function objectsOf(turns: Turns, entries: readonly Entry[]): Promise<KubeObject[]> {
-  const objects: KubeObject[] = [];
+async function objectsOf<T extends object>(turns: Turns, entries: readonly Entry[]): Promise<T[]> {
+  const objects: T[] = [];
   for (const entry of entries) {
     const turn = turns.next();
     if (turn !== undefined) await turn;
-    objects.push(entry.object());
+    objects.push(entry.object<KubeObject & T>());
   }
   return objects;
 }
@@ -151,12 +149,12 @@ function selection(options: { labelSelector?: string | undefined; fieldSelector?
   };
 }
 
-async function* watchStore(
+async function* watchStore<T extends object>(
   store: RegistryStore,
   ref: ResourceRef,
   namespace: string,
   options: WatchOptions,
-): AsyncIterable<ObjectEvent<KubeObject>> {
+): AsyncIterable<ObjectEvent<T>> {
   const { signal } = options;
   const stream = await store.watch(namespace, {
     ...selection(options),
@@ -169,9 +167,10 @@ async function* watchStore(
       for (const event of stream.take()) {
         if (event.type === "ERROR") throw event.error;
         if (event.type === "BOOKMARK") {
-          yield { type: "BOOKMARK", object: { kind: ref.kind, metadata: { resourceVersion: String(event.revision) } } };
+          const bookmark: object = { kind: ref.kind, metadata: { resourceVersion: String(event.revision) } };
+          yield { type: "BOOKMARK", object: bookmark as T }; // cast: a bookmark has no more than its kind and revision
         } else {
-          yield { type: event.type, object: event.entry.object() };
+          yield { type: event.type, object: event.entry.object<KubeObject & T>() };
         }
       }
     }

@@ -35,7 +35,7 @@ export interface ResourceRow {
   readonly statusStrategy?: Strategy;
   readonly scale?: ScalePaths;
   readonly table?: TableColumns;
-  readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  selectableFields?(object: KubeObject): Record<string, string>;
   readonly unknownFieldText?: (field: string) => string;
   readonly cacheIndexes?: readonly string[];
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;

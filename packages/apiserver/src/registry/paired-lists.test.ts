@@ -24,11 +24,11 @@ const container = { name: "c", image: "i" };
 const debuggers = many((at) => ({ name: `d${at}`, image: "i", terminationMessagePolicy: "File", imagePullPolicy: "Always" }));
 const tolerations = (prefix: string): Toleration[] => many((at) => ({ key: `${prefix}${at}`, operator: "Exists" }));
 
-function writeOf(spec: object, changes: object = {}): AdmissionAttributes {
+function writeOf(spec: object, changes: object = {}): AdmissionAttributes<never> {
   const object = { metadata: { name: "p", namespace: "default" }, spec: { containers: [container], ...spec } };
   const resource = { group: "", version: "v1", resource: "pods" };
   const attributes = { operation: "CREATE", resource, subresource: "", namespace: "default", name: "p", object, ...changes };
-  return attributes as unknown as AdmissionAttributes;
+  return attributes as unknown as AdmissionAttributes<never>;
 }
 
 const pluginContext = (stored: object): PluginContext =>

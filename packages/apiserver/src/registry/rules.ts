@@ -22,6 +22,12 @@ export type Check<T> = (value: T, path: string) => FieldError[];
 /** Path of errors about the whole object: how Go prints an empty field path. */
 export const wholeObject = "[]";
 
+/**
+ * The struct in place of an absent one, which Go decodes as empty. Cast: a kind's type has the fields of valid objects as required;
+ * defaults and validation take each for absent.
+ */
+export const emptyStruct = <T extends object>(): T => ({}) as T;
+
 /** A required string or list; empty counts as missing. */
 export function need(value: string | readonly unknown[] | undefined | null, path: string, detail = ""): FieldError[] {
   return value === undefined || value === null || value.length === 0 ? [required(path, detail)] : [];

@@ -165,11 +165,14 @@ export class Entry {
     this.#object = object;
   }
 
-  /** The decoded object with its resourceVersion. Shared: never change it, `structuredClone` or spread first. */
-  object(): KubeObject {
+  /**
+   * The decoded object with its resourceVersion. Shared: never change it, `structuredClone` or spread first.
+   * @typeParam T the kind of the resource that the entry was read from
+   */
+  object<T extends KubeObject = KubeObject>(): T {
     this.warm();
     this.#object ??= this.#decoded();
-    return this.#object;
+    return this.#object as T; // cast: a storage holds objects of one kind, which the caller names
   }
 
   #decoded(): KubeObject {

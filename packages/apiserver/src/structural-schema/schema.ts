@@ -1,13 +1,23 @@
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
-import type { JSONSchemaProps } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { CustomResourceValidation, JSONSchemaProps } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /** A JSONSchemaProps with its keywords accessible by JSON name. */
-export type Schema = Omit<JSONSchemaProps, "items" | "additionalProperties" | "properties" | "not"> & {
+export type Schema = Omit<
+  JSONSchemaProps,
+  "items" | "additionalProperties" | "properties" | "not" | "allOf" | "anyOf" | "oneOf"
+> & {
   readonly items?: Schema | Schema[];
   readonly additionalProperties?: Schema | boolean;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly not?: Schema;
+  readonly allOf?: Schema[];
+  readonly anyOf?: Schema[];
+  readonly oneOf?: Schema[];
 } & Readonly<Record<string, unknown>>;
+
+/** The schema of a version, if it has one, for reading by keyword. Cast: an interface has no index signature, the JSON value has names. */
+export const schemaIn = (validation: CustomResourceValidation | undefined): Schema | undefined =>
+  validation?.openAPIV3Schema as Schema | undefined;
 
 /** Maximum nesting of schemas; validation rejects deeper ones before other code walks them. */
 export const mostLevels = 200;

@@ -101,7 +101,7 @@ function* ownInvariants(schema: Schema, level: Level, path: string, depth: numbe
     ...extensionRules(schema, path),
     ...(yield* valueRules(schema, path, depth, pace, {
       anyOf: deepEqual(schema.anyOf, integerOrString),
-      allOf: deepEqual((schema.allOf?.[0] as Schema | undefined)?.anyOf, integerOrString),
+      allOf: deepEqual(schema.allOf?.[0]?.anyOf, integerOrString),
     })),
     ...typeRules(schema, level, path),
     ...metaRules(schema, level, path),
@@ -198,13 +198,13 @@ function* valueRules(schema: Schema, path: string, depth: number, pace: Pace, ty
   const errors: FieldError[] = [];
   if (!typed.anyOf)
     for (const [i, part] of (schema.anyOf ?? []).entries())
-      addErrors(errors, yield* restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1, pace));
+      addErrors(errors, yield* restriction(part, index(child(path, "anyOf"), i), depth + 1, pace));
   for (const [i, part] of (schema.allOf ?? []).entries()) {
     const anyOf = i === 0 && typed.allOf === true;
-    addErrors(errors, yield* restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, pace, { anyOf }));
+    addErrors(errors, yield* restriction(part, index(child(path, "allOf"), i), depth + 1, pace, { anyOf }));
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
-    addErrors(errors, yield* restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1, pace));
+    addErrors(errors, yield* restriction(part, index(child(path, "oneOf"), i), depth + 1, pace));
   if (isJsonObject(schema.not)) addErrors(errors, yield* restriction(schema.not, child(path, "not"), depth + 1, pace));
   const pattern = patternOf(schema);
   if (pattern instanceof PatternError) {
@@ -264,7 +264,7 @@ function* complete(part: Schema, outer: Schema, path: string, outside: Outside):
   if (isJsonObject(part.not)) addErrors(errors, yield* completeBelow(part.not, outer, child(path, "not"), inside));
   for (const field of ["allOf", "anyOf", "oneOf"] as const)
     for (const [i, operand] of (part[field] ?? []).entries())
-      addErrors(errors, yield* completeBelow(operand as Schema, outer, index(child(path, field), i), inside));
+      addErrors(errors, yield* completeBelow(operand, outer, index(child(path, field), i), inside));
   return errors;
 }
 

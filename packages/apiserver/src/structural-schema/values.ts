@@ -178,9 +178,9 @@ function logicCheck(value: unknown, schema: Schema, name: string, budget: CheckB
 function* logicSteps(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {
   // These errors have the path of the validated root value, not that of a field.
   const whole = (text: string): Result => wrong({ name: "", kind: "invalid", shown: "", text: `${goQuote(name)} ${text}` });
-  const of = function* (parts: readonly unknown[] | undefined): Steps<Result[]> {
+  const of = function* (parts: readonly Schema[] | undefined): Steps<Result[]> {
     const results: Result[] = [];
-    for (const part of parts ?? []) results.push(yield* check(value, part as Schema, name, budget));
+    for (const part of parts ?? []) results.push(yield* check(value, part, name, budget));
     return results;
   };
   const isValid = (result: Result): boolean => result.faults.length === 0;

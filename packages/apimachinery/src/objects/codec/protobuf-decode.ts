@@ -1,4 +1,5 @@
 import protobuf from "protobufjs/minimal.js";
+import { errorOf } from "../../process/narrowing/error-of.ts";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { goFieldName } from "../schema/go/go-names.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -76,7 +77,7 @@ export function readingInGoWords<T>(read: () => T): T {
   try {
     return read();
   } catch (err) {
-    const { message } = err as Error;
+    const { message } = errorOf(err);
     if (message.startsWith("index out of range")) throw new Error("unexpected EOF", { cause: err });
     if (message.startsWith("invalid varint encoding")) throw new Error("proto: integer overflow", { cause: err });
     throw err;

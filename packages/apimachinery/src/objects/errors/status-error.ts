@@ -1,5 +1,6 @@
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
+import { isJsonObject } from "../meta/json-value.ts";
 import type { Status, StatusCause, StatusDetails } from "../meta/types.ts";
 import { type FieldError, formatFieldErrors, shownErrors } from "./field-error.ts";
 import { messageOf } from "./message.ts";
@@ -26,6 +27,13 @@ export class StatusError extends Error {
   get reason(): string {
     return this.status.reason ?? "";
   }
+}
+
+/** The Status in the decoded body of a failed request, if it is one. Cast: readers of a Status take all its fields for optional. */
+export function failureIn(body: unknown): Status | undefined {
+  return isJsonObject(body) && body["kind"] === "Status" && body["status"] !== "Success"
+    ? (body as unknown as Status)
+    : undefined;
 }
 
 /** A failure Status, with keys in upstream's order. */

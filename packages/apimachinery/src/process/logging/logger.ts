@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import winston from "winston";
+import { errorCode } from "../../process/narrowing/error-code.ts";
 import { type Clock, realClock } from "../clock/clock.ts";
 import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
 import { redacted } from "./sanitize.ts";
@@ -124,7 +125,7 @@ export function writeFully(descriptor: number, text: string): void {
       sent += writeSync(descriptor, bytes, sent);
     } catch (err) {
       // A full pipe returns EAGAIN: retry, but not forever.
-      if ((err as NodeJS.ErrnoException).code !== "EAGAIN") return;
+      if (errorCode(err) !== "EAGAIN") return;
       tries++;
     }
   }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { errorCode } from "./error-code.ts";
+import { errorOf } from "./error-of.ts";
 import { entriesOf, isKeyOf, isOneOf, keysOf, tableOf } from "./keys.ts";
 import { listeningPort } from "./listening-port.ts";
 
@@ -49,4 +50,11 @@ test("the port of a server is known while it listens", async () => {
   assert.ok(listeningPort(server) > 0);
   await new Promise((closed) => server.close(closed));
   assert.throws(() => listeningPort(server), /does not listen/);
+});
+
+test("what was caught is an error: itself, or one that has the value as text and cause", () => {
+  const err = new Error("own");
+  assert.equal(errorOf(err), err);
+  const { message, cause } = errorOf("text");
+  assert.deepEqual([message, cause], ["text", "text"]);
 });

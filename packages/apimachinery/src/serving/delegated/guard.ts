@@ -2,6 +2,7 @@
  * Authenticates and authorizes requests on a component's own port, and answers refused ones with upstream's Status.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go, authorization.go
  */
+
 import { forbidden, type StatusError, unauthorized } from "../../objects/errors/status-error.ts";
 import { goQuote } from "../../objects/meta/go-quote.ts";
 import type { Logger } from "../../process/logging/logger.ts";

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { messageOf } from "../../objects/errors/message.ts";
 import type { Clock, Timer } from "../../process/clock/clock.ts";
+import { errorOf } from "../../process/narrowing/error-of.ts";
 import type { Connect } from "../connect.ts";
 import { ClientConnection } from "../http2/client/connection.ts";
 import type { GrpcSession } from "./call.ts";
@@ -302,7 +303,7 @@ class Attempt {
           .then((socket) => (this.#state === "failed" ? socket.destroy() : this.#begin(socket)))
           .then(undefined, this.#failed);
     } catch (err) {
-      this.#failed(err as Error);
+      this.#failed(errorOf(err));
     }
     return this.#result.promise;
   }

@@ -8,7 +8,7 @@ import { type PodObject, podWithContainers } from "./pod-of.ts";
  * Sets imagePullPolicy to Always, so that pods cannot use private images which other pods pulled to the node.
  * Source: plugin/pkg/admission/alwayspullimages/admission.go
  */
-export const alwaysPullImages = (): AdmissionPlugin => ({
+export const alwaysPullImages = (): AdmissionPlugin<PodObject> => ({
   name: "AlwaysPullImages",
   handles: (operation) => operation === "CREATE" || operation === "UPDATE",
   async admit(attributes) {
@@ -24,13 +24,13 @@ export const alwaysPullImages = (): AdmissionPlugin => ({
 });
 
 /** Updates that add no image are ignored: the pull policy of existing containers is immutable. */
-function newContainers(attributes: AdmissionAttributes): ReturnType<typeof allContainers> {
+function newContainers(attributes: AdmissionAttributes<PodObject>): ReturnType<typeof allContainers> {
   const pod = podWithContainers(attributes);
   if (pod === undefined) return [];
   const containers = allContainers(
     attributes.subresource === "" ? pod : { spec: { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] } },
   );
   if (attributes.operation === "CREATE") return containers;
-  const known = new Set(allContainers(attributes.oldObject as PodObject).map(({ container }) => container.image));
+  const known = new Set(allContainers(attributes.oldObject!).map(({ container }) => container.image));
   return containers.every(({ container }) => known.has(container.image)) ? [] : containers;
 }

@@ -20,14 +20,14 @@ interface SigningRequest extends KubeObject {
 const signingRequests = ["certificatesigningrequests.certificates.k8s.io"];
 
 /** CertificateApproval: an update of `/approval` requires the verb `approve` on the signer of the stored request. */
-export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
+export function certificateApproval(ctx: PluginContext): AdmissionPlugin<SigningRequest> {
   return {
     name: "CertificateApproval",
     handles: (operation) => operation === "UPDATE",
     resources: signingRequests,
     async validate(attributes) {
       if (!isRequest(attributes) || attributes.subresource !== "approval") return;
-      const { spec } = attributes.oldObject as SigningRequest;
+      const { spec } = attributes.oldObject!;
       if (!(await mayUseSigner(ctx.authorize, attributes, "approve", spec.signerName ?? ""))) {
         throw refuse(attributes, `user not permitted to approve requests with signerName ${JSON.stringify(spec.signerName)}`);
       }
@@ -38,14 +38,14 @@ export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
 /**
  * CertificateSigning: a `/status` update that changes the certificate or the conditions requires the verb `sign` on the signer.
  */
-export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
+export function certificateSigning(ctx: PluginContext): AdmissionPlugin<SigningRequest> {
   return {
     name: "CertificateSigning",
     handles: (operation) => operation === "UPDATE",
     resources: signingRequests,
     async validate(attributes) {
       if (!isRequest(attributes) || attributes.subresource !== "status") return;
-      const [before, next] = [attributes.oldObject as SigningRequest, attributes.object as SigningRequest];
+      const [before, next] = [attributes.oldObject!, attributes.object!];
       const sameConditions = semanticEqual(before.status?.conditions, next.status?.conditions);
       if (before.status?.certificate === next.status?.certificate && sameConditions) return;
       const { signerName } = before.spec;
@@ -60,13 +60,13 @@ export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
  * CertificateSubjectRestriction: refuses new requests for the signer kubernetes.io/kube-apiserver-client with the organization
  * system:masters.
  */
-export const certificateSubjectRestriction = (): AdmissionPlugin => ({
+export const certificateSubjectRestriction = (): AdmissionPlugin<SigningRequest> => ({
   name: "CertificateSubjectRestriction",
   handles: (operation) => operation === "CREATE",
   resources: signingRequests,
   async validate(attributes) {
     if (!isRequest(attributes) || attributes.subresource !== "") return;
-    const { spec } = attributes.object as SigningRequest;
+    const { spec } = attributes.object!;
     if (spec.signerName !== "kubernetes.io/kube-apiserver-client") return;
     const { parseCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
     let organizations: readonly string[];

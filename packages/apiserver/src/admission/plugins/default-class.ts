@@ -19,8 +19,13 @@ interface DefaultClassOptions {
   tooMany(count: number): string;
 }
 
+/** An object whose spec names a class. */
+interface Classified extends KubeObject {
+  spec?: Record<string, unknown>;
+}
+
 /** On create, sets the default class on objects that name none. */
-export function newDefaultClass(ctx: PluginContext, options: DefaultClassOptions): AdmissionPlugin {
+export function newDefaultClass(ctx: PluginContext, options: DefaultClassOptions): AdmissionPlugin<Classified> {
   const { name, of, classes, field, annotation, defaultAnnotations, tooMany } = options;
   const informer = ctx.informers.for<KubeObject>(classes);
   return {
@@ -31,7 +36,7 @@ export function newDefaultClass(ctx: PluginContext, options: DefaultClassOptions
     async admit(attributes) {
       const { resource, subresource } = attributes;
       if (resource.group !== of.group || resource.resource !== of.resource || subresource !== "") return;
-      const object = attributes.object as KubeObject & { spec?: Record<string, unknown> };
+      const object = attributes.object!;
       const { annotations } = object.metadata;
       if (object.spec?.[field] !== undefined) return;
       if (annotations !== undefined && Object.hasOwn(annotations, annotation)) return;

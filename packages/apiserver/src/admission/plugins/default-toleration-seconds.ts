@@ -6,7 +6,7 @@ import type { Pod, Toleration } from "@coxswain/apimachinery/objects/schema/kind
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 
-export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
+export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin<Pod> {
   const wanted = [
     { key: "node.kubernetes.io/not-ready", seconds: ctx.defaultNotReadyTolerationSeconds },
     { key: "node.kubernetes.io/unreachable", seconds: ctx.defaultUnreachableTolerationSeconds },
@@ -17,7 +17,7 @@ export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
     resources: ["pods"],
     async admit({ resource, subresource, object }) {
       if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
-      const { spec } = object as Pod;
+      const { spec } = object;
       if (spec === undefined) return;
       const had: readonly Toleration[] = spec.tolerations ?? [];
       const missing = wanted.filter(({ key }) => !had.some((toleration) => covers(toleration, key)));

@@ -19,7 +19,7 @@ function limited(...limits: object[]) {
       ...more,
     };
     try {
-      await plugin.validate?.(attributes as unknown as AdmissionAttributes);
+      await plugin.validate?.(attributes as unknown as AdmissionAttributes<never>);
       return "";
     } catch (err) {
       return (err as Error).message;

@@ -25,23 +25,23 @@ interface Limit {
   cacheSize?: number;
 }
 
-const keyOf: Readonly<Record<string, (attributes: AdmissionAttributes) => string>> = {
+const keyOf: Readonly<Record<string, (attributes: AdmissionAttributes<Event>) => string>> = {
   Server: () => "",
   Namespace: ({ namespace }) => namespace,
   User: ({ user }) => user.name,
   SourceAndObject({ object }) {
-    const { source, involvedObject: about } = object as Event;
+    const { source, involvedObject: about } = object!;
     return [source?.component, source?.host, about?.kind, about?.namespace, about?.name, about?.uid, about?.apiVersion].join("");
   },
 };
 const defaultCacheSize = 4096;
 
 /** Configuration: `limits: [{type, qps, burst, cacheSize}]`. @throws Error listing all problems in it. */
-export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
+export function eventRateLimit(ctx: PluginContext): AdmissionPlugin<Event> {
   const { limits = [] }: { limits?: Limit[] } = ctx.configurationOf("EventRateLimit") ?? {};
   const problems = validate(limits);
   if (problems.length > 0) throw new Error(formatFieldErrors(problems));
-  const enforcers = limits.map((limit) => newEnforcer(limit as Required<Limit>, ctx.clock));
+  const enforcers = limits.map((limit) => newEnforcer(limit, ctx.clock));
   return {
     name: "EventRateLimit",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
@@ -56,20 +56,23 @@ export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
 }
 
 /** @returns a function that takes a token; it returns the error text when the limit is exceeded. */
-function newEnforcer(limit: Required<Limit>, clock: Clock): (attributes: AdmissionAttributes) => string | undefined {
+function newEnforcer(
+  { type = "", qps = 0, burst = 0, cacheSize = 0 }: Limit,
+  clock: Clock,
+): (attributes: AdmissionAttributes<Event>) => string | undefined {
   // LRU cache of token buckets; the server limit has a single bucket.
-  const buckets = new LRUCache<string, TokenBucket>({ max: limit.cacheSize || defaultCacheSize });
+  const buckets = new LRUCache<string, TokenBucket>({ max: cacheSize || defaultCacheSize });
   return (attributes) => {
-    const key = keyOf[limit.type]?.(attributes) ?? "";
+    const key = keyOf[type]?.(attributes) ?? "";
     let bucket = buckets.get(key);
     if (bucket === undefined) {
-      bucket = { tokens: limit.burst, filledAt: clock.monotonic() };
+      bucket = { tokens: burst, filledAt: clock.monotonic() };
       buckets.set(key, bucket);
     }
     const now = clock.monotonic();
-    bucket.tokens = Math.min(limit.burst, bucket.tokens + ((now - bucket.filledAt) / 1000) * limit.qps);
+    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.filledAt) / 1000) * qps);
     bucket.filledAt = now;
-    if (bucket.tokens < 1) return `limit reached on type ${limit.type} for key ${key}`;
+    if (bucket.tokens < 1) return `limit reached on type ${type} for key ${key}`;
     bucket.tokens--;
     return undefined;
   };

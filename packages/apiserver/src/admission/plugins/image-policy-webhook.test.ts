@@ -60,7 +60,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
       annotate: (name: string, value: string) => void annotated.push(`${name}=${value}`),
       ...more,
     };
-    const result = await Promise.resolve(plugin.validate?.(attributes as unknown as AdmissionAttributes)).then(
+    const result = await Promise.resolve(plugin.validate?.(attributes as unknown as AdmissionAttributes<never>)).then(
       () => "allowed",
       (err: Error) => err.message,
     );

@@ -40,10 +40,10 @@ const requestTimeoutMs = 30_000;
 const mostAnswers = 1024;
 
 /** Configuration: `imagePolicy: {kubeConfigFile, allowTTL, denyTTL, retryBackoff, defaultAllow}`. @throws Error */
-export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
-  const configuration = ctx.configurationOf("ImagePolicyWebhook") as { imagePolicy?: Configuration } | undefined;
+export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin<Pod> {
+  const configuration = ctx.configurationOf("ImagePolicyWebhook");
   if (configuration === undefined) throw new Error("no config specified");
-  const { imagePolicy = {} } = configuration;
+  const { imagePolicy = {} }: { imagePolicy?: Configuration } = configuration ?? {};
   const allowTtlMs = bounded(imagePolicy.allowTTL, ttlBounds, 300_000);
   const denyTtlMs = bounded(imagePolicy.denyTTL, ttlBounds, 30_000);
   const backoffMs = bounded(imagePolicy.retryBackoff, backoffBounds, 500);
@@ -105,9 +105,9 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
 }
 
 /** The ImageReview for the write; undefined when the write is not subject to image policy. */
-function question({ resource, subresource, object, namespace }: AdmissionAttributes): object | undefined {
+function question({ resource, subresource, object, namespace }: AdmissionAttributes<Pod>): object | undefined {
   if (resource.group !== "" || resource.resource !== "pods") return undefined;
-  const { spec, metadata } = object as Pod;
+  const { spec, metadata } = object!;
   let containers: readonly { image?: string }[];
   if (subresource === "") containers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
   else if (subresource === "ephemeralcontainers") containers = spec?.ephemeralContainers ?? [];
@@ -128,8 +128,8 @@ async function post(client: Client, path: string, spec: object, signal: AbortSig
     signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
   });
   if (status < 200 || status >= 300) throw new BackendError(status);
-  const answer = parseJson(body) as { status?: Partial<Verdict> } | null;
-  const { allowed, reason = "", auditAnnotations = {} } = answer?.status ?? {};
+  const answer: { status?: Partial<Verdict> } = parseJson(body) ?? {};
+  const { allowed, reason = "", auditAnnotations = {} } = answer.status ?? {};
   return { allowed: allowed === true, reason: String(reason), auditAnnotations };
 }
 

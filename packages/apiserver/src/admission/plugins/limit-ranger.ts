@@ -17,6 +17,7 @@ import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { namespacedLookup } from "./lookups.ts";
+import { isOn } from "./pod-of.ts";
 
 interface LimitRangeObject extends KubeObject {
   spec?: { limits?: LimitRangeItem[] };
@@ -32,18 +33,22 @@ export function limitRanger(ctx: PluginContext): AdmissionPlugin {
     resources: ["pods", "persistentvolumeclaims"],
     ready: () => lookup.synced,
     async admit(attributes) {
-      if (!isLimited(attributes) || attributes.resource.resource !== "pods") return;
-      for (const { spec } of await lookup.in(attributes.namespace)) fillPod(attributes.object as Pod, spec?.limits ?? []);
+      if (!isLimited(attributes) || !isOn<Pod>(attributes, "pods")) return;
+      for (const { spec } of await lookup.in(attributes.namespace)) fillPod(attributes.object!, spec?.limits ?? []);
     },
     async validate(attributes) {
       if (!isLimited(attributes)) return;
-      const check = attributes.resource.resource === "pods" ? podProblems : claimProblems;
       for (const { spec } of await lookup.in(attributes.namespace)) {
-        const problems = [...new Set(check(attributes.object as never, spec?.limits ?? []))];
+        const problems = [...new Set(problemsIn(attributes, spec?.limits ?? []))];
         if (problems.length > 0) throw refuse(attributes, problems.length === 1 ? problems[0]! : `[${problems.join(", ")}]`);
       }
     },
   };
+}
+
+function problemsIn(attributes: AdmissionAttributes, limits: readonly LimitRangeItem[]): string[] {
+  if (isOn<Pod>(attributes, "pods")) return podProblems(attributes.object!, limits);
+  return isOn<PersistentVolumeClaim>(attributes, "persistentvolumeclaims") ? claimProblems(attributes.object!, limits) : [];
 }
 
 /** Pods are checked on create only: their resources are immutable. */
@@ -69,7 +74,7 @@ function fillPod(pod: Pod, limits: readonly LimitRangeItem[]): void {
   fillAll(pod.spec?.containers, "container");
   fillAll(pod.spec?.initContainers, "init container");
   if (done.length === 0) return;
-  const metadata = (pod as KubeObject).metadata;
+  const { metadata } = pod;
   metadata.annotations = { ...metadata.annotations, [annotation]: `LimitRanger plugin set: ${done.join("; ")}` };
 }
 

@@ -52,10 +52,9 @@ export function uncoveredScopes(
   object: KubeObject,
   quotas: readonly CoveringQuota[],
 ): string[] {
-  const pod = object as Pod;
-  const matched = limited
-    .flatMap(({ resource, matchScopes = [] }) => (resource === "pods" ? matchScopes : []))
-    .filter((scope) => podMatchesScope(pod, scope));
+  const scopes = limited.flatMap(({ resource, matchScopes = [] }) => (resource === "pods" ? matchScopes : []));
+  const pod = object as Pod; // cast: only entries for pods are used, and they are those for the resource of the object
+  const matched = scopes.filter((scope) => podMatchesScope(pod, scope));
   if (matched.length === 0) return [];
   const coveredScopes = new Set(
     quotas.flatMap(({ spec }) => scopesOf(spec).filter((scope) => podMatchesScope(pod, scope))).map(({ scopeName }) => scopeName),

@@ -10,6 +10,7 @@ import { internalError } from "@coxswain/apimachinery/objects/errors/status-erro
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
 import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -94,7 +95,9 @@ async function mutate(
 const mostPaths = 20;
 
 const pathsOf = (operations: readonly unknown[]): string[] =>
-  operations.slice(0, mostPaths).map((operation) => String((operation as { path?: unknown }).path).slice(0, 200));
+  operations
+    .slice(0, mostPaths)
+    .map((operation) => String(isJsonObject(operation) ? operation["path"] : undefined).slice(0, 200));
 
 /** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
 function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
@@ -126,11 +129,12 @@ async function patched(
   const { kind, object: shown } = await dispatcher.shown(invocation, attributes);
   try {
     // The patch applies to the object that was sent, and its result is parsed like a request body.
-    const document = (await ctx.turns.run(
+    const changed = await ctx.turns.run(
       jsonPatchSteps({ ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) }, patch!),
       0,
       attributes.signal,
-    )) as KubeObject;
+    );
+    const document = changed as KubeObject; // cast: its kind is checked here, its fields by the decoder
     if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
       throw new Error(`admission webhook ${name} attempted to change the kind of the object`);
     }
@@ -146,9 +150,8 @@ async function patched(
 
 /** Replaces the contents in place, because others hold the object. Own keys only: user data must not reach the prototype. */
 function replaceContents(object: KubeObject, next: KubeObject): void {
-  for (const key of Object.keys(object)) delete (object as unknown as Record<string, unknown>)[key];
-  for (const key of Object.keys(next)) {
-    const value = (next as unknown as Record<string, unknown>)[key];
+  for (const key of Object.keys(object)) Reflect.deleteProperty(object, key);
+  for (const [key, value] of Object.entries(next)) {
     Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
   }
 }

@@ -7,24 +7,22 @@ import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences, type ReferenceKind } from "../../authorization/pod-references.ts";
 import { nodesGroup, nodeUserPrefix } from "../../request/user-names.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-
-type PodObject = Pod & KubeObject;
-type NodeObject = Node & KubeObject;
+import { isOn } from "./pod-of.ts";
 
 export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
-  const podInformer = ctx.informers.for<PodObject>(pods);
-  const nodeInformer = ctx.informers.for<NodeObject>(nodes);
+  const podInformer = ctx.informers.for<Pod>(pods);
+  const nodeInformer = ctx.informers.for<Node>(nodes);
 
   const podNamed: FindPod = async (namespace, name) =>
     podInformer.lister.get(`${namespace}/${name}`) ??
-    (await ctx.client.get<PodObject>(pods, { namespace, name }).catch((err: unknown) => {
+    (await ctx.client.get<Pod>(pods, { namespace, name }).catch((err: unknown) => {
       throw isNotFound(err) ? notFound({ group: "", resource: "pod" }, name) : err;
     }));
 
@@ -34,35 +32,27 @@ export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
     ready: () => podInformer.synced && nodeInformer.synced,
     // In the mutating phase, as upstream: permission errors are reported before validation errors.
     async admit(attributes) {
-      const { user, resource } = attributes;
+      const { user } = attributes;
       if (!user.name.startsWith(nodeUserPrefix) || !user.groups.includes(nodesGroup)) return;
       const node = user.name.slice(nodeUserPrefix.length);
       if (node === "") throw refuse(attributes, `could not determine node from user ${JSON.stringify(user.name)}`);
-      switch (`${resource.resource}.${resource.group}`) {
-        case "pods.":
-          return admitPods(attributes, node, nodeInformer.lister.get(node), podNamed);
-        case "nodes.":
-          return admitNode(attributes, node);
-        case "persistentvolumeclaims.":
-          return admitClaimStatus(attributes, node);
-        case "serviceaccounts.":
-          return admitToken(attributes, node, podNamed);
-        case "leases.coordination.k8s.io":
-          return admitLease(attributes, node);
-        case "csinodes.storage.k8s.io":
-          return admitCsiNode(attributes, node);
-      }
+      if (isOn<Pod>(attributes, "pods")) return admitPods(attributes, node, nodeInformer.lister.get(node), podNamed);
+      if (isOn<Node>(attributes, "nodes")) return admitNode(attributes, node);
+      if (isOn<PersistentVolumeClaim>(attributes, "persistentvolumeclaims")) return admitClaimStatus(attributes, node);
+      if (isOn<TokenRequest>(attributes, "serviceaccounts")) return admitToken(attributes, node, podNamed);
+      if (isOn(attributes, "leases.coordination.k8s.io")) return admitLease(attributes, node);
+      if (isOn(attributes, "csinodes.storage.k8s.io")) return admitCsiNode(attributes, node);
     },
   };
 }
 
 /** @throws NotFound */
-type FindPod = (namespace: string, name: string) => Promise<PodObject>;
+type FindPod = (namespace: string, name: string) => Promise<Pod>;
 
 async function admitPods(
-  attributes: AdmissionAttributes,
+  attributes: AdmissionAttributes<Pod>,
   node: string,
-  nodeObject: NodeObject | undefined,
+  nodeObject: Node | undefined,
   find: FindPod,
 ): Promise<void> {
   switch (attributes.subresource) {
@@ -85,8 +75,8 @@ async function admitPods(
   }
 }
 
-function admitPodCreate(attributes: AdmissionAttributes, node: string, nodeObject: NodeObject | undefined): void {
-  const pod = attributes.object as PodObject;
+function admitPodCreate(attributes: AdmissionAttributes<Pod>, node: string, nodeObject: Node | undefined): void {
+  const pod = attributes.object!;
   const quoted = JSON.stringify(node);
   const { annotations } = pod.metadata;
   if (annotations === undefined || !Object.hasOwn(annotations, mirrorPodAnnotation)) {
@@ -123,16 +113,16 @@ function admitPodCreate(attributes: AdmissionAttributes, node: string, nodeObjec
   }
 }
 
-async function admitPodDelete(attributes: AdmissionAttributes, node: string, find: FindPod): Promise<void> {
-  const pod = (attributes.oldObject as PodObject | undefined) ?? (await find(attributes.namespace, attributes.name));
+async function admitPodDelete(attributes: AdmissionAttributes<Pod>, node: string, find: FindPod): Promise<void> {
+  const pod = attributes.oldObject ?? (await find(attributes.namespace, attributes.name));
   if (pod.spec?.nodeName !== node) {
     throw refuse(attributes, `node ${JSON.stringify(node)} can only delete pods with spec.nodeName set to itself`);
   }
 }
 
-function admitPodStatus(attributes: AdmissionAttributes, node: string): void {
+function admitPodStatus(attributes: AdmissionAttributes<Pod>, node: string): void {
   if (attributes.operation !== "UPDATE") throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}`);
-  const [pod, before] = [attributes.object as PodObject, attributes.oldObject as PodObject];
+  const [pod, before] = [attributes.object!, attributes.oldObject!];
   if (before.spec?.nodeName !== node) {
     throw refuse(attributes, `node ${JSON.stringify(node)} can only update pod status for pods with spec.nodeName set to itself`);
   }
@@ -179,13 +169,13 @@ function isForbiddenLabel(key: string): boolean {
   return ["kubernetes.io", "k8s.io"].some((reserved) => namespace === reserved || namespace.endsWith(`.${reserved}`));
 }
 
-function admitNode(attributes: AdmissionAttributes, node: string): void {
+function admitNode(attributes: AdmissionAttributes<Node>, node: string): void {
   const quoted = JSON.stringify(node);
   const requested = attributes.name || attributes.object?.metadata.name || "";
   if (requested !== node) {
     throw refuse(attributes, `node ${quoted} is not allowed to modify node ${JSON.stringify(requested)}`);
   }
-  const object = attributes.object as NodeObject | undefined;
+  const object = attributes.object;
   if (attributes.operation === "CREATE") {
     if (object?.spec?.configSource !== undefined)
       throw refuse(attributes, `node ${quoted} is not allowed to create pods with a non-nil configSource`);
@@ -194,7 +184,7 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
       throw refuse(attributes, `node ${quoted} is not allowed to set the following labels: ${forbidden.sort().join(", ")}`);
   }
   if (attributes.operation === "UPDATE") {
-    const before = attributes.oldObject as NodeObject;
+    const before = attributes.oldObject!;
     if (object?.spec?.configSource !== undefined && !semanticEqual(object.spec.configSource, before.spec?.configSource)) {
       throw refuse(attributes, `node ${quoted} is not allowed to update configSource to a new non-nil configSource`);
     }
@@ -212,17 +202,16 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
   }
 }
 
-function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
+function admitClaimStatus(attributes: AdmissionAttributes<PersistentVolumeClaim>, node: string): void {
   if (attributes.subresource !== "status") throw refuse(attributes, "may only update PVC status");
   if (attributes.operation !== "UPDATE") throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}`);
   // Removes what a resize changes: capacity, conditions and the like.
-  const strip = (object: unknown): object => {
-    const claim = object as KubeObject & { status?: Record<string, unknown> };
+  const strip = (claim: PersistentVolumeClaim): object => {
     const { managedFields: _m, resourceVersion: _r, ...metadata } = claim.metadata;
     const { capacity: _c, conditions: _d, resizeStatus: _s, allocatedResources: _a, ...status } = claim.status ?? {};
     return { ...claim, metadata, status };
   };
-  if (!semanticEqual(strip(attributes.object), strip(attributes.oldObject))) {
+  if (!semanticEqual(strip(attributes.object!), strip(attributes.oldObject!))) {
     throw refuse(
       attributes,
       `node ${JSON.stringify(node)} is not allowed to update fields other than status.capacity and status.conditions`,
@@ -230,13 +219,13 @@ function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
   }
 }
 
-interface TokenRequest {
+interface TokenRequest extends KubeObject {
   spec?: { boundObjectRef?: { apiVersion?: string; kind?: string; name?: string; uid?: string } };
 }
 
-async function admitToken(attributes: AdmissionAttributes, node: string, find: FindPod): Promise<void> {
+async function admitToken(attributes: AdmissionAttributes<TokenRequest>, node: string, find: FindPod): Promise<void> {
   if (attributes.subresource !== "token" || attributes.operation !== "CREATE") return;
-  const ref = (attributes.object as TokenRequest | undefined)?.spec?.boundObjectRef;
+  const ref = attributes.object?.spec?.boundObjectRef;
   if (ref === undefined || ref.apiVersion !== "v1" || ref.kind !== "Pod" || !ref.name) {
     throw refuse(attributes, "node requested token not bound to a pod");
   }

@@ -17,7 +17,7 @@ interface StorageClass extends KubeObject {
   allowVolumeExpansion?: boolean;
 }
 
-export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin {
+export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin<Claim> {
   const informer = ctx.informers.for<StorageClass>(storageClasses);
   return {
     name: "PersistentVolumeClaimResize",
@@ -27,7 +27,7 @@ export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin
     async validate(attributes) {
       const { resource, subresource, object, oldObject } = attributes;
       if (resource.group !== "" || resource.resource !== "persistentvolumeclaims" || subresource !== "") return;
-      const [next, before] = [object as Claim, oldObject as Claim];
+      const [next, before] = [object!, oldObject!];
       const wanted = Quantity.tryParse(next.spec?.resources?.requests?.["storage"] ?? "0");
       const had = Quantity.tryParse(before.spec?.resources?.requests?.["storage"] ?? "0");
       if (wanted === undefined || had === undefined || wanted.cmp(had) <= 0) return;

@@ -24,24 +24,24 @@ const topologyLabels = [
   { zone: "failure-domain.beta.kubernetes.io/zone", region: "failure-domain.beta.kubernetes.io/region" },
 ] as const;
 
-export const persistentVolumeLabel = (): AdmissionPlugin => ({
+export const persistentVolumeLabel = (): AdmissionPlugin<VolumeObject> => ({
   name: "PersistentVolumeLabel",
   handles: (operation) => operation === "CREATE",
   async admit(attributes) {
     const { resource, subresource, object } = attributes;
     if (resource.group !== "" || resource.resource !== "persistentvolumes" || subresource !== "") return;
-    const volume = object as VolumeObject;
+    const volume = object!;
     if (volume.spec === undefined) return;
     const labels = volume.metadata.labels ?? {};
     const names = topologyLabels.find(({ zone, region }) => Object.hasOwn(labels, zone) && Object.hasOwn(labels, region));
     if (names !== undefined && Object.hasOwn(volume.metadata.annotations ?? {}, provisionedBy)) {
-      const zones = zonesOf(labels[names.zone] as string);
+      const zones = zonesOf(labels[names.zone]!);
       if (zones === undefined) {
         throw refuse(attributes, `failed to convert label string for Zone: ${labels[names.zone]} to a Set`);
       }
       addAffinity(volume.spec, [
         { key: names.zone, operator: "In", values: zones },
-        { key: names.region, operator: "In", values: [labels[names.region] as string] },
+        { key: names.region, operator: "In", values: [labels[names.region]!] },
       ]);
       return;
     }

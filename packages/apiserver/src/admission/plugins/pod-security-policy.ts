@@ -28,12 +28,16 @@ interface Found {
   readonly policy: string;
 }
 
-export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
+export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin<PodObject> {
   const informer = ctx.informers.for<Policy>(podSecurityPolicies);
 
   /** @returns the accepted pod, or the errors of all usable policies when none of them accepts it. */
-  const find = async (attributes: AdmissionAttributes, changes: Changes, hint: string): Promise<Found | FieldError[]> => {
-    const pod = attributes.object as PodObject;
+  const find = async (
+    attributes: AdmissionAttributes<PodObject>,
+    changes: Changes,
+    hint: string,
+  ): Promise<Found | FieldError[]> => {
+    const pod = attributes.object!;
     const policies = informer.lister.list().toSorted(byName(changes === "nothing" ? hint : ""));
     if (policies.length === 0) throw refuse(attributes, "PodSecurityPolicy: no providers available to validate pod request");
     let changed: Found | undefined;
@@ -68,14 +72,14 @@ export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
       if (changes === "nothing") return;
       const found = await find(attributes, changes, "");
       if (Array.isArray(found)) throw refuse(attributes, `PodSecurityPolicy: unable to admit pod: ${listed(found)}`);
-      const pod = attributes.object as PodObject;
+      const pod = attributes.object!;
       pod.metadata = { ...found.pod.metadata, annotations: { ...found.pod.metadata.annotations, [annotation]: found.policy } };
       pod.spec = found.pod.spec;
       attributes.annotate(`${auditPrefix}admit-policy`, found.policy);
     },
     async validate(attributes) {
       if (!isConcerned(attributes)) return;
-      const hint = (attributes.object as PodObject).metadata.annotations?.[annotation] ?? "";
+      const hint = attributes.object!.metadata.annotations?.[annotation] ?? "";
       const found = await find(attributes, "nothing", hint);
       if (Array.isArray(found)) throw refuse(attributes, `PodSecurityPolicy: unable to validate pod: ${listed(found)}`);
       attributes.annotate(`${auditPrefix}validate-policy`, found.policy);

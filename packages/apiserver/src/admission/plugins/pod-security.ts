@@ -7,6 +7,7 @@ import { type FieldError, formatFieldErrors } from "@coxswain/apimachinery/objec
 import { internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -27,6 +28,7 @@ import {
 } from "../pod-security/policy.ts";
 import { isSignificant } from "../pod-security/significant.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
+import { isOn, type PodObject } from "./pod-of.ts";
 
 interface PodLike {
   readonly metadata: ObjectMeta;
@@ -88,8 +90,8 @@ class PodSecurity implements AdmissionPlugin {
       attributes.annotate(`${prefix}enforce-policy`, "privileged:latest");
       return this.#metrics.evaluated("allow", policy.enforce, "enforce", attributes);
     }
-    const before = attributes.oldObject as (KubeObject & PodLike) | undefined;
-    if (enforces && before !== undefined && !isSignificant(pod, before)) return;
+    const before = enforces && isOn<PodObject>(attributes, "pods") ? attributes.oldObject : undefined;
+    if (before !== undefined && !isSignificant(pod, before)) return;
     if (this.#isExempt(pod)) return this.#exempted(attributes, "runtimeClass");
     if (errors.length > 0) {
       attributes.annotate(`${prefix}error`, `Failed to parse policy: ${formatFieldErrors(errors)}`);
@@ -170,12 +172,12 @@ class PodSecurity implements AdmissionPlugin {
       if (subresource === "") await this.#validateNamespace(attributes);
       return;
     }
-    if (name === "pods.") {
-      return ignoredSubresources.has(subresource) ? undefined : this.#judge(attributes, object as KubeObject & PodLike, true);
+    if (isOn<PodObject>(attributes, "pods")) {
+      return ignoredSubresources.has(subresource) ? undefined : this.#judge(attributes, attributes.object!, true);
     }
     const path = Object.hasOwn(templatePaths, name) ? templatePaths[name] : undefined;
     if (path === undefined || subresource !== "") return;
-    const template = path.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
+    const template = path.reduce<unknown>((value, key) => (isJsonObject(value) ? value[key] : undefined), object);
     const { metadata = {}, spec = { containers: [] } }: Partial<PodLike> = template ?? {};
     if (template !== undefined) await this.#judge(attributes, { metadata, spec }, false);
   }

@@ -7,21 +7,17 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { priorityClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
+import { isOn, type PodObject } from "./pod-of.ts";
 
 interface PriorityClass extends KubeObject {
   value: number;
   globalDefault?: boolean;
   preemptionPolicy?: string;
 }
-interface PodObject extends KubeObject {
-  spec: PodSpec;
-}
-
 export const priority = (ctx: PluginContext): AdmissionPlugin => new Priority(ctx);
 
 class Priority implements AdmissionPlugin {
@@ -94,12 +90,12 @@ class Priority implements AdmissionPlugin {
   }
 
   async admit(attributes: AdmissionAttributes): Promise<void> {
-    const { resource, subresource, object, oldObject } = attributes;
-    if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
-    const pod = object as PodObject;
+    if (!isOn<PodObject>(attributes, "pods")) return;
+    const { subresource, object: pod, oldObject } = attributes;
+    if (subresource !== "" || pod === undefined) return;
     if (attributes.operation === "CREATE") return this.#admitNewPod(attributes, pod);
     // Old clients drop these fields on update; keep the values that admission set on create.
-    const before = (oldObject as PodObject).spec;
+    const before = oldObject!.spec;
     if (pod.spec.priority === undefined && before.priority !== undefined) pod.spec.priority = before.priority;
     if (pod.spec.preemptionPolicy === undefined && before.preemptionPolicy !== undefined) {
       pod.spec.preemptionPolicy = before.preemptionPolicy;
@@ -107,9 +103,9 @@ class Priority implements AdmissionPlugin {
   }
 
   async validate(attributes: AdmissionAttributes): Promise<void> {
-    const { resource, subresource, object } = attributes;
-    if (resource.group !== "scheduling.k8s.io" || resource.resource !== "priorityclasses" || subresource !== "") return;
-    const wanted = object as PriorityClass | undefined;
+    if (!isOn<PriorityClass>(attributes, "priorityclasses.scheduling.k8s.io")) return;
+    const { subresource, object: wanted } = attributes;
+    if (subresource !== "") return;
     if (wanted?.globalDefault !== true) return;
     const current = this.#defaultClass();
     if (current === undefined) return;

@@ -23,26 +23,27 @@ export interface QuotaObject extends KubeObject {
   status?: { hard?: ResourceList; used?: ResourceList };
 }
 
+type QuotaAttributes = Pick<AdmissionAttributes, "operation" | "object" | "oldObject" | "resource" | "name">;
+
 /**
  * Pure: computes the quotas with this write charged; empty when the write changes no usage.
  * @throws StatusError 403 when a quota is exceeded.
  */
 export function chargedQuotas(
-  attributes: Pick<AdmissionAttributes, "operation" | "object" | "oldObject" | "resource" | "name">,
+  attributes: QuotaAttributes,
   evaluator: QuotaEvaluator,
   quotas: readonly QuotaObject[],
 ): QuotaObject[] {
-  const full = attributes as AdmissionAttributes;
   const object = attributes.object!;
   const concerned = quotas.filter(({ spec, status }) => {
     return evaluator.matching(Object.keys(status?.hard ?? {})).length > 0 && evaluator.inScope(spec, object);
   });
-  for (const quota of concerned) checkUsable(full, evaluator, quota, object);
+  for (const quota of concerned) checkUsable(attributes, evaluator, quota, object);
   if (concerned.length === 0) return [];
 
   const own = evaluator.usage(object);
   const negative = negativeIn(own);
-  if (negative.length > 0) throw refuse(full, `quota usage is negative for resource(s): ${negative.sort().join(",")}`);
+  if (negative.length > 0) throw refuse(attributes, `quota usage is negative for resource(s): ${negative.sort().join(",")}`);
   const isUpdate = attributes.operation === "UPDATE" && attributes.oldObject !== undefined;
   const cost = withoutZeros(isUpdate ? subtractNonNegative(own, evaluator.usage(attributes.oldObject)) : own);
   if (Object.keys(cost).length === 0) return [];
@@ -56,7 +57,7 @@ export function chargedQuotas(
     if (exceeded.length > 0) {
       const shown = (list: ResourceList): string => formatResources(maskResources(list, exceeded));
       throw refuse(
-        full,
+        attributes,
         `exceeded quota: ${quota.metadata.name}, requested: ${shown(requested)}, used: ${shown(used)}, limited: ${shown(hard)}`,
       );
     }
@@ -64,7 +65,7 @@ export function chargedQuotas(
   });
 }
 
-function checkUsable(attributes: AdmissionAttributes, evaluator: QuotaEvaluator, quota: QuotaObject, object: KubeObject): void {
+function checkUsable(attributes: QuotaAttributes, evaluator: QuotaEvaluator, quota: QuotaObject, object: KubeObject): void {
   const { hard = {}, used = {} } = quota.status ?? {};
   const restricted = evaluator.matching(Object.keys(hard));
   const missing = evaluator.missing(restricted, object);

@@ -20,7 +20,7 @@ interface PodObject extends KubeObject {
   spec: PodSpec;
 }
 
-export function runtimeClass(ctx: PluginContext): AdmissionPlugin {
+export function runtimeClass(ctx: PluginContext): AdmissionPlugin<PodObject> {
   const informer = ctx.informers.for<RuntimeClassObject>(runtimeClasses);
   const classOf = async (attributes: AdmissionAttributes, { spec }: PodObject): Promise<RuntimeClassObject | undefined> => {
     const name = spec.runtimeClassName;
@@ -64,10 +64,8 @@ export function runtimeClass(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-function podIn({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
-  return resource.group === "" && resource.resource === "pods" && subresource === ""
-    ? (object as PodObject | undefined)
-    : undefined;
+function podIn({ resource, subresource, object }: AdmissionAttributes<PodObject>): PodObject | undefined {
+  return resource.group === "" && resource.resource === "pods" && subresource === "" ? object : undefined;
 }
 
 function setScheduling(

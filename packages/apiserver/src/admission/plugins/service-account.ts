@@ -7,7 +7,7 @@ import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { generateName } from "@coxswain/apimachinery/objects/meta/names";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-references.ts";
 import { refuse } from "../errors.ts";
@@ -112,7 +112,7 @@ function mountToken({ spec }: PodObject): void {
   const existing = spec.volumes?.find(({ name }) => name.startsWith(tokenVolumePrefix));
   const volumeName = existing?.name ?? generateName(tokenVolumePrefix);
   let needed = false;
-  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])] as Container[]) {
+  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
     if (container.volumeMounts?.some(({ mountPath }) => mountPath === tokenMountPath)) continue;
     container.volumeMounts = [...(container.volumeMounts ?? []), { name: volumeName, readOnly: true, mountPath: tokenMountPath }];
     needed = true;

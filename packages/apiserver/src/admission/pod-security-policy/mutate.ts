@@ -2,10 +2,12 @@
  * Sets what a policy requires and a pod leaves unset. Values set in the pod are kept, even if the policy forbids them.
  * Source: pkg/security/podsecuritypolicy/provider.go MutatePod, and the Generate of each strategy
  */
+
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Capabilities, PodSecurityContext, SecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { IDRange, PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
 import { setAppArmor, setSeccomp } from "./profiles.ts";
@@ -57,7 +59,7 @@ function mutateContainer(policy: Policy, pod: PodObject, container: AnyContainer
   });
   setAppArmor(policy, pod, container);
   // Leaves the container unset where it inherits the same value from the pod.
-  const added = Object.entries(wanted).filter(([name, value]) => !semanticEqual(had[name as keyof SecurityContext], value));
+  const added = entriesOf(wanted).filter(([name, value]) => !semanticEqual(had[name], value));
   if (added.length > 0) container.securityContext = { ...container.securityContext, ...Object.fromEntries(added) };
 }
 
@@ -84,5 +86,5 @@ function capabilitiesOf({ spec }: Policy, { securityContext }: AnyContainer): Ca
 }
 
 function withoutUndefined<T extends object>(fields: { [Name in keyof T]?: T[Name] | undefined }): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T; // cast: only members with the value undefined are left out
 }

@@ -76,6 +76,7 @@ function hostPathErrors(policy: Policy, pod: PodObject, { name, hostPath }: Volu
 
 /** Compares whole path elements: `/foo` covers `/foo/bar`, not `/foobar`. */
 function isBelow(path: string, prefix: string): boolean {
-  const [place, top] = [path, prefix].map((text) => text.replace(/\/$/, "")) as [string, string];
+  const withoutSlash = (text: string): string => text.replace(/\/$/, "");
+  const [place, top] = [withoutSlash(path), withoutSlash(prefix)];
   return place === top || place.startsWith(`${top}/`);
 }

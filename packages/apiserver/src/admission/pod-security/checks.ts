@@ -3,6 +3,7 @@
  * the baseline checks that they include.
  * Source: k8s.io/pod-security-admission policy/check_*.go (v1.23)
  */
+
 import {
   appArmorContainer,
   safeSysctls,
@@ -16,6 +17,7 @@ import type {
   PodSpec,
   SecurityContext,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 
 export type Level = "privileged" | "baseline" | "restricted";
 
@@ -338,9 +340,8 @@ const checks: readonly Check[] = [
     run(_metadata, { volumes = [] }) {
       const types = new Set<string>();
       const bad = volumes.filter((volume) => {
-        const sources = Object.keys(volume).filter(
-          (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] !== undefined,
-        );
+        const { name: _, ...given } = volume;
+        const sources = keysOf(given).filter((key) => given[key] !== undefined);
         if (sources.length === 0 || sources.some((source) => restrictedVolumeTypes.has(source))) return false;
         types.add(sources[0]!);
         return true;

@@ -25,7 +25,7 @@ export interface Policy {
 /** Prefix of labels and audit annotations. */
 export const prefix = "pod-security.kubernetes.io/";
 /** From least to most restrictive. */
-export const levels: readonly string[] = ["privileged", "baseline", "restricted"];
+export const levels: readonly Level[] = ["privileged", "baseline", "restricted"];
 const modes = ["enforce", "audit", "warn"] as const;
 export const latestMinor = 23;
 
@@ -49,13 +49,14 @@ export function policyOf(
     const level = Object.hasOwn(labels, prefix + mode) ? labels[prefix + mode] : undefined;
     const version = Object.hasOwn(labels, `${prefix}${mode}-version`) ? labels[`${prefix}${mode}-version`] : undefined;
     const at = (key: string): string => mapKey("metadata.labels", key);
-    const known = level === undefined || levels.includes(level);
-    if (!known) errors.push(invalidValue(at(prefix + mode), level, "must be one of privileged, baseline, restricted"));
+    const known = level === undefined ? defaults[mode].level : levels.find((one) => one === level);
+    if (known === undefined)
+      errors.push(invalidValue(at(prefix + mode), level, "must be one of privileged, baseline, restricted"));
     const goodVersion = version === undefined || version === "latest" || /^v1\.\d{1,5}$/.test(version);
     if (!goodVersion) errors.push(invalidValue(at(`${prefix}${mode}-version`), version, 'must be "latest" or "v1.x"'));
-    const fallback: Level = mode === "enforce" && !known ? "restricted" : "privileged";
+    const fallback: Level = mode === "enforce" && known === undefined ? "restricted" : "privileged";
     return {
-      level: known ? ((level ?? defaults[mode].level) as Level) : fallback,
+      level: known ?? fallback,
       version: goodVersion ? (version ?? defaults[mode].version) : "latest",
     };
   };

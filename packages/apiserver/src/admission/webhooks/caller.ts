@@ -11,9 +11,9 @@ import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
-import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { Status } from "@coxswain/apimachinery/objects/meta/types";
+import { failureIn, genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { type Connect, watchedIdentity } from "@coxswain/apimachinery/transport/connect";
 import { tunnelledAgent } from "../../egress/agents.ts";
 import { traceparent } from "../../request/trace.ts";
@@ -128,7 +128,7 @@ function post(
       const location = locate?.();
       if (location !== undefined) located = { hostname: location.host, port: location.port, servername: url.hostname };
     } catch (err) {
-      return fail(err as Error);
+      return fail(errorOf(err));
     }
     const parent = traceparent();
     const request = httpsRequest(
@@ -176,8 +176,8 @@ function post(
 /** Error for a response that is not 2xx: from its Status, else from the HTTP code. */
 function refusalOf(code: number, body: Buffer): StatusError {
   try {
-    const status = parseJson(body) as Status | null;
-    if (status?.kind === "Status" && status.status === "Failure") return new StatusError(status);
+    const status = failureIn(parseJson(body));
+    if (status?.status === "Failure") return new StatusError(status);
   } catch {
     // Not a Status: the text of the body is used for codes without a specific message.
   }

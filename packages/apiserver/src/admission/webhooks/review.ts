@@ -103,12 +103,12 @@ interface ReviewAnswer {
 
 /** @throws Error for an invalid response. */
 export function* readAnswer(body: Buffer, requested: Review, expectsPatch: boolean): Steps<WebhookAnswer> {
-  const review = (yield* parseLargeJson(body)) as ReviewAnswer | null;
+  const review: ReviewAnswer = (yield* parseLargeJson(body)) ?? {};
   yield;
-  const response = review?.response;
+  const { response } = review;
   if (typeof response !== "object" || response === null) throw new Error("webhook response was absent");
   // Responses of v1beta1 are not validated, as upstream.
-  if (requested.version === "v1") checkAnswer(review!, response, requested, expectsPatch);
+  if (requested.version === "v1") checkAnswer(review, response, requested, expectsPatch);
   return {
     allowed: response.allowed === true,
     status: response.status,

@@ -1,4 +1,3 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   MutatingWebhookConfiguration,
   RuleWithOperations,
@@ -7,16 +6,16 @@ import type {
 } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 
 /** Source: pkg/apis/admissionregistration/v1/defaults.go */
-export function defaultMutatingWebhooks(object: KubeObject): void {
-  for (const webhook of (object as MutatingWebhookConfiguration).webhooks ?? []) {
+export function defaultMutatingWebhooks(object: MutatingWebhookConfiguration): void {
+  for (const webhook of object.webhooks ?? []) {
     defaultWebhook(webhook);
     webhook.reinvocationPolicy ??= "Never";
   }
 }
 
 /** As `defaultMutatingWebhooks`; validating webhooks have no reinvocationPolicy. */
-export function defaultValidatingWebhooks(object: KubeObject): void {
-  for (const webhook of (object as ValidatingWebhookConfiguration).webhooks ?? []) defaultWebhook(webhook);
+export function defaultValidatingWebhooks(object: ValidatingWebhookConfiguration): void {
+  for (const webhook of object.webhooks ?? []) defaultWebhook(webhook);
 }
 
 interface Webhook {

@@ -71,7 +71,7 @@ export class Questions {
           if (event.type === "BOOKMARK") continue;
           const id = event.entry.key;
           if (event.type === "DELETED") this.#live.delete(id);
-          else this.#heard(id, event.entry.object() as StoredQuestion);
+          else this.#heard(id, event.entry.object<StoredQuestion>());
         }
       } catch (err) {
         if (!signal.aborted) log.v(2)?.info("cannot watch the requests for diagnostics", { error: String(err) });
@@ -154,7 +154,7 @@ export class Questions {
       for await (const event of stream) {
         if (event.type === "ERROR") throw event.error;
         if (event.type !== "ADDED") continue;
-        const answer = event.entry.object() as StoredAnswer;
+        const answer = event.entry.object<StoredAnswer>();
         decisions.push(...answer.decisions);
         const recipient = recipientOf(answer);
         const left = (missing.get(recipient) ?? 1) - 1;

@@ -41,9 +41,9 @@ export function eventsResources(): ResourceDefinition[] {
       storage: { group: "", version: "v1" },
       storageFolder: "events",
       strategy,
-      selectableFields: (object) =>
+      selectableFields: (event: Event) =>
         Object.fromEntries(
-          Object.entries(coreEventFields(object))
+          Object.entries(coreEventFields(event))
             .filter(([name]) => name !== "source")
             .map(([name, value]) => [name.replace(/^involvedObject\./, "regarding.").replace("Component", "Controller"), value]),
         ),

@@ -1,5 +1,5 @@
 import { inGroup } from "../definition.ts";
-import type { ResourceDefinition } from "../generic/resource.ts";
+import type { ResourceDefinition, ResourceVersionDefinition } from "../generic/resource.ts";
 import { defaultFlowSchema } from "./flowschemas/defaults.ts";
 import { flowSchemaStatusStrategy, flowSchemaStrategy } from "./flowschemas/strategy.ts";
 import { flowSchemaTable } from "./flowschemas/table.ts";
@@ -9,7 +9,7 @@ import { priorityLevelTable } from "./prioritylevelconfigurations/table.ts";
 
 const group = "flowcontrol.apiserver.k8s.io";
 
-function versions(defaults: typeof defaultFlowSchema, kind: string) {
+function versions(defaults: NonNullable<ResourceVersionDefinition["defaults"]>, kind: string): ResourceVersionDefinition[] {
   const use = `use ${group}/v1beta2 ${kind}`;
   const deprecation = (version: string, since: string) => `${group}/${version} ${kind} is deprecated in ${since}; ${use}`;
   return [

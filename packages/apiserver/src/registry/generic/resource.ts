@@ -1,5 +1,5 @@
 import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ApplyType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
 import type { CustomKind } from "@coxswain/apimachinery/objects/schema/openapi/document";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
@@ -43,7 +43,7 @@ export interface ResourceDefinition extends GroupResource {
   readonly scale?: ScalePaths;
   readonly table: TableColumns;
   /** Values of the fields supported in field selectors besides metadata.name and metadata.namespace. */
-  readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  selectableFields?(object: KubeObject): Record<string, string>;
   /** Error text for an unsupported selector field; set where it differs from the generic text. */
   readonly unknownFieldText?: (field: string) => string;
   /** Lease in seconds after which etcd drops the object. Used by events. */
@@ -67,8 +67,8 @@ export interface ResourceDefinition extends GroupResource {
 }
 
 /**
- * One version of a resource: defaulting, conversion to and from the hub, and how it is served. The defaults are methods, so that a
- * function for the kind of this version fits.
+ * One version of a resource: defaulting, conversion to and from the hub, and how it is served. Defaults and conversions are methods,
+ * so that a function for the kind of this version fits.
  */
 export interface ResourceVersionDefinition {
   readonly version: string;
@@ -79,8 +79,8 @@ export interface ResourceVersionDefinition {
   /** Same as `defaults`, but yields between passes over the object; for custom resources, whose defaulting can be slow. */
   defaultsInSteps?(object: KubeObject): Steps<void>;
   /** Converts to the hub version. Default: only apiVersion changes. May modify its argument. */
-  readonly toHub?: (object: KubeObject) => KubeObject;
-  readonly fromHub?: (object: KubeObject) => KubeObject;
+  toHub?(object: KubeObject): KubeObject;
+  fromHub?(object: KubeObject): KubeObject;
   /** Asynchronous conversion to another version, e.g. by a conversion webhook (custom resources). Takes ownership of `object`. */
   readonly convert?: (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
   /** Paths of unknown fields that pruning removes, for field validation. Built-in kinds derive them from the descriptor. */
@@ -106,7 +106,7 @@ export interface ScalePaths {
   readonly version: "autoscaling/v1" | "extensions/v1beta1";
   readonly specReplicas: string;
   readonly statusReplicas: string;
-  readonly selector: (object: KubeObject) => string;
+  selector(object: KubeObject): string;
   /** @throws when a scale cannot be read from the object */
   readonly checkRead?: (object: KubeObject) => void;
   /**
@@ -237,14 +237,14 @@ export interface TokenIssuer {
   sign(claims: Record<string, unknown>): Promise<string>;
 }
 
-/** Arguments of a subresource handler. */
-export interface SubresourceCall {
+/** Arguments of a subresource handler. A handler is a method, so that one for the kind of its body fits. */
+export interface SubresourceCall<Body extends KubeObject = KubeObject> {
   readonly ctx: RequestContext;
   readonly services: RegistryServices;
   readonly namespace: string;
   readonly name: string;
   /** The decoded body in the subresource's kind, with defaults; undefined for get. */
-  readonly body: Unstructured | undefined;
+  readonly body: Body | undefined;
   readonly dryRun: boolean;
   readonly fieldManager: string;
   /** Runs admission for an object that the subresource writes; provided by the handlers. */

@@ -93,7 +93,7 @@ export interface TableColumns<T extends KubeObject = Unstructured> {
   /** One cell per column. Cells are cached, except for ages; therefore they must not depend on the time in any other way. */
   cells(object: T, ages: Ages): readonly unknown[];
   /** Order of the rows, where it differs from the order of the list. */
-  readonly order?: (a: KubeObject, b: KubeObject) => number;
+  order?(a: KubeObject, b: KubeObject): number;
 }
 
 /** Formats times relative to now in the cells of a table. */

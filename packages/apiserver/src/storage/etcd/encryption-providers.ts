@@ -3,7 +3,9 @@
  * `k8s:enc:aescbc:v1:<key name>:`, which selects the provider and key to decrypt it with.
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/{aes,secretbox,identity}, pkg/storage/value/transformer.go
  */
+
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { Direction, EncryptionMetricsOf } from "./encryption-metrics.ts";
 import { isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
@@ -214,7 +216,7 @@ function readWithAny(
     if (index < from || !startsWith(stored, prefix)) continue;
     const note = (err: unknown): void => {
       // The identity provider only rejects values of the other providers.
-      if (prefix.length > 0) errors.push(err as Error);
+      if (prefix.length > 0) errors.push(errorOf(err));
     };
     const markedStale = (found: TransformedValue): TransformedValue =>
       index === 0 ? found : { value: found.value, stale: true };

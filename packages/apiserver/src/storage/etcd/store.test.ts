@@ -111,7 +111,7 @@ test("an error about a state that the caller suggested is final when the caller 
 test("values are stored as protobuf, without resourceVersion, under upstream's key", async (t) => {
   const { storage, client } = await openStore(t);
   await storage.create("web/a", aConfigMap("a", { color: "red" }));
-  await storage.guaranteedUpdate("web/a", (e) => ({ ...e?.object(), data: { color: "blue" } }) as never);
+  await storage.guaranteedUpdate("web/a", (e) => ({ ...e!.object(), data: { color: "blue" } }));
   const { kvs } = await client.range({ key: `${storage.prefix}web/a` });
   assert.match(storage.prefix, /^\/store-test-\d+\/configmaps\/$/);
   assert.equal(kvs[0]?.value.subarray(0, 4).toString("latin1"), "k8s\0");

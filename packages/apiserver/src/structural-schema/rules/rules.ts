@@ -11,7 +11,7 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { compile, type Program } from "../../cel/program.ts";
 import type { Type } from "../../cel/types.ts";
 import { patternOf } from "../patterns.ts";
-import { isEmbedded, perSchema, type Schema, schemasWithin } from "../schema.ts";
+import { isEmbedded, perSchema, type Schema, schemaIn, schemasWithin } from "../schema.ts";
 import { ruleType } from "./types.ts";
 
 export interface CompiledRule {
@@ -73,7 +73,7 @@ export async function compileAhead(turns: Turns, definition: Pick<CustomResource
 
 function* compileEach({ spec }: Pick<CustomResourceDefinition, "spec">): Steps<void> {
   for (const { schema } of spec?.versions ?? []) {
-    const root = schema?.openAPIV3Schema as Schema | undefined;
+    const root = schemaIn(schema);
     if (root === undefined) continue;
     for (const part of schemasWithin(root)) {
       for (const _rule of compileInTurn(part, part === root || isEmbedded(part))) yield;

@@ -7,7 +7,7 @@ const names = { plural: "widgets", kind: "Widget" };
 const schema = { openAPIV3Schema: { type: "object" } };
 const other = { openAPIV3Schema: { type: "object", description: "other" } };
 const clientConfig = { url: "https://example.com" };
-const definition = (version: string, spec: object): KubeObject =>
+const definition = (version: string, spec: object): KubeObject & { spec: never } =>
   ({ apiVersion: `apiextensions.k8s.io/${version}`, metadata: {}, spec: { group: "e.example.com", names, ...spec } }) as never;
 const served = { served: true, storage: true };
 

@@ -45,8 +45,7 @@ interface OldDefinition extends KubeObject {
 }
 
 /** Converts a stored definition to v1. */
-export function definitionFromV1beta1(object: KubeObject): KubeObject {
-  const { spec, ...rest } = object as OldDefinition;
+export function definitionFromV1beta1({ spec, ...rest }: OldDefinition): CustomResourceDefinition {
   const { version, versions = [], validation, subresources, additionalPrinterColumns, conversion, ...others } = spec;
   const named: OldVersion[] = versions.length > 0 || !version ? versions : [{ name: version, served: true, storage: true }];
   return {
@@ -56,27 +55,23 @@ export function definitionFromV1beta1(object: KubeObject): KubeObject {
       preserveUnknownFields: true,
       ...others,
       ...(conversion && { conversion: conversionFromV1beta1(conversion) }),
-      versions: named.map((one) => ({
+      versions: named.map(({ additionalPrinterColumns: columns, ...one }) => ({
         ...one,
         ...defined("schema", validation ?? one.schema),
         ...defined("subresources", subresources ?? one.subresources),
-        ...defined(
-          "additionalPrinterColumns",
-          (additionalPrinterColumns ?? one.additionalPrinterColumns)?.map(columnFromV1beta1),
-        ),
+        ...defined("additionalPrinterColumns", (additionalPrinterColumns ?? columns)?.map(columnFromV1beta1)),
       })),
     },
-  } as KubeObject;
+  };
 }
 
 /** Converts a definition to the storage version; schema, subresources and columns shared by all versions move to the spec. */
-export function definitionToV1beta1(object: KubeObject): KubeObject {
-  const { spec, ...rest } = object as CustomResourceDefinition;
+export function definitionToV1beta1({ spec, ...rest }: CustomResourceDefinition): OldDefinition {
   const { versions, conversion, preserveUnknownFields = false, ...others } = spec;
   const converted = versions.map(({ additionalPrinterColumns, ...one }): OldVersion => {
     return { ...one, ...defined("additionalPrinterColumns", additionalPrinterColumns?.map(columnToV1beta1)) };
   });
-  const common = (part: "schema" | keyof OldParts): unknown => {
+  const common = <Part extends "schema" | keyof OldParts>(part: Part): OldVersion[Part] | undefined => {
     const [first, ...more] = converted;
     if (first === undefined || !more.every((one) => semanticEqual(one[part], first[part]))) return undefined;
     const value = first[part];
@@ -96,10 +91,14 @@ export function definitionToV1beta1(object: KubeObject): KubeObject {
       ...(conversion && { conversion: conversionToV1beta1(conversion) }),
       preserveUnknownFields,
     },
-  } as KubeObject;
+  };
 }
 
-function conversionFromV1beta1({ strategy, webhookClientConfig, conversionReviewVersions }: OldConversion): object {
+function conversionFromV1beta1({
+  strategy,
+  webhookClientConfig,
+  conversionReviewVersions,
+}: OldConversion): CustomResourceConversion {
   if (webhookClientConfig === undefined && conversionReviewVersions === undefined) return { strategy };
   return {
     strategy,
@@ -124,5 +123,7 @@ function columnToV1beta1({ jsonPath, ...rest }: CustomResourceColumnDefinition):
 }
 
 function defined<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V });
+  const set: { [key in K]?: V } = {};
+  if (value !== undefined) set[key] = value;
+  return set;
 }

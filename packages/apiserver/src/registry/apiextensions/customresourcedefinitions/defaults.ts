@@ -1,14 +1,15 @@
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { emptyStruct } from "../../rules.ts";
 
 /** Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go */
 export function defaultCustomResourceDefinition(crd: CustomResourceDefinition): void {
   const { spec } = crd;
   if (!spec) return;
   if (!crd.status?.storedVersions?.length) {
-    crd.status ??= {} as NonNullable<typeof crd.status>;
+    crd.status ??= emptyStruct();
     crd.status.storedVersions = (spec.versions ?? []).filter((version) => version.storage).map((version) => version.name);
   }
-  spec.names ??= {} as typeof spec.names;
+  spec.names ??= emptyStruct();
   if (!spec.names.singular) spec.names.singular = (spec.names.kind ?? "").toLowerCase();
   if (!spec.names.listKind && spec.names.kind) spec.names.listKind = `${spec.names.kind}List`;
   spec.conversion ??= { strategy: "None" };

@@ -4,7 +4,7 @@ import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
 import { listMapKeyRules, listRules } from "../../../structural-schema/list-types.ts";
 import { prune } from "../../../structural-schema/prune.ts";
-import { anySchema, hasDefault, type Schema } from "../../../structural-schema/schema.ts";
+import { anySchema, hasDefault, type Schema, schemaIn } from "../../../structural-schema/schema.ts";
 import { isStructural } from "../../../structural-schema/structural.ts";
 import { reviewVersions } from "../../admissionregistration/validation.ts";
 import { internalSpecOf, schemasOf } from "./internal.ts";
@@ -70,7 +70,9 @@ export function hasDefaults(spec: CustomResourceDefinitionSpec): boolean {
 }
 
 function schemasIn(spec: CustomResourceDefinitionSpec): Schema[] {
-  return schemasOf(internalSpecOf(spec)).flatMap(({ openAPIV3Schema }) => (openAPIV3Schema ? [openAPIV3Schema as Schema] : []));
+  return schemasOf(internalSpecOf(spec))
+    .map(schemaIn)
+    .filter((schema) => schema !== undefined);
 }
 
 /** Kubernetes extensions that require a structural schema; upstream leaves out map-type. Source: schemaHasKubernetesExtensions */

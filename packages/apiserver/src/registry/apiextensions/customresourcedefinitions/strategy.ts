@@ -1,8 +1,9 @@
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
-import { anySchema, mostLevels, type Schema } from "../../../structural-schema/schema.ts";
+import { anySchema, mostLevels, type Schema, schemaIn } from "../../../structural-schema/schema.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
+import { emptyStruct } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { withCondition } from "./conditions.ts";
 import {
@@ -32,7 +33,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
   allowUnconditionalUpdate: false,
   prepareForCreate(next, ctx) {
     const stored = (next.spec?.versions ?? []).filter((version) => version.storage).map((version) => version.name);
-    next.status = { storedVersions: stored } as Status;
+    next.status = { ...emptyStruct<Status>(), storedVersions: stored };
     dropDisabledFields(next, undefined, ctx);
   },
   prepareForUpdate(next, current, ctx) {
@@ -40,7 +41,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     const storage = (next.spec?.versions ?? []).find((version) => version.storage)?.name;
     const stored = current.status?.storedVersions ?? [];
     if (storage !== undefined && !stored.includes(storage)) {
-      next.status = { ...current.status, storedVersions: [...stored, storage] } as Status;
+      next.status = { ...emptyStruct<Status>(), ...current.status, storedVersions: [...stored, storage] };
     }
     dropDisabledFields(next, current, ctx);
   },
@@ -52,9 +53,10 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
       ...current,
       metadata: { ...current.metadata, deletionTimestamp: formatTime(now), finalizers: [...finalizers] },
       status: {
+        ...emptyStruct<Status>(),
         ...current.status,
         conditions: withCondition(current.status?.conditions ?? [], deletionPending, now),
-      } as Status,
+      },
     };
   },
   // The update validation includes that of a create.
@@ -69,7 +71,7 @@ function dropDisabledFields(
   ctx: StrategyContext,
 ): void {
   const schemas = (crd: CustomResourceDefinition | undefined): Schema[] =>
-    (crd?.spec?.versions ?? []).flatMap(({ schema }) => (schema?.openAPIV3Schema ? [schema.openAPIV3Schema as Schema] : []));
+    (crd?.spec?.versions ?? []).map(({ schema }) => schemaIn(schema)).filter((schema) => schema !== undefined);
   const inUse = schemas(current).some((schema) => anySchema(schema, (part) => Boolean(part[rulesWord])));
   if (ctx.featureEnabled("CustomResourceValidationExpressions") || inUse) return;
   for (const schema of schemas(next)) dropRules(schema, 0);
@@ -78,7 +80,7 @@ function dropDisabledFields(
 const rulesWord = "x-kubernetes-validations";
 
 function dropRules(schema: Schema, level: number): void {
-  if (Object.hasOwn(schema, rulesWord)) delete (schema as Record<string, unknown>)[rulesWord];
+  if (Object.hasOwn(schema, rulesWord)) delete schema[rulesWord];
   const { items, additionalProperties, properties } = schema;
   // Returns early: most parts of a large schema are scalars.
   if (items === undefined && additionalProperties === undefined && properties === undefined) return;

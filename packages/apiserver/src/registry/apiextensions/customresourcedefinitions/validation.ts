@@ -11,14 +11,13 @@ import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import type {
   CustomResourceConversion,
   CustomResourceDefinition,
-  CustomResourceDefinitionNames,
   CustomResourceDefinitionSpec,
 } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateReviewVersions, validateWebhookClient } from "../../admissionregistration/validation.ts";
 import { dns1035LabelProblems, immutableField } from "../../field-checks.ts";
-import { each, requiredOneOf } from "../../rules.ts";
+import { each, emptyStruct, requiredOneOf } from "../../rules.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
 import { hasDefaults, leniencyOf, type Options, optionsFor, strict } from "./options.ts";
@@ -54,10 +53,10 @@ export function* validateCustomResourceDefinitionUpdate(
 
 /** Validates the accepted names only, none of which is required. Source: ValidateUpdateCustomResourceDefinitionStatus */
 export function validateCustomResourceDefinitionStatus({ status }: CustomResourceDefinition): FieldError[] {
-  return validateNames(status?.acceptedNames ?? ({} as CustomResourceDefinitionNames), "status.acceptedNames");
+  return validateNames(status?.acceptedNames ?? emptyStruct(), "status.acceptedNames");
 }
 
-const specOf = (crd: CustomResourceDefinition): CustomResourceDefinitionSpec => crd.spec ?? ({} as CustomResourceDefinitionSpec);
+const specOf = (crd: CustomResourceDefinition): CustomResourceDefinitionSpec => crd.spec ?? emptyStruct();
 
 function* validateDefinition(
   crd: CustomResourceDefinition,
@@ -85,7 +84,7 @@ function* validateSpec(
 ): Steps<FieldError[]> {
   const options = optionsFor(spec, requested);
   yield;
-  const names = spec.names ?? ({} as CustomResourceDefinitionNames);
+  const names = spec.names ?? emptyStruct();
   const budget = definitionBudget();
   return [
     ...validateGroup(spec.group, child(path, "group")),

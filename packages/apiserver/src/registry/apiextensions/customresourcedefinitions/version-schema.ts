@@ -10,7 +10,7 @@ import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/st
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validatingDefaults } from "../../../structural-schema/default-rules.ts";
 import { validatingSchema } from "../../../structural-schema/keywords.ts";
-import type { Schema } from "../../../structural-schema/schema.ts";
+import { type Schema, schemaIn } from "../../../structural-schema/schema.ts";
 import { goSchema } from "../../../structural-schema/schema-text.ts";
 import { hasStructureThroughout, validatingStructural } from "../../../structural-schema/structural.ts";
 import type { Options } from "./options.ts";
@@ -37,7 +37,7 @@ export function* validatingVersionSchema(
   options: Options,
   budget: CheckBudget,
 ): Steps<FieldError[]> {
-  const schema = validation?.openAPIV3Schema as Schema | undefined;
+  const schema = schemaIn(validation);
   if (!schema) return [];
   const at = child(path, "openAPIV3Schema");
   const errors = statusEnabled ? rootWords(schema, at) : [];

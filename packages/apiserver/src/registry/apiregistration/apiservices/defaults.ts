@@ -1,7 +1,6 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 
-export function defaultApiService(object: KubeObject): void {
-  const service = (object as APIService).spec?.service;
+export function defaultApiService(object: APIService): void {
+  const service = object.spec?.service;
   if (service) service.port ??= 443;
 }

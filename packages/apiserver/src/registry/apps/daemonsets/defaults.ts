@@ -1,9 +1,10 @@
 import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
+import { emptyStruct } from "../../rules.ts";
 import { nameTemplateGeneration } from "./template-generation.ts";
 
 export function defaultDaemonSet(daemonSet: DaemonSet): void {
-  daemonSet.spec ??= {} as NonNullable<DaemonSet["spec"]>;
+  daemonSet.spec ??= emptyStruct();
   const { spec } = daemonSet;
   spec.updateStrategy ??= {};
   spec.updateStrategy.type ||= "RollingUpdate";

@@ -17,12 +17,13 @@ import {
   validateReadOnlyDisks,
 } from "../../core/pods/validation/pod-template.ts";
 import { checkingLabelSelector, isEmptySelector, nonNegative } from "../../field-checks.ts";
+import { emptyStruct } from "../../rules.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { neverDecremented } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDaemonSet */
 export function* validateDaemonSet(daemonSet: DaemonSet, options: PodValidationOptions): Steps<FieldError[]> {
-  const spec = daemonSet.spec ?? ({} as NonNullable<DaemonSet["spec"]>);
+  const spec = daemonSet.spec ?? emptyStruct();
   const { selector, template } = spec;
   const path = "spec.template";
   const errors = yield* checkingLabelSelector(selector, "spec.selector");

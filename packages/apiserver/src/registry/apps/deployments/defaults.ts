@@ -1,9 +1,10 @@
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
+import { emptyStruct } from "../../rules.ts";
 
 /** Source: pkg/apis/apps/v1/defaults.go */
 export function defaultDeployment(deployment: Deployment): void {
-  deployment.spec ??= {} as NonNullable<Deployment["spec"]>;
+  deployment.spec ??= emptyStruct();
   const { spec } = deployment;
   spec.replicas ??= 1;
   spec.strategy ??= {};

@@ -11,12 +11,13 @@ import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/object
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
+import { emptyStruct } from "../../rules.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { checkSelector, countsAboveTotal, neverDecremented, validateReplicatedTemplate } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
 export function* validateDeployment(deployment: Deployment, options: PodValidationOptions): Steps<FieldError[]> {
-  const spec = deployment.spec ?? ({} as NonNullable<Deployment["spec"]>);
+  const spec = deployment.spec ?? emptyStruct();
   const errors = nonNegative(spec.replicas, "spec.replicas");
   addErrors(errors, yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
   addErrors(errors, yield* validateReplicatedTemplate(spec, "spec", options));

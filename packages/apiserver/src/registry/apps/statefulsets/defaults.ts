@@ -1,9 +1,10 @@
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultPersistentVolumeClaim } from "../../core/persistentvolumeclaims/defaults.ts";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
+import { emptyStruct } from "../../rules.ts";
 
 export function defaultStatefulSet(statefulSet: StatefulSet): void {
-  statefulSet.spec ??= {} as NonNullable<StatefulSet["spec"]>;
+  statefulSet.spec ??= emptyStruct();
   const { spec } = statefulSet;
   spec.podManagementPolicy ||= "OrderedReady";
   spec.updateStrategy ??= {};

@@ -13,14 +13,14 @@ import { validatePodAnnotations } from "../../core/pods/validation/annotations.t
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { matchesTemplate, readSelector, runsForEver } from "../../core/pods/validation/pod-template.ts";
 import { checkingAnnotations, checkingLabels, nonNegative } from "../../field-checks.ts";
-import { optionalOneOf } from "../../rules.ts";
+import { emptyStruct, optionalOneOf } from "../../rules.ts";
 import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
 
 type Spec = NonNullable<StatefulSet["spec"]>;
 
 /** Source: pkg/apis/apps/validation ValidateStatefulSet */
 export function* validateStatefulSet(statefulSet: StatefulSet, options: PodValidationOptions): Steps<FieldError[]> {
-  const spec = statefulSet.spec ?? ({} as Spec);
+  const spec = statefulSet.spec ?? emptyStruct();
   const errors: FieldError[] = [];
   const policy: string = spec.podManagementPolicy ?? "";
   if (policy === "") errors.push(required("spec.podManagementPolicy"));

@@ -1,6 +1,5 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { TokenReview } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
@@ -9,11 +8,11 @@ import type { SubresourceCall } from "../../generic/resource.ts";
  * not as an error.
  * Source: pkg/registry/authentication/tokenreview/storage.go
  */
-export async function reviewToken(call: SubresourceCall): Promise<KubeObject> {
-  const review = call.body as TokenReview | undefined;
+export async function reviewToken(call: SubresourceCall<TokenReview>): Promise<TokenReview> {
+  const review = call.body;
   const token = review?.spec?.token ?? "";
   if (!review || token === "") throw badRequest("token is required for TokenReview in authentication");
-  if (call.services.authenticateToken === undefined) return { ...review, status: {} } as KubeObject;
+  if (call.services.authenticateToken === undefined) return { ...review, status: {} };
   const audiences = review.spec?.audiences ?? [];
   const status: NonNullable<TokenReview["status"]> = {};
   try {
@@ -31,5 +30,5 @@ export async function reviewToken(call: SubresourceCall): Promise<KubeObject> {
   } catch (err) {
     status.error = messageOf(err);
   }
-  return { ...review, status } as KubeObject;
+  return { ...review, status };
 }

@@ -7,7 +7,7 @@ import type { SubresourceCall } from "../../generic/resource.ts";
 import { reviewLocalSubjectAccess, reviewSelfSubjectAccess, reviewSubjectAccess } from "./access.ts";
 import { reviewSelfSubjectRules } from "./rules.ts";
 
-type Review = (call: SubresourceCall) => Promise<KubeObject>;
+type Review = (call: SubresourceCall<never>) => Promise<KubeObject>;
 const pods = { resource: "pods", verb: "get", namespace: "a" };
 const path = { path: "/x", verb: "get" };
 

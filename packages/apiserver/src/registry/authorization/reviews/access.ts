@@ -16,20 +16,22 @@ import type { SubresourceCall } from "../../generic/resource.ts";
  * Access reviews: evaluated by the authorizers of this server and not stored.
  * Source: pkg/registry/authorization/{subjectaccessreview,selfsubjectaccessreview,localsubjectaccessreview}/rest.go
  */
-export async function reviewSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
-  const review = call.body as SubjectAccessReview | undefined;
+export async function reviewSubjectAccess(call: SubresourceCall<SubjectAccessReview>): Promise<SubjectAccessReview> {
+  const review = call.body;
   if (!review) throw badRequest("not a SubjectAccessReview");
   const errors = [...specErrors(review.spec ?? {}), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
-  return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) } as KubeObject;
+  return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) };
 }
 
 /**
  * As `reviewSubjectAccess` in the namespace of the path, which resource attributes must name; others are refused.
  * @throws Invalid
  */
-export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
-  const review = call.body as LocalSubjectAccessReview | undefined;
+export async function reviewLocalSubjectAccess(
+  call: SubresourceCall<LocalSubjectAccessReview>,
+): Promise<LocalSubjectAccessReview> {
+  const review = call.body;
   if (!review) throw badRequest("not a LocaLocalSubjectAccessReview");
   const spec = review.spec ?? {};
   const errors = [...specErrors(spec), ...metadataErrors(review, call.namespace)];
@@ -44,16 +46,16 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
   }
   if (errors.length > 0) throw refusal(errors);
   if (call.namespace === "") throw badRequest("namespace is required on this type");
-  return { ...review, status: await decide(call, spec, reviewedUser(spec)) } as KubeObject;
+  return { ...review, status: await decide(call, spec, reviewedUser(spec)) };
 }
 
 /** As `reviewSubjectAccess`, for the user of the request. @throws Invalid */
-export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
-  const review = call.body as SelfSubjectAccessReview | undefined;
+export async function reviewSelfSubjectAccess(call: SubresourceCall<SelfSubjectAccessReview>): Promise<SelfSubjectAccessReview> {
+  const review = call.body;
   if (!review) throw badRequest("not a SelfSubjectAccessReview");
   const errors = [...attributeErrors(review.spec ?? {}), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
-  return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) } as KubeObject;
+  return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) };
 }
 
 /** The kind is empty in this error, as upstream, where the decoded object has none. */
@@ -66,7 +68,7 @@ function reviewedUser(spec: Spec): UserInfo {
   return { name: spec.user ?? "", uid: spec.uid ?? "", groups: spec.groups ?? [], extra: spec.extra ?? {} };
 }
 
-async function decide(call: SubresourceCall, requested: RequestedAccess, user: UserInfo) {
+async function decide(call: SubresourceCall<KubeObject>, requested: RequestedAccess, user: UserInfo) {
   const { resourceAttributes: r, nonResourceAttributes: n } = requested;
   const attributes: Attributes = {
     user,

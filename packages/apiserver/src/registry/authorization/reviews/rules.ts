@@ -1,12 +1,11 @@
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { SelfSubjectRulesReview } from "@coxswain/apimachinery/objects/schema/kinds/authorization/v1";
 import type { PolicyRule } from "../../../authorization/authorizer.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
 /** Rules of the user in a namespace. Source: pkg/registry/authorization/selfsubjectrulesreview/rest.go */
-export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<KubeObject> {
-  const review = call.body as SelfSubjectRulesReview | undefined;
+export async function reviewSelfSubjectRules(call: SubresourceCall<SelfSubjectRulesReview>): Promise<SelfSubjectRulesReview> {
+  const review = call.body;
   if (!review) throw badRequest("not a SelfSubjectRulesReview");
   const namespace = review.spec?.namespace ?? "";
   if (namespace === "") throw badRequest("no namespace on request");
@@ -19,7 +18,8 @@ export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<Kub
     incomplete: resolved.incomplete,
   };
   if (resolved.errors.length > 0) status.evaluationError = resolved.errors.map((err) => err.message).join("\n");
-  return { apiVersion: review.apiVersion, kind: review.kind, metadata: {}, spec: {}, status } as KubeObject; // upstream does not return the requested spec either
+  const { apiVersion, kind } = review;
+  return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: {}, spec: {}, status }; // upstream does not return the requested spec either
 }
 
 function resourceRule(rule: PolicyRule) {

@@ -37,8 +37,7 @@ export function autoscalerWithoutAnnotations(object: KubeObject): KubeObject {
 }
 
 /** From v2, as a new object: the first cpu utilization target is a field, everything else that v1 lacks is in annotations. */
-export function autoscalerToV1(object: KubeObject): KubeObject {
-  const hub = object as HorizontalPodAutoscaler;
+export function autoscalerToV1(hub: HorizontalPodAutoscaler): KubeObject {
   const { metrics = [], behavior, ...spec } = hub.spec;
   const { currentMetrics = [], conditions = [], ...status } = hub.status ?? {};
   const annotations = withoutOurs(hub.metadata.annotations);
@@ -60,8 +59,7 @@ export function autoscalerToV1(object: KubeObject): KubeObject {
 }
 
 /** To v2, as a new object. Without metrics in field and annotations the target is 80 % of the requested cpu. */
-export function autoscalerV1ToV2(object: KubeObject): KubeObject {
-  const v1 = object as HpaV1;
+export function autoscalerV1ToV2(v1: HpaV1): KubeObject {
   const annotations = v1.metadata.annotations ?? {};
   const { targetCPUUtilizationPercentage, ...spec } = v1.spec;
   const { currentCPUUtilizationPercentage, ...status } = v1.status ?? { currentReplicas: 0, desiredReplicas: 0 };
@@ -82,8 +80,7 @@ export function autoscalerV1ToV2(object: KubeObject): KubeObject {
 }
 
 /** From v2, as a new object: metrics in the flat form, the behavior in an annotation. */
-export function autoscalerToV2beta1(object: KubeObject): KubeObject {
-  const hub = object as HorizontalPodAutoscaler;
+export function autoscalerToV2beta1(hub: HorizontalPodAutoscaler): KubeObject {
   const { behavior, ...spec } = hub.spec;
   const annotations = withoutOurs(hub.metadata.annotations);
   if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
@@ -93,8 +90,7 @@ export function autoscalerToV2beta1(object: KubeObject): KubeObject {
 }
 
 /** To v2, as a new object. An invalid annotation counts as no behavior. */
-export function autoscalerFromV2beta1(object: KubeObject): KubeObject {
-  const old = object as HpaV2beta1;
+export function autoscalerFromV2beta1(old: HpaV2beta1): KubeObject {
   const behavior = behaviorOf(old.metadata.annotations?.[annotation.behavior]);
   const hub = { ...old, spec: { ...old.spec, metrics: old.spec.metrics?.map(specOfFlat), behavior } } as HorizontalPodAutoscaler;
   if (old.status) hub.status = { ...old.status, currentMetrics: old.status.currentMetrics?.map(statusOfFlat) } as never;

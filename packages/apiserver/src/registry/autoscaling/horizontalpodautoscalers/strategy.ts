@@ -10,7 +10,7 @@ import {
 import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { each } from "../../rules.ts";
+import { each, emptyStruct } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateMetric, validateReference } from "./metrics.ts";
 
@@ -21,7 +21,7 @@ export const autoscalerStrategy: Strategy<Autoscaler> = strategyOf<Autoscaler>({
   namespaced: true,
   status: true,
   prepareForCreate(next, ctx) {
-    next.status = { desiredReplicas: 0 } as NonNullable<Autoscaler["status"]>;
+    next.status = { ...emptyStruct<NonNullable<Autoscaler["status"]>>(), desiredReplicas: 0 };
     if (!ctx.featureEnabled("HPAContainerMetrics")) dropContainerSources(next);
   },
   prepareForUpdate(next, current, ctx) {
@@ -52,7 +52,7 @@ function validateAutoscaler(
   featureEnabled: (gate: string) => boolean,
   current: Autoscaler | undefined,
 ): FieldError[] {
-  const spec = autoscaler.spec ?? ({} as Autoscaler["spec"]);
+  const spec = autoscaler.spec ?? emptyStruct();
   const errors: FieldError[] = [];
   const least = featureEnabled("HPAScaleToZero") || current?.spec?.minReplicas === 0 ? 0 : 1;
   const { minReplicas, maxReplicas = 0 } = spec;

@@ -8,11 +8,12 @@ import {
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
-import type { CronJob, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { emptyStruct } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateJobSpec } from "../jobs/validation.ts";
 
@@ -45,7 +46,7 @@ export const cronJobStrategy: Strategy<CronJob> = {
 export const cronJobStatusStrategy: Strategy<CronJob> = statusStrategyOf({ namespaced: true });
 
 function* validateCronJob(cronJob: CronJob, options: PodValidationOptions): Steps<FieldError[]> {
-  const spec = cronJob.spec ?? ({} as NonNullable<CronJob["spec"]>);
+  const spec = cronJob.spec ?? emptyStruct();
   const errors: FieldError[] = [];
   if (!spec.schedule) errors.push(required("spec.schedule", ""));
   else errors.push(...validateSchedule(spec.schedule));
@@ -56,7 +57,7 @@ function* validateCronJob(cronJob: CronJob, options: PodValidationOptions): Step
     errors.push(notSupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]));
   }
   const template = spec.jobTemplate;
-  addErrors(errors, yield* validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options));
+  addErrors(errors, yield* validateJobSpec(template?.spec ?? emptyStruct(), "spec.jobTemplate.spec", options));
   if (template?.spec?.selector) {
     const selector = goLabelSelector(template.spec.selector);
     errors.push(invalidValue("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated"));

@@ -1,9 +1,10 @@
-import type { Job, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
+import { emptyStruct } from "../../rules.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */
 export function defaultJob(job: Job): void {
-  job.spec ??= {} as JobSpec;
+  job.spec ??= emptyStruct();
   const { spec } = job;
   // With neither of the two set, the job runs one pod.
   if (spec.completions == null && spec.parallelism == null) {

@@ -21,7 +21,7 @@ import {
   immutableField,
   nonNegative,
 } from "../../field-checks.ts";
-import { eachInSteps, optionalOneOf } from "../../rules.ts";
+import { eachInSteps, emptyStruct, optionalOneOf } from "../../rules.ts";
 
 const mostParallelIndexed = 100_000;
 export const trackingAnnotation = "batch.kubernetes.io/job-tracking";
@@ -37,7 +37,7 @@ export interface JobValidationOptions {
  * Source: pkg/apis/batch/validation ValidateJob
  */
 export function* validateJob(job: Job, options: JobValidationOptions): Steps<FieldError[]> {
-  const spec = job.spec ?? ({} as JobSpec);
+  const spec = job.spec ?? emptyStruct();
   const name = job.metadata.name ?? "";
   const errors = validateGeneratedSelector(job);
   addErrors(errors, yield* validateSelectedJobSpec(spec, "spec", options.pod));
@@ -53,7 +53,7 @@ export function* validateJob(job: Job, options: JobValidationOptions): Steps<Fie
 
 /** A generated selector must contain the uid and name labels of the job. */
 function validateGeneratedSelector(job: Job): FieldError[] {
-  const spec = job.spec ?? ({} as JobSpec);
+  const spec = job.spec ?? emptyStruct();
   if (spec.manualSelector || !spec.selector) return [];
   const { uid = "", name = "" } = job.metadata;
   const expected = { "controller-uid": uid, "job-name": name };
@@ -109,7 +109,7 @@ export function* validateJobSpec(spec: JobSpec, path: string, options: PodValida
  * Source: pkg/apis/batch/validation ValidateJobUpdate
  */
 export function* validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): Steps<FieldError[]> {
-  const [spec, old] = [next.spec ?? ({} as JobSpec), current.spec ?? ({} as JobSpec)];
+  const [spec, old] = [next.spec ?? emptyStruct(), current.spec ?? emptyStruct()];
   return [
     ...(yield* validateJob(next, options)),
     ...immutableField(spec.completions, old.completions, "spec.completions"),

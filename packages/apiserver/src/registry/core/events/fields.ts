@@ -1,12 +1,10 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Fields for field selectors besides those of the metadata. Without source.component, `source` is reportingComponent.
  * Source: pkg/registry/core/event/strategy.go ToSelectableFields
  */
-export function coreEventFields(object: KubeObject): Record<string, string> {
-  const event = object as Event;
+export function coreEventFields(event: Event): Record<string, string> {
   const involved = event.involvedObject ?? {};
   const source = event.source?.component || event.reportingComponent || "";
   return {

@@ -1,17 +1,16 @@
 import { setOwn } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { LimitRange, ResourceList } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /** Derives default and defaultRequest of containers. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
-export function defaultLimitRange(object: KubeObject): void {
+export function defaultLimitRange(object: LimitRange): void {
   atOnce(defaultLimitRangeInSteps(object));
 }
 
 /** As `defaultLimitRange`, for many resources. */
-export function* defaultLimitRangeInSteps(object: KubeObject): Steps<void> {
-  for (const item of (object as LimitRange).spec?.limits ?? []) {
+export function* defaultLimitRangeInSteps(object: LimitRange): Steps<void> {
+  for (const item of object.spec?.limits ?? []) {
     if (item.type !== "Container") continue;
     item.default ??= {};
     yield* addMissing(item.default, item.max);

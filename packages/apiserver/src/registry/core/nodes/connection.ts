@@ -24,7 +24,7 @@ export async function kubeletOf(
 /** @throws NotFound that names the requested resource instead of nodes, like upstream */
 async function nodeOf(call: SubresourceCall, name: string): Promise<Node> {
   try {
-    return (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object() as Node;
+    return (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object<Node>();
   } catch (err) {
     if (!isNotFound(err)) throw err;
     const { group, resource } = call.ctx.info;

@@ -16,7 +16,7 @@ export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path
     let url = kubelet;
     let toNode = true;
     if (port !== "" && port !== kubelet.port) {
-      const node = (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object() as Node;
+      const node = (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object<Node>();
       const address = preferredAddress(node, config.kubeletConnection.preferredAddressTypes);
       refuseSpecialAddress(address);
       url = hostUrl(scheme || "http", address, port);

@@ -1,7 +1,7 @@
 import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { PersistentVolumeSpec, SecretReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Label } from "../../field-checks.ts";
-import { type Member, need } from "../../rules.ts";
+import { emptyStruct, type Member, need } from "../../rules.ts";
 import { withoutBacksteps } from "../pods/validation/paths.ts";
 import {
   checkAwsElasticBlockStore,
@@ -65,7 +65,7 @@ export const sources = (volumeName: string): readonly Member<PersistentVolumeSpe
       const errors = need(targetPortal, child(at, "targetPortal"));
       if (initiatorName !== undefined && `${volumeName}:${targetPortal}`.length > 64)
         errors.push(invalidValue(child(at, "targetportal"), targetPortal, initiatorLengthText));
-      errors.push(...checkIscsi(iscsi ?? ({} as never), at, initiatorText));
+      errors.push(...checkIscsi(iscsi ?? emptyStruct(), at, initiatorText));
       if (secretRef) errors.push(...need(secretRef.name, child(at, "secretRef", "name")));
       if (initiatorName !== undefined) errors.push(...initiator(initiatorName, child(at, "initiatorname"), initiatorText));
       return errors;

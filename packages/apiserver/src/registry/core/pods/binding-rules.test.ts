@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { DeleteOptions, Preconditions } from "@coxswain/apimachinery/objects/meta/types";
+import type { Binding } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { createPodBinding } from "./binding.ts";
 import { createEviction } from "./eviction.ts";
 
 /** Validation that happens before the pod is read. */
-const call = (body: object | undefined): SubresourceCall =>
-  ({ body, name: "p", namespace: "default", admit: async () => {} }) as unknown as SubresourceCall;
+const call = (body: object | undefined): SubresourceCall<never> =>
+  ({ body, name: "p", namespace: "default", admit: async () => {} }) as unknown as SubresourceCall<never>;
 
 for (const { name, run, want } of [
   { name: "a binding of nothing", run: () => createPodBinding(call(undefined)), want: "not a Binding object" },
@@ -54,7 +55,7 @@ for (const { name, create } of [
       services,
       admit: () => Promise.reject(refusal),
     };
-    await assert.rejects(create(refused as unknown as SubresourceCall), refusal);
+    await assert.rejects(create(refused as unknown as SubresourceCall<never>), refusal);
   });
 }
 
@@ -63,7 +64,7 @@ for (const preconditions of [{}, { uid: "u" }, { resourceVersion: "7" }, { uid: 
     const seen: unknown[] = [];
     const storage = { guaranteedUpdate: async (_key: string, _change: unknown, options: object) => seen.push(options) };
     const body = { metadata: { name: "p", ...preconditions }, target: { name: "n" } };
-    await createPodBinding({ ...call(body), services: { store: () => ({ storage }) } } as unknown as SubresourceCall);
+    await createPodBinding({ ...call(body), services: { store: () => ({ storage }) } } as unknown as SubresourceCall<Binding>);
     assert.partialDeepStrictEqual(seen, [{ preconditions }]);
     assert.deepEqual((seen[0] as { preconditions: object }).preconditions, preconditions);
   });

@@ -2,7 +2,7 @@ import { type FieldError, formatFieldErrors, notSupported, required } from "@cox
 import { badRequest, conflict, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
-import type { KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { Binding, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
@@ -13,8 +13,8 @@ const podBindings = { group: "", resource: "pods/binding" };
  * Assigns a pod to a node. A second binding fails with Conflict.
  * Source: pkg/registry/core/pod/storage/storage.go BindingREST
  */
-export async function createPodBinding(call: SubresourceCall): Promise<KubeObject> {
-  const binding = call.body as Binding | undefined;
+export async function createPodBinding(call: SubresourceCall<Binding>): Promise<Status> {
+  const binding = call.body;
   if (!binding) throw badRequest("not a Binding object");
   await call.admit(binding, undefined);
   if ((binding.metadata.name ?? "") !== call.name) throw badRequest("name in URL does not match name in Binding object");
@@ -26,7 +26,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
     .store("", "pods")
     .storage.guaranteedUpdate(
       `${call.namespace}/${call.name}`,
-      (entry) => bind(entry!.object() as Pod, binding, call.services.now()),
+      (entry) => bind(entry!.object<Pod>(), binding, call.services.now()),
       {
         dryRun: call.dryRun,
         signal: call.ctx,
@@ -39,7 +39,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
     metadata: {},
     status: "Success",
     code: 201,
-  } satisfies Status as KubeObject;
+  };
 }
 
 function validateBinding(binding: Binding): FieldError[] {

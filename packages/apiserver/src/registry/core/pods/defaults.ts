@@ -14,6 +14,7 @@ import type {
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { emptyStruct } from "../../rules.ts";
 import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
 
 /**
@@ -22,7 +23,7 @@ import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
  * Source: pkg/apis/core/v1/defaults.go
  */
 export function defaultPod(pod: Pod): void {
-  pod.spec ??= {} as PodSpec;
+  pod.spec ??= emptyStruct();
   // Requests default to limits, in pods but not in templates.
   for (const container of [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]) {
     requestsFromLimits(container);
@@ -45,13 +46,13 @@ function mirrorPodIps(status: NonNullable<Pod["status"]>): void {
 /** Sets defaults of a template in place, unless it is missing. Unlike in pods, requests do not default to limits. */
 export function defaultPodTemplate(template: PodTemplateSpec | undefined | null): void {
   if (!template) return;
-  template.spec ??= {} as PodSpec;
+  template.spec ??= emptyStruct();
   defaultPodSpec(template.spec);
 }
 
 /** Sets defaults of a template, creating an empty one when it is missing. */
 export function defaultTemplateOf(spec: { template?: PodTemplateSpec }): void {
-  spec.template ??= {} as PodTemplateSpec;
+  spec.template ??= emptyStruct();
   defaultPodTemplate(spec.template);
 }
 

@@ -40,7 +40,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   const requested = optionsOf(eviction, call.dryRun);
   const store = call.services.store("", "pods");
   for (let attempt = 1; ; attempt++) {
-    const pod = (await store.get(call.namespace, call.name)).object() as Pod;
+    const pod = (await store.get(call.namespace, call.name)).object<Pod>();
     const errors = validateDeleteOptions(requested);
     if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
     const permission = await permit(call, pod, isDryRun(requested));
@@ -79,7 +79,7 @@ async function permit(call: SubresourceCall, pod: Pod, dryRun: boolean): Promise
   if (phase === "Pending") return { because: "unready" };
   const found = await budgetOf(call, pod);
   if (found === undefined) return { because: "uncounted" };
-  const { metadata, status } = found.object() as PodDisruptionBudget;
+  const { metadata, status } = found.object<PodDisruptionBudget>();
   const { currentHealthy = 0, desiredHealthy = 0 } = status ?? {};
   if (!isReady(pod) && desiredHealthy > 0 && currentHealthy >= desiredHealthy)
     return { because: "unready", budget: metadata.name ?? "" };
@@ -109,7 +109,7 @@ async function budgetOf(call: SubresourceCall, pod: Pod): Promise<Entry | undefi
   if (Object.keys(pod.metadata.labels ?? {}).length === 0) return undefined;
   const { entries } = await call.services.store("policy", "poddisruptionbudgets").list(call.namespace, {});
   const matching = entries.filter((entry) =>
-    readSelector((entry.object() as PodDisruptionBudget).spec?.selector)?.matches(pod.metadata.labels),
+    readSelector(entry.object<PodDisruptionBudget>().spec?.selector)?.matches(pod.metadata.labels),
   );
   if (matching.length > 1)
     throw plainError("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
@@ -121,7 +121,7 @@ async function takeDisruption(call: SubresourceCall, budget: Entry, pod: Pod, dr
     .store("policy", "poddisruptionbudgets")
     .storage.guaranteedUpdate(
       budget.key,
-      (entry) => countDisruption(entry!.object() as PodDisruptionBudget, pod.metadata.name ?? "", call.services.now()),
+      (entry) => countDisruption(entry!.object<PodDisruptionBudget>(), pod.metadata.name ?? "", call.services.now()),
       { dryRun, signal: call.ctx.signal },
     );
 }

@@ -58,7 +58,7 @@ function parsePort(text: string): number {
 
 /** The pod of the request; may be read from the watch cache. @throws NotFound */
 export async function podOf(call: SubresourceCall): Promise<Pod> {
-  return (await call.services.store("", "pods").get(call.namespace, call.name, { minimumRevision: 0 })).object() as Pod;
+  return (await call.services.store("", "pods").get(call.namespace, call.name, { minimumRevision: 0 })).object<Pod>();
 }
 
 function nodeNameOf(pod: Pod): string {

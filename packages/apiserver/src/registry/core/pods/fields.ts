@@ -1,9 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Selectable fields of pods. Source: pkg/registry/core/pod/strategy.go ToSelectableFields */
-export function podFields(object: KubeObject): Record<string, string> {
-  const { spec, status } = object as Pod;
+export function podFields({ spec, status }: Pod): Record<string, string> {
   return {
     "spec.nodeName": spec?.nodeName ?? "",
     "spec.restartPolicy": spec?.restartPolicy ?? "",

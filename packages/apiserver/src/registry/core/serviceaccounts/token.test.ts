@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { TokenRequest } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { createToken } from "./token.ts";
 
@@ -29,7 +30,7 @@ async function requested(spec: object, extendExpiration = false) {
         get: async (_namespace: string, name: string) => ({ object: () => objects[`${resource}/${name}`] }),
       }),
     },
-  } as unknown as SubresourceCall;
+  } as unknown as SubresourceCall<TokenRequest>;
   const answer = (await createToken(call)) as { status?: object; spec?: object };
   return { claims: signed, answer };
 }

@@ -2,9 +2,8 @@ import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/er
 import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { TokenRequest } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
-import type { Pod, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall, TokenIssuer } from "../../generic/resource.ts";
 
 const shortestSeconds = 10 * 60;
@@ -19,8 +18,8 @@ const extendedSeconds = 365 * 24 * 60 * 60;
  * request is ignored. The request is validated before the account is read.
  * Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go
  */
-export async function createToken(call: SubresourceCall): Promise<KubeObject> {
-  const request = call.body as TokenRequest | undefined;
+export async function createToken(call: SubresourceCall<TokenRequest>): Promise<TokenRequest> {
+  const request = call.body;
   if (!request) throw badRequest("not a TokenRequest object");
   const issuer = call.services.tokenIssuer;
   if (issuer === undefined) throw badRequest("the server does not issue service account tokens: it has no signing key");
@@ -37,7 +36,7 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   request.spec.expirationSeconds = seconds;
   // Also in a dry run: nothing is stored.
   const token = await issuer.sign(claims);
-  return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } } as KubeObject;
+  return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } };
 }
 
 /**
@@ -60,7 +59,11 @@ interface Bound {
   uid: string;
 }
 
-async function boundObject(call: SubresourceCall, request: TokenRequest, account: ServiceAccount): Promise<Bound | undefined> {
+async function boundObject(
+  call: SubresourceCall<TokenRequest>,
+  request: TokenRequest,
+  account: ServiceAccount,
+): Promise<Bound | undefined> {
   const reference = request.spec?.boundObjectRef;
   if (!reference) return undefined;
   const { kind = "", apiVersion = "", name = "", uid = "" } = reference;
@@ -69,8 +72,8 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
     throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
   }
   const resource = kind === "Pod" ? "pods" : "secrets";
-  const object = (await call.services.store("", resource).get(call.namespace, name, {})).object();
-  if (kind === "Pod" && (object as Pod).spec.serviceAccountName !== account.metadata.name) {
+  const object = (await call.services.store("", resource).get(call.namespace, name, {})).object<Pod | Secret>();
+  if ("spec" in object && object.spec.serviceAccountName !== account.metadata.name) {
     throw badRequest(
       `cannot bind token for serviceaccount "${account.metadata.name}" to pod running with different serviceaccount name.`,
     );

@@ -1,8 +1,9 @@
-import type { Service, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { emptyStruct } from "../../rules.ts";
 
 /** Source: pkg/apis/core/v1/defaults.go SetDefaults_Service */
 export function defaultService(service: Service): void {
-  service.spec ??= {} as ServiceSpec;
+  service.spec ??= emptyStruct();
   const { spec } = service;
   spec.sessionAffinity ||= "None";
   if (spec.sessionAffinity === "None") delete spec.sessionAffinityConfig;

@@ -59,14 +59,14 @@ async function isOfPod({ services, namespace }: SubresourceCall, { ip, targetRef
     .catch((err: unknown) => {
       if (!isNotFound(err)) throw err;
     });
-  const pod = entry?.object() as Pod | undefined;
+  const pod = entry?.object<Pod>();
   return (pod?.status?.podIPs ?? []).some((own) => own.ip === ip);
 }
 
 /** Resolves the number of a service port to its name, by which Endpoints are looked up. */
 async function portNameOf(call: SubresourceCall, name: string, port: string): Promise<string> {
   if (!/^\d{1,5}$/.test(port)) return port;
-  const service = (await call.services.store("", "services").get(call.namespace, name)).object() as Service;
+  const service = (await call.services.store("", "services").get(call.namespace, name)).object<Service>();
   const found = (service.spec?.ports ?? []).find((candidate) => candidate.port === Number(port));
   if (found === undefined) throw serviceUnavailable(`no service port ${port} found for service "${name}"`);
   return found.name ?? "";

@@ -45,7 +45,7 @@ export function newRangeAllocator(options: {
     await options.storage().guaranteedUpdate(
       key,
       (entry) => {
-        const current = entry?.object() as RangeAllocation | undefined;
+        const current = entry?.object<RangeAllocation>();
         // The configured range changed: stored offsets are meaningless.
         const bitmap = decodeBitmap(current?.range === range ? (current.data ?? "") : "", size);
         edit(bitmap);

@@ -51,7 +51,7 @@ export function newServiceRepair(options: {
 
   async function runOnce(): Promise<void> {
     const { entries } = await config.services().store("", "services").list("", {});
-    const services = entries.map((entry) => entry.object() as Service);
+    const services = entries.map((entry) => entry.object<Service>());
     const faults: ServiceFault[] = [];
     const held = addressesOf(services, allocators, faults);
     for (const allocator of allocators.values()) await repairRange(allocator.range, held.get(allocator) ?? [], faults);

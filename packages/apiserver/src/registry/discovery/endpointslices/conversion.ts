@@ -31,7 +31,10 @@ export function endpointSliceFromV1(object: KubeObject): KubeObject {
   });
 }
 
-function eachEndpoint<From, To>(object: KubeObject, change: (endpoint: From) => To): KubeObject {
-  const { endpoints }: KubeObject & { endpoints?: From[] } = object;
-  return endpoints === undefined ? object : ({ ...object, endpoints: endpoints.map(change) } as KubeObject);
+function eachEndpoint<From, To>(
+  object: KubeObject & { endpoints?: From[] },
+  change: (endpoint: From) => To,
+): KubeObject & { endpoints?: To[] } {
+  const { endpoints, ...rest } = object;
+  return endpoints === undefined ? rest : { ...object, endpoints: endpoints.map(change) };
 }

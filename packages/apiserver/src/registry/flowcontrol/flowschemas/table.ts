@@ -17,7 +17,7 @@ const cells = tableOf<FlowSchema>("flowschemas", (schema, ages) => {
 /** Rows are in matching order. Source: pkg/printers/internalversion/printers.go printFlowSchemaList */
 export const flowSchemaTable: TableColumns = {
   ...cells,
-  order: (a, b) => precedence(a as FlowSchema) - precedence(b as FlowSchema),
+  order: (a: FlowSchema, b: FlowSchema) => precedence(a) - precedence(b),
 };
 
 const precedence = (schema: FlowSchema): number => schema.spec?.matchingPrecedence ?? 0;

@@ -1,9 +1,8 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 
 /** Source: pkg/apis/flowcontrol/v1beta2/defaults.go */
-export function defaultPriorityLevel(object: KubeObject): void {
-  const limited = (object as PriorityLevelConfiguration).spec?.limited;
+export function defaultPriorityLevel(object: PriorityLevelConfiguration): void {
+  const limited = object.spec?.limited;
   if (!limited) return;
   limited.assuredConcurrencyShares ||= 30;
   const queuing = limited.limitResponse?.queuing;

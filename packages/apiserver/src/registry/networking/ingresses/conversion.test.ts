@@ -6,7 +6,7 @@ import { defaultIngressV1beta1, ingressFromV1beta1, ingressToV1beta1 } from "./c
 const rules = (backend: object, more: object = {}) => [
   { host: "a.example.com", http: { paths: [{ path: "/", ...more, backend }] } },
 ];
-const ingress = (spec: object): KubeObject => ({ metadata: { name: "i" }, spec }) as unknown as KubeObject;
+const ingress = (spec: object): KubeObject & { spec: object } => ({ metadata: { name: "i" }, spec });
 
 for (const { name, old, now } of [
   { name: "a port's number", old: { serviceName: "s", servicePort: 80 }, now: { service: { name: "s", port: { number: 80 } } } },

@@ -1,17 +1,10 @@
-/**
- * Ingresses of `networking.k8s.io/v1beta1` and `extensions/v1beta1`, which are not served since 1.22 but may still be in
- * etcd. Their backends have the service name and port in two flat fields.
- * Source: pkg/apis/networking/{v1,v1beta1}/conversion.go, pkg/apis/extensions/v1beta1/{conversion,defaults}.go
- */
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Ingress, IngressBackend } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import type {
   IngressBackend as OldBackend,
   Ingress as OldIngress,
 } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1beta1";
 
-export function ingressFromV1beta1(object: KubeObject): KubeObject {
-  const { spec, ...rest } = object as OldIngress;
+export function ingressFromV1beta1({ spec, ...rest }: OldIngress): Ingress {
   const { backend, rules, ...others } = spec ?? {};
   return {
     ...rest,
@@ -20,11 +13,10 @@ export function ingressFromV1beta1(object: KubeObject): KubeObject {
       ...(backend && { defaultBackend: backendFromV1beta1(backend) }),
       ...(rules && { rules: eachBackend(rules, backendFromV1beta1) }),
     },
-  } as Ingress;
+  };
 }
 
-export function ingressToV1beta1(object: KubeObject): KubeObject {
-  const { spec, ...rest } = object as Ingress;
+export function ingressToV1beta1({ spec, ...rest }: Ingress): OldIngress {
   const { defaultBackend, rules, ...others } = spec ?? {};
   return {
     ...rest,
@@ -33,12 +25,12 @@ export function ingressToV1beta1(object: KubeObject): KubeObject {
       ...(defaultBackend && { backend: backendToV1beta1(defaultBackend) }),
       ...(rules && { rules: eachBackend(rules, backendToV1beta1) }),
     },
-  } as OldIngress;
+  };
 }
 
 /** v1beta1 has a default pathType, v1 requires one. */
-export function defaultIngressV1beta1(object: KubeObject): void {
-  for (const { http } of (object as OldIngress).spec?.rules ?? []) {
+export function defaultIngressV1beta1(object: OldIngress): void {
+  for (const { http } of object.spec?.rules ?? []) {
     for (const path of http?.paths ?? []) path.pathType ??= "ImplementationSpecific";
   }
 }

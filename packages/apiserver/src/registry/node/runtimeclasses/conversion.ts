@@ -6,19 +6,17 @@ interface RuntimeClassV1alpha1 extends KubeObject {
 }
 
 /** v1alpha1 has its fields below `spec`. Source: pkg/apis/node/v1alpha1/conversion.go */
-export function runtimeClassToV1(object: KubeObject): KubeObject {
-  const { spec, ...rest }: RuntimeClassV1alpha1 = object;
-  const converted: Record<string, unknown> = { ...rest, apiVersion: "node.k8s.io/v1", handler: spec?.runtimeHandler ?? "" };
+export function runtimeClassToV1({ spec, ...rest }: RuntimeClassV1alpha1): RuntimeClass {
+  const converted: RuntimeClass = { ...rest, apiVersion: "node.k8s.io/v1", handler: spec?.runtimeHandler ?? "" };
   if (spec?.overhead !== undefined) converted.overhead = spec.overhead;
   if (spec?.scheduling !== undefined) converted.scheduling = spec.scheduling;
-  return converted as unknown as KubeObject;
+  return converted;
 }
 
 /** The reverse of `runtimeClassToV1`; the argument is not modified. */
-export function runtimeClassFromV1(object: KubeObject): KubeObject {
-  const { handler, overhead, scheduling, ...rest } = object as RuntimeClass;
+export function runtimeClassFromV1({ handler, overhead, scheduling, ...rest }: RuntimeClass): RuntimeClassV1alpha1 {
   const spec: NonNullable<RuntimeClassV1alpha1["spec"]> = { runtimeHandler: handler };
   if (overhead !== undefined) spec.overhead = overhead;
   if (scheduling !== undefined) spec.scheduling = scheduling;
-  return { ...rest, apiVersion: "node.k8s.io/v1alpha1", spec } as KubeObject;
+  return { ...rest, apiVersion: "node.k8s.io/v1alpha1", spec };
 }

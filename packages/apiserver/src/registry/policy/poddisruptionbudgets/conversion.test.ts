@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { budgetFromV1beta1, budgetOfV1, budgetToV1beta1 } from "./conversion.ts";
 
-const budget = (selector: object | undefined): KubeObject => ({ metadata: {}, spec: { selector } }) as unknown as KubeObject;
+const budget = (selector: LabelSelector | undefined): PodDisruptionBudget => ({
+  metadata: {},
+  spec: { selector: selector! },
+});
 const key = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 const marked = (operator: string) => ({ matchExpressions: [{ key, operator }] });
 const labels = { matchLabels: { a: "b" } };

@@ -3,21 +3,21 @@
  * marker label that no pod has; combined with other requirements, the marker is dropped.
  * Source: pkg/apis/policy/{v1,v1beta1}/conversion.go, pkg/apis/policy/helper.go
  */
-import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 
 const marker = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 const matchNothing = { matchExpressions: [{ key: marker, operator: "Exists" }] };
 const matchAll = { matchExpressions: [{ key: marker, operator: "DoesNotExist" }] };
 
-export function budgetFromV1beta1(object: KubeObject): KubeObject {
+export function budgetFromV1beta1(object: PodDisruptionBudget): PodDisruptionBudget {
   return withSelector(object, (selector) => {
     if (isEmpty(selector)) return matchNothing;
     return markerIn(selector) === "DoesNotExist" ? {} : withoutMarker(selector);
   });
 }
 
-export function budgetToV1beta1(object: KubeObject): KubeObject {
+export function budgetToV1beta1(object: PodDisruptionBudget): PodDisruptionBudget {
   return withSelector(object, (selector) => {
     if (isEmpty(selector)) return matchAll;
     return markerIn(selector) === "Exists" ? {} : selector;
@@ -25,14 +25,14 @@ export function budgetToV1beta1(object: KubeObject): KubeObject {
 }
 
 /** Normalizes a v1 object: drops the marker label unless it is the only requirement and has operator Exists. */
-export function budgetOfV1(object: KubeObject): KubeObject {
+export function budgetOfV1(object: PodDisruptionBudget): PodDisruptionBudget {
   return withSelector(object, (selector) => (markerIn(selector) === "Exists" ? selector : withoutMarker(selector)));
 }
 
-function withSelector(object: KubeObject, change: (selector: LabelSelector) => LabelSelector): KubeObject {
-  const { spec } = object as PodDisruptionBudget;
+function withSelector(object: PodDisruptionBudget, change: (selector: LabelSelector) => LabelSelector): PodDisruptionBudget {
+  const { spec } = object;
   if (!spec?.selector) return object;
-  return { ...object, spec: { ...spec, selector: structuredClone(change(spec.selector)) } } as PodDisruptionBudget;
+  return { ...object, spec: { ...spec, selector: structuredClone(change(spec.selector)) } };
 }
 
 function isEmpty({ matchLabels = {}, matchExpressions = [] }: LabelSelector): boolean {

@@ -22,17 +22,14 @@ import type {
 import { checkSeccompName, isAppArmorProfile } from "../../core/pods/validation/annotations.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";
-import { each, optionalOneOf } from "../../rules.ts";
+import { each, emptyStruct, optionalOneOf } from "../../rules.ts";
 import { validateSysctls } from "./sysctls.ts";
 import volumeTypes from "./volume-types.json" with { type: "json" };
 
 /** Source: pkg/apis/policy/validation ValidatePodSecurityPolicy */
 export function validatePodSecurityPolicy(policy: PodSecurityPolicy): FieldError[] {
   const annotations = policy.metadata.annotations ?? {};
-  return [
-    ...validateAnnotations(annotations, "metadata.annotations"),
-    ...validateSpec(policy.spec ?? ({} as PodSecurityPolicySpec), "spec"),
-  ];
+  return [...validateAnnotations(annotations, "metadata.annotations"), ...validateSpec(policy.spec ?? emptyStruct(), "spec")];
 }
 
 const appArmor = "apparmor.security.beta.kubernetes.io";

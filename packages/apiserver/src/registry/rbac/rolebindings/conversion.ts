@@ -23,9 +23,11 @@ export const bindingToV1alpha1 = eachSubject(({ apiGroup = "", ...rest }: Subjec
   return { ...rest, apiVersion: apiGroup === "" ? "" : `${apiGroup}/` };
 });
 
-function eachSubject<From, To>(change: (subject: From) => To): (object: KubeObject) => KubeObject {
+function eachSubject<From, To>(change: (subject: From) => To): (object: KubeObject & { subjects?: From[] }) => KubeObject {
   return (object) => {
-    const { subjects }: KubeObject & { subjects?: From[] } = object;
-    return subjects === undefined ? object : ({ ...object, subjects: subjects.map(change) } as KubeObject);
+    const { subjects } = object;
+    if (subjects === undefined) return object;
+    const changed: KubeObject & { subjects: To[] } = { ...object, subjects: subjects.map(change) };
+    return changed;
   };
 }

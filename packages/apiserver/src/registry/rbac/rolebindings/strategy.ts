@@ -73,7 +73,7 @@ async function refuseBinding(
   if (may.decision === "allow") return;
   const store = services.store(rbacGroup, kind === "Role" ? "roles" : "clusterroles");
   // A missing role is an error: it could be created later with any permissions.
-  const role = (await store.get(kind === "Role" ? namespace : "", name, { minimumRevision: 0 })).object() as ClusterRole;
+  const role = (await store.get(kind === "Role" ? namespace : "", name, { minimumRevision: 0 })).object<ClusterRole>();
   const resource = namespaced ? "rolebindings" : "clusterrolebindings";
   await refuseUncovered(config, user, { resource, namespace, name: binding.metadata.name ?? "" }, role.rules ?? []);
 }

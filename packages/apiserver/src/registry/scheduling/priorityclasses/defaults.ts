@@ -1,6 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PriorityClass } from "@coxswain/apimachinery/objects/schema/kinds/scheduling/v1";
 
-export function defaultPriorityClass(object: KubeObject): void {
-  (object as PriorityClass).preemptionPolicy ??= "PreemptLowerPriority";
+export function defaultPriorityClass(object: PriorityClass): void {
+  object.preemptionPolicy ??= "PreemptLowerPriority";
 }

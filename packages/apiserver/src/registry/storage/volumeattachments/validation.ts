@@ -15,14 +15,14 @@ import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";
-import { need } from "../../rules.ts";
+import { emptyStruct, need } from "../../rules.ts";
 
 const mostMetadataBytes = 256 * 1024;
 const longestMessage = 1024;
 
 /** Source: pkg/apis/storage/validation ValidateVolumeAttachment */
 export function validateVolumeAttachment(attachment: VolumeAttachment, oncePod: boolean): FieldError[] {
-  const { attacher = "", source = {}, nodeName = "" } = attachment.spec ?? ({} as NonNullable<VolumeAttachment["spec"]>);
+  const { attacher = "", source = {}, nodeName = "" } = attachment.spec ?? emptyStruct();
   const { attachmentMetadata, attachError, detachError } = attachment.status ?? {};
   return [
     ...need(attacher, "spec.attacher"),

@@ -15,7 +15,7 @@ import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dns1123Subdomain, ipProblems, isIpv4Text, qualifiedName } from "../../../field-checks.ts";
-import { eachInSteps, need, saying, wholeObject } from "../../../rules.ts";
+import { eachInSteps, emptyStruct, need, saying, wholeObject } from "../../../rules.ts";
 import { untimedKey, validateTolerations } from "./affinity.ts";
 import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
@@ -73,7 +73,7 @@ function* validateSpecUpdate(next: Pod, current: Pod): Steps<FieldError[]> {
 
 function withImageOf(container: Container, from: Container | undefined): Container {
   const copy = { ...container };
-  restore(copy, from ?? ({} as Container), "image");
+  restore(copy, from ?? emptyStruct(), "image");
   return copy;
 }
 

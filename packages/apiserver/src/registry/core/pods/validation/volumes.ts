@@ -23,7 +23,7 @@ import {
   dns1123SubdomainProblems,
   quantityOf,
 } from "../../../field-checks.ts";
-import { eachInSteps, eachWithSteps, type Member, need, oneMember, saying } from "../../../rules.ts";
+import { eachInSteps, eachWithSteps, emptyStruct, type Member, need, oneMember, saying } from "../../../rules.ts";
 import { validateClaimSpec } from "../../persistentvolumeclaims/validation.ts";
 import { checkFieldRef, checkResourceFieldRef, downwardVolumeFields } from "./field-references.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -142,7 +142,7 @@ const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
     field: "iscsi",
     check: ({ iscsi }, at) => [
       ...need(iscsi?.targetPortal, child(at, "targetPortal")),
-      ...checkIscsi(iscsi ?? ({} as never), at, podInitiatorText),
+      ...checkIscsi(iscsi ?? emptyStruct(), at, podInitiatorText),
       ...(iscsi?.initiatorName === undefined ? [] : initiator(iscsi.initiatorName, child(at, "initiatorname"), podInitiatorText)),
     ],
   },
