@@ -3,7 +3,9 @@ import { after, before, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 import { type ApiService, groupVersionOf } from "./api-services.ts";
@@ -54,6 +56,21 @@ for (const { name, wanted, current, wasThere = false, isDone = false, want } of 
     assert.equal(nextStep({ wanted, current, wasThere, isDone }).type, want);
   });
 }
+
+test("an APIService that an earlier start left is deleted by its uid, so that one made again meanwhile stays", async (t) => {
+  const client = newFakeClient();
+  client.put(apiServicesRef, { ...anApiService("onstart"), metadata: { ...onStart.metadata, uid: "old" } });
+  const clock = newFakeClock();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const apiServices = informers.for<ApiService>(apiServicesRef);
+  const registration = newAutoregistration({ client, apiServices, builtIn: [], clock, log: discardLogger });
+  informers.start(stop.signal);
+  void registration.run(Promise.resolve(), stop.signal);
+  const { sent } = await waitFor(() => client.actions.find(({ verb }) => verb === "delete"), { what: "the deletion" });
+  assert.partialDeepStrictEqual(sent, { preconditions: { uid: "old" } });
+});
 
 let server: TestServer;
 before(async () => {

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import type { ApiserverConfig } from "../config.ts";
 import { serviceAccountKeys } from "../server/service-accounts.ts";
-import { parseKeys, readSigningKey } from "./service-account-keys.ts";
+import { parseKeys, readSigningKey, readVerificationKeys } from "./service-account-keys.ts";
 import { issuerDocuments } from "./token-issuer.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-keys-"));
@@ -83,4 +83,13 @@ test("relying parties are told the algorithms of all keys, each once", () => {
     JSON.parse(keySet).keys.map(({ kid }: { kid: string }) => kid),
     keys.map(({ id }) => id),
   );
+});
+
+test("all keys of all files verify, in their order; a file without any is refused by its name", () => {
+  const both = file(pem(p256.publicKey, "spki") + pem(rsa.publicKey, "spki"));
+  const third = file(pem(ec("P-384").publicKey, "spki"));
+  const algorithms = (...paths: string[]) => readVerificationKeys(paths).map(({ algorithm }) => algorithm);
+  assert.deepEqual(algorithms(both, third), ["ES256", "RS256", "ES384"]);
+  const empty = file("");
+  assert.throws(() => algorithms(both, empty), { message: new RegExp(`${empty}: data does not contain any valid`) });
 });

@@ -96,3 +96,18 @@ for (const { httpVersion, goawayChance, away } of [
     assert.deepEqual([sentAway, exchange.status], [away, 200]);
   });
 }
+
+for (const { query, dryRun } of [
+  { query: "", dryRun: "" },
+  { query: "?dryRun=All", dryRun: "All" },
+  { query: "?dryRun=All&dryRun=All", dryRun: "All" },
+  { query: "?dryRun=All&dryRun=Some", dryRun: "invalid" },
+  { query: "?dryRun=", dryRun: "invalid" },
+]) {
+  test(`a write with ${query || "no query"} is counted with the dry run ${JSON.stringify(dryRun)}`, async () => {
+    const { serve, registry } = aChain(({ exchange }) => exchange.respond(201, {}));
+    await serve(new LoopbackExchange({ method: "POST", path: `/api/v1/namespaces/web/pods${query}`, headers: {} }));
+    const counted = new RegExp(`^apiserver_request_total\\{.*dry_run="${dryRun}".*code="201"\\} 1$`, "m");
+    assert.match(await registry.render(), counted);
+  });
+}

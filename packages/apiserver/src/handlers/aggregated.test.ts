@@ -10,10 +10,14 @@ import { newRouter } from "./router.ts";
 import { newServedResources } from "./served-resources.ts";
 
 /** A router without resources. @returns its response; rejects with its error */
-async function fetchFrom(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {
+async function fetchFrom(
+  aggregated: Partial<AggregatedApis>,
+  path: string,
+  { headers = {}, gates = () => true }: { headers?: Record<string, string>; gates?: (gate: string) => boolean } = {},
+): Promise<{ code: number; body: string }> {
   const router = newRouter({
     resources: newServedResources(),
-    services: { now: () => 0, turns: new Turns(), featureEnabled: () => true },
+    services: { now: () => 0, turns: new Turns(), featureEnabled: gates },
     aggregated: { remote: new Map(), ...aggregated },
     documents: new ByteShare(1_000_000),
     log: discardLogger,
@@ -22,7 +26,7 @@ async function fetchFrom(aggregated: Partial<AggregatedApis>, path: string): Pro
   const exchange = {
     method: "GET",
     url: path,
-    headers: {},
+    headers,
     respond(code: number, _headers: object, body: string | Buffer = "") {
       Object.assign(answer, { code, body: body.toString() });
     },
@@ -70,3 +74,12 @@ test("a document of OpenAPI v3 comes from the server that has it", async () => {
   assert.equal((await fetchFrom(aggregated, "/openapi/v3/apis/example.com/v1")).body, '{"openapi":"3.0.0"}');
   assert.deepEqual(await fetchFrom(aggregated, "/openapi/v3/apis/other.example.com/v1"), { code: 200, body: "" });
 });
+
+for (const isCompressed of [true, false]) {
+  test(`with APIResponseCompression=${isCompressed} a request ${isCompressed ? "may" : "may not"} have a compressed answer`, async () => {
+    const headers: Record<string, string> = { "accept-encoding": "gzip" };
+    const gates = (gate: string): boolean => gate !== "APIResponseCompression" || isCompressed;
+    await fetchFrom({ synced: true, groups: () => [] }, "/nowhere", { headers, gates });
+    assert.deepEqual(headers, isCompressed ? { "accept-encoding": "gzip" } : {});
+  });
+}

@@ -46,6 +46,16 @@ for (const { query, code, text } of [
   });
 }
 
+for (const { query, chunking, code } of [
+  { query: "resourceVersion=five&limit=5", chunking: false, code: 500 },
+  { query: "resourceVersion=five&limit=5", chunking: true, code: 400 },
+  { query: "resourceVersion=five&continue=x", chunking: false, code: 400 },
+]) {
+  test(`a list with ${query} ${chunking ? "and" : "without"} chunking is ${code}, as the reader of that list says it`, () => {
+    assert.throws(() => listRequest(listOptions(new URLSearchParams(query)), never, chunking, true), { code });
+  });
+}
+
 test("a continue token with resourceVersion 0 is taken as the token alone", () => {
   const request = listRequest(listOptions(new URLSearchParams("continue=abc&limit=5&resourceVersion=0")), never, true, true);
   assert.equal(request.continueToken, "abc");

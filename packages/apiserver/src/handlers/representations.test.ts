@@ -59,6 +59,20 @@ test("every resource is listed as JSON, protobuf, Table and metadata alone", asy
   }
 });
 
+test("metadata alone is in the version that was requested, whatever was requested of the same objects before", async () => {
+  await server.request("POST", configMaps, aConfigMap("versions"));
+  for (const type of ["application/json", "application/yaml"]) {
+    for (const version of ["v1", "v1beta1", "v1"]) {
+      const accept = (kind: string) => ({ accept: `${type};as=${kind};g=meta.k8s.io;v=${version}` });
+      const parse = ({ raw }: Answer) => parseYaml(raw.toString()) as { apiVersion: string; items?: { apiVersion: string }[] };
+      const list = parse(await server.request("GET", `${configMaps}?limit=500`, undefined, accept("PartialObjectMetadataList")));
+      const one = parse(await server.request("GET", `${configMaps}/versions`, undefined, accept("PartialObjectMetadata")));
+      const versions = [list.apiVersion, ...new Set(list.items?.map(({ apiVersion }) => apiVersion)), one.apiVersion];
+      assert.deepEqual(versions, new Array(3).fill(`meta.k8s.io/${version}`), type);
+    }
+  }
+});
+
 test("every resource is listed as YAML, which says what JSON says", async () => {
   await server.request("POST", configMaps, aConfigMap("in-yaml", { a: "yes", b: "- 0\n" }));
   for (const { path } of await listable()) {

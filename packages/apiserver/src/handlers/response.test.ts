@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { send } from "./response.ts";
+import { send, writeError } from "./response.ts";
 
 const limit = 128 * 1024;
 
@@ -28,5 +29,20 @@ for (const { name, status = 200, bytes, accept, compressed } of [
       compressed ? ["gzip", "Accept-Encoding"] : [undefined, undefined],
     );
     assert.equal(String(compressed ? gunzipSync(body) : body), text);
+  });
+}
+
+for (const { name, seconds, headers, want } of [
+  { name: "in the status is the header", seconds: 7, headers: {}, want: "7" },
+  { name: "of 0 s is no header", seconds: 0, headers: {}, want: undefined },
+  { name: "in a header of its own stays", seconds: 7, headers: { "retry-after": "3" }, want: "3" },
+  { name: "in a header alone stays", seconds: undefined, headers: { "retry-after": "3" }, want: "3" },
+]) {
+  test(`the time to try again after ${name}`, async () => {
+    const exchange = new LoopbackExchange({ method: "GET", path: "/", headers: {} });
+    const details = seconds === undefined ? {} : { details: { retryAfterSeconds: seconds } };
+    const err = new StatusError({ status: "Failure", code: 429, ...details } as never);
+    writeError(exchange, Object.assign(err, { headers }));
+    assert.equal((await exchange.response).headers["retry-after"], want);
   });
 }

@@ -197,6 +197,12 @@ describe("watch", () => {
     const one = await server.watch("/api/v1/watch/namespaces/default/configmaps/legacy");
     assert.partialDeepStrictEqual(await one.next(), { type: "ADDED", object: { metadata: { name: "legacy" } } });
     one.close();
+    const selected = "/api/v1/watch/namespaces/default/configmaps/legacy?fieldSelector=metadata.name";
+    const same = await server.watch(`${selected}=legacy`);
+    assert.equal((await same.next()).object.metadata.name, "legacy");
+    same.close();
+    const other = await server.request("GET", `${selected}=other`);
+    assert.deepEqual([other.code, other.body.message], [400, "fieldSelector metadata.name doesn't match requested name"]);
     const all = await server.watch("/api/v1/watch/configmaps");
     assert.equal((await all.next()).type, "ADDED");
     all.close();

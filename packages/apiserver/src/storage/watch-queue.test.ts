@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry, WatchEvent } from "./storage.ts";
 import { WatchQueue } from "./watch-queue.ts";
 
@@ -133,3 +134,14 @@ test("the initial entries are released once they are taken, and the listener on 
   queue.end();
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
+
+for (const how of ["stop", "end", "fail"] as const) {
+  test(`who waits for a queue after its ${how} is woken at once`, async () => {
+    const queue = new WatchQueue({ signal: new AbortController().signal });
+    queue[how](new Error("lost"));
+    let woken = 0;
+    queue.whenReady(() => woken++);
+    await settle();
+    assert.equal(woken, 1);
+  });
+}

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { encodeContinueToken } from "../storage/continue-token.ts";
@@ -125,4 +126,35 @@ test("a page reports the remaining item count of a list without selectors; the l
   assert.equal(some.continueToken, encodeContinueToken({ start: "a/3\0", revision: 10 }));
   const last = state.present(select("", "n1", 2), "a/3\0", 10);
   assert.deepEqual([keysOf(last), last.continueToken], [["b/1"], undefined]);
+});
+
+test("selections that share labels, or fields, or the text of another's, are kept apart", () => {
+  const { entry } = aState();
+  const state = new CacheState({ indexes: [], clock: newFakeClock(), memory: new HistoryMemory(1024 * 1024) });
+  const labelled = (key: string, node: string, app: string): Entry =>
+    ({ ...entry(key, node, 1), labels: { app } }) as unknown as Entry;
+  state.reset([labelled("a/1", "n1", "x"), labelled("a/2", "n2", "x"), labelled("a/3", "n1", "y")], new Set(), 10);
+  const list = (labels?: string, fields?: string, limit?: number): string[] =>
+    state
+      .present(
+        {
+          prefix: "a/",
+          ...(labels && { labels: LabelSelector.parse(labels) }),
+          ...(fields && { fields: FieldSelector.parse(fields) }),
+          ...(limit && { limit }),
+        },
+        "",
+        10,
+      )
+      .entries.map(({ key }) => key);
+  for (let round = 0; round < 2; round++) {
+    assert.deepEqual(list("app=x"), ["a/1", "a/2"]);
+    assert.deepEqual(list("app=x", "spec.nodeName=n1"), ["a/1"]);
+    assert.deepEqual(list("app=x", "spec.nodeName=n2"), ["a/2"]);
+    assert.deepEqual(list(undefined, "spec.nodeName=n1"), ["a/1", "a/3"]);
+    assert.deepEqual(list("app=x", undefined, 1), ["a/1"]);
+    assert.deepEqual(list(undefined, undefined, 1), ["a/1"]);
+    assert.deepEqual(list(undefined, undefined, 2), ["a/1", "a/2"]);
+    assert.deepEqual(list(), ["a/1", "a/2", "a/3"]);
+  }
 });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CipherName, encryptionProvider, firstWrites, identityProvider } from "./encryption-providers.ts";
+import {
+  type CipherName,
+  encryptionProvider,
+  firstWrites,
+  identityProvider,
+  type PrefixedTransformer,
+} from "./encryption-providers.ts";
 import type { Transformer } from "./transformer.ts";
 
 const keys = ["a", "b", "c"].map((name, i) => ({ name, secret: Buffer.alloc(32, i + 1) }));
@@ -43,4 +49,27 @@ test("of two keys of one name the one that fits is taken, and a value under anot
   const stored = await encryptionProvider("aesgcm", [second] as never, noMetrics).toStored(text, "/registry/secrets/a");
   assert.deepEqual(await readBack(both, stored), ["secret", true]);
   await assert.rejects(async () => readBack(both, stored, "/registry/secrets/b"), /message authentication failed/);
+});
+
+test("the errors of all providers of a value's prefix are named, also of those that fail later", async () => {
+  const failing = (prefix: string, message: string, later: boolean): PrefixedTransformer => ({
+    prefix: Buffer.from(prefix),
+    toStored: (value) => value,
+    fromStored() {
+      if (later) return Promise.reject(new Error(message));
+      throw new Error(message);
+    },
+  });
+  for (const [first, second] of [
+    [true, false],
+    [false, true],
+    [true, true],
+  ] as const) {
+    const all = firstWrites([failing("k:", "one", first), failing("k:", "two", second), identityProvider], noMetrics);
+    assert.deepEqual(await readBack(all, Buffer.from("k:x")), ["k:x", true], "the last one reads it");
+    const two = firstWrites([failing("k:", "one", first), failing("k:", "two", second), failing("m:", "no", true)], noMetrics);
+    await assert.rejects(async () => readBack(two, Buffer.from("k:x")), { message: "[one, two]" });
+    await assert.rejects(async () => readBack(two, Buffer.from("m:x")), { message: "no" });
+    await assert.rejects(async () => readBack(two, Buffer.from("n:x")), { message: "no matching prefix found" });
+  }
 });
