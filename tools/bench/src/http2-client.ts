@@ -127,7 +127,7 @@ class Connection implements Http2Client {
   }
 
   #flush(): void {
-    const all = this.#out.length === 1 ? (this.#out[0] as Buffer) : Buffer.concat(this.#out);
+    const all = this.#out.length === 1 ? this.#out[0]! : Buffer.concat(this.#out);
     this.#out = [];
     if (!this.#socket.destroyed) this.#socket.write(all);
   }

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Answer, type Connection, openConnection } from "./http.ts";
@@ -65,7 +66,7 @@ export async function benchPortSharing(): Promise<void> {
     const halves = await byServer(two);
     const shares = halves.map(({ opened }) => opened.filter((it) => two.opened.indexOf(it) < connections).length / connections);
     // Baseline for concurrent load: two servers on two ports, which shows contention independent of port sharing.
-    const onTwoPorts = joined(one, halves[0] as Group);
+    const onTwoPorts = joined(one, halves[0]!);
     const processors = availableParallelism();
     const atOnce = `at once on ${processors} processors`;
     const hasRoom = processors >= processorsForAll;
@@ -98,7 +99,7 @@ async function bothAnswer(connect: () => Promise<Connection>): Promise<boolean> 
       await connection.request("/readyz");
       starts.add(await startTimeOf(connection));
     } catch (err) {
-      if (!/: 50[03] /.test((err as Error).message)) throw err;
+      if (!/: 50[03] /.test(messageOf(err))) throw err;
     } finally {
       connection.close();
     }
@@ -149,7 +150,7 @@ const cpuOf = ({ servers }: Group): number => servers.reduce((sum, { pid }) => s
 
 /** Distributes requests over the connections in round-robin order. */
 function getOf({ opened }: Group, turn: number): Promise<Answer> {
-  const connection = opened[turn % opened.length] as Connection;
+  const connection = opened[turn % opened.length]!;
   return connection.request("/api/v1/namespaces/default/pods/shared?resourceVersion=0");
 }
 
@@ -173,7 +174,7 @@ async function byServer({ servers, opened }: Group): Promise<Group[]> {
   const starts = await Promise.all(opened.map(startTimeOf));
   const inOrder = [...new Set(starts)].toSorted((a, b) => Number(a) - Number(b));
   return inOrder.map((start, i) => ({
-    servers: [servers[i] as RunningProgram],
+    servers: [servers[i]!],
     opened: opened.filter((_, at) => starts[at] === start),
   }));
 }

@@ -58,7 +58,7 @@ export async function startProgram(program: Program, flags: Readonly<Record<stri
     throw new Error(`the API server did not start: ${output}`, { cause: err });
   }
   const readyMs = performance.now() - began;
-  return { url, pid: child.pid as number, readyMs, stop };
+  return { url, pid: child.pid!, readyMs, stop };
 }
 
 /** False while connections are refused or /readyz fails. */

@@ -105,7 +105,7 @@ async function openWatches(
     for (let index = 0; index < connections; index++) opened.push(await stage.target.connectWatches());
     await Promise.all(
       Array.from({ length: watchers }, (_, watcher) =>
-        (opened[watcher % connections] as WatchConnection).watch(`${stage.namespacePath}/pods${query}`, () => onEvent(watcher)),
+        opened[watcher % connections]!.watch(`${stage.namespacePath}/pods${query}`, () => onEvent(watcher)),
       ),
     );
   } catch (err) {

@@ -44,7 +44,7 @@ export async function benchWatchFloor(): Promise<void> {
   try {
     const [port] = (await once(server.stdout, "data")) as [Buffer];
     const url = `https://127.0.0.1:${String(port).trim()}`;
-    for (const connections of [5, 50, 500]) await fanOut(url, Buffer.from(ca.certPem), server.pid as number, connections);
+    for (const connections of [5, 50, 500]) await fanOut(url, Buffer.from(ca.certPem), server.pid!, connections);
     await delivery(url, Buffer.from(ca.certPem));
   } finally {
     server.kill();

@@ -1,17 +1,7 @@
 import { type Limit, quantities } from "./limits.ts";
 import { closedLoop } from "./load.ts";
 import type { Row } from "./row.ts";
-import {
-  create,
-  patch,
-  remove,
-  spareCreations,
-  spareObjects,
-  standingObjects,
-  update,
-  type Written,
-  type WrittenKind,
-} from "./written.ts";
+import { create, patch, remove, spareCreations, spareObjects, standingObjects, update, type WrittenKind } from "./written.ts";
 
 const limits: readonly Limit[] = [
   { quantity: quantities.cpu, atMost: 0.7 },
@@ -40,7 +30,7 @@ export const writeRows: readonly Row[] = (["pods", "configmaps"] as const).flatM
       prepare: async (stage, seconds) => void (await spareObjects(stage, kind, Math.ceil(seconds * deletionsPerSecond))),
       run: async (stage, seconds) => {
         const spare = await spareObjects(stage, kind, 0);
-        const next = () => remove(stage, spare.pop() as string);
+        const next = () => remove(stage, spare.pop()!);
         return closedLoop(next, { concurrency, seconds, maxOperations: spare.length });
       },
     }),
@@ -56,7 +46,7 @@ function changeRow(verb: string, kind: WrittenKind, concurrency: number, change:
     prepare: async (stage) => void (await standingObjects(stage, kind, standing)),
     run: async (stage, seconds) => {
       const objects = await standingObjects(stage, kind, standing);
-      return closedLoop((turn) => change(stage, objects[turn % standing] as Written, turn), { concurrency, seconds });
+      return closedLoop((turn) => change(stage, objects[turn % standing]!, turn), { concurrency, seconds });
     },
   });
 }

@@ -86,9 +86,7 @@ function checkSection(section: string, known: readonly Known[], rows: readonly R
 
 /** Reasons missing in docs/errors.md or listed with another code, and rows of unknown reasons. */
 export function checkReasons(markdown: string, reasons: Readonly<Record<string, number>>): string[] {
-  const rows = new Map(
-    [...markdown.matchAll(/^\| `(\w+)` \| (\d+) \|/gm)].map(([, reason, code]) => [reason as string, Number(code)]),
-  );
+  const rows = new Map([...markdown.matchAll(/^\| `(\w+)` \| (\d+) \|/gm)].map(([, reason, code]) => [reason!, Number(code)]));
   return [
     ...Object.entries(reasons)
       .filter(([reason, code]) => rows.get(reason) !== code)

@@ -78,8 +78,8 @@ function unescaped(text: string): string {
 /** True when a name can come from a template: the fixed parts occur in order, the first one at the start and the last one at the end. */
 export function matches(template: string, name: string): boolean {
   const parts = fixedParts(template);
-  const first = parts[0] as string;
-  const last = parts.at(-1) as string;
+  const first = parts[0]!;
+  const last = parts.at(-1)!;
   if (parts.length === 1) return name === first;
   if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
   let at = first.length;
@@ -106,7 +106,7 @@ function fixedParts(template: string): string[] {
         if (template[at] === "`") at = endOfTemplate(template, at);
         if (depth > 0) at++;
       }
-    } else if (template[at] === "\\") part += (template[at] as string) + (template[++at] ?? "");
+    } else if (template[at] === "\\") part += template[at]! + (template[++at] ?? "");
     else part += template[at];
   }
   return [...parts, unescaped(part)];

@@ -10,7 +10,7 @@ export interface SourceFile {
 /** Module specifiers of all static and dynamic imports and re-exports. */
 export function importsOf(text: string): string[] {
   const pattern = /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/g;
-  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2]) as string);
+  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
 }
 
 /** @returns one line for each import that the plan does not allow */

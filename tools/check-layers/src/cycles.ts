@@ -19,7 +19,7 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
   return components(targets)
     .filter((component) => component.length > 1)
     .map((component) => component.sort())
-    .sort((a, b) => ((a[0] as string) < (b[0] as string) ? -1 : 1));
+    .sort((a, b) => (a[0]! < b[0]! ? -1 : 1));
 }
 
 /** Describes a cycle in one line, with the imports that form it. */
@@ -53,8 +53,8 @@ function components(targets: ReadonlyMap<string, readonly string[]>): string[][]
     for (const target of targets.get(node) ?? []) {
       if (!index.has(target)) {
         visit(target);
-        low.set(node, Math.min(low.get(node) as number, low.get(target) as number));
-      } else if (onStack.has(target)) low.set(node, Math.min(low.get(node) as number, index.get(target) as number));
+        low.set(node, Math.min(low.get(node)!, low.get(target)!));
+      } else if (onStack.has(target)) low.set(node, Math.min(low.get(node)!, index.get(target)!));
     }
     if (low.get(node) !== order) return;
     const component = stack.splice(stack.indexOf(node));

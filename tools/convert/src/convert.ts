@@ -40,5 +40,5 @@ function encodeAll(objects: readonly KubeObject[], to: Format): Buffer {
   }
   const texts = objects.map((object) => encodeObject(object, formats[to].mediaType));
   if (to === "json") return Buffer.from(texts.map((text) => `${indentJson(text.toString())}\n`).join(""));
-  return to === "yaml" ? Buffer.from(texts.join("---\n")) : (texts[0] as Buffer);
+  return to === "yaml" ? Buffer.from(texts.join("---\n")) : texts[0]!;
 }

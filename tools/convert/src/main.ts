@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { type Converted, convert, type Format, formats } from "./convert.ts";
@@ -28,7 +29,7 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     options = readOptions([...args]);
   } catch (err) {
-    console.error(`convert: ${(err as Error).message}\n\n${usage}`);
+    console.error(`convert: ${messageOf(err)}\n\n${usage}`);
     return 2;
   }
   let failed = false;
@@ -36,7 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
     try {
       await convertFile(file, options);
     } catch (err) {
-      console.error(`${nameOf(file)}: ${(err as Error).message}`);
+      console.error(`${nameOf(file)}: ${messageOf(err)}`);
       failed = true;
     }
   }

@@ -47,5 +47,5 @@ function labelsOf(selector: string): Record<string, string> | undefined {
   const { requirements } = LabelSelector.parse(selector);
   const equal = requirements.filter(({ operator }) => operator === "=" || operator === "==");
   if (equal.length < requirements.length) return undefined;
-  return Object.fromEntries(equal.map(({ key, values }) => [key, [...values][0] as string]));
+  return Object.fromEntries(equal.map(({ key, values }) => [key, [...values][0]!]));
 }

@@ -60,7 +60,7 @@ export async function bundle(root: string): Promise<Bundle> {
   const files = new Map([...outputs].filter(([name]) => name.endsWith(".js")));
   const callSites = [...files].map(([name, code]) => [
     name,
-    callSitesOf(Buffer.from(code).toString(), JSON.parse(Buffer.from(outputs.get(`${name}.map`) as Uint8Array).toString())),
+    callSitesOf(Buffer.from(code).toString(), JSON.parse(Buffer.from(outputs.get(`${name}.map`)!).toString())),
   ]);
   files.set("call-sites.json", Buffer.from(JSON.stringify(Object.fromEntries(callSites))));
   files.set("package.json", Buffer.from('{ "type": "module" }\n'));

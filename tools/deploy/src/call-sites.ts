@@ -37,7 +37,7 @@ export function sourceOf({ sources, runs }: CallSites, line: number): { file: st
   let high = runs.length / 3;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((runs[middle * 3] as number) <= line) low = middle + 1;
+    if (runs[middle * 3]! <= line) low = middle + 1;
     else high = middle;
   }
   if (low === 0) return undefined;

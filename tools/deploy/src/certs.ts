@@ -1,7 +1,9 @@
 /** `coxswain certs`: creates the certificates and kubeconfigs of a cluster in kubeadm's layout, without kubeadm. */
+
 import { copyFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { newCertsCommand, runCerts } from "@coxswain/pki/command";
 import { PkiError } from "@coxswain/pki/files";
 import type { PkiPlan } from "@coxswain/pki/plan";
@@ -62,7 +64,7 @@ function afterwards({ folder }: PkiPlan, { adminCopy }: Flags): string[] {
   try {
     copyFileSync(join(folder, "admin.conf"), adminCopy);
   } catch (err) {
-    throw new PkiError(`cannot write ${adminCopy}: ${(err as Error).message}`);
+    throw new PkiError(`cannot write ${adminCopy}: ${messageOf(err)}`);
   }
   return [...lines, `copied admin.conf to ${adminCopy}`];
 }

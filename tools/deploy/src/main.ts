@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { writeChecksums } from "./checksums.ts";
 import { writeImage } from "./image.ts";
 import { writeRelease } from "./release.ts";
@@ -29,7 +30,7 @@ function readOptions(): Options {
       },
     }).values;
   } catch (err) {
-    const [reason] = (err as Error).message.split(". ");
+    const [reason] = messageOf(err).split(". ");
     console.error(`cox: ${reason}; see ./cox build --help`);
     process.exit(2);
   }

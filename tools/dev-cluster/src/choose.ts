@@ -149,7 +149,7 @@ function chooseNetwork(
     own.some((other) => overlaps(cidr, other))
       ? "the cluster's own pod network"
       : (clusterInTheWay(cidr, circumstances.others) ?? routeInTheWay(cidr, circumstances.routes));
-  const cidr = parseCidr(wanted) as Cidr;
+  const cidr = parseCidr(wanted)!;
   const inTheWay = obstacle(cidr);
   if (inTheWay === undefined) return cidr;
   const { hasData, nameFlag, others, routes } = circumstances;
@@ -165,7 +165,7 @@ function chooseNetwork(
     );
   if (requested[key] !== undefined)
     throw new Failure(`${flagOf[key]}: ${wanted} overlaps ${inTheWay}; choose another, or leave the flag out for a free one`);
-  const free = candidates[key].map((text) => parseCidr(text) as Cidr).find((candidate) => obstacle(candidate) === undefined);
+  const free = candidates[key].map((text) => parseCidr(text)!).find((candidate) => obstacle(candidate) === undefined);
   if (free === undefined) throw new Failure(`no network is free; name one with ${flagOf[key]}`);
   circumstances.say(`${flagOf[key]} is ${formatCidr(free)}, since ${wanted} overlaps ${inTheWay}`);
   return free;

@@ -1,6 +1,8 @@
 import { readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { Failure } from "./failure.ts";
 import type { Choices, RequestedChoices } from "./settings.ts";
 
@@ -20,8 +22,8 @@ export function readRecord(state: string): ClusterRecord | undefined {
   try {
     text = readFileSync(recordFile(state), "utf8");
   } catch (err) {
-    if (["ENOENT", "ENOTDIR"].includes((err as NodeJS.ErrnoException).code ?? "")) return undefined;
-    throw new Failure(`cannot read ${recordFile(state)}: ${(err as Error).message}`);
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(err) ?? "")) return undefined;
+    throw new Failure(`cannot read ${recordFile(state)}: ${messageOf(err)}`);
   }
   try {
     // Earlier versions wrote `asked` for `requested`.

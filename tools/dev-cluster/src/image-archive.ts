@@ -1,6 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { Duplex, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "./failure.ts";
 
 const gzipMagic = Buffer.from([0x1f, 0x8b]);
@@ -16,7 +17,7 @@ export async function openArchive(archive: string): Promise<Readable> {
   } catch (err) {
     // Node ends the process when the garbage collector finds a file handle that is still open.
     await file?.close();
-    throw new Failure(`cannot read ${archive}: ${(err as Error).message}`);
+    throw new Failure(`cannot read ${archive}: ${messageOf(err)}`);
   }
 }
 

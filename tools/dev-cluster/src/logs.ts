@@ -111,7 +111,7 @@ async function* select(entries: AsyncGenerator<Entry>, { sinceMs, tail }: LogSel
     }
     last.push(entry);
     kept += entry.lines.length;
-    while (last[0] !== undefined && kept - last[0].lines.length >= tail) kept -= (last.shift() as Entry).lines.length;
+    while (last[0] !== undefined && kept - last[0].lines.length >= tail) kept -= last.shift()!.lines.length;
   }
   const surplus = tail === undefined ? 0 : Math.max(0, kept - tail);
   for (const [index, entry] of last.entries()) yield index === 0 ? { ...entry, lines: entry.lines.slice(surplus) } : entry;

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { exec, need, tryExec } from "./commands.ts";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
@@ -8,7 +9,7 @@ export async function setUpNetwork(settings: Settings): Promise<void> {
   try {
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
   } catch (err) {
-    throw new Failure(`cannot turn on IPv4 forwarding: ${(err as Error).message}`);
+    throw new Failure(`cannot turn on IPv4 forwarding: ${messageOf(err)}`);
   }
   const ip = need("ip", "iproute2");
   if ((await tryExec(ip, ["link", "show", settings.bridge])) === undefined) {

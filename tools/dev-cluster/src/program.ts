@@ -27,7 +27,7 @@ const verbs: Readonly<Record<string, (root: string) => Promise<Command>>> = {
 export async function newProgram(root: string, verb?: string): Promise<Command> {
   const program = new Command("./cox").enablePositionalOptions().helpOption(false).helpCommand(false);
   const names = verb !== undefined && Object.hasOwn(verbs, verb) ? [verb] : Object.keys(verbs);
-  for (const name of names) program.addCommand(await (verbs[name] as (typeof verbs)[string])(root));
+  for (const name of names) program.addCommand(await verbs[name]!(root));
   for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])]) {
     command.exitOverride().configureOutput({ outputError: () => {} }); // errors are printed by runProgram
   }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 import { containerdSocket } from "./containerd.ts";
 import { pkiFile } from "./pki.ts";
@@ -20,7 +21,7 @@ export async function notReadyReason(settings: Settings, name: string): Promise<
   try {
     return await probes[name]?.(settings);
   } catch (err) {
-    return (err as Error).message || String(err);
+    return messageOf(err) || String(err);
   }
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { readRecord } from "./cluster-record.ts";
 import { Failure } from "./failure.ts";
@@ -38,7 +39,7 @@ export async function withRegistry<T>(
     // In /tmp, another user could have created a folder of this name.
     if (lstatSync(folder).uid !== process.getuid?.()) throw new Error("it belongs to another user");
   } catch (err) {
-    throw new Failure(`cannot use ${folder}, where the clusters of this machine are kept: ${(err as Error).message}`);
+    throw new Failure(`cannot use ${folder}, where the clusters of this machine are kept: ${messageOf(err)}`);
   }
   return withLock(join(folder, "lock"), "up", "the list of clusters", () => work(readRegistry(folder)), {
     waitMs: 60_000,

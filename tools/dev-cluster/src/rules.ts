@@ -24,7 +24,7 @@ export function rulesOf(saved: string, clusterId: string): TableRules[] {
     if (table === undefined) continue;
     const all = text.split("\n").filter((line) => line.startsWith("-A "));
     const marked = all.filter((line) => isMarked(line, clusterId));
-    const chains = new Set([...text.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string).filter(isOwn(clusterId)));
+    const chains = new Set([...text.matchAll(/^:(\S+)/gm)].map((match) => match[1]!).filter(isOwn(clusterId)));
     for (const line of marked) {
       const target = targetOf(line);
       if (target !== undefined && /^CNI-(?:DN-)?[0-9a-f]+$/.test(target)) chains.add(target);

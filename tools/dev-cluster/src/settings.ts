@@ -208,7 +208,7 @@ export const portVariable = (name: PortName): string => `COX_PORT_${name.toUpper
 
 /** Appends the user's flags; a flag given by the user removes ours of the same name. */
 export function withExtraArgs(ours: readonly string[], extra: readonly string[]): string[] {
-  const nameOf = (arg: string): string => arg.split("=", 1)[0] as string;
+  const nameOf = (arg: string): string => arg.split("=", 1)[0]!;
   const given = new Set(extra.map(nameOf));
   return [...ours.filter((arg) => !given.has(nameOf(arg))), ...extra];
 }

@@ -3,6 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { processesOf } from "./cluster-processes.ts";
@@ -91,8 +92,7 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
       return true;
     } catch (err) {
       const ended = child.pid === undefined || startTimeOf(child.pid) === undefined;
-      if (ended || performance.now() > end)
-        throw new Failure(`${(err as Error).message}; see ${logFile(settings, supervisorName)}`);
+      if (ended || performance.now() > end) throw new Failure(`${messageOf(err)}; see ${logFile(settings, supervisorName)}`);
       await delay(20);
     }
   }

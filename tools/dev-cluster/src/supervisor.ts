@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { removeUnusedMember } from "./etcd-data.ts";
 import { startTimeOf } from "./process-identity.ts";
@@ -54,7 +55,7 @@ export function newSupervisor(place: SupervisorPlace, version: string, log: (lin
       writeState(place, state());
       failure = "";
     } catch (err) {
-      const message = (err as Error).message; // the disk is full: running processes are not affected
+      const message = messageOf(err); // the disk is full: running processes are not affected
       if (message !== failure) log(`cannot keep the state, trying again: ${message}`);
       failure = message;
       retry = setTimeout(save, stateRetryMs);
@@ -209,7 +210,7 @@ class Supervised {
         this.#dispatch({ type: "spawned", pid: child.pid, startTime: startTimeOf(child.pid) ?? "" });
       }
     } catch (err) {
-      setImmediate(ended, `cannot be started: ${(err as Error).message}`);
+      setImmediate(ended, `cannot be started: ${messageOf(err)}`);
     }
   }
 }

@@ -52,7 +52,7 @@ export class Coverage {
   }
 
   #addedBy(key: string, ranges: readonly inspector.Profiler.CoverageRange[], keep: boolean): number {
-    const { startOffset, endOffset } = ranges[0] as inspector.Profiler.CoverageRange;
+    const { startOffset, endOffset } = ranges[0]!;
     const ran = new Uint8Array(endOffset - startOffset);
     // Nested ranges follow the range that contains them.
     for (const range of ranges) ran.fill(range.count > 0 ? 1 : 0, range.startOffset - startOffset, range.endOffset - startOffset);

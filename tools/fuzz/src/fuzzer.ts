@@ -78,7 +78,7 @@ export async function fuzz(
 /** Prefers newer inputs, of which fewer mutations were tried. */
 function chosen(kept: readonly Buffer[], below: Below): Buffer {
   const from = below(2) === 0 ? Math.floor((kept.length * 3) / 4) : 0;
-  return kept[from + below(kept.length - from)] as Buffer;
+  return kept[from + below(kept.length - from)]!;
 }
 
 class Run {

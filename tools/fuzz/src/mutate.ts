@@ -11,7 +11,7 @@ export interface Material {
 export function mutated(input: Buffer, material: Material, below: Below): Buffer {
   let result: Buffer = Buffer.from(input);
   for (let left = 1 << below(4); left > 0; left--) {
-    const change = changes[below(changes.length)] as Change;
+    const change = changes[below(changes.length)]!;
     result = change(result, material, below).subarray(0, material.maxBytes);
   }
   return result;
@@ -24,7 +24,7 @@ const edges = [0, 1, 0x0a, 0x20, 0x22, 0x2f, 0x30, 0x39, 0x5c, 0x7f, 0x80, 0xc0,
 
 const changes: readonly Change[] = [
   (bytes, _material, below) => withByte(bytes, below, () => below(256)),
-  (bytes, _material, below) => withByte(bytes, below, () => edges[below(edges.length)] as number),
+  (bytes, _material, below) => withByte(bytes, below, () => edges[below(edges.length)]!),
   (bytes, _material, below) => withByte(bytes, below, (byte) => byte ^ (1 << below(8))),
   (bytes, _material, below) => withByte(bytes, below, (byte) => (byte + below(35) - 17) & 0xff),
   (bytes, _material, below) => {
@@ -99,14 +99,14 @@ function withNumber(bytes: Buffer, _material: Material, below: Below): Buffer {
   const run = runs[below(Math.max(1, runs.length))];
   const all = [...numbers, ...moreNumbers];
   if (run === undefined) return bytes;
-  return splice(bytes, run.index, run.index + run[0].length, Buffer.from(all[below(all.length)] as string));
+  return splice(bytes, run.index, run.index + run[0].length, Buffer.from(all[below(all.length)]!));
 }
 
 function withByte(bytes: Buffer, below: Below, next: (byte: number) => number): Buffer {
   if (bytes.length === 0) return Buffer.from([next(0)]);
   const at = below(bytes.length);
   const result = Buffer.from(bytes);
-  result[at] = next(bytes[at] as number);
+  result[at] = next(bytes[at]!);
   return result;
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 export const usage = `Usage: node -C cox-source tools/fuzz/src/main.ts [target…] [flags]
 
@@ -62,7 +63,7 @@ function parse(argv: readonly string[]) {
       },
     });
   } catch (err) {
-    throw new UsageError((err as Error).message);
+    throw new UsageError(messageOf(err));
   }
 }
 

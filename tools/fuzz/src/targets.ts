@@ -17,7 +17,7 @@ async function targetsOf(module: string): Promise<Map<string, Target>> {
 
 /** Loads the code of the target's module. */
 export async function targetOf(name: string): Promise<Target> {
-  const target = (await targetsOf(name.split("/", 1)[0] as string)).get(name);
+  const target = (await targetsOf(name.split("/", 1)[0]!)).get(name);
   if (target === undefined) throw new Error(`there is no target ${name}`);
   return target;
 }

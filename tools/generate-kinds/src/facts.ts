@@ -87,9 +87,9 @@ export const builtinTypes: Readonly<Record<string, string>> = {
 export function folderOf(goPackage: string): string | undefined {
   if (goPackage === "k8s.io/apimachinery/pkg/version") return "version/info";
   const parts = goPackage.split("/");
-  const version = parts.at(-1) as string;
+  const version = parts.at(-1)!;
   if (!/^v\d/.test(version)) return undefined;
-  const name = parts.at(-2) as string;
+  const name = parts.at(-2)!;
   return `${name === "apiserverinternal" ? "internal" : name}/${version}`;
 }
 

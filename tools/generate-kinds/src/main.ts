@@ -10,7 +10,7 @@ import { typeTexts, writeTypes } from "./types.ts";
 /** Names of the handwritten meta/v1 types in `meta/types.ts`, which all generated files import. */
 function handWrittenTypes(metaTypesFile: string): Set<string> {
   const source = readFileSync(metaTypesFile, "utf8");
-  return new Set([...source.matchAll(/^export interface (\w+)/gm)].map((match) => match[1] as string));
+  return new Set([...source.matchAll(/^export interface (\w+)/gm)].map((match) => match[1]!));
 }
 
 function main(argv: readonly string[]): void {

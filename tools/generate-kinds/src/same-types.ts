@@ -14,15 +14,15 @@ export function sameTypes(
   textsOf: (facts: PackageFacts) => ReadonlyMap<string, string>,
 ): SameTypes {
   const same = new Map<string, Map<string, string>>();
-  const groups = Map.groupBy(packages, ({ folder }) => folder.split("/")[0] as string);
+  const groups = Map.groupBy(packages, ({ folder }) => folder.split("/")[0]!);
   for (const versions of groups.values()) {
     const best = versions.toSorted((a, b) => compareKubeVersions(a.version, b.version));
     const texts = best.map(textsOf);
     for (const [i, { folder }] of best.entries()) {
       const found = new Map<string, string>();
       for (let j = 0; j < i; j++) {
-        const other = best[j]?.folder as string;
-        for (const name of commonTypes(texts[i] as Texts, texts[j] as Texts)) if (!found.has(name)) found.set(name, other);
+        const other = best[j]!.folder;
+        for (const name of commonTypes(texts[i]!, texts[j]!)) if (!found.has(name)) found.set(name, other);
       }
       same.set(folder, found);
     }

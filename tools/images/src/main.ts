@@ -16,7 +16,7 @@ if (["-h", "--help"].includes(busybox)) {
 }
 mkdirSync(folder, { recursive: true });
 for (const image of localImages(busybox)) {
-  const file = join(folder, `${(image.names[0] as string).replaceAll(/[^a-z0-9.]+/g, "-")}.tar`);
+  const file = join(folder, `${image.names[0]!.replaceAll(/[^a-z0-9.]+/g, "-")}.tar`);
   writeFileSync(file, imageArchive(image));
   console.log(file);
 }

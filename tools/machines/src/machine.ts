@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type ClusterSettings, folder, type NodeSettings, urlOf } from "./config/settings.ts";
 import { Failure } from "./failure.ts";
 
@@ -23,7 +24,7 @@ export function shipped(home: string, path: string): string {
   try {
     return readFileSync(join(home, path), "utf8");
   } catch (err) {
-    throw new Failure(`the archive in ${home} is incomplete: ${(err as Error).message}`);
+    throw new Failure(`the archive in ${home} is incomplete: ${messageOf(err)}`);
   }
 }
 

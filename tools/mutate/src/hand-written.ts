@@ -35,7 +35,7 @@ function mutantOf(fault: Partial<Fault> | null, textOf: (file: string) => string
   if (![file, old, text, why].every((field) => typeof field === "string") || old === "" || old === text) {
     throw new Error('it needs "file", "old", another text as "new", and "why"');
   }
-  const [path, wanted] = [file as string, old as string];
+  const [path, wanted] = [file!, old!];
   const source = textOf(path);
   if (source === undefined) throw new Error(`there is no source file ${path}`);
   const start = source.indexOf(wanted);
@@ -51,7 +51,7 @@ function mutantOf(fault: Partial<Fault> | null, textOf: (file: string) => string
     kind: "hand-written",
     file: path,
     line,
-    edit: { start, end: start + wanted.length, text: text as string },
-    why: why as string,
+    edit: { start, end: start + wanted.length, text: text! },
+    why: why!,
   };
 }

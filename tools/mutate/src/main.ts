@@ -96,7 +96,7 @@ function readFaults(path: string, texts: Texts): Mutant[] {
   }
 }
 
-const textOf = (mutant: Mutant, texts: Texts): string => texts.get(mutant.file) as string;
+const textOf = (mutant: Mutant, texts: Texts): string => texts.get(mutant.file)!;
 
 function list(drawn: Iterable<Mutant>, texts: Texts): number {
   for (const mutant of drawn) {

@@ -19,7 +19,7 @@ export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
 function namesIn(text: string): string[] {
   const pattern =
     /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\b(?:import|new URL)\(\s*["']([^"']+)["']/g;
-  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2]) as string);
+  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
 }
 
 function resolved(file: string, name: string): string | undefined {

@@ -15,7 +15,9 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 
 /** An error that the user can fix; one or more lines, each with file and remedy. */
 export class PkiError extends Error {}
@@ -25,8 +27,8 @@ export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new PkiError(`cannot read ${path}: ${(err as Error).message}`);
+    if (errorCode(err) === "ENOENT") return undefined;
+    throw new PkiError(`cannot read ${path}: ${messageOf(err)}`);
   }
 }
 
@@ -55,7 +57,7 @@ export function writeWhole(path: string, text: string, mode: number): void {
     renameSync(temporary, target);
   } catch (err) {
     rmSync(temporary, { force: true });
-    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`);
+    throw new PkiError(`cannot write ${path}: ${messageOf(err)}`);
   }
   syncFolder(dirname(target));
 }
@@ -65,7 +67,7 @@ function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch (err) {
-    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`); // such as a cycle of links
+    throw new PkiError(`cannot write ${path}: ${messageOf(err)}`); // such as a cycle of links
   }
 }
 

@@ -1,6 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { globSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isSignedBy, parseCertificate, readIfThere } from "./files.ts";
 import { readKubeconfig } from "./kubeconfig-file.ts";
 import { type AuthorityFile, authorityFiles, certificates, kubeconfigNames, type PkiPlan } from "./plan.ts";
@@ -79,7 +80,7 @@ export function takeInventory(plan: PkiPlan): Inventory {
           add({ ...entry, detail: "its certificate authority", certPem: pem, keyPem: undefined, isEmbedded: true });
       }
     } catch (err) {
-      unreadable.push({ ...entry, reason: (err as Error).message });
+      unreadable.push({ ...entry, reason: messageOf(err) });
     }
   }
   return { found, unreadable };

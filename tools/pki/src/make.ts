@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type X509Certificate } from "node:crypto";
 import { basename } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import {
   alternativeNamesOf,
   type KeyPair,
@@ -222,7 +223,7 @@ function decideKubeconfig(plan: PkiPlan, spec: KubeconfigSpec, steps: Step[], pr
     const from = servers.filter((url) => url !== spec.server && plan.isEarlierServer?.(url) === true);
     if (from.length > 0) steps.push({ kind: "server", spec, from });
   } catch (err) {
-    problems.push(`${path}: ${(err as Error).message}; put a kubeconfig there, or remove it to have one made`);
+    problems.push(`${path}: ${messageOf(err)}; put a kubeconfig there, or remove it to have one made`);
   }
 }
 
@@ -256,7 +257,7 @@ async function take(plan: PkiPlan, step: Step, { dryRun = false, now = Date.now(
       const { spec, missing } = step;
       const path = certFile(plan, spec.file);
       if (!dryRun) {
-        const certPem = readIfThere(path) as string;
+        const certPem = readIfThere(path)!;
         writeWhole(path, await renewCertificate({ certPem, ca: authorityOf(plan, spec.ca), now, ...splitNames(missing) }), 0o644);
       }
       return [{ path, why: `added ${missing.join(", ")}` }];
@@ -274,7 +275,7 @@ async function take(plan: PkiPlan, step: Step, { dryRun = false, now = Date.now(
     case "server": {
       const path = kubeconfigPath(plan, step.spec.name);
       if (!dryRun) {
-        const text = readIfThere(path) as string;
+        const text = readIfThere(path)!;
         writeWhole(
           path,
           step.from.reduce((all, url) => replaceUrl(all, url, step.spec.server), text),
@@ -289,7 +290,7 @@ async function take(plan: PkiPlan, step: Step, { dryRun = false, now = Date.now(
     }
     case "service account public key": {
       const text = (): string =>
-        createPublicKey(createPrivateKey(readIfThere(keyFile(plan, "sa")) as string)).export({
+        createPublicKey(createPrivateKey(readIfThere(keyFile(plan, "sa"))!)).export({
           type: "spki",
           format: "pem",
         }) as string;
@@ -316,7 +317,7 @@ async function makePair(
 }
 
 function authorityOf(plan: PkiPlan, file: AuthorityFile): KeyPair {
-  return { certPem: readIfThere(certFile(plan, file)) as string, keyPem: readIfThere(keyFile(plan, file)) as string };
+  return { certPem: readIfThere(certFile(plan, file))!, keyPem: readIfThere(keyFile(plan, file))! };
 }
 
 /** Does not match where the URL is a prefix of a longer host or port. */

@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { publishedPackages } from "./packages.ts";
 import { writePackage } from "./write-package.ts";
 
@@ -36,7 +37,7 @@ async function run(args: string[]): Promise<number> {
     }
     return 0;
   } catch (err) {
-    process.stderr.write(`${(err as Error).message}\nSee --help.\n`);
+    process.stderr.write(`${messageOf(err)}\nSee --help.\n`);
     return 2;
   }
 }

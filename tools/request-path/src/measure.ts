@@ -36,12 +36,12 @@ export async function measureAll(limitOf?: (name: string) => Limit | undefined):
     for (const [name, request] of requests) {
       paths.set(name, { functions: await inEach(coverage, request, limitOf?.(name)?.files) });
     }
-    const first = requests[0]?.[1] as Request;
+    const first = requests[0]![1];
     paths.set("one more watcher", { functions: await ofOneMoreWatcher(coverage, first, () => openWatch(server)) });
     await coverage.stop();
     if (limitOf === undefined) return paths;
     for (const [name, request] of requests.slice(0, 2)) {
-      const { functions } = paths.get(name) as Path;
+      const { functions } = paths.get(name)!;
       paths.set(name, { functions, returns: await fewestReturns(functions, request, limitOf(name)?.returns ?? 0) });
     }
     return paths;

@@ -38,7 +38,7 @@ export async function traceOrder(functions: readonly RanFunction[], request: () 
     return { scriptId, from: placeOf(source, start), to: placeOf(source, end) };
   });
   open(0, "127.0.0.1");
-  const workerData: TraceOrder = { url: inspectorUrl() as string, functions: traced };
+  const workerData: TraceOrder = { url: inspectorUrl()!, functions: traced };
   const worker = new Worker(new URL("./trace-worker.ts", import.meta.url), { workerData });
   await once(worker, "message");
   await request();
@@ -46,7 +46,7 @@ export async function traceOrder(functions: readonly RanFunction[], request: () 
   // Both listeners are added now, because both events can arrive in the same turn.
   const [[entered]] = (await Promise.all([once(worker, "message"), once(worker, "exit")])) as [[number[]], unknown];
   close();
-  return entered.map((index) => (ofStages[index] as RanFunction).file);
+  return entered.map((index) => ofStages[index]!.file);
 }
 
 function placeOf(source: string, offset: number): Place {

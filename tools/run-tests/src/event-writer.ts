@@ -8,7 +8,7 @@ import type { Reported, ReportedTest } from "./reported.ts";
  * evaluates these lines and the exit code.
  */
 export default async function* writeEvents(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  const target = process.env["COX_TEST_EVENTS"] as string;
+  const target = process.env["COX_TEST_EVENTS"]!;
   let last: ReportedTest | undefined;
   for await (const event of events) {
     const line = reported(event, last);

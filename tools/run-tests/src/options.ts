@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 /** Options of `./cox test`. */
 export interface Options {
@@ -24,7 +25,7 @@ export function parseOptions(args: readonly string[]): Options | "help" {
   let long = false;
   let hours: number | undefined;
   for (let at = 0; at < args.length; at++) {
-    const arg = args[at] as string;
+    const arg = args[at]!;
     const [flag, inline] = arg.startsWith("--") ? splitFlag(arg) : [arg, undefined];
     if (flag === "--help" || flag === "-h") return "help";
     if (flag === "--long") {
@@ -59,7 +60,7 @@ function checkPattern(pattern: string): string {
   try {
     new RegExp(literal?.[1] ?? pattern, literal?.[2] ?? "");
   } catch (err) {
-    throw new UsageError(`--test-name-pattern: ${(err as Error).message}`);
+    throw new UsageError(`--test-name-pattern: ${messageOf(err)}`);
   }
   return pattern;
 }

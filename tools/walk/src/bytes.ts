@@ -13,7 +13,7 @@ const anywhere: readonly Spoil[] = [
   (bytes, random) => {
     const copy = Buffer.from(bytes);
     const place = random.below(Math.max(copy.length, 1));
-    if (copy.length > 0) copy[place] = (copy[place] as number) ^ (1 << random.below(8));
+    if (copy.length > 0) copy[place] = copy[place]! ^ (1 << random.below(8));
     return copy;
   },
   (bytes, random) => {

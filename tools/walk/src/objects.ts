@@ -170,7 +170,7 @@ function placesOf(value: Json, found: Place[] = []): Place[] {
   if (value === null || typeof value !== "object") return found;
   for (const key of Object.keys(value)) {
     found.push({ parent: value, key });
-    placesOf((value as JsonObject)[key] as Json, found);
+    placesOf((value as JsonObject)[key]!, found);
   }
   return found.length === 0 ? [{ parent: value, key: "walk" }] : found;
 }

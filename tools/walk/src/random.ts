@@ -26,6 +26,6 @@ export class Random {
 
   /** @param values not empty. */
   pick<T>(values: readonly T[]): T {
-    return values[this.below(values.length)] as T;
+    return values[this.below(values.length)]!;
   }
 }

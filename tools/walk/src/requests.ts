@@ -38,7 +38,7 @@ export function newSteps(walk: Walk): (number: number) => Step[] {
   ]);
   const order = shuffled(corners, new Random(walk.seed));
   return (number) => {
-    const corner = order[number % order.length] as Corner;
+    const corner = order[number % order.length]!;
     const random = new Random(walk.seed, number);
     if (corner.verb !== "live") return [{ number, ...corner, ...requestOf(walk, corner, random) }];
     return lifeOf(walk, corner.resource, number, random);
@@ -218,7 +218,7 @@ function queryFor({ verb, quality }: Pick<Step, "verb" | "quality">, random: Ran
   for (let times = random.below(4); times > 0; times--) {
     const name = random.pick(parameterNames);
     if (name === "watch" && verb !== "list") continue;
-    query.push([name, random.pick(parameters[name] as readonly string[])]);
+    query.push([name, random.pick(parameters[name]!)]);
   }
   if (quality === "huge" && random.chance(0.3)) {
     query.push([random.pick(["labelSelector", "fieldSelector", "continue", "walk"]), "x,".repeat(random.pick([500, 3000]))]);

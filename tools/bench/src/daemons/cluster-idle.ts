@@ -58,7 +58,7 @@ async function measure(settings: Settings, options: DaemonBenchOptions): Promise
   });
   const printer = new ReportPrinter(options, () =>
     reportsOf([
-      ...compared.map((name) => row(name, {}, ({ daemons }) => daemons.get(name) as RoundResult)),
+      ...compared.map((name) => row(name, {}, ({ daemons }) => daemons.get(name)!)),
       row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => allOf(round)),
     ]),
   );
@@ -135,7 +135,7 @@ function start(
     "kube-scheduler": `https://127.0.0.1:${ports.scheduler}`,
     kubelet: `http://127.0.0.1:${ports.kubeletHealthz}`,
   };
-  const program = programsOf(daemon, options).find((one) => one.name === name) as DaemonProgram;
+  const program = programsOf(daemon, options).find((one) => one.name === name)!;
   const [, ...args] = daemonProcess(settings, daemon).args; // the first argument is our program
   const isServer = daemon === "kube-apiserver";
   const flags = isServer ? [...args.filter((flag) => flag !== "--ui"), `--etcd-prefix=/registry-${name}`] : args;

@@ -78,7 +78,7 @@ export async function spawnDaemon(
   } finally {
     client.close();
   }
-  return { pid: child.pid as number, stop: () => end(child) };
+  return { pid: child.pid!, stop: () => end(child) };
 }
 
 /** Sends SIGTERM first, so that a CPU profile is written. */

@@ -28,7 +28,7 @@ export function samplesWithin({ nodes, samples }: CpuProfile, files: RegExp): Sa
   const visit = (node: ProfileNode, isInside: boolean): void => {
     const isIn = isInside || files.test(node.callFrame.url);
     if (isIn) inside.add(node.id);
-    for (const child of node.children ?? []) visit(byId.get(child) as ProfileNode, isIn);
+    for (const child of node.children ?? []) visit(byId.get(child)!, isIn);
   };
   if (nodes[0] !== undefined) visit(nodes[0], false);
   const busy = samples.filter((id) => !idle.has(byId.get(id)?.callFrame.functionName ?? "(idle)"));

@@ -1,6 +1,8 @@
 /** `./cox doctor` and `coxswain doctor`: inspect a cluster and print findings by severity, each with its remedy. */
+
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { checks, type DoctorFinding, findingsOf } from "./checks.ts";
 import { type DoctorTarget, gatherFacts } from "./facts.ts";
 
@@ -33,7 +35,7 @@ async function clientOf(kubeconfig: string) {
       noClient: undefined,
     };
   } catch (err) {
-    return { client: undefined, noClient: (err as Error).message };
+    return { client: undefined, noClient: messageOf(err) };
   }
 }
 

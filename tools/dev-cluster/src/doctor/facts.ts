@@ -175,9 +175,8 @@ export function samplesOf(page: string): Sample[] {
     const match = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
     if (match === null) continue;
     const labels: Record<string, string> = {};
-    for (const [, name, value] of (match[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g))
-      labels[name as string] = value as string;
-    samples.push({ name: match[1] as string, labels, value: Number(match[3]) });
+    for (const [, name, value] of (match[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[name!] = value!;
+    samples.push({ name: match[1]!, labels, value: Number(match[3]) });
   }
   return samples;
 }

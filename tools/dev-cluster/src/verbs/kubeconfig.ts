@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { type Kubeconfig, mergeInto, newKubeconfig, targetFile } from "../kubeconfig-merge.ts";
@@ -29,7 +30,7 @@ export function kubeconfigVerb(root: string): Command {
         admin = JSON.parse(readFileSync(kubeconfigFile(settings, "admin"), "utf8")) as Kubeconfig;
       } catch (err) {
         throw new Failure(
-          `cannot read the administrator's kubeconfig (${(err as Error).message}); make it with ./cox up${nameFlag(name)}`,
+          `cannot read the administrator's kubeconfig (${messageOf(err)}); make it with ./cox up${nameFlag(name)}`,
         );
       }
       const ours = newKubeconfig(admin, context ?? `cox-${name}`, settings.state);

@@ -36,7 +36,7 @@ async function load(socket: string, archive: string): Promise<string[]> {
     const reason = err.message.slice(err.message.indexOf(": ") + 2).replace(/^ctr: /, "");
     throw new Failure(`cannot load ${archive}: ${reason}`);
   });
-  const names = [...output.matchAll(/^unpacking (\S+)/gm)].map((match) => match[1] as string);
+  const names = [...output.matchAll(/^unpacking (\S+)/gm)].map((match) => match[1]!);
   if (names.length === 0) throw new Failure(`${archive} contains no named image; save it by its name: docker save NAME:TAG`);
   return names;
 }

@@ -180,7 +180,7 @@ export const targets: readonly Target[] = [
       Buffer.of(0x80, 0x80, 0x80, 0x80, 0x80, 0x80),
     ],
     run(input) {
-      const gvk = kinds[(input[0] ?? 0) % kinds.length] as (typeof kinds)[number];
+      const gvk = kinds[(input[0] ?? 0) % kinds.length]!;
       const apiVersion = gvk.group === "" ? gvk.version : `${gvk.group}/${gvk.version}`;
       staysTheSame(encodeUnknown({ apiVersion, kind: gvk.kind, raw: input.subarray(1) }), protobufMediaType);
     },

@@ -9,12 +9,11 @@ import { TypedValueError, validateTyped } from "@coxswain/apimachinery/objects/p
 import { applyJsonPatch } from "@coxswain/apimachinery/objects/patch/json-patch";
 import { applyMergePatch, createMergePatch } from "@coxswain/apimachinery/objects/patch/merge-patch";
 import { applyStrategicMerge } from "@coxswain/apimachinery/objects/patch/strategic-merge";
-import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { deployment, pod } from "../objects.ts";
 import type { Target } from "../target.ts";
 
-const podType = scheme.kind({ group: "", version: "v1", kind: "Pod" }) as TypeDescriptor;
+const podType = scheme.kind({ group: "", version: "v1", kind: "Pod" })!;
 const podApplyType = applyTypeOf(podType);
 const json = (value: unknown): string => encodeAny(value).toString();
 const words = [

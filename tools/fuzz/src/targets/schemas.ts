@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { coerce, parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { Budget, BudgetExceeded } from "@coxswain/apiserver/cel/budget";
@@ -24,7 +23,7 @@ const definitionType = scheme.kind({
   group: "apiextensions.k8s.io",
   version: "v1",
   kind: "CustomResourceDefinition",
-}) as TypeDescriptor;
+})!;
 const words = [
   '"type":"object"',
   '"properties":{"a":',
@@ -49,7 +48,7 @@ const schemaText =
 
 const withSchema = (schema: unknown): CustomResourceDefinition => {
   const definition = deepClone(customDefinition) as unknown as { spec: { versions: { schema: unknown }[] } };
-  (definition.spec.versions[0] as { schema: unknown }).schema = { openAPIV3Schema: schema };
+  definition.spec.versions[0]!.schema = { openAPIV3Schema: schema };
   return coerce(definition, definitionType) as unknown as CustomResourceDefinition;
 };
 

@@ -61,7 +61,7 @@ export const targets: readonly Target[] = [
       if (ms === undefined) return void durationRefusal(text);
       const written = formatDuration(ms);
       // Milliseconds with fractions lose precision beyond 2^53.
-      if (Math.abs(ms) < 1e9) assert.ok(Math.abs((parseDuration(written) as number) - ms) < 1e-3, written);
+      if (Math.abs(ms) < 1e9) assert.ok(Math.abs(parseDuration(written)! - ms) < 1e-3, written);
     },
   },
   {

@@ -2,10 +2,12 @@
  * How a joining machine verifies the cluster: the ConfigMap cluster-info, signed with a bootstrap token. Source: kubeadm's
  * discovery by token
  */
+
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { certificatesIn } from "@coxswain/pki/files";
 import { Failure, UsageFailure } from "../failure.ts";
@@ -59,7 +61,7 @@ export function discoveredIn(text: string, path: string): Discovered {
   try {
     return read(text, path);
   } catch (err) {
-    throw new UsageFailure(`${path}: ${(err as Error).message}`);
+    throw new UsageFailure(`${path}: ${messageOf(err)}`);
   }
 }
 

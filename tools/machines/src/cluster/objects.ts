@@ -27,7 +27,7 @@ const resources: Readonly<Record<string, ResourceRef>> = {
 const fieldManager = "coxswain";
 const requestMs = 30_000;
 
-const refOf = ({ kind = "" }: KubeObject): ResourceRef => resources[kind] as ResourceRef;
+const refOf = ({ kind = "" }: KubeObject): ResourceRef => resources[kind]!;
 const targetOf = ({ metadata: { namespace, name = "" } }: KubeObject) => ({ namespace, name });
 
 /** `ConfigMap kube-system/kubeadm-config` */

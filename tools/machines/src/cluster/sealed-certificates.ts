@@ -61,5 +61,5 @@ export function openedFiles(data: Readonly<Record<string, string>>, key: Buffer)
     throw new Failure(
       `the Secret kubeadm-certs lacks ${missing.join(", ")}: the authority is an external one; copy the files instead`,
     );
-  return new Map(sharedFiles.map((file) => [file, open(Buffer.from(data[dataKeyOf(file)] as string, "base64"), key)]));
+  return new Map(sharedFiles.map((file) => [file, open(Buffer.from(data[dataKeyOf(file)]!, "base64"), key)]));
 }

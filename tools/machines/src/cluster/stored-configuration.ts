@@ -1,6 +1,8 @@
 /** The configuration that the cluster was created with, as stored in its ConfigMaps. */
+
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -28,7 +30,7 @@ export async function readObject<T extends object>(
     return await client.get<T>(ref, { namespace: "kube-system", name }, { signal: AbortSignal.timeout(requestMs) });
   } catch (err) {
     if (isNotFound(err) || isForbidden(err)) return undefined;
-    throw new Failure(`cannot read ${resource} kube-system/${name} of the cluster: ${(err as Error).message}`);
+    throw new Failure(`cannot read ${resource} kube-system/${name} of the cluster: ${messageOf(err)}`);
   }
 }
 
@@ -56,7 +58,7 @@ function kubeletIn(text: string): Record<string, unknown> {
   try {
     parsed = parseYaml(text);
   } catch (err) {
-    throw new Failure(`${place}: ${(err as Error).message}`);
+    throw new Failure(`${place}: ${messageOf(err)}`);
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Failure(`${place}: kubelet is not a map`);
   return parsed as Record<string, unknown>;

@@ -1,7 +1,9 @@
 /** `coxswain etcd members|remove-member` and `coxswain etcd snapshot save|list|verify|restore|schedule`. */
+
 import { readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Command } from "commander";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
@@ -225,7 +227,7 @@ function keyOf(file: string | undefined): Buffer | undefined {
   try {
     text = readFileSync(file, "utf8").trim();
   } catch (err) {
-    throw new UsageFailure(`cannot read the key: ${(err as Error).message}`);
+    throw new UsageFailure(`cannot read the key: ${messageOf(err)}`);
   }
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new UsageFailure(`${file} does not have 64 hexadecimal digits`);
   return Buffer.from(text, "hex");

@@ -2,6 +2,7 @@
  * The configuration of `coxswain init`: from its command line and file, from an unfinished earlier init, or from the existing
  * cluster.
  */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { begunConfiguration } from "../cluster/begun-configuration.ts";
 import { type StoredConfiguration, storedConfiguration } from "../cluster/stored-configuration.ts";
 import type { Documents } from "../config/documents.ts";
@@ -131,7 +132,7 @@ async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Prom
     if (stored !== undefined) return stored;
     throw new Failure("ConfigMap kubeadm-config or kubelet-config-1.23 of kube-system is missing, or forbidden to admin.conf");
   } catch (err) {
-    const why = (err as Error).message.replaceAll("\n", "; ");
+    const why = messageOf(err).replaceAll("\n", "; ");
     throw new Failure(
       `this machine has a control plane, and what its cluster was made with is not known: ${why}. Start it (systemctl start etcd kube-apiserver), or give --config as when it was made`,
     );

@@ -1,8 +1,10 @@
 /** `coxswain join`: makes this machine a node of a cluster, or another machine of its control plane. */
+
 import { readFileSync } from "node:fs";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Endpoints, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { endpoints } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -162,8 +164,8 @@ export function joinDocument(
       ...(flags.discoveryFile === undefined
         ? {
             bootstrapToken: {
-              token: discoveryToken as string,
-              apiServerEndpoint: endpoint as string,
+              token: discoveryToken!,
+              apiServerEndpoint: endpoint!,
               caCertHashes: flags.discoveryTokenCaCertHash ?? [],
               unsafeSkipCAVerification: flags.discoveryTokenUnsafeSkipCaVerification === true,
             },
@@ -227,7 +229,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (err) {
-    throw new UsageFailure(`cannot read ${path}: ${(err as Error).message}`);
+    throw new UsageFailure(`cannot read ${path}: ${messageOf(err)}`);
   }
 }
 

@@ -1,5 +1,7 @@
 /** Flags and exit handling that all commands share. */
+
 import { readFileSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError } from "commander";
 import { type Documents, readDocuments } from "../config/documents.ts";
@@ -66,7 +68,7 @@ export function documentsOf(file: string | undefined): Documents {
   try {
     text = readFileSync(file, "utf8");
   } catch (err) {
-    throw new UsageFailure(`cannot read ${file}: ${(err as Error).message}`);
+    throw new UsageFailure(`cannot read ${file}: ${messageOf(err)}`);
   }
   return readDocuments(text, file);
 }

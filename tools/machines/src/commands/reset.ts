@@ -1,6 +1,8 @@
 /** `coxswain reset`: undoes init and join on this machine. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Command } from "commander";
 import { defaultCriSocket } from "../config/settings.ts";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
@@ -80,7 +82,7 @@ async function leaveEtcd(dryRun: boolean, print: (line: string) => void): Promis
       client.close();
     }
   } catch (err) {
-    const words = (err as Error).message;
+    const words = messageOf(err);
     // The member may have been removed before, or the quorum is lost; the machine is cleaned up regardless.
     print(
       `[remove-etcd-member] ${words}; if it is still a member: etcdctl member list, etcdctl member remove, on another machine`,

@@ -1,7 +1,9 @@
 /** `coxswain token create|list|delete|generate`. */
+
 import { readFileSync } from "node:fs";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -75,7 +77,7 @@ async function create(text: string | undefined, flags: Flags): Promise<void> {
     try {
       await client.create(secrets, secretOf(token), { signal: AbortSignal.timeout(requestMs) });
     } catch (err) {
-      throw new Failure(`cannot create the token: ${(err as Error).message}`);
+      throw new Failure(`cannot create the token: ${messageOf(err)}`);
     }
   });
   if (!flags.printJoinCommand) return console.log(whole);
@@ -109,7 +111,7 @@ async function remove(tokens: readonly string[], { kubeconfig, dryRun }: Flags):
       try {
         await client.delete(secrets, target, { signal: AbortSignal.timeout(requestMs) });
       } catch (err) {
-        throw new Failure(isNotFound(err) ? `there is no token ${id}` : `cannot delete token ${id}: ${(err as Error).message}`);
+        throw new Failure(isNotFound(err) ? `there is no token ${id}` : `cannot delete token ${id}: ${messageOf(err)}`);
       }
       console.log(`bootstrap token "${id}" deleted`);
     }

@@ -2,11 +2,13 @@
  * `coxswain upgrade plan|apply|node`: installs this archive in place of the machine's current one; with an older archive it is a
  * downgrade.
  */
+
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Endpoints, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { endpoints, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Command } from "commander";
@@ -112,7 +114,7 @@ async function clusterVersions(): Promise<ClusterVersions> {
       ),
     };
   } catch (err) {
-    throw new Failure(`cannot read the versions of the cluster: ${(err as Error).message}`);
+    throw new Failure(`cannot read the versions of the cluster: ${messageOf(err)}`);
   } finally {
     client.close();
   }

@@ -1,4 +1,5 @@
 import { yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { UsageFailure } from "../failure.ts";
 import { type Document, type Fields, type Kind, kinds, type Shape } from "./fields.ts";
 
@@ -46,7 +47,7 @@ function parse(text: string, file: string): unknown[] {
   try {
     return yamlDocuments(text);
   } catch (err) {
-    throw new UsageFailure(`${file}: ${(err as Error).message}`);
+    throw new UsageFailure(`${file}: ${messageOf(err)}`);
   }
 }
 

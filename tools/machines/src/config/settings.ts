@@ -86,7 +86,7 @@ export function clusterSettings(document: Document<"ClusterConfiguration"> = {})
   if (faults.length > 0) throw new UsageFailure(faults);
   return {
     clusterName: document.clusterName || "kubernetes",
-    controlPlaneEndpoint: endpoint === "" ? "" : (endpointOf(endpoint) as string),
+    controlPlaneEndpoint: endpoint === "" ? "" : endpointOf(endpoint)!,
     ...{ serviceSubnet, podSubnet },
     dnsDomain: networking.dnsDomain || "cluster.local",
     etcdDataDir: dataDir,
@@ -188,12 +188,12 @@ function endpointOf(text: string): string | undefined {
 
 /** The n-th address of a network: 1 is the API server's cluster IP, 10 the cluster's DNS. */
 export function addressIn(subnet: string, n: number): string {
-  const { ip, family } = parseCidr(subnet) as NonNullable<ReturnType<typeof parseCidr>>;
+  const { ip, family } = parseCidr(subnet)!;
   return bigIntToIp(ipToBigInt(ip) + BigInt(n), family);
 }
 
 /** Address of the cluster's DNS server for kubelets and coxswain-services. */
-export const clusterDns = ({ serviceSubnet }: ClusterSettings): string => addressIn(serviceSubnet.split(",")[0] as string, 10);
+export const clusterDns = ({ serviceSubnet }: ClusterSettings): string => addressIn(serviceSubnet.split(",")[0]!, 10);
 
 /** `https://10.0.0.1:6443`, `https://[fd00::1]:6443` */
 export const urlOf = (address: string, port: number): string =>

@@ -10,7 +10,7 @@ export function pkiPlan(cluster: ClusterSettings, node: NodeSettings): PkiPlan {
     folder,
     nodeName: node.name,
     apiserverNames: [
-      addressIn(cluster.serviceSubnet.split(",")[0] as string, 1),
+      addressIn(cluster.serviceSubnet.split(",")[0]!, 1),
       `kubernetes.default.svc.${cluster.dnsDomain}`,
       ...[advertiseAddress, ...endpoint, ...cluster.apiServerNames],
     ],

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Etcd3, IMember } from "etcd3";
 import { Failure } from "../failure.ts";
 import { pkiFile } from "../machine.ts";
@@ -76,7 +77,7 @@ export class EtcdClient {
    */
   async snapshot(take: (piece: Uint8Array) => void): Promise<void> {
     const [etcd] = await this.#open();
-    const stream = await (etcd as Etcd3).maintenance.snapshot();
+    const stream = await etcd!.maintenance.snapshot();
     await new Promise<void>((resolve, reject) => {
       let watchdog: NodeJS.Timeout;
       let isOver = false;
@@ -179,7 +180,7 @@ export function etcdClient(urls: readonly string[]): EtcdClient {
     try {
       return readFileSync(pkiFile(name));
     } catch (err) {
-      throw new Failure(`cannot read the certificates of etcd: ${(err as Error).message}`);
+      throw new Failure(`cannot read the certificates of etcd: ${messageOf(err)}`);
     }
   };
   return new EtcdClient(urls, {

@@ -1,6 +1,8 @@
 /** Snapshot files: etcd's database and its SHA-256, as `etcdctl snapshot save` writes them; optionally encrypted. */
+
 import { type CipherGCM, createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "../failure.ts";
 
 const digestBytes = 32;
@@ -86,7 +88,7 @@ export function readSnapshot(path: string, key: Buffer | undefined, take: (piece
       check.push(piece);
       take(piece);
     };
-    if (isSealed) unseal(file, size, key as Buffer, next, path);
+    if (isSealed) unseal(file, size, key!, next, path);
     else for (let at = 0; at < size; at += pieceBytes) next(readAt(file, at, Math.min(pieceBytes, size - at)));
     if (!check.isWhole()) throw new Failure(`${path} is an incomplete or damaged snapshot: checksum mismatch`);
     return { sizeBytes: check.size, isSealed, digest: check.digest };
@@ -137,7 +139,7 @@ function open(path: string): number {
   try {
     return openSync(path, "r");
   } catch (err) {
-    throw new Failure(`cannot read ${path}: ${(err as Error).message}`);
+    throw new Failure(`cannot read ${path}: ${messageOf(err)}`);
   }
 }
 

@@ -1,7 +1,10 @@
 /** A folder of snapshots: file names, selection of those to keep, and contents. */
+
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { Failure } from "../failure.ts";
 import type { EtcdClient } from "./client.ts";
 import { SnapshotWriter } from "./snapshot-file.ts";
@@ -32,8 +35,8 @@ export function listSnapshots(folder: string): SnapshotEntry[] {
   try {
     names = readdirSync(folder);
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw new Failure(`cannot read ${folder}: ${(err as Error).message}`);
+    if (errorCode(err) === "ENOENT") return [];
+    throw new Failure(`cannot read ${folder}: ${messageOf(err)}`);
   }
   return names
     .filter((name) => name.endsWith(".db"))

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { peerUrl } from "../control-plane/flags.ts";
 import { etcdStep, startEtcd, waitForEtcd } from "../control-plane/steps.ts";
 import { until } from "../host/until.ts";
@@ -105,7 +106,7 @@ async function unless<T>(call: Promise<T>, isExpected: (text: string) => boolean
   try {
     return await call;
   } catch (err) {
-    if (isExpected((err as Error).message)) return undefined;
+    if (isExpected(messageOf(err))) return undefined;
     throw err;
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "../failure.ts";
 
 interface UntilOptions {
@@ -27,7 +28,7 @@ export async function until<T>(ask: () => Promise<T | undefined | false>, option
       last = "";
     } catch (err) {
       if (isFinal(err)) throw err;
-      last = `: ${(err as Error).message}`;
+      last = `: ${messageOf(err)}`;
     }
     if (performance.now() >= end)
       throw new Failure(`waited ${timeoutMs / 1000}s for ${what}${last}${remedy ? `; ${remedy}` : ""}`);

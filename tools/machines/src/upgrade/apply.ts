@@ -1,5 +1,7 @@
 /** Installs another archive on a machine, and restores the previous one when that fails. */
+
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "../failure.ts";
 import { runProgram } from "../host/programs.ts";
 import { isActive } from "../host/systemd.ts";
@@ -88,7 +90,7 @@ export async function runUpgrade(upgrade: Upgrade, dryRun: boolean, more: readon
     await runSteps(upgradeSteps(upgrade.drainMs, more), upgrade, { dryRun, print: upgrade.print });
   } catch (err) {
     if (dryRun) throw err;
-    throw new Failure([(err as Error).message, ...(await goBack(upgrade, before).catch(notBack))]);
+    throw new Failure([messageOf(err), ...(await goBack(upgrade, before).catch(notBack))]);
   }
 }
 

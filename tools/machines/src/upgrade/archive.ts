@@ -1,6 +1,8 @@
 /** Which daemons a machine runs, and from which archive. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "../failure.ts";
 import { linkTarget } from "../host/files.ts";
 import { tryProgram } from "../host/programs.ts";
@@ -19,7 +21,7 @@ export function versionOf(home: string): ArchiveVersion {
   try {
     text = readFileSync(join(home, "VERSION"), "utf8");
   } catch (err) {
-    throw new Failure(`${home} is not an archive of Coxswain: ${(err as Error).message}`);
+    throw new Failure(`${home} is not an archive of Coxswain: ${messageOf(err)}`);
   }
   const [, coxswain, kubernetes] = /^Coxswain (\S+), Kubernetes (\S+)\n$/.exec(text) ?? [];
   if (coxswain === undefined || kubernetes === undefined) throw new Failure(`${home}/VERSION is damaged`);

@@ -1,5 +1,7 @@
 /** Cordons, drains and uncordons a node. */
+
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound, isTooManyRequests } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -69,7 +71,7 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
     });
   } catch (err) {
     const waiting = left.map((pod) => `${shown(pod)}${evicted.has(pod.metadata.uid) ? "" : " (a PodDisruptionBudget keeps it)"}`);
-    throw new Failure([(err as Error).message, ...(waiting.length > 0 ? [`remaining: ${waiting.join(", ")}`] : [])]);
+    throw new Failure([messageOf(err), ...(waiting.length > 0 ? [`remaining: ${waiting.join(", ")}`] : [])]);
   }
 }
 

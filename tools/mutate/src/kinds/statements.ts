@@ -99,7 +99,7 @@ export const statements: readonly Kind[] = [
     what: "a function returns before its last statement",
     faultsIn(node, file) {
       if (!isBlock(node) || node.statements.length < 2 || isLoop(node.parent)) return [];
-      const last = node.statements.at(-1) as Node;
+      const last = node.statements.at(-1)!;
       const start = last.getStart(file);
       return [{ start, end: start, text: "return;\n" }];
     },

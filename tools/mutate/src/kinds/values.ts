@@ -42,7 +42,7 @@ function withoutEnds(nodes: readonly Node[], file: SourceFile): Edit[] {
   if (second === undefined) return [replaced(first, file, "")];
   return [
     { start: first.getStart(file), end: second.getStart(file), text: "" },
-    { start: (nodes.at(-2) as Node).end, end: last.end, text: "" },
+    { start: nodes.at(-2)!.end, end: last.end, text: "" },
   ];
 }
 
@@ -107,7 +107,7 @@ export const values: readonly Kind[] = [
     faultsIn(node, file) {
       if (!isCallExpression(node)) return [];
       return node.arguments.slice(1).flatMap((right, i) => {
-        const left = node.arguments[i] as Node;
+        const left = node.arguments[i]!;
         const [first, second] = [textOf(left, file), textOf(right, file)];
         if (first === second) return [];
         const between = file.text.slice(left.end, right.getStart(file));

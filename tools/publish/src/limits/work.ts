@@ -23,7 +23,7 @@ async function cost(work: () => Promise<unknown>): Promise<Cost> {
 }
 
 const middle = (costs: readonly Cost[]): Cost => {
-  const of = (figure: keyof Cost): number => costs.map((one) => one[figure]).sort((a, b) => a - b)[costs.length >> 1] as number;
+  const of = (figure: keyof Cost): number => costs.map((one) => one[figure]).sort((a, b) => a - b)[costs.length >> 1]!;
   return { wallMs: of("wallMs"), cpuMs: of("cpuMs") };
 };
 

@@ -23,7 +23,7 @@ const aimedShare = 0.35;
 /** @returns undefined for simulations whose faults are not aimed at a write */
 export function drawAim(random: () => number, controllers: readonly string[]): Aim | undefined {
   if (random() >= aimedShare) return undefined;
-  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
   return { controller: pick(controllers), pattern: pick(aimPatterns), nth: 1 + Math.floor(random() * mostWrites) };
 }
 

@@ -41,7 +41,7 @@ interface Trouble {
 }
 
 /** `manager-1#3` → `manager-1`. */
-const daemonOf = (process: string): string => process.split("#", 1)[0] as string;
+const daemonOf = (process: string): string => process.split("#", 1)[0]!;
 
 const longestSkewMs = 30_000;
 const betweenMs = 6_000;
@@ -214,7 +214,7 @@ export class Faults {
   etcd(server: number): EtcdNetwork {
     return {
       delayMs: () => this.#delayMs(),
-      lagMs: () => this.#trouble.lagMs[server] as number,
+      lagMs: () => this.#trouble.lagMs[server]!,
       carriedOut: () => {
         const left = this.#trouble.doomedServers.get(server);
         if (!this.#active || left === undefined) return;
@@ -303,7 +303,7 @@ export class Faults {
   }
 
   #pick<T>(from: readonly T[]): T {
-    return from[this.#upTo(from.length)] as T;
+    return from[this.#upTo(from.length)]!;
   }
 
   /** Mostly short, sometimes long. */

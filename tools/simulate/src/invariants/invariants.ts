@@ -135,7 +135,7 @@ export function atRest(cluster: Cluster): string | undefined {
       if (metadata.deletionTimestamp) return `${folder} ${metadata.name} is not deleted to the end`;
     }
   }
-  const pods = new Map(view.all("pods").map((pod) => [pod.metadata.uid as string, pod]));
+  const pods = new Map(view.all("pods").map((pod) => [pod.metadata.uid!, pod]));
   for (const { name, running } of cluster.machines) {
     for (const { key, uid } of running.values()) {
       if (pods.get(uid)?.spec?.nodeName !== name) return `${key} runs on ${name} though the API does not say so`;

@@ -72,7 +72,7 @@ export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Obse
       let rest = "";
       return (chunk) => {
         const lines = (rest + chunk.toString()).split("\n");
-        rest = lines.pop() as string;
+        rest = lines.pop()!;
         for (const line of lines) if (line !== "") take(line);
       };
     },

@@ -59,9 +59,9 @@ export const plans: readonly Plan[] = [
 
 /** Plan for a seed; long plans are left out of two rounds of three. */
 export function planOf(seed: number, chosen: readonly Plan[]): Plan {
-  const plan = chosen[seed % chosen.length] as Plan;
+  const plan = chosen[seed % chosen.length]!;
   const shorter = chosen.filter(({ isLong }) => isLong !== true);
   if (plan.isLong !== true || shorter.length === 0) return plan;
   const round = Math.floor(seed / chosen.length);
-  return round % 3 === 0 ? plan : (shorter[(seed + round) % shorter.length] as Plan);
+  return round % 3 === 0 ? plan : shorter[(seed + round) % shorter.length]!;
 }

@@ -1,5 +1,5 @@
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { Stored, View } from "../invariants/view.ts";
+import type { View } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, type User } from "./plan.ts";
 
 /** Nodes of the user, who reports their status. The first one fails at the end, the second one recovers from a failure, the third one never fails. */
@@ -79,7 +79,7 @@ export const nodeLifecyclePlan: Plan = {
 };
 
 const taintsOf = (view: View, name: string): string =>
-  ((view.get("minions", name) as Stored).spec?.taints ?? [])
+  (view.get("minions", name)!.spec?.taints ?? [])
     .map(({ key, effect }: { key: string; effect: string }) => `${key}:${effect}`)
     .toSorted()
     .join();

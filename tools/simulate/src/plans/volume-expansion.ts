@@ -1,5 +1,4 @@
 import { persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { Stored } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan } from "./plan.ts";
 
 const resizer = "volume.kubernetes.io/storage-resizer";
@@ -36,7 +35,7 @@ export const volumeExpansionPlan: Plan = {
     await user.pause(user.random() * 5_000);
   },
   missing(view) {
-    const [grows, stays] = names.map((name) => view.get("persistentvolumeclaims", `${namespace}/${name}`) as Stored);
+    const [grows, stays] = names.map((name) => view.get("persistentvolumeclaims", `${namespace}/${name}`)!);
     for (const claim of [grows, stays])
       if (claim?.status?.phase !== "Bound") return `the claim ${claim?.metadata.name} is ${claim?.status?.phase}`;
     if (stays?.metadata.annotations?.[resizer] !== undefined) return "the claim that does not grow is to be resized";

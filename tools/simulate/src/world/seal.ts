@@ -145,7 +145,7 @@ const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?
 /** @param count called with 1 at the start of each call, and with -1 at its end. @returns a function that restores the method */
 function countCalls(holder: Record<string, Asynchronous>, name: string, count: (change: 1 | -1) => void): () => void {
   const own = Object.getOwnPropertyDescriptor(holder, name);
-  const method = holder[name] as Asynchronous;
+  const method = holder[name]!;
   holder[name] = async (...given) => {
     count(1);
     try {
