@@ -3,53 +3,15 @@ import { test } from "node:test";
 import { Reconnection } from "../informers/reconnection.ts";
 import { conflict, serviceUnavailable } from "../objects/errors/status-error.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
-import type { Event } from "../objects/schema/kinds/core/v1.ts";
-import { configMaps, events, leases } from "../objects/schema/kinds/resources.ts";
+import { leases } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger, type Logger } from "../process/logging/logger.ts";
 import { newMetricsRegistry } from "../process/metrics/registry.ts";
-import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
+import { newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";
-import { newEventRecorder } from "./event-recorder.ts";
-import { checkDurations, type LeaderElectionOptions, runLeaderElection } from "./leader-election.ts";
+import { checkDurations } from "./leader-election.ts";
 import { newLeaderStatus } from "./leader-status.ts";
-import { newResourceLock } from "./resource-lock.ts";
-
-type Clock = ReturnType<typeof newFakeClock>;
-
-function candidate(
-  client: FakeClient,
-  clock: Clock,
-  identity: string,
-  extra: Partial<LeaderElectionOptions> = {},
-  kind = "leases",
-) {
-  const stop = new AbortController();
-  const events: string[] = [];
-  const finished = runLeaderElection({
-    client,
-    lock: newResourceLock(kind, "kube-system", "test"),
-    identity,
-    leaseDurationMs: 15_000,
-    renewDeadlineMs: 10_000,
-    retryPeriodMs: 2000,
-    onStarted: (signal) => {
-      events.push("started");
-      signal.addEventListener("abort", () => events.push("stopping"));
-    },
-    onStopped: () => events.push("stopped"),
-    onNewLeader: (leader) => events.push(`leader ${leader}`),
-    log: discardLogger,
-    clock,
-    signal: stop.signal,
-    random: () => 0,
-    ...extra,
-  });
-  return { stop, events, finished };
-}
-
-const leaseOf = (client: FakeClient) =>
-  client.object<KubeObject & { spec: Record<string, unknown> }>(leases, "kube-system/test")?.spec ?? {};
+import { candidate, leaseOf } from "./testing/candidate.ts";
 
 test("creates a missing lease and renews it", async () => {
   const client = newFakeClient();
@@ -223,55 +185,6 @@ test("a lease that cannot be released expires, and the leader has stopped", asyn
   assert.deepEqual([a.events.slice(2), leaseOf(client)["holderIdentity"]], [["stopping", "stopped"], "a"]);
 });
 
-test("holds an annotation lock, or a pair of locks", async () => {
-  const client = newFakeClient();
-  const clock = newFakeClock();
-  const a = candidate(client, clock, "a", {}, "configmapsleases");
-  await settle();
-  assert.deepEqual(a.events, ["leader a", "started"]);
-  const record = client.object(configMaps, "kube-system/test")?.metadata.annotations?.[
-    "control-plane.alpha.kubernetes.io/leader"
-  ];
-  assert.partialDeepStrictEqual(JSON.parse(record ?? "{}"), { holderIdentity: "a", leaderTransitions: 0 });
-  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a" });
-  await clock.advance(10_000);
-  const old = candidate(client, clock, "old", {}, "configmaps");
-  await clock.advance(10_000);
-  assert.deepEqual(old.events, ["leader a"]);
-  a.stop.abort();
-  old.stop.abort();
-});
-
-test("an object that holds the lock in its annotation keeps all else that it has", async () => {
-  const client = newFakeClient();
-  const metadata = { namespace: "kube-system", name: "test", labels: { a: "b" }, annotations: { other: "x" } };
-  client.put(configMaps, { metadata, data: { key: "value" } } as KubeObject);
-  const clock = newFakeClock();
-  const a = candidate(client, clock, "a", {}, "configmaps");
-  await clock.advance(10_000);
-  assert.ok(a.events.includes("started"));
-  const held = client.object<KubeObject & { data: object }>(configMaps, "kube-system/test");
-  assert.partialDeepStrictEqual(held, { metadata: { labels: { a: "b" }, annotations: { other: "x" } }, data: { key: "value" } });
-  a.stop.abort();
-  await a.finished;
-});
-
-for (const [kind, want] of [
-  ["leases", /^lease not initialized, call get or create first$/],
-  ["endpoints", /^endpoints not initialized, call get or create first$/],
-  ["configmaps", /^configmap not initialized, call get or create first$/],
-] as const) {
-  test(`a lock of kind ${kind} whose read failed is not written`, async () => {
-    const record = { holderIdentity: "a", leaseDurationSeconds: 1, acquireTime: "", renewTime: "", leaderTransitions: 0 };
-    const { signal } = new AbortController();
-    const update = newResourceLock(kind, "a", "b").update(newFakeClient(), record, signal);
-    await assert.rejects(update, (err: Error) => want.test(err.message));
-  });
-}
-
-test("refuses an unknown kind of lock", () =>
-  assert.throws(() => newResourceLock("secrets", "a", "b"), /Invalid lock-type secrets/));
-
 for (const { durations, want } of [
   { durations: [15, 10, 2], want: undefined },
   { durations: [10, 10, 2], want: "leaseDuration must be greater than renewDeadline" },
@@ -308,65 +221,6 @@ test("metrics report the leader; a leader that can neither renew its lease nor s
   status.check();
   await clock.advance(1);
   assert.throws(() => status.check(), /^Error: failed election to renew leadership on lease test$/);
-});
-
-test("events about the lock, or both of a pair, report who became leader and who stopped", async () => {
-  for (const [kind, kinds] of [
-    ["leases", ["coordination.k8s.io/v1 Lease"]],
-    ["configmapsleases", ["v1 ConfigMap", "coordination.k8s.io/v1 Lease"]],
-  ] as const) {
-    const client = newFakeClient();
-    const clock = newFakeClock();
-    const recorder = newEventRecorder({ client, component: "tester", log: discardLogger, clock });
-    const a = candidate(client, clock, "a", { recorder }, kind);
-    await settle();
-    a.stop.abort();
-    await a.finished;
-    await recorder.flush();
-    const reported = client.objects<Event>(events, "kube-system");
-    assert.deepEqual(
-      reported.map(({ involvedObject: of, reason, message }) => [`${of.apiVersion} ${of.kind}`, of.name, reason, message]),
-      ["became leader", "stopped leading"].flatMap((what) => kinds.map((of) => [of, "test", "LeaderElection", `a ${what}`])),
-    );
-  }
-});
-
-test("a malformed leader annotation is waited for or taken over, without a failure", async () => {
-  for (const garbage of [
-    "",
-    "null",
-    "5",
-    "[]",
-    '"x"',
-    "{}",
-    '{"holderIdentity":7,"leaderTransitions":"x"}',
-    '{"holderIdentity":null}',
-  ]) {
-    const client = newFakeClient();
-    const clock = newFakeClock();
-    const annotations = { "control-plane.alpha.kubernetes.io/leader": garbage };
-    client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } });
-    const a = candidate(client, clock, "a", {}, "configmaps");
-    await clock.advance(60_000);
-    if (garbage !== "") assert.ok(a.events.includes("started"), `${garbage}: ${a.events}`);
-    a.stop.abort();
-    await a.finished;
-  }
-});
-
-test("a lease record that is not JSON prevents leading until it is repaired, without a hot loop", async () => {
-  const client = newFakeClient();
-  const clock = newFakeClock();
-  const annotations = { "control-plane.alpha.kubernetes.io/leader": "{broken" };
-  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test", annotations } });
-  const a = candidate(client, clock, "a", {}, "configmaps");
-  await clock.advance(60_000);
-  assert.deepEqual(a.events, []);
-  assert.ok(client.actions.length <= 31, String(client.actions.length));
-  client.put(configMaps, { metadata: { namespace: "kube-system", name: "test" } });
-  await clock.advance(4_000);
-  assert.match(String(a.events), /started/);
-  a.stop.abort();
 });
 
 test("an error thrown by `onNewLeader` cannot make it lose the lease", async () => {
@@ -477,44 +331,6 @@ test("a conflicting update does not count as a renewal, and the winner is read",
   assert.deepEqual(a.events.slice(2), []);
   await clock.advance(2_000);
   assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
-});
-
-test("other fields of the lease are kept, and two locks with different holders must expire", async () => {
-  const client = newFakeClient();
-  const clock = newFakeClock();
-  const metadata = { namespace: "kube-system", name: "test" };
-  client.put(leases, { metadata, spec: { holderIdentity: "b", strategy: "OldestEmulationVersion" } } as KubeObject);
-  const leader = JSON.stringify({ holderIdentity: "", leaseDurationSeconds: 15, leaderTransitions: 3 });
-  const annotations = { "control-plane.alpha.kubernetes.io/leader": leader };
-  client.put(configMaps, { metadata: { ...metadata, annotations } });
-  const a = candidate(client, clock, "a", {}, "configmapsleases");
-  await clock.advance(14_000);
-  assert.ok(!a.events.includes("started"), a.events.join());
-  await clock.advance(4_000);
-  assert.ok(a.events.includes("started"), a.events.join());
-  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a", strategy: "OldestEmulationVersion" });
-  a.stop.abort();
-  await a.finished;
-});
-
-test("two resource locks act as one: acquired together, with an unknown holder while they disagree", async () => {
-  const client = newFakeClient();
-  const { signal } = new AbortController();
-  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
-  await newResourceLock("configmaps", "kube-system", "test").create(client, record, signal);
-  const both = newResourceLock("configmapsleases", "kube-system", "test");
-  assert.equal((await both.get(client, signal)).holderIdentity, "a", "the first alone");
-  const lease = newResourceLock("leases", "kube-system", "test");
-  await both.create(client, { ...record, holderIdentity: "b" }, signal);
-  assert.equal((await lease.get(client, signal)).holderIdentity, "b", "the second is made where the first exists");
-  assert.equal((await both.get(client, signal)).holderIdentity, "leaderelection.k8s.io/unknown");
-  client.clearActions();
-  await both.update(client, { ...record, holderIdentity: "c" }, signal);
-  assert.deepEqual(
-    client.writes.map(({ resource }) => resource),
-    ["configmaps", "leases"],
-  );
-  assert.equal((await both.get(client, signal)).holderIdentity, "c");
 });
 
 test("a lease is taken over exactly one lease duration after the last observed change", async () => {
@@ -646,34 +462,6 @@ test("an expired lease whose write failed is not acquired", async () => {
   await clock.advance(20_000);
   assert.deepEqual(a.events, ["leader x"]);
   a.stop.abort();
-});
-
-test("the second of two resource locks is created again when it was deleted", async () => {
-  const client = newFakeClient();
-  const clock = newFakeClock();
-  const a = candidate(client, clock, "a", {}, "configmapsleases");
-  await settle();
-  client.remove(leases, "kube-system/test");
-  await clock.advance(20_000);
-  assert.deepEqual(a.events, ["leader a", "started"]);
-  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a" });
-  a.stop.abort();
-  await a.finished;
-});
-
-test("the second of two resource locks is written with its current version", async () => {
-  const client = newFakeClient();
-  const { signal } = new AbortController();
-  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
-  const both = newResourceLock("configmapsleases", "kube-system", "test");
-  await both.create(client, record, signal);
-  client.put(leases, {
-    metadata: { namespace: "kube-system", name: "test", labels: { by: "a user" } },
-    spec: { ...leaseOf(client) },
-  } as KubeObject);
-  await both.update(client, { ...record, holderIdentity: "b" }, signal);
-  assert.equal(leaseOf(client)["holderIdentity"], "b");
-  assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user");
 });
 
 test("with a reconnection a candidate acquires the lease as soon as the server is back, and logs the outage once", async () => {

@@ -31,6 +31,7 @@ export interface CgroupTree {
   /** True for cgroup v2: one hierarchy for all controllers. */
   unified: boolean;
   make(path: string): Promise<void>;
+  /** False also for a cgroup that cannot be accessed. Source: libcontainer cgroups.PathExists */
   exists(path: string): Promise<boolean>;
   children(path: string): Promise<string[]>;
   /** @returns false when the kernel rejected at least one limit; the reason is logged */
@@ -94,7 +95,11 @@ class FileCgroupTree implements CgroupTree {
 
   async exists(path: string): Promise<boolean> {
     if (this.#first === undefined) return false;
-    return statSync(join(this.#first.dir, path), { throwIfNoEntry: false })?.isDirectory() ?? false;
+    try {
+      return statSync(join(this.#first.dir, path), { throwIfNoEntry: false })?.isDirectory() ?? false;
+    } catch {
+      return false; // as upstream; what prevents the access also prevents its creation, whose error says why
+    }
   }
 
   async children(path: string): Promise<string[]> {

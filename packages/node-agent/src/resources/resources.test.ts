@@ -162,6 +162,12 @@ test("with --qos-reserved lower QoS classes cannot use memory that higher ones r
   assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "512");
 });
 
+test("a cgroup that cannot be accessed does not exist, and reserved resources for it are refused", async (t) => {
+  const { cgroups } = await cgroupsIn(t);
+  const name = "a".repeat(300); // longer than a file's name may be
+  await assert.rejects(cgroups.enforceReserved(`/${name}`, { memory: "1Gi" }), { message: `["${name}"] cgroup does not exist` });
+});
+
 test("pods get cgroups below their QoS class in every hierarchy, and they are removed with the pod", async (t) => {
   const { cgroups, mountPoint } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3 }, true);
