@@ -4,6 +4,7 @@ import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import { asCallError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
 import { newMessageCodec } from "./messages.ts";
+import { RepeatedList } from "./repeated-list.ts";
 import type { LabelFilter } from "./runtime.ts";
 import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 
@@ -47,6 +48,8 @@ class GrpcCriClient implements ContainerRuntime {
   readonly #imageChannel: ReturnType<typeof openChannel>;
   readonly #runtimeService: Service;
   readonly #imageService: Service;
+  readonly #allSandboxes = new RepeatedList((bytes) => decodeCri("PodSandbox", bytes));
+  readonly #allContainers = new RepeatedList((bytes) => decodeCri("Container", bytes));
 
   constructor(options: CriClientOptions) {
     this.#options = options;
@@ -96,7 +99,8 @@ class GrpcCriClient implements ContainerRuntime {
   }
 
   async listPodSandboxes(filter: { labels?: LabelFilter; id?: string } | undefined): Promise<Cri<"PodSandbox">[]> {
-    const request = { filter: { id: filter?.id, labelSelector: filter?.labels } };
+    if (filter === undefined) return this.#callFor("ListPodSandbox", "ListPodSandboxRequest", { filter: {} }, this.#allSandboxes);
+    const request = { filter: { id: filter.id, labelSelector: filter.labels } };
     return (await this.#call("ListPodSandbox", "ListPodSandboxRequest", "ListPodSandboxResponse", request)).items;
   }
 
@@ -133,7 +137,9 @@ class GrpcCriClient implements ContainerRuntime {
   }
 
   async listContainers(filter: { labels?: LabelFilter; sandboxId?: string } | undefined): Promise<Cri<"Container">[]> {
-    const request = { filter: { podSandboxId: filter?.sandboxId, labelSelector: filter?.labels } };
+    if (filter === undefined)
+      return this.#callFor("ListContainers", "ListContainersRequest", { filter: {} }, this.#allContainers);
+    const request = { filter: { podSandboxId: filter.sandboxId, labelSelector: filter.labels } };
     return (await this.#call("ListContainers", "ListContainersRequest", "ListContainersResponse", request)).containers;
   }
 
@@ -212,19 +218,29 @@ class GrpcCriClient implements ContainerRuntime {
     if (this.#imageChannel !== this.#runtimeChannel) this.#imageChannel.close();
   }
 
-  async #call<Q extends CriMessageName, A extends CriMessageName>(
+  #call<Q extends CriMessageName, A extends CriMessageName>(
     method: string,
     requestType: Q,
     responseType: A,
     request: CriInput<Q>,
-    timeoutMs = this.#options.requestTimeoutMs,
+    timeoutMs?: number,
   ): Promise<Cri<A>> {
+    return this.#callFor(method, requestType, request, { decode: (bytes) => decodeCri(responseType, bytes) }, timeoutMs);
+  }
+
+  async #callFor<Q extends CriMessageName, T>(
+    method: string,
+    requestType: Q,
+    request: CriInput<Q>,
+    answers: { decode(bytes: Buffer): T },
+    timeoutMs = this.#options.requestTimeoutMs,
+  ): Promise<T> {
     const service = isOneOf(criServices.ImageService, method) ? this.#imageService : this.#runtimeService;
     const started = performance.now();
-    const once = (version: ApiVersion): Promise<Cri<A>> =>
-      unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, responseType, request, timeoutMs);
+    const once = (version: ApiVersion): Promise<T> =>
+      unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, request, answers, timeoutMs);
     try {
-      let answer: Cri<A>;
+      let answer: T;
       if (service.version !== undefined) {
         answer = await once(service.version);
       } else {
@@ -271,16 +287,16 @@ export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri
   return codec.decode(name, bytes);
 }
 
-async function unary<Q extends CriMessageName, A extends CriMessageName>(
+async function unary<Q extends CriMessageName, T>(
   channel: GrpcChannel,
   path: string,
   requestType: Q,
-  responseType: A,
   request: CriInput<Q>,
+  answers: { decode(bytes: Buffer): T },
   timeoutMs: number,
-): Promise<Cri<A>> {
+): Promise<T> {
   try {
-    return decodeCri(responseType, await channel.unary(path, encodeCri(requestType, request), timeoutMs));
+    return answers.decode(await channel.unary(path, encodeCri(requestType, request), timeoutMs));
   } catch (err) {
     const { code, details } = asCallError(err);
     throw new RuntimeError(grpcCodeNames[code] ?? "Unknown", details);

@@ -27,6 +27,7 @@ export interface ContainerRuntime {
   stopPodSandbox(id: string): Promise<void>;
   removePodSandbox(id: string): Promise<void>;
   podSandboxStatus(id: string): Promise<Cri<"PodSandboxStatus">>;
+  /** The items are read-only: lists without a filter share them. */
   listPodSandboxes(filter?: { labels?: LabelFilter; id?: string }): Promise<Cri<"PodSandbox">[]>;
 
   createContainer(
@@ -39,6 +40,7 @@ export interface ContainerRuntime {
   stopContainer(id: string, timeoutSeconds: number): Promise<void>;
   removeContainer(id: string): Promise<void>;
   containerStatus(id: string): Promise<Cri<"ContainerStatus">>;
+  /** The items are read-only, as those of `listPodSandboxes`. */
   listContainers(filter?: { labels?: LabelFilter; sandboxId?: string }): Promise<Cri<"Container">[]>;
   updateContainerResources(id: string, resources: CriInput<"LinuxContainerResources">): Promise<void>;
   reopenContainerLog(id: string): Promise<void>;

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decodeCri, encodeCri } from "./cri-client.ts";
+import type { CriInput } from "./cri-schema.ts";
+import { RepeatedList } from "./repeated-list.ts";
+
+const listOf = (...containers: CriInput<"Container">[]): Buffer => encodeCri("ListContainersResponse", { containers });
+const running = { id: "a", state: 1, labels: { app: "web" } };
+const other = { id: "b", state: 1 };
+
+function newList() {
+  let decoded = 0;
+  const list = new RepeatedList((bytes) => {
+    decoded++;
+    return decodeCri("Container", bytes);
+  });
+  return { list, decoded: () => decoded };
+}
+
+test("items of equal bytes are those of the last list, in the new order", () => {
+  const { list, decoded } = newList();
+  const [a, b] = list.decode(listOf(running, other));
+  const again = list.decode(listOf(other, running));
+  assert.deepEqual(again, decodeCri("ListContainersResponse", listOf(other, running)).containers);
+  assert.equal(again[0], b);
+  assert.equal(again[1], a);
+  assert.equal(decoded(), 2);
+});
+
+test("a changed item is decoded, whether its length changes or not", () => {
+  const { list } = newList();
+  list.decode(listOf(running, other));
+  const ended = { ...running, state: 2 };
+  const longer = { ...other, labels: { app: "database" } };
+  assert.deepEqual(list.decode(listOf(ended, longer)), decodeCri("ListContainersResponse", listOf(ended, longer)).containers);
+});
+
+test("an item that is missing from a list is forgotten", () => {
+  const { list, decoded } = newList();
+  list.decode(listOf(running));
+  assert.deepEqual(list.decode(listOf()), []);
+  list.decode(listOf(running));
+  assert.equal(decoded(), 2);
+});
+
+test("the bytes of a list may be reused after it was decoded", () => {
+  const { list } = newList();
+  const bytes = listOf(running);
+  list.decode(bytes);
+  bytes.fill(0);
+  assert.deepEqual(list.decode(listOf(running)), decodeCri("ListContainersResponse", listOf(running)).containers);
+});
+
+test("items without an ID, or with a long one, are decoded", () => {
+  const { list } = newList();
+  const bytes = listOf({ state: 1 }, { id: "c".repeat(300) }, { state: 2 });
+  list.decode(bytes);
+  assert.deepEqual(list.decode(bytes), decodeCri("ListContainersResponse", bytes).containers);
+});
+
+test("a list that is cut off is refused", () => {
+  const { list } = newList();
+  assert.throws(() => list.decode(listOf(running).subarray(0, -1)));
+});
