@@ -1,9 +1,10 @@
-import { readdir, stat } from "node:fs/promises";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { type Backoff, newBackoff } from "../pod/backoff.ts";
 import { newPluginChannel } from "./plugin-channel.ts";
 import { registrationMessages, registrationService } from "./registration-schema.ts";
@@ -57,11 +58,14 @@ export class PluginRegistry {
   /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
   async reconcile(): Promise<void> {
     const { dir, log } = this.#options;
-    const present = await socketsBelow(dir).catch(async (err: NodeJS.ErrnoException) => {
-      if (err.code !== "ENOENT") throw err;
+    let present: Map<string, string>;
+    try {
+      present = socketsBelow(dir);
+    } catch (err) {
+      if (errorCode(err) !== "ENOENT") throw err;
       await makeFolder(dir, 0o750);
-      return new Map<string, string>();
-    });
+      present = new Map();
+    }
     this.#seen = [...present.keys()];
     for (const [socket, { identity, handler, name }] of this.#registered) {
       if (present.get(socket) === identity) continue;
@@ -144,14 +148,15 @@ export class PluginRegistry {
 }
 
 /** Path → identity of all sockets in the directory tree; hidden files are ignored. */
-async function socketsBelow(dir: string): Promise<Map<string, string>> {
+function socketsBelow(dir: string): Map<string, string> {
   const found = new Map<string, string>();
-  for (const entry of await readdir(dir, { withFileTypes: true })) {
+  // Synchronous, because it runs each second: the kernel has a small directory in memory, and a trip to another thread costs more.
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
     if (entry.name.startsWith(".")) continue;
     const path = join(dir, entry.name);
-    if (entry.isDirectory()) for (const [socket, identity] of await socketsBelow(path)) found.set(socket, identity);
+    if (entry.isDirectory()) for (const [socket, identity] of socketsBelow(path)) found.set(socket, identity);
     if (!entry.isSocket()) continue;
-    const info = await stat(path).catch(() => undefined); // it may have been removed
+    const info = statSync(path, { throwIfNoEntry: false }); // it may have been removed
     if (info !== undefined) found.set(path, `${info.dev}/${info.ino}/${info.ctimeMs}`);
   }
   return found;

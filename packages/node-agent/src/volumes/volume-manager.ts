@@ -17,6 +17,7 @@ import { gitRepo } from "./git-repo.ts";
 import { hostPath } from "./host-path.ts";
 import { walked, walkedOnChange } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
+import { namesNow } from "./names-in.ts";
 import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
 import type { FolderQuotas } from "./quota/folder-quotas.ts";
@@ -180,7 +181,7 @@ class NodeVolumeManager implements VolumeManager {
 
   async list(): Promise<string[]> {
     try {
-      return await readdir(this.#options.podsDir);
+      return namesNow(this.#options.podsDir);
     } catch {
       return [];
     }

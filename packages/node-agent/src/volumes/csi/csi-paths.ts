@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { namesIn } from "../names-in.ts";
+import { namesIn, namesNow } from "../names-in.ts";
 
 /**
  * Directories of CSI volumes of one kind. Drivers and other tools rely on these paths. The directories named `data` contain
@@ -61,7 +61,7 @@ export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsD
     data: (name) => join(staged, name),
     rest: () => [],
     podVolumes: (uid) => namesIn(volumes(uid)),
-    names: () => namesIn(staged),
+    names: async () => namesNow(staged),
     usersOf: usersOf(ofMount),
   };
   const ofBlock = (uid: string, name: string): string => join(devices(uid), name);
@@ -74,7 +74,7 @@ export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsD
     data: blockData,
     rest: (name) => [join(mapped, "publish", name), join(mapped, name)],
     podVolumes: (uid) => namesIn(devices(uid)),
-    names: async () => (await namesIn(mapped)).filter((name) => name !== "publish" && name !== "staging"),
+    names: async () => namesNow(mapped).filter((name) => name !== "publish" && name !== "staging"),
     usersOf: usersOf(ofBlock),
   };
   return { layouts: { mount, block }, pods };
