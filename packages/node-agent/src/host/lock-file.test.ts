@@ -75,6 +75,40 @@ test("the holder in a separate PID namespace notices a process that waits outsid
   await waitFor(() => output === "acquired\ncontended\n", { what: "the agent to say why it ended" });
 });
 
+test("an agent that waits for another lock file is no contention", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const [own, other] = [join(dir, "own"), join(dir, "other")];
+  const lock = await acquireLockFile(own, { clock, log: discardLogger });
+  const taken = await acquireLockFile(other, { clock, log: discardLogger });
+  const waiting = acquireLockFile(other, { clock, log: discardLogger });
+  let isNoticed = false;
+  const noticing = taken.contended(new AbortController().signal).then(() => {
+    isNoticed = true;
+  });
+  await waitFor(
+    async () => {
+      await clock.advance(1_000);
+      return isNoticed;
+    },
+    { what: "the waiting agent to be seen" },
+  );
+  await noticing;
+  const stop = new AbortController();
+  let contended = false;
+  const watching = lock.contended(stop.signal).then(() => {
+    contended = !stop.signal.aborted;
+  });
+  await waitFor(() => contended || clock.waiting > 0, { what: "the end of the first look" });
+  assert.equal(contended, false);
+  stop.abort();
+  await watching;
+  await taken.release();
+  await (await waiting).release();
+  await lock.release();
+});
+
 test("losing the lock ends the agent, like contention does", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
   t.after(() => rm(dir, { recursive: true, force: true }));

@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { annotationNames, labelNames } from "./labels.ts";
-import { readPodRecord } from "./pod-record.ts";
+import { podIps, readPodRecord } from "./pod-record.ts";
 
 const messagePath = "/dev/termination-log";
 const podOf = { uid: "uid-1", name: "web", namespace: "default" };
@@ -81,3 +81,36 @@ for (const { name, policy, exitCode } of [
     assert.equal(await message(), "");
   });
 }
+
+for (const { what, network, want } of [
+  { what: "has one address", network: { ip: "10.0.0.1" }, want: ["10.0.0.1"] },
+  { what: "has two", network: { ip: "10.0.0.1", additionalIps: [{ ip: "fd00::1" }] }, want: ["10.0.0.1", "fd00::1"] },
+  { what: "has no first address", network: { ip: "", additionalIps: [{ ip: "fd00::1" }, { ip: "" }] }, want: ["fd00::1"] },
+  { what: "has no network", network: null, want: [] },
+]) {
+  test(`a sandbox that ${what} has the IPs ${want.join(" and ") || "of none"}`, async () => {
+    const runtime = newFakeRuntime(newFakeClock());
+    const labels = { [labelNames.podUid]: podOf.uid };
+    await runtime.runPodSandbox({ metadata: podOf, labels }, "");
+    const status = runtime.podSandboxStatus.bind(runtime);
+    runtime.podSandboxStatus = async (id) => ({ ...(await status(id)), network }) as Awaited<ReturnType<typeof status>>;
+    const record = await readPodRecord(runtime, podOf);
+    assert.deepEqual(record.sandboxes[0]?.ips, want);
+    assert.deepEqual(podIps(record), want);
+  });
+}
+
+test("a sandbox that is not ready has no IPs, and the newest attempt of one time comes first", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const labels = { [labelNames.podUid]: podOf.uid };
+  const ids = [];
+  for (const attempt of [0, 1]) ids.push(await runtime.runPodSandbox({ metadata: { ...podOf, attempt }, labels }, ""));
+  const before = await readPodRecord(runtime, podOf);
+  assert.deepEqual(
+    before.sandboxes.map(({ attempt }) => attempt),
+    [1, 0],
+  );
+  assert.equal(podIps(before).length, 1);
+  await runtime.stopPodSandbox(ids[1] ?? "");
+  assert.deepEqual(podIps(await readPodRecord(runtime, podOf)), [], "though the older one is ready");
+});
