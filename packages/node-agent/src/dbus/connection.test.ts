@@ -5,7 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { connectToBus, connectToPeer, type DbusConnection, DbusClosed, DbusError } from "./connection.ts";
+import { connectToBus, connectToPeer, DbusClosed, type DbusConnection, DbusError } from "./connection.ts";
 import { type DbusMessage, decodeMessage, encodeMessage } from "./message.ts";
 
 /** A peer that answers what the test tells it to. */
@@ -53,7 +53,11 @@ class Peer {
 }
 
 /** @param greeting the answer to the authentication */
-async function listen(t: TestContext, greeting: string, accepted: (socket: Socket, rest: Buffer) => void = () => {}): Promise<string> {
+async function listen(
+  t: TestContext,
+  greeting: string,
+  accepted: (socket: Socket, rest: Buffer) => void = () => {},
+): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "cox-dbus-"));
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -106,7 +110,10 @@ test("an error reply rejects its call with the error's name, and other calls go 
   const [failing, other] = [connection.call(request("A")), connection.call(request("B"))];
   const [a, b] = [await peer.next(), await peer.next()];
   peer.send({ kind: "error", replySerial: a.serial, errorName: "x.NoSuchUnit", signature: "s", body: ["no unit"] });
-  await assert.rejects(failing, (err) => err instanceof DbusError && err.errorName === "x.NoSuchUnit" && err.message === "no unit");
+  await assert.rejects(
+    failing,
+    (err) => err instanceof DbusError && err.errorName === "x.NoSuchUnit" && err.message === "no unit",
+  );
   peer.reply(b, "b");
   assert.deepEqual(await other, ["b"]);
   const unexplained = connection.call(request("C"));
@@ -162,7 +169,9 @@ test("a call without a reply is rejected after 25 s, and its late reply is ignor
 
 test("incoming calls are answered by the handler: its values, its error, and UnknownMethod without one", async (t) => {
   const { connection, peer } = await connected(t);
-  const ask = async (member: string): Promise<[kind: string, name: string | undefined, body: unknown, to: string | undefined]> => {
+  const ask = async (
+    member: string,
+  ): Promise<[kind: string, name: string | undefined, body: unknown, to: string | undefined]> => {
     peer.send({ kind: "call", path: "/p", interface: "i", member, sender: "asker", body: [] });
     const { kind, errorName, body, destination } = await peer.next();
     return [kind, errorName, body, destination];

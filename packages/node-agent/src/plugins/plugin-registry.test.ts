@@ -113,6 +113,8 @@ test("a plugin that restarted is deregistered and registered again", async (t) =
   await first.stop();
   const second = await plugin("disk.example.com");
   seen.splice(0);
+  await plugins.reconcile();
+  assert.deepEqual(seen, ["deregister disk.example.com"]);
   await reported(plugins, second);
   assert.deepEqual(
     seen.map((line) => line.split(" ")[0]),

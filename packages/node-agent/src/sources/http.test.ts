@@ -54,6 +54,7 @@ test("a URL is polled for pods; a failed request keeps the last ones", async (t)
   assert.deepEqual(await nextPoll({ status: 200, text: huge }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: "" }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: "{" }), []);
+  assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same as before the failures");
   const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: ["a", "b"].map((name) => JSON.parse(manifest(name))) });
   assert.deepEqual(await nextPoll({ status: 200, text: list }), ["removed web-n1", "added a-n1", "added b-n1"]);
   assert.deepEqual(await nextPoll({ status: 200, text: `null\n---\n${manifest("a")}\n` }), ["removed b-n1", "updated a-n1"]);

@@ -20,7 +20,7 @@ export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: read
     const header = exchange.headers.authorization;
     if (header === undefined) return undefined;
     const known = exchange.tls === undefined ? undefined : last.get(exchange.tls);
-    if (known !== undefined && isSame(known.header, header) && clock.now() < known.untilMs) return known.result;
+    if (known !== undefined && isSame(known.header, header) && clock.monotonic() < known.untilMs) return known.result;
     const parts = header.trim().split(" ");
     if (parts.length < 2 || parts[0]?.toLowerCase() !== "bearer") return undefined;
     const token = parts[1]!;
@@ -28,7 +28,7 @@ export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: read
     const result = await authenticate(token, audiences);
     if (result === undefined) throw new Error("invalid bearer token");
     if (exchange.tls !== undefined)
-      last.set(exchange.tls, { header: Buffer.from(header), result, untilMs: clock.now() + rememberMs });
+      last.set(exchange.tls, { header: Buffer.from(header), result, untilMs: clock.monotonic() + rememberMs });
     return result;
   };
 }
