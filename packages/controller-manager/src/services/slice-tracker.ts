@@ -15,7 +15,7 @@ export interface SliceTracker {
   isStale(service: ObjectKey, cached: readonly EndpointSlice[]): boolean;
   /** False for the event of an own write. */
   isForeignChange(slice: EndpointSlice): boolean;
-  /** Records an observed deletion; returns true when it was expected. */
+  /** Records that a slice was seen to go, deleted or relabelled to another Service; returns true when its deletion was expected. */
   deletionObserved(slice: EndpointSlice): boolean;
 }
 

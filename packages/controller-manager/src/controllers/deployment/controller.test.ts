@@ -270,6 +270,21 @@ test("recreate back to an earlier set waits for the pods of the later one, too",
   assert.deepEqual(sizes(world), { v1: 2, v2: 0 });
 });
 
+test("old sets beyond the history limit stay until the rollout is complete", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 2, image: "v1", spec: { revisionHistoryLimit: 5 } }));
+  await makeReady(world);
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  await change(world, (deployment) => {
+    deployment.spec.revisionHistoryLimit = 0;
+    setImage("v3")(deployment);
+  });
+  await settle(60);
+  assert.equal(sizes(world)["v1"], 0, "v3 is not ready yet");
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v3: 2 });
+});
+
 test("an old set that is gone already does not keep the next one from being removed", async (t) => {
   const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1", spec: { revisionHistoryLimit: 5 } }));
   for (const image of ["v2", "v3"]) {

@@ -144,6 +144,21 @@ for (const { name, paused, current, want } of [
   });
 }
 
+for (const { paused, before } of [
+  { paused: true, before: "ReplicaSetUpdated" },
+  { paused: false, before: "DeploymentPaused" },
+]) {
+  test(`the deadline counts from when the deployment was ${paused ? "paused" : "resumed"}`, () => {
+    const deployment = aDeployment({ spec: { paused, progressDeadlineSeconds: 600 } });
+    deployment.status = { conditions: [progressing(before)] };
+    assert.partialDeepStrictEqual(pausedCondition(deployment, minutes(20)), {
+      status: "Unknown",
+      lastUpdateTime: "2024-01-01T00:20:00Z",
+      lastTransitionTime: "2024-01-01T00:20:00Z",
+    });
+  });
+}
+
 test("a condition keeps its transition time while its status is the same", () => {
   const first = newCondition("Available", "True", "A", "a", start);
   const [second] = withCondition([first], newCondition("Available", "True", "B", "b", minutes(1)));

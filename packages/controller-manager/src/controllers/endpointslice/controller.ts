@@ -54,7 +54,10 @@ export function newEndpointSliceController(base: ControllerContext): Controller 
             if (tracker.isForeignChange(slice)) enqueue(slice);
           },
           updated: (old: EndpointSlice, slice: EndpointSlice) => {
-            if (serviceOf(old) !== serviceOf(slice)) enqueue(old); // relabeled to another service or manager
+            if (serviceOf(old) !== serviceOf(slice)) {
+              tracker.deletionObserved(old); // relabeled to another service or manager
+              enqueue(old);
+            }
             if (tracker.isForeignChange(slice)) enqueue(slice);
           },
           deleted: (slice: EndpointSlice) => {

@@ -266,3 +266,37 @@ test("Endpoints of the name of deleted ones are mirrored though the cache never 
   await settle(50);
   assert.deepEqual(addresses(world), [["192.0.2.2"]]);
 });
+
+test("a slice that is relabelled to another Service is made again for its own", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  world.client.put(services, { ...bareService(), metadata: { ...bareService().metadata, name: "other" } });
+  world.client.put(endpoints, { ...someEndpoints({ subsets: [subset("192.0.2.9")] }), metadata: { ...someEndpoints({}).metadata, name: "other" } });
+  await settle(30);
+  const slice = stored(world).find(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "web") as EndpointSlice;
+  const labels = { ...slice.metadata.labels, "kubernetes.io/service-name": "other" };
+  world.client.put(endpointSlices, { ...slice, metadata: { ...slice.metadata, labels } });
+  await settle(60);
+  await world.clock.advance(1_000);
+  await settle(60);
+  const shown = stored(world).map(({ metadata, endpoints: [first] }) => [metadata.labels?.["kubernetes.io/service-name"], first?.addresses[0]]);
+  assert.deepEqual(shown.sort(), [
+    ["other", "192.0.2.9"],
+    ["web", "192.0.2.1"],
+  ]);
+});
+
+test("own changes of several slices at once lead to no further reconciliation", async (t) => {
+  const two = (...last: number[]): EndpointSubset[] =>
+    last.map((byte, i) => ({ ...subset(`192.0.2.${byte}`), ports: [{ name: "http", port: 80 + i, protocol: "TCP" }] }));
+  const world = await started(t, someEndpoints({ subsets: two(1, 2) }));
+  const synced = async (): Promise<number> => {
+    await settle(60);
+    const [, count] = /endpoints_sync_duration_count (\d+)/.exec(await world.ctx.registry.render()) ?? [];
+    return Number(count);
+  };
+  const before = await synced();
+  world.client.clearActions();
+  world.client.put(endpoints, someEndpoints({ subsets: two(3, 4) }));
+  assert.equal((await synced()) - before, 1);
+  assert.equal(world.client.writes.length, 2);
+});

@@ -106,7 +106,10 @@ function sliceHandlers(ctx: MirroringContext, queue: SourceQueue) {
       if (tracker.isForeignChange(slice)) enqueueChanged(slice);
     },
     updated: (old: EndpointSlice, slice: EndpointSlice) => {
-      if (isMirrored(old) && (!isMirrored(slice) || serviceKeyOf(old) !== serviceKeyOf(slice))) enqueueChanged(old);
+      if (isMirrored(old) && (!isMirrored(slice) || serviceKeyOf(old) !== serviceKeyOf(slice))) {
+        tracker.deletionObserved(old);
+        enqueueChanged(old);
+      }
       if (tracker.isForeignChange(slice) || !isMirrored(old)) enqueueChanged(slice);
     },
     deleted: (slice: EndpointSlice) => {

@@ -120,6 +120,26 @@ test("reports when it may not create, and keeps trying", async (t) => {
   assert.equal(client.object<ReplicaSet>(replicaSets, "default/web")?.status?.conditions, undefined);
 });
 
+test("reports when it may not delete, and keeps trying", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 1 }));
+  await run(newReplicaSetController(ctx));
+  let refuse = true;
+  client.react("delete", "pods", () => {
+    if (refuse) throw forbidden(pods, "web", "not you");
+    return undefined;
+  });
+  const statusNow = () => client.object<ReplicaSet>(replicaSets, "default/web")?.status;
+  client.put(replicaSets, { ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet), spec: aReplicaSet({ replicas: 0 }).spec });
+  await settle(30);
+  assert.partialDeepStrictEqual(statusNow()?.conditions?.[0], { type: "ReplicaFailure", status: "True", reason: "FailedDelete" });
+  assert.equal(statusNow()?.replicas, 1);
+  refuse = false;
+  await clock.advance(1000);
+  assert.equal(client.objects(pods).length, 0);
+  assert.equal(statusNow()?.conditions, undefined);
+});
+
 test("adopts orphans that it selects instead of creating", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 2 }));
