@@ -83,7 +83,7 @@ export class FakeStore {
     if (this.collection(ref).has(keyOf(object))) throw alreadyExists(ref, metadata.name ?? "");
     metadata.uid = `uid-${++this.#uids}`;
     metadata.creationTimestamp = formatTime(this.#clock.now());
-    if ("spec" in object) metadata.generation = 1;
+    if (counted(ref, object) !== undefined) metadata.generation = 1;
     object.apiVersion ??= formatGroupVersion(ref);
     object.kind ??= ref.kind;
     return this.write(ref, object);
@@ -95,7 +95,7 @@ export class FakeStore {
     checkPreconditions(ref, stored, sent.metadata);
     const object = merged(ref, stored, deepClone(sent), subresource);
     if (deepEqual(object, stored)) return deepClone(stored);
-    if (!deepEqual(object["spec"], stored["spec"])) object.metadata.generation = (stored.metadata.generation ?? 0) + 1;
+    if (!deepEqual(counted(ref, object), counted(ref, stored))) object.metadata.generation = (stored.metadata.generation ?? 0) + 1;
     if (!isFinished(object)) return this.write(ref, object);
     this.erase(ref, object);
     return deepClone(object);
@@ -203,6 +203,13 @@ const withStatus = new Set(
     .filter(({ resource }) => resource.endsWith("/status"))
     .map(({ group, resource }) => `${group}/${resource.slice(0, -"/status".length)}`),
 );
+
+/** What a new generation is counted for: the spec; all of an EndpointSlice, which has none, with its labels. */
+function counted(ref: ResourceRef, object: Unstructured): unknown {
+  if (ref.resource !== "endpointslices") return object["spec"];
+  const { metadata, ...content } = object;
+  return { ...content, labels: metadata.labels };
+}
 
 /** Merges an update into the stored object: only what the subresource may change. */
 function merged(ref: ResourceRef, stored: Unstructured, sent: Unstructured, subresource: string): Unstructured {
