@@ -153,6 +153,23 @@ test("a failed instance is ended, and hears nothing any more", async (t) => {
   assert.deepEqual(heard, [2]);
 });
 
+test("what an instance that could not be made had listened to, it hears no longer", async (t) => {
+  const heard: number[] = [];
+  let instances = 0;
+  const world = supervised(t, (ctx) => {
+    const id = ++instances;
+    ctx.informers.for(namespaces).addHandler({ added: () => void heard.push(id) });
+    if (id <= 2) throw new Error("no");
+    return { run: idle };
+  });
+  await world.run(world.runnable);
+  await world.clock.advance(10_000);
+  assert.equal(instances, 3);
+  world.client.put(namespaces, { metadata: { name: "web" } });
+  await waitFor(() => heard.length > 0);
+  assert.deepEqual(heard, [3]);
+});
+
 test("health is bad from a failure until the next instance has run for ten seconds", async (t) => {
   let instances = 0;
   const world = supervised(t, () => ({

@@ -67,3 +67,13 @@ test("a service that went leaves nothing behind for one of its name", () => {
   assert.equal(tracker.isForeignChange(slice("a", 1)), true);
   assert.equal(tracker.isStale("default/other", []), true);
 });
+
+test("slices that were seen to go are forgotten, and so are those of a service that went", () => {
+  const tracker = newSliceTracker(newFakeClock());
+  for (let i = 0; i < 10; i++) tracker.recordWrite(service, slice(`s${i}`, 1));
+  for (let i = 1; i < 10; i++) tracker.deletionObserved(slice(`s${i}`, 1));
+  assert.equal(tracker.isStale(service, [slice("s0", 1)]), false);
+  assert.equal(tracker.size, 1);
+  tracker.forget(service);
+  assert.equal(tracker.size, 0);
+});

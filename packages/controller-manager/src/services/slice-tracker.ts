@@ -17,6 +17,8 @@ export interface SliceTracker {
   isForeignChange(slice: EndpointSlice): boolean;
   /** Records that a slice was seen to go, deleted or relabelled to another Service; returns true when its deletion was expected. */
   deletionObserved(slice: EndpointSlice): boolean;
+  /** Number of slices that are remembered. */
+  readonly size: number;
 }
 
 interface Written {
@@ -64,6 +66,9 @@ export function newSliceTracker(clock: Clock): SliceTracker {
       const expected = byUid.get(uidOf(slice))?.generation === "deleted";
       byUid.delete(uidOf(slice));
       return expected;
+    },
+    get size() {
+      return uidsOf.values().reduce((sum, uids) => sum + uids.size, 0);
     },
   };
 }

@@ -267,3 +267,25 @@ test("each finalizer of each object is counted, and a pod that has ended needs n
   await clock.advance(20_000);
   assert.equal(client.objects(namespaces).length, 0, "not after an hour");
 });
+
+test("a namespace that another writer changed while its conditions were written is finalized in its new state, at once", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.put(namespaces, leaving);
+  let others = 0;
+  client.react("update", "namespaces", ({ subresource, sent }) => {
+    if (subresource !== "status" || (sent as Namespace).status?.conditions === undefined || others++ > 0) return undefined;
+    const { metadata, ...rest } = client.object<Namespace>(namespaces, "web") as Namespace;
+    client.put(namespaces, { ...rest, metadata: { ...metadata, labels: { touched: "yes" } } });
+    return undefined;
+  });
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  assert.equal(client.object(namespaces, "web"), undefined);
+  const finalizing = client.writes.filter(({ subresource }) => subresource === "finalize");
+  assert.deepEqual(
+    finalizing.map(({ sent }) => (sent as Namespace).metadata.labels),
+    [{ touched: "yes" }],
+  );
+});
