@@ -273,6 +273,9 @@ test("reads a token file again every minute, and keeps the last token when the f
   assert.equal(await shown(), "Bearer one");
   await clock.advance(60_000);
   assert.equal(await shown(), "Bearer two");
+  await writeFile(tokenFile, "\n");
+  await clock.advance(60_000);
+  assert.equal(await shown(), "Bearer two", "an empty file is one that is being written");
   await rm(tokenFile);
   await clock.advance(60_000);
   assert.equal(await shown(), "Bearer two");

@@ -46,6 +46,16 @@ test("reports the last decision of each source, since when and how often it was 
   ]);
 });
 
+test("a decision that is repeated again and again is since the first time", async () => {
+  const { clock, log } = aLog();
+  for (let i = 0; i < 4; i++) {
+    log.record(aPod("a"), "scheduler", waiting);
+    await clock.advance(10_000);
+  }
+  const [decision] = log.of(aPod("a"));
+  assert.partialDeepStrictEqual(decision, { count: 4, since: "2026-01-02T03:04:05Z", lastAt: "2026-01-02T03:04:35Z" });
+});
+
 test("begins to count again when verdict or reason change", async () => {
   const { clock, log } = aLog();
   log.record(aPod("a"), "scheduler", waiting);

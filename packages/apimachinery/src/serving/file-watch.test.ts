@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -43,6 +44,18 @@ test("a change of any of the files is noticed once, the first one even if it fol
   await noticed(3);
   rmSync(first);
   await noticed(4);
+});
+
+test("a watcher that is closed while it reads a changed file does not report it", async (t) => {
+  const { first, clock, watcher, changes } = watching(t);
+  writeFileSync(first, "2");
+  const advanced = clock.advance(60_000);
+  await waitFor(() => clock.monotonic() >= 100, { what: "the read to begin" });
+  watcher.close();
+  await advanced;
+  for (let i = 0; i < 5; i++) await readFile(first); // after those of the watcher
+  await settle(50);
+  assert.equal(changes(), 0);
 });
 
 test("a closed watcher notices nothing and leaves no timer behind, not even of a change just before", async (t) => {

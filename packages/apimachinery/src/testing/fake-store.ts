@@ -95,7 +95,8 @@ export class FakeStore {
     checkPreconditions(ref, stored, sent.metadata);
     const object = merged(ref, stored, deepClone(sent), subresource);
     if (deepEqual(object, stored)) return deepClone(stored);
-    if (!deepEqual(counted(ref, object), counted(ref, stored))) object.metadata.generation = (stored.metadata.generation ?? 0) + 1;
+    if (!deepEqual(counted(ref, object), counted(ref, stored)))
+      object.metadata.generation = (stored.metadata.generation ?? 0) + 1;
     if (!isFinished(object)) return this.write(ref, object);
     this.erase(ref, object);
     return deepClone(object);

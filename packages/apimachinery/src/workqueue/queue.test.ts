@@ -26,6 +26,23 @@ test("never gives a key to two workers; a key added meanwhile is returned again 
   assert.equal(await next, "a");
 });
 
+test("a key that is added several times while it is processed is counted as added once", async () => {
+  const seen: string[] = [];
+  const queue = newWorkQueue<string>({
+    added: (key) => void seen.push(`added ${key}`),
+    got: (key) => void seen.push(`got ${key}`),
+    done: (key) => void seen.push(`done ${key}`),
+  });
+  queue.add("a");
+  await queue.get();
+  for (let i = 0; i < 3; i++) queue.add("a");
+  queue.done("a");
+  await queue.get();
+  queue.done("a");
+  assert.deepEqual(seen, ["added a", "got a", "added a", "done a", "got a", "done a"]);
+  assert.equal(queue.length, 0);
+});
+
 test("wakes waiting workers, the longest waiting first", async () => {
   const queue = newWorkQueue<string>();
   const [first, second] = [queue.get(), queue.get()];

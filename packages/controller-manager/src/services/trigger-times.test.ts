@@ -11,7 +11,7 @@ test("the first time counts as when the service was made, then what changed, the
   const times = newTriggerTimes();
   assert.equal(times.update(service, [podAt("a", 2)]), at(1));
   assert.equal(times.update(service, [podAt("a", 2)]), undefined);
-  assert.equal(times.update(service, [podAt("a", 2), podAt("b", 5), podAt("c", 4)]), at(4));
+  assert.equal(times.update(service, [podAt("a", 2), podAt("b", 5), podAt("c", 4), podAt("d", 6)]), at(4));
   assert.equal(times.update(service, [podAt("a", 3), podAt("b", 5)]), at(3));
   assert.equal(times.update(service, [podAt("a", 1)]), undefined, "a time that went back is no news");
   times.forget("default/web");

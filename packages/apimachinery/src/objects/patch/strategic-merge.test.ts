@@ -93,6 +93,13 @@ for (const { name, type, original, patch, want } of [
     want: { finalizers: ["c", "b"] },
   },
   {
+    name: "deletes from a set before it adds, whatever comes first in the patch",
+    type: objectMeta,
+    original: { finalizers: ["a", "b"] },
+    patch: { finalizers: ["a", "c"], "$deleteFromPrimitiveList/finalizers": ["a", "b"] },
+    want: { finalizers: ["a", "c"] },
+  },
+  {
     name: "orders elements by the configured order",
     type: podSpec,
     original: { containers: [{ name: "a" }, { name: "b" }, { name: "server" }] },

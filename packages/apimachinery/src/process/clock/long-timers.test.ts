@@ -32,7 +32,11 @@ test("a thousand timers use one timer of Node, and none is left when they are ca
 test("a timer that is added while none waits starts the polling of seconds again", async () => {
   const clock = newFakeClock(0);
   const timers = newLongTimers(clock);
-  timers.after(10_000, () => {}).cancel();
+  const [one, other] = [timers.after(10_000, () => {}), timers.after(20_000, () => {})];
+  one.cancel();
+  assert.equal(clock.waiting, 1);
+  other.cancel();
+  assert.equal(clock.waiting, 0, "nothing is polled when none waits");
   await clock.advance(100_000);
   let at = 0;
   timers.after(5_000, () => {

@@ -270,7 +270,10 @@ test("Endpoints of the name of deleted ones are mirrored though the cache never 
 test("a slice that is relabelled to another Service is made again for its own", async (t) => {
   const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
   world.client.put(services, { ...bareService(), metadata: { ...bareService().metadata, name: "other" } });
-  world.client.put(endpoints, { ...someEndpoints({ subsets: [subset("192.0.2.9")] }), metadata: { ...someEndpoints({}).metadata, name: "other" } });
+  world.client.put(endpoints, {
+    ...someEndpoints({ subsets: [subset("192.0.2.9")] }),
+    metadata: { ...someEndpoints({}).metadata, name: "other" },
+  });
   await settle(30);
   const slice = stored(world).find(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "web") as EndpointSlice;
   const labels = { ...slice.metadata.labels, "kubernetes.io/service-name": "other" };
@@ -278,7 +281,10 @@ test("a slice that is relabelled to another Service is made again for its own", 
   await settle(60);
   await world.clock.advance(1_000);
   await settle(60);
-  const shown = stored(world).map(({ metadata, endpoints: [first] }) => [metadata.labels?.["kubernetes.io/service-name"], first?.addresses[0]]);
+  const shown = stored(world).map(({ metadata, endpoints: [first] }) => [
+    metadata.labels?.["kubernetes.io/service-name"],
+    first?.addresses[0],
+  ]);
   assert.deepEqual(shown.sort(), [
     ["other", "192.0.2.9"],
     ["web", "192.0.2.1"],

@@ -130,7 +130,10 @@ test("reports when it may not delete, and keeps trying", async (t) => {
     return undefined;
   });
   const statusNow = () => client.object<ReplicaSet>(replicaSets, "default/web")?.status;
-  client.put(replicaSets, { ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet), spec: aReplicaSet({ replicas: 0 }).spec });
+  client.put(replicaSets, {
+    ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet),
+    spec: aReplicaSet({ replicas: 0 }).spec,
+  });
   await settle(30);
   assert.partialDeepStrictEqual(statusNow()?.conditions?.[0], { type: "ReplicaFailure", status: "True", reason: "FailedDelete" });
   assert.equal(statusNow()?.replicas, 1);
