@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { before, test } from "node:test";
 import {
+  alternativeNamesOf,
   type KeyPair,
   newCa,
   newCertificate,
   newCertificateRequest,
   newServiceAccountKey,
   parseCertificateRequest,
+  renewCertificate,
   signCertificateRequest,
   subjectOf,
 } from "./certificates.ts";
@@ -106,4 +108,25 @@ test("refuses a request whose signature does not match its key, also where the l
     "base64",
   );
   for (const bytes of [changed, long]) await assert.rejects(parseCertificateRequest(pem(bytes)), /does not match its key/);
+});
+
+test("a renewed certificate keeps its key, subject, usages and names, gets the new names, and ends no later than its authority", async () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  const ca = await newCa({ commonName: "ca", validDays: 100, now });
+  const options = { commonName: "node", organizations: ["o"], dnsNames: ["a.test"], ips: ["192.0.2.1"], ca, now };
+  const { certPem, keyPem } = await newCertificate({ ...options, usages: ["server", "client"], validDays: 10 });
+  const later = now + 5 * 86_400_000;
+  const names = { dnsNames: ["a.test", "b.test"], ips: ["192.0.2.2"] };
+  const renewed = await renewCertificate({ certPem, ca, ...names, validDays: 30, now: later });
+  const [before, after] = [new X509Certificate(certPem), new X509Certificate(renewed)];
+  assert.ok(after.checkPrivateKey(createPrivateKey(keyPem)));
+  assert.ok(after.verify(new X509Certificate(ca.certPem).publicKey));
+  assert.deepEqual([after.subject, after.keyUsage], [before.subject, before.keyUsage]);
+  assert.notEqual(after.serialNumber, before.serialNumber);
+  assert.deepEqual(alternativeNamesOf(renewed), { dnsNames: ["a.test", "b.test"], ips: ["192.0.2.1", "192.0.2.2"] });
+  assert.equal(after.validToDate.getTime(), later + 30 * 86_400_000);
+  const longest = new X509Certificate(await renewCertificate({ certPem, ca, validDays: 365, now: later }));
+  assert.equal(longest.validToDate.getTime(), new X509Certificate(ca.certPem).validToDate.getTime());
+  const { certPem: beyond } = await newCertificate({ ...options, usages: ["server"], validDays: 365 });
+  assert.equal(new X509Certificate(beyond).validToDate.getTime(), now + 100 * 86_400_000);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -10,6 +11,7 @@ import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger } from "../process/logging/logger.ts";
 import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { freePort } from "../testing/etcd.ts";
+import { listening } from "../testing/listening.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import { type ComponentServer, type ComponentServingFlags, startComponentServer } from "./component-server.ts";
@@ -227,6 +229,23 @@ test("a server that failed to start watches no files", async (t) => {
     configz: () => ({}),
   });
   await assert.rejects(starting, ConfigError);
+  assert.equal(clock.waiting, 0);
+});
+
+test("a server whose port is taken watches no files and keeps no client", async (t) => {
+  const clock = newFakeClock();
+  const taken = createServer();
+  const port = await listening(t, taken);
+  const starting = startComponentServer({
+    name: "kube-scheduler",
+    flags: { ...flags, "client-ca-file": write(t, "ca.crt", clusterCa.certPem), "secure-port": port },
+    log: { ...discardLogger } as never,
+    clock,
+    metrics: newMetricsRegistry({}),
+    checks: {},
+    configz: () => ({}),
+  });
+  await assert.rejects(starting, (err) => err instanceof ConfigError && /EADDRINUSE/.test(err.message));
   assert.equal(clock.waiting, 0);
 });
 

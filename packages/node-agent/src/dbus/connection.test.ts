@@ -169,9 +169,7 @@ test("a call without a reply is rejected after 25 s, and its late reply is ignor
 
 test("incoming calls are answered by the handler: its values, its error, and UnknownMethod without one", async (t) => {
   const { connection, peer } = await connected(t);
-  const ask = async (
-    member: string,
-  ): Promise<[kind: string, name: string | undefined, body: unknown, to: string | undefined]> => {
+  const ask = async (member: string): Promise<unknown[]> => {
     peer.send({ kind: "call", path: "/p", interface: "i", member, sender: "asker", body: [] });
     const { kind, errorName, body, destination } = await peer.next();
     return [kind, errorName, body, destination];

@@ -209,7 +209,8 @@ test("a remembered token is not taken for another one, nor for a request without
   assert.equal(await send("Bearer t"), "ann");
   await assert.rejects(send("Bearer tt"), /invalid bearer token/);
   assert.deepEqual(asked(), ["t", "u", "t", "tt"]);
-  for (const header of [undefined, "", "Bearer", "Bearer ", "Basic t"]) assert.equal(await send(header), undefined, header);
+  for (const header of [undefined, "", "Bearer", "Bearer ", "Basic t"])
+    assert.equal(await send(header), undefined, String(header));
   assert.equal(await send("bEaReR t"), "ann", "the scheme in any spelling");
 });
 
