@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
 
-export interface UiAssets {
+interface UiAssets {
   /** By file name; all files must be served from one folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Paths of all sources, third-party ones included, below the root. */

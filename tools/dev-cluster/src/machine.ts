@@ -22,8 +22,8 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /** @throws Failure when the loopback interface is down, as in a new network namespace. */
-export function checkLoopback(interfaces = networkInterfaces()): void {
-  const isUp = Object.values(interfaces).some((addresses) => addresses?.some(({ address }) => address === "127.0.0.1"));
+export function checkLoopback(): void {
+  const isUp = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === "127.0.0.1"));
   if (!isUp) throw new Failure("the loopback interface is down; bring it up: ip link set lo up");
 }
 

@@ -22,7 +22,7 @@ export interface Outcome {
   readonly lastSteps: readonly string[];
 }
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly seed: number;
   readonly plan: Plan;
   readonly onTrace?: ((line: string) => void) | undefined;

@@ -6,13 +6,13 @@ import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
 
 interface SessionOptions {
   readonly clock: Clock;
-  readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;
 }
 
 /** Large windows, so that one slow watch does not block others on its connection. Source: golang.org/x/net/http2 transport.go */
 const windows = { streamWindowBytes: 4 << 20, connectionWindowBytes: 1 << 30 };
 const settingsTimeoutMs = 30_000;
+const pingIntervalMs = 30_000;
 
 /**
  * Opens an HTTP/2 connection to an API server. Resolves after the server's SETTINGS, which contain its stream limit. It is pinged
@@ -53,7 +53,7 @@ export function openSession(
 }
 
 function pingPeriodically(connection: ClientConnection, options: SessionOptions): Timer {
-  const { clock, pingIntervalMs = 30_000, pingTimeoutMs = 15_000 } = options;
+  const { clock, pingTimeoutMs = 15_000 } = options;
   const silent = (): void => connection.destroy(new ConnectionLost("the server does not answer pings"));
   let waiting: Timer | undefined;
   const periodic = clock.every(pingIntervalMs, () => {

@@ -37,7 +37,6 @@ interface TransportOptions {
   readonly clock: Clock;
   /** Client certificate of a credential plugin; takes precedence over the configuration's. */
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
-  readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;
   /** Connections other than the last one are closed after this time without requests. */
   readonly idleMs?: number;

@@ -34,8 +34,6 @@ export interface InformerFactoryOptions {
   readonly resyncMs?: number | (() => number);
   /** Restricts namespaced resources to one namespace. */
   readonly namespace?: string;
-  /** Default selectors by resource, which callers need not know. */
-  readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
   /** Waits of all informers while the server cannot be reached; see `runReflector`. */
   readonly reconnection?: Reconnection;
   /** Strips each object before it is stored; may modify its argument. */
@@ -46,19 +44,18 @@ export interface InformerFactoryOptions {
 
 /** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
-  const { log, clock, resyncMs = 0, namespace, tweak, reconnection, transform } = options;
+  const { log, clock, resyncMs = 0, namespace, reconnection, transform } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();
   let running: AbortSignal | undefined;
 
   return {
     client,
     for<T extends KubeObject>(ref: ResourceRef, selectors: InformerSelectors = {}): SharedInformer<T> {
-      const all = { ...tweak?.(ref), ...selectors };
-      const id = informerId(ref, all);
+      const id = informerId(ref, selectors);
       let informer = informers.get(id);
       if (informer === undefined) {
         informer = newSharedInformer<KubeObject>({
-          ...all,
+          ...selectors,
           client,
           clock,
           log,

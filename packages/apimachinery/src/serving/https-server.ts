@@ -40,8 +40,6 @@ export interface HttpServerOptions extends ConnectionsOptions {
   /** A connection without a request is closed after this. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined;
   readonly maxHeaderBytes?: number | undefined;
-  /** Disables HTTP/2, for servers whose clients expect HTTP/1.1. */
-  readonly http1Only?: boolean | undefined;
   /** The program's instance; default: one for this server only. */
   readonly turns?: Turns | undefined;
   /** Called for each failed TLS handshake, e.g. to count it. */
@@ -240,7 +238,7 @@ function listenerFor(
   const listener = newTlsListener({
     tls,
     log,
-    alpnProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
+    alpnProtocols: ["h2", "http/1.1"],
     handshakeTimeoutMs: options.handshakeTimeoutMs ?? 10_000,
     onConnection: (socket) => connections.addSocket(socket),
     onSecure(socket) {

@@ -40,7 +40,7 @@ export interface AuthorizationWebhookOptions {
   readonly unauthorizedTtlMs: number;
 }
 
-export interface Authorization {
+interface Authorization {
   readonly authorize: Authorizer;
   readonly resolveRules: RuleResolver;
   /** Rules granted by RBAC, available even when RBAC is not an enabled mode. */

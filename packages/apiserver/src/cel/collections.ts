@@ -10,10 +10,10 @@ export class MadeList extends List {
   readonly #items: Value[];
   readonly size: number;
 
-  constructor(items: Value[], size = items.length) {
+  constructor(items: Value[]) {
     super();
     this.#items = items;
-    this.size = size;
+    this.size = items.length;
   }
 
   at(i: number): Value {

@@ -43,7 +43,7 @@ export interface ServingOptions {
   readonly log: Logger;
 }
 
-export interface Serving {
+interface Serving {
   /** Resolves when the definitions that the informer has delivered are served. */
   settled(): Promise<void>;
   /** The store of a definition in its storage version; undefined when it is not served. */

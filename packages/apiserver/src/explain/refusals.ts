@@ -86,17 +86,14 @@ const refusals: readonly Refusal[] = [
   },
 ];
 
-/**
- * @param what that cannot be created: "pods"
- * @param message of the condition or event
- */
-export function refusedProblem(what: string, message: string | undefined, by: string, since: { since?: string }): Problem {
+/** Why pods cannot be created. @param message of the condition or event */
+export function refusedProblem(message: string | undefined, by: string, since: { since?: string }): Problem {
   const text = message ?? "";
   for (const { pattern, reason, summary, remedy } of refusals) {
     const match = pattern.exec(text);
-    if (match !== null) return { by, reason, summary: `${what} cannot be created: ${summary(match)}`, remedy, ...since };
+    if (match !== null) return { by, reason, summary: `pods cannot be created: ${summary(match)}`, remedy, ...since };
   }
-  return { by, reason: "FailedCreate", summary: `${what} cannot be created: ${oneLine(text)}`, ...since };
+  return { by, reason: "FailedCreate", summary: `pods cannot be created: ${oneLine(text)}`, ...since };
 }
 
 export const refToObject = refTo;

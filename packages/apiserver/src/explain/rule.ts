@@ -91,9 +91,9 @@ export const timeOfEvent = ({ lastTimestamp, eventTime, series, metadata }: Even
 export const firstTimeOfEvent = (event: Event): string | undefined =>
   event.firstTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? undefined;
 
-/** The latest event with one of the reasons. @param notBefore in ms; older events concern an earlier state */
-export const latestEvent = (events: readonly Event[], reasons: readonly string[], notBefore = 0): Event | undefined =>
-  events.find((event) => reasons.includes(event.reason ?? "") && (parseTime(timeOfEvent(event) ?? "") ?? 0) >= notBefore);
+/** The latest event with one of the reasons. */
+export const latestEvent = (events: readonly Event[], reasons: readonly string[]): Event | undefined =>
+  events.find((event) => reasons.includes(event.reason ?? ""));
 
 /** Whether the time is at least `ms` ago; false when it is absent. */
 export const isOlder = (time: string | null | undefined, ms: number, now: number): boolean => {

@@ -1,11 +1,11 @@
 /** Reads the bytes of a request's body; `decode.ts` makes an object of them. */
 import { refuseManyValues } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { negotiateInput } from "@coxswain/apimachinery/objects/codec/negotiate";
-import { type Call, defaultMaxBodyBytes } from "./env.ts";
+import { type Call, maxBodyBytes } from "./env.ts";
 
 /** @throws RequestEntityTooLarge when the body has too many bytes or too many values */
-export async function readBody({ ctx, env }: Call): Promise<Buffer> {
-  const bytes = await ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
+export async function readBody({ ctx }: Call): Promise<Buffer> {
+  const bytes = await ctx.exchange.body(maxBodyBytes);
   refuseManyValues(bytes);
   if (ctx.info.verb === "patch") ctx.audit?.requestPatch(bytes);
   return bytes;

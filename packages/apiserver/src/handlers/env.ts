@@ -24,8 +24,6 @@ export interface HandlerEnv {
   readonly log: Logger;
   readonly metrics?: MetricsRegistry;
   readonly clock?: Clock;
-  /** Limit of a request body in bytes; default 3 MiB. */
-  readonly maxBodyBytes?: number;
   /** Minimum duration of a watch without timeoutSeconds; the actual one is random between this and its double. */
   readonly minRequestTimeoutMs: number;
   /** Discovery and OpenAPI of aggregated servers; undefined: none. */
@@ -89,4 +87,4 @@ export interface Call {
   readonly subresource: string;
 }
 
-export const defaultMaxBodyBytes = 3 * 1024 * 1024;
+export const maxBodyBytes = 3 * 1024 * 1024;

@@ -99,13 +99,12 @@ export function writeAnswer(call: Call, status: number, answer: KubeObject, outp
   return writeMeta(call, status, partialMetadata(object, output.version ?? "v1"), output);
 }
 
-/** Responds with Status `Success`; the body contains `code` only where upstream's does. */
+/** Responds with Status `Success`. */
 export function writeSuccess(
   ctx: RequestContext,
   httpStatus: number,
   details: StatusDetails | undefined,
   output: Output,
-  code?: number,
 ): Promise<void> {
   const status: Status = {
     kind: "Status",
@@ -113,7 +112,6 @@ export function writeSuccess(
     metadata: {},
     status: "Success",
     ...(details === undefined ? {} : { details }),
-    ...(code === undefined ? {} : { code }),
   };
   return writeObject(ctx, httpStatus, status, output);
 }

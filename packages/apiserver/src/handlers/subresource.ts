@@ -274,7 +274,7 @@ export async function runObject(
       await turns.next();
       const answer = await handler.create(subresourceCall(call, object, options));
       await turns.next();
-      return writeAnswer(call, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
+      return writeAnswer(call, 201, withCode(answer, 201), output);
     }
     case "update": {
       if (handler.update === undefined) break;

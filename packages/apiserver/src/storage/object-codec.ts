@@ -37,7 +37,6 @@ export interface StoredResource extends GroupResource {
   readonly versions: readonly StoredVersion[];
   readonly formerVersions?: readonly (StoredVersion & { readonly group?: string })[];
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
-  readonly strategy?: { decorate?(object: KubeObject): void };
   readonly cacheIndexes?: readonly string[];
   /** Objects are stored and returned in the version they were written in; the caller converts them (custom resources). */
   readonly keepsVersions?: boolean;
@@ -122,7 +121,6 @@ class StoredForm {
     result.apiVersion = this.#hubApiVersion;
     result.kind = this.#resource.kind;
     result.metadata ??= {};
-    this.#resource.strategy?.decorate?.(result);
     return result;
   }
 }

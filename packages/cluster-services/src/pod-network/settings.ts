@@ -5,7 +5,7 @@ import type { ServicesFlags } from "../flags.ts";
 import { configFile, longestBridge } from "./names.ts";
 
 /** How packets reach pods of other nodes: by a route to the node, in VXLAN, or as the nodes' addresses allow. */
-export type Mode = "auto" | "host-gateway" | "vxlan";
+type Mode = "auto" | "host-gateway" | "vxlan";
 
 export interface PodNetworkSettings {
   readonly mode: Mode;

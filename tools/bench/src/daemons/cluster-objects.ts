@@ -77,11 +77,11 @@ export function addPods({ client, namespace }: DaemonCluster, count: number, pod
 export async function removeAll(cluster: DaemonCluster, ref: ResourceRef): Promise<void> {
   const { client, namespace } = cluster;
   await client.deleteCollection(ref, { namespace }, { gracePeriodSeconds: 0, propagationPolicy: "Background" });
-  await untilLeft(cluster, ref, 0);
+  await untilGone(cluster, ref);
 }
 
-/** Resolves when exactly `left` objects of a resource exist in the cluster's namespace; polls a few times a second. */
-export async function untilLeft({ client, namespace }: DaemonCluster, ref: ResourceRef, left: number, label = ""): Promise<void> {
+/** Resolves when no object of a resource exists in the cluster's namespace; polls a few times a second. */
+export async function untilGone({ client, namespace }: DaemonCluster, ref: ResourceRef, label = ""): Promise<void> {
   const count = async (): Promise<number> => {
     const list = await client.list(
       ref,
@@ -90,7 +90,7 @@ export async function untilLeft({ client, namespace }: DaemonCluster, ref: Resou
     );
     return list.items.length + (list.metadata.remainingItemCount ?? 0);
   };
-  await waitFor(async (seen) => seen(await count()) === left, { what: `${left} ${ref.resource}`, timeoutMs: 600_000 });
+  await waitFor(async (seen) => seen(await count()) === 0, { what: `no ${ref.resource}`, timeoutMs: 600_000 });
 }
 
 async function get<T extends object>({ client, namespace }: DaemonCluster, ref: ResourceRef, name: string): Promise<T> {

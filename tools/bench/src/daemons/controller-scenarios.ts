@@ -13,7 +13,7 @@ import {
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { DaemonCluster } from "./cluster.ts";
-import { addNodes, addPods, benchPod, nodeName, removeAll, repeat, untilLeft, untilObject } from "./cluster-objects.ts";
+import { addNodes, addPods, benchPod, nodeName, removeAll, repeat, untilGone, untilObject } from "./cluster-objects.ts";
 import { isReady } from "./pod-view.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
@@ -216,7 +216,7 @@ function garbage(dependents: number): Scenario {
     async run(cluster) {
       const { client, namespace } = cluster;
       await client.delete(configMaps, { namespace, name: owner }, { propagationPolicy: "Background" });
-      await untilLeft(cluster, configMaps, 0, `owner=${owner}`);
+      await untilGone(cluster, configMaps, `owner=${owner}`);
       return dependents;
     },
   };
@@ -255,7 +255,7 @@ function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
       await removeAll(cluster, services);
       await removeAll(cluster, pods);
       await cluster.pods.until("no pods", 0, () => true);
-      await untilLeft(cluster, endpoints, 0);
+      await untilGone(cluster, endpoints);
     },
   };
 }

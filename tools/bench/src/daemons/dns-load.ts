@@ -87,7 +87,7 @@ class Sender {
 const hasAnswer = (message: Buffer): boolean => (message.readUInt8(3) & 15) === 0 && message.readUInt16BE(6) > 0;
 
 /** An A query for a name, in wire format. */
-export function queryFor(id: number, name: string): Buffer {
+function queryFor(id: number, name: string): Buffer {
   const labels = name.split(".").flatMap((label) => [Buffer.from([label.length]), Buffer.from(label)]);
   const head = Buffer.alloc(12);
   head.writeUInt16BE(id, 0);

@@ -49,7 +49,7 @@ export function controlPlaneFaults(target: string, own: string, { apiServers, ku
 }
 
 /** The machine that is about to change. */
-export interface ChangedMachine {
+interface ChangedMachine {
   /** The address of its API server; undefined: it is a node. */
   readonly own: string | undefined;
   /** True when its kubelet uses only that API server, and not a load balancer. */

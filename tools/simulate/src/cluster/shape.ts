@@ -29,7 +29,7 @@ const slowLeases = [
 const noLeases = ["--leader-elect=false"] as const;
 
 /** Small clusters take a quarter of the time, and faults hit the same process more often. */
-export function drawShape(random: () => number, plan: { readonly needsScheduler?: boolean; readonly managers?: number }): Shape {
+export function drawShape(random: () => number, plan: { readonly managers?: number }): Shape {
   const oneOrTwo = (twice: number): number => (random() < twice ? 2 : 1);
   if (random() < smallShare) {
     const managers = plan.managers ?? oneOrTwo(0.15);
@@ -37,7 +37,7 @@ export function drawShape(random: () => number, plan: { readonly needsScheduler?
       isSmall: true,
       servers: oneOrTwo(0.2),
       managers,
-      schedulers: plan.needsScheduler ? 1 : 0,
+      schedulers: 0,
       nodes: 2,
       leases: managers > 1 ? slowLeases : noLeases,
       storesEvents: false,

@@ -14,8 +14,6 @@ export interface Plan {
   readonly faults: readonly FaultKind[];
   /** API versions besides those that every cluster has. */
   readonly apis?: readonly string[];
-  /** True when small clusters need the scheduler, too. */
-  readonly needsScheduler?: boolean;
   /** The store may be restored to an earlier revision: invariants between successive states are not checked. */
   readonly losesHistory?: boolean;
   /** Behaviour of Pods; `random` is the simulation's generator. */

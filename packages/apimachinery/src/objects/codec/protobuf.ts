@@ -18,7 +18,7 @@ import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
 export const protobufPrefix = Buffer.from("k8s\0");
 
 /** The envelope: type and bytes of an object. Source: apimachinery pkg/runtime/types.go, Unknown */
-export interface Unknown {
+interface Unknown {
   readonly apiVersion: string;
   readonly kind: string;
   readonly raw: Uint8Array;

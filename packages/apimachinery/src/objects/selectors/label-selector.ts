@@ -1,4 +1,4 @@
-import { child, type FieldError, formatFieldErrors, index, invalidValue, mapKey, notSupported } from "../errors/field-error.ts";
+import { type FieldError, formatFieldErrors, index, invalidValue, mapKey, notSupported } from "../errors/field-error.ts";
 import { badRequest } from "../errors/status-error.ts";
 import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
 import { labelValueProblems, qualifiedNameProblems } from "../validation/qualified-name.ts";
@@ -156,17 +156,17 @@ function matchesIndex({ byKey, needed }: Index, labels: Labels): boolean {
 const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "!" };
 
 /** @throws BadRequest with all validation errors */
-function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
-  const errors = checkRequirement(key, operator, values, path);
+function newRequirement(key: string, operator: Operator, values: readonly string[]): Requirement {
+  const errors = checkRequirement(key, operator, values);
   if (errors.length > 0) throw badRequest(formatFieldErrors(errors));
   return { key, operator, values: values.length < 2 ? values : [...new Set(values)].sort() };
 }
 
-function checkRequirement(key: string, operator: Operator, values: readonly string[], path: string): FieldError[] {
+function checkRequirement(key: string, operator: Operator, values: readonly string[]): FieldError[] {
   const errors: FieldError[] = [];
   const keyErrors = qualifiedNameProblems(key);
-  if (keyErrors.length > 0) errors.push(invalidValue(child(path, "key"), key, keyErrors.join("; ")));
-  const at = child(path, "values");
+  if (keyErrors.length > 0) errors.push(invalidValue("key", key, keyErrors.join("; ")));
+  const at = "values";
   switch (operator) {
     case "in":
     case "notin":
@@ -191,7 +191,7 @@ function checkRequirement(key: string, operator: Operator, values: readonly stri
       }
       break;
     default:
-      errors.push(notSupported(child(path, "operator"), operator, [...binaryOperators, "exists", "!"]));
+      errors.push(notSupported("operator", operator, [...binaryOperators, "exists", "!"]));
   }
   for (const [i, value] of values.entries()) {
     const valueErrors = labelValueProblems(value);
@@ -362,7 +362,7 @@ function asValue(token: Token): Token {
 
 function checked(key: string, operator: Operator, values: readonly string[]): Requirement {
   const distinct = [...new Set(values)].sort();
-  const errors = checkRequirement(key, operator, distinct, "");
+  const errors = checkRequirement(key, operator, distinct);
   if (errors.length > 0) throw broken(formatFieldErrors(errors));
   return { key, operator, values: distinct };
 }

@@ -57,7 +57,7 @@ function failedCreate({ events }: HasEvents, by: string): Problem | undefined {
   const event = latestEvent(events, ["FailedCreate"]);
   const success = latestEvent(events, ["SuccessfulCreate"]);
   if (event === undefined || (timeOfEvent(success ?? event) ?? "") > (timeOfEvent(event) ?? "")) return undefined;
-  return refusedProblem("pods", event.message, by, sinceTime(firstTimeOfEvent(event)));
+  return refusedProblem(event.message, by, sinceTime(firstTimeOfEvent(event)));
 }
 
 const unseenChange = (
@@ -161,8 +161,7 @@ const replicatedKind = (by: string, selectorOfObject: (object: Replicated) => un
       ({ object: { spec, status } }) => {
         const failure = conditionOf(status?.conditions, "ReplicaFailure");
         if (failure?.status !== "True" || (status?.replicas ?? 0) >= (spec.replicas ?? 1)) return undefined;
-        if (failure.reason === "FailedCreate")
-          return refusedProblem("pods", failure.message, by, sinceTime(failure.lastTransitionTime));
+        if (failure.reason === "FailedCreate") return refusedProblem(failure.message, by, sinceTime(failure.lastTransitionTime));
         return {
           by,
           reason: failure.reason ?? "ReplicaFailure",

@@ -60,8 +60,6 @@ export interface Strategy<T extends KubeObject = any> {
   beginDeletion?(current: T, ctx: StrategyContext): T | "pending" | undefined;
   /** Whether an update that leaves no finalizers may complete a deletion; default yes. */
   completesDeletion?(next: T): boolean;
-  /** Sets fields that are computed on read and not stored. */
-  decorate?(object: T): void;
 }
 
 /** Resources allocated for a write. Exactly one of the two is called. */

@@ -31,7 +31,7 @@ import { decodeMemberList, decodeStatus, type Member, memberListRequest, type St
  */
 export interface EtcdClient {
   readonly servers: readonly string[];
-  /** Linearizable unless `serializable`. */
+  /** Linearizable. */
   range(request: RangeRequest): Promise<RangeResponse>;
   txn(request: TxnRequest): Promise<TxnResponse>;
   /** @returns the revision of the write. */

@@ -26,7 +26,6 @@ export interface RangeRequest {
   revision?: number;
   keysOnly?: boolean;
   countOnly?: boolean;
-  serializable?: boolean;
 }
 
 export interface RangeResponse {
@@ -108,7 +107,6 @@ function writeRange(writer: Writer, request: RangeRequest): void {
   if (request.end !== undefined) writer.uint32(18).string(request.end);
   if (request.limit) writer.uint32(24).int64(request.limit);
   if (request.revision) writer.uint32(32).int64(request.revision);
-  if (request.serializable) writer.uint32(56).bool(true);
   if (request.keysOnly) writer.uint32(64).bool(true);
   if (request.countOnly) writer.uint32(72).bool(true);
 }

@@ -38,9 +38,9 @@ export interface ProjectQuotaOptions {
  * Source: pkg/volume/util/fsquota/common/quota_linux_common_impl.go
  */
 export async function openProjectQuotas(path: string, options: ProjectQuotaOptions = {}): Promise<ProjectQuotas | undefined> {
-  const { run = runProgram, mountsFile = "/proc/self/mounts", magicOf = async (at) => (await statfs(at)).type } = options;
+  const { run = runProgram, magicOf = async (at) => (await statfs(at)).type } = options;
   const program = await firstExecutable(options.programs ?? programs);
-  const mount = mountOf(await readFile(mountsFile, "utf8"), await realpath(path));
+  const mount = mountOf(await readFile("/proc/self/mounts", "utf8"), await realpath(path));
   const kind = kinds[await magicOf(path)];
   if (program === undefined || mount === undefined || kind === undefined) return undefined;
 

@@ -1,8 +1,7 @@
 import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { immutableSelector } from "../replicasets/validation.ts";
+import { withImmutableSelector } from "../replicasets/validation.ts";
 import { countTemplateGeneration, keepTemplateGeneration, startTemplateGeneration } from "./template-generation.ts";
 import { validateDaemonSet, validateDaemonSetStatus } from "./validation.ts";
 
@@ -16,11 +15,7 @@ export const daemonSetStrategy: Strategy<DaemonSet> = strategyOf<DaemonSet>({
     startTemplateGeneration(next);
   },
   prepareForUpdate: countTemplateGeneration,
-  *validateInSteps(next, current, ctx) {
-    const errors = yield* validateDaemonSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
-    if (current === undefined) return errors;
-    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
-  },
+  validateInSteps: withImmutableSelector(validateDaemonSet),
   template: specTemplate,
 });
 

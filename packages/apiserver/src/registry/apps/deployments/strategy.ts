@@ -1,9 +1,8 @@
 import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { immutableSelector } from "../replicasets/validation.ts";
+import { withImmutableSelector } from "../replicasets/validation.ts";
 import { validateDeployment, validateDeploymentStatus } from "./validation.ts";
 
 /** Source: pkg/registry/apps/deployment/strategy.go */
@@ -17,11 +16,7 @@ export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
       next.metadata.generation = (current.metadata.generation ?? 0) + 1;
     }
   },
-  *validateInSteps(next, current, ctx) {
-    const errors = yield* validateDeployment(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
-    if (current === undefined) return errors;
-    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
-  },
+  validateInSteps: withImmutableSelector(validateDeployment),
   template: specTemplate,
 });
 

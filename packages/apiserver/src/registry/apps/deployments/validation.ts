@@ -19,8 +19,8 @@ import { checkSelector, countsAboveTotal, neverDecremented, validateReplicatedTe
 export function* validateDeployment(deployment: Deployment, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = deployment.spec ?? emptyStruct();
   const errors = nonNegative(spec.replicas, "spec.replicas");
-  addErrors(errors, yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  addErrors(errors, yield* validateReplicatedTemplate(spec, "spec", options));
+  addErrors(errors, yield* checkSelector(spec.selector, "empty selector is invalid for deployment"));
+  addErrors(errors, yield* validateReplicatedTemplate(spec, options));
   errors.push(...validateStrategy(spec.strategy));
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"));

@@ -1,8 +1,7 @@
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { immutableSelector, validateReplicaCounts, validateReplicaSet } from "./validation.ts";
+import { validateReplicaCounts, validateReplicaSet, withImmutableSelector } from "./validation.ts";
 
 /** Source: pkg/registry/apps/replicaset/strategy.go */
 export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
@@ -12,11 +11,7 @@ export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
   prepareForCreate(next) {
     next.status = { replicas: 0 };
   },
-  *validateInSteps(next, current, ctx) {
-    const errors = yield* validateReplicaSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template));
-    if (current === undefined) return errors;
-    return [...errors, ...immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector")];
-  },
+  validateInSteps: withImmutableSelector(validateReplicaSet),
   template: specTemplate,
 });
 

@@ -1,51 +1,56 @@
-import { addErrors, child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { addErrors, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
 import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { ReplicaSet, ReplicaSetSpec } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
 import { readSelector, validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { checkingLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";
+import type { StrategyContext } from "../../generic/strategy.ts";
+
+const selectorPath = "spec.selector";
 
 /** Source: pkg/apis/apps/validation ValidateReplicaSet */
 export function* validateReplicaSet(replicaSet: ReplicaSet, options: PodValidationOptions): Steps<FieldError[]> {
   const spec = replicaSet.spec ?? {};
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
-  addErrors(errors, yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  addErrors(errors, yield* validateReplicatedTemplate(spec, "spec", options));
+  addErrors(errors, yield* checkSelector(spec.selector, "empty selector is invalid for deployment"));
+  addErrors(errors, yield* validateReplicatedTemplate(spec, options));
   return errors;
 }
 
 /** Validates a template and its selector; an invalid selector is the only error reported. */
 export function* validateReplicatedTemplate(
   { template, selector, replicas = 0 }: Partial<ReplicaSetSpec>,
-  path: string,
   options: PodValidationOptions,
 ): Steps<FieldError[]> {
   const read = readSelector(selector);
-  if (!read) return [invalidValue(child(path, "selector"), goLabelSelector(selector), "invalid label selector")];
+  if (!read) return [invalidValue(selectorPath, goLabelSelector(selector), "invalid label selector")];
   const selected = { template, selector: read, replicated: replicas > 1, kind: "ReplicaSet" };
-  return yield* validateSelectedTemplate(selected, child(path, "template"), options);
+  return yield* validateSelectedTemplate(selected, "spec.template", options);
 }
 
 /** A required selector that must not be empty. @param emptyText error text for an empty selector */
-export function* checkSelector(selector: LabelSelector | undefined, path: string, emptyText: string): Steps<FieldError[]> {
-  if (!selector) return [required(path, "")];
-  const errors = yield* checkingLabelSelector(selector, path);
-  if (isEmptySelector(selector)) errors.push(invalidValue(path, goLabelSelector(selector), emptyText));
+export function* checkSelector(selector: LabelSelector | undefined, emptyText: string): Steps<FieldError[]> {
+  if (!selector) return [required(selectorPath, "")];
+  const errors = yield* checkingLabelSelector(selector, selectorPath);
+  if (isEmptySelector(selector)) errors.push(invalidValue(selectorPath, goLabelSelector(selector), emptyText));
   return errors;
 }
 
-/** Selectors are immutable in apps/v1. */
-export function immutableSelector(
-  next: LabelSelector | undefined,
-  current: LabelSelector | undefined,
-  path: string,
-): FieldError[] {
-  return semanticEqual(next, current) ? [] : [invalidValue(path, goLabelSelector(next), fieldImmutableText)];
-}
+/** `validateInSteps` of kinds of apps/v1 whose selectors are immutable. */
+export const withImmutableSelector = <T extends KubeObject & { spec?: { selector?: LabelSelector; template?: PodTemplateSpec } }>(
+  validate: (next: T, options: PodValidationOptions) => Steps<FieldError[]>,
+) =>
+  function* (next: T, current: T | undefined, { featureEnabled }: StrategyContext): Steps<FieldError[]> {
+    const errors = yield* validate(next, podValidationOptions(featureEnabled, current?.spec?.template));
+    const selector = next.spec?.selector;
+    if (current === undefined || semanticEqual(selector, current.spec?.selector)) return errors;
+    return [...errors, invalidValue(selectorPath, goLabelSelector(selector), fieldImmutableText)];
+  };
 
 interface Counts {
   replicas?: number;

@@ -32,7 +32,7 @@ export function* validateStatefulSet(statefulSet: StatefulSet, options: PodValid
     ...validateRetention(spec, "spec.persistentVolumeClaimRetentionPolicy"),
     ...nonNegative(spec.replicas, "spec.replicas"),
     ...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"),
-    ...(yield* checkSelector(spec.selector, "spec.selector", "empty selector is invalid for statefulset")),
+    ...(yield* checkSelector(spec.selector, "empty selector is invalid for statefulset")),
     ...(yield* validateTemplate(spec, "spec.template", options)),
   ];
 }

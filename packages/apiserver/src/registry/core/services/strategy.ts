@@ -114,5 +114,5 @@ export function newServiceAllocators(config: RangeConfig) {
 
 export const serviceStatusStrategy: Strategy<Service> = statusStrategyOf({
   namespaced: true,
-  validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
+  validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer),
 });

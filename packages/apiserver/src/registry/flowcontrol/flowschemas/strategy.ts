@@ -16,5 +16,5 @@ export const flowSchemaStrategy: Strategy<FlowSchema> = strategyOf<FlowSchema>({
 
 export const flowSchemaStatusStrategy: Strategy<FlowSchema> = statusStrategyOf({
   namespaced: false,
-  validateUpdate: (next) => validateTypedConditions(next.status?.conditions, "status.conditions"),
+  validateUpdate: (next) => validateTypedConditions(next.status?.conditions),
 });

@@ -22,7 +22,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strat
 
 export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({
   namespaced: false,
-  validateUpdate: (next) => validateTypedConditions(next.status?.conditions, "status.conditions"),
+  validateUpdate: (next) => validateTypedConditions(next.status?.conditions),
 });
 
 /** Maximum entropy of a hand: the shuffle-sharding dealer derives it from one hash value. */

@@ -160,7 +160,7 @@ export function validateObjectReference(
 }
 
 export function validateIngressStatus(ingress: Ingress): FieldError[] {
-  return validateLoadBalancer(ingress.status?.loadBalancer, "status.loadBalancer");
+  return validateLoadBalancer(ingress.status?.loadBalancer);
 }
 
 interface LoadBalancer {
@@ -168,10 +168,10 @@ interface LoadBalancer {
 }
 
 /** Shared with services. Source: pkg/apis/core/validation ValidateLoadBalancerStatus */
-export function validateLoadBalancer(status: LoadBalancer | undefined, path: string): FieldError[] {
+export function validateLoadBalancer(status: LoadBalancer | undefined): FieldError[] {
   const errors: FieldError[] = [];
   for (const [i, { ip, hostname }] of (status?.ingress ?? []).entries()) {
-    const at = index(child(path, "ingress"), i);
+    const at = index("status.loadBalancer.ingress", i);
     if (ip && ipProblems(ip).length > 0) errors.push(invalidValue(child(at, "ip"), ip, "must be a valid IP address"));
     if (hostname) {
       for (const message of dns1123SubdomainProblems(hostname))
