@@ -40,11 +40,6 @@ const widgets: StoredResource = {
       },
     },
   ],
-  strategy: {
-    decorate(object) {
-      object.metadata.annotations = { decorated: "yes" };
-    },
-  },
 };
 const aWidget = (spec: Widget["spec"], apiVersion = "example.com/v2"): Widget => ({
   ...{ apiVersion, kind: "Widget", metadata: { name: "a", namespace: "web", resourceVersion: "5", selfLink: "/x" } },
@@ -74,10 +69,9 @@ for (const { what, stored, spec } of [
   { what: "a former group's version", stored: aWidget({}, "old.example.com/v1"), spec: { width: 99 } },
   { what: "no version, which is the hub's", stored: { ...aWidget({ width: 3 }), apiVersion: undefined }, spec: { width: 3 } },
 ]) {
-  test(`an object stored in ${what} is read in the hub's version, decorated`, () => {
+  test(`an object stored in ${what} is read in the hub's version`, () => {
     const read = codecOf(widgets).fromStored(bytesOf(stored)) as Widget;
     assert.deepEqual([read.apiVersion, read.kind, read.spec], ["example.com/v2", "Widget", spec]);
-    assert.deepEqual(read.metadata.annotations, { decorated: "yes" });
   });
 }
 
