@@ -275,7 +275,8 @@ test("an object that its managed fields make too large for etcd is stored withou
   const data = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`${i}-`.padEnd(253, "k"), ""]));
   const { object, path } = await made(configMaps, { data });
   const put = await server.request("PUT", path, { ...object, immutable: false });
-  const patched = await server.request("PATCH", path, { metadata: { labels: { a: "b" } } }, merge);
+  const all = Object.fromEntries(Object.keys(data).map((key) => [key, "1"]));
+  const patched = await server.request("PATCH", path, { metadata: { labels: { a: "b" } }, data: all }, merge);
   for (const stored of [object, put.body, patched.body]) {
     assert.equal(stored.metadata.managedFields, undefined);
     assert.equal(Object.keys(stored.data).length, 4000);
