@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { type AuditBackend, buffered, ignoringErrors, type PluginError, truncating, union } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
@@ -279,6 +280,21 @@ test("objects count for the buffer's memory until they are sent, those that were
     ["2", "2b without objects"],
     ["3", "3b without objects"],
   ]);
+});
+
+test("objects that wait behind a batch which is being sent count for the buffer's memory", async () => {
+  const sink = collector();
+  const sent = Promise.withResolvers<boolean>();
+  const slow: AuditBackend = { ...sink, process: (records) => sink.process(records) && sent.promise };
+  const options = { bufferSize: 10, maxBatchSize: 1, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(slow, options, newFakeClock(), never);
+  void buffer.process([sized("1", 30 * 1024 * 1024), sized("2", 30 * 1024 * 1024)]);
+  await settle();
+  assert.deepEqual(sink.batches, [["1"]]);
+  void buffer.process([sized("3", 40 * 1024 * 1024)]);
+  sent.resolve(true);
+  await settle();
+  assert.deepEqual(sink.batches, [["1"], ["2"], ["3 without objects"]]);
 });
 
 test("a batch that was due does not hurry the events after it", async () => {

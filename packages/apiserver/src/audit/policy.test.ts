@@ -51,6 +51,12 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
     matcher: { resources: [{ resources: ["pods"], resourceNames: ["a"] }] },
     want: false,
   },
+  {
+    name: "a collection, by names of objects",
+    url: pods,
+    matcher: { resources: [{ resources: ["pods"], resourceNames: ["a"] }] },
+    want: false,
+  },
   { name: "a path", url: "/healthz", matcher: { nonResourceURLs: ["/healthz"] }, want: true },
   { name: "a path below", url: "/healthz/ping", matcher: { nonResourceURLs: ["/healthz*"] }, want: true },
   { name: "every path", url: "/version", matcher: { nonResourceURLs: ["*"] }, want: true },

@@ -59,6 +59,8 @@ test("a token is good to its last moment, and a minute before its first", async 
     message: "oidc: current time 2026-01-01T00:00:00.000Z before the nbf (not before) time: 2026-01-01T00:01:01.000Z",
   });
   await assert.rejects(verifier.verify(await token(privateKey, { exp: "soon" })), /exp is no number/);
+  for (const exp of [undefined, null])
+    await assert.rejects(verifier.verify(await token(privateKey, { exp })), /token is expired \(Token Expiry: none\)/);
 });
 
 test("concurrent verifications share one fetch of keys; a failed fetch is not cached and keeps the known keys", async () => {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import { endpointSlices, endpoints } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { type LiveServers, runKubernetesService } from "./kubernetes-service.ts";
+import { ensureKubernetesService, type LiveServers, runKubernetesService } from "./kubernetes-service.ts";
 
 const never = new Promise<never>(() => {});
 
@@ -129,3 +129,37 @@ test("a round that fails is followed by the next; one that is running ends befor
   assert.deepEqual(steps.slice(4), ["renewed 3", "remove"]);
   assert.deepEqual(there()?.subsets, []);
 });
+
+for (const { what, spec, nodePort, want } of [
+  { what: "of another type", spec: { type: "ExternalName" }, nodePort: 0, want: { type: "ClusterIP" } },
+  { what: "that was of no node port", spec: { type: "ClusterIP" }, nodePort: 30443, want: { type: "NodePort", nodePort: 30443 } },
+  {
+    what: "of another node port",
+    spec: { type: "NodePort", nodePort: 30444 },
+    nodePort: 30443,
+    want: { type: "NodePort", nodePort: 30443 },
+  },
+  { what: "of another port", spec: { type: "ClusterIP", targetPort: 443 }, nodePort: 0, want: { type: "ClusterIP" } },
+  { what: "that is right", spec: { type: "ClusterIP" }, nodePort: 0, want: undefined },
+] as {
+  what: string;
+  spec: { type: string; nodePort?: number; targetPort?: number };
+  nodePort: number;
+  want: object | undefined;
+}[]) {
+  test(`a service ${what} is ${want === undefined ? "not written" : "brought back, with its address"}`, async () => {
+    const client = newFakeClient();
+    const portOf = (port: object) => ({ name: "https", protocol: "TCP", port: 443, targetPort: 6443, ...port });
+    const { type, ...port } = spec;
+    const stored = { metadata, spec: { type, clusterIP: "10.0.0.1", sessionAffinity: "ClientIP", ports: [portOf(port)] } };
+    client.put(services, stored as KubeObject);
+    const options = { client, servers: undefined, advertiseAddress: "192.0.2.2", securePort: 6443, clusterIp: "10.0.0.1" };
+    await ensureKubernetesService({ ...options, nodePort, clock: newFakeClock(), log: discardLogger });
+    assert.equal(client.writes.length, want === undefined ? 0 : 1);
+    const { type: wanted = type, ...rest } = (want ?? {}) as { type?: string };
+    assert.partialDeepStrictEqual(client.object<KubeObject & { spec: object }>(services, "default/kubernetes")?.spec, {
+      ...{ type: wanted, clusterIP: "10.0.0.1", sessionAffinity: "ClientIP" },
+      ports: [portOf(rest)],
+    });
+  });
+}

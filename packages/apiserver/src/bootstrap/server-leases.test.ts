@@ -51,3 +51,13 @@ test("the endpoints are those that are alive, whatever they were before; who lea
   const left = await servers.remove("192.0.2.1");
   assert.deepEqual(left(["192.0.2.1", "192.0.2.2"]), ["192.0.2.2"]);
 });
+
+test("a lease that cannot be removed is the error of who leaves, with no list of others", async () => {
+  let listed = 0;
+  const storage = {
+    delete: () => Promise.reject(new Error("no leader")),
+    list: async () => ({ entries: [], revision: listed++ }),
+  } as unknown as Storage;
+  await assert.rejects(newServerLeases(storage).remove("192.0.2.1"), /no leader/);
+  assert.equal(listed, 0);
+});
