@@ -106,7 +106,11 @@ test("a finding that only names another object is none when that object is well"
   const cron = stored("batch/v1", "CronJob", "c", { spec: { schedule: "* * * * *" } });
   const owner = [{ apiVersion: "batch/v1", kind: "CronJob", name: "c", uid: "uid-c" }];
   const aJob = (conditions: object[]) =>
-    stored("batch/v1", "Job", "j", { metadata: { ownerReferences: owner }, spec: {}, status: { startTime: earlier, conditions } });
+    stored("batch/v1", "Job", "j", {
+      metadata: { ownerReferences: owner },
+      spec: {},
+      status: { startTime: earlier, conditions },
+    });
   const well = await explained({ objects: [cron, aJob([{ type: "Complete", status: "True" }])] });
   assert.deepEqual([well.healthy, well.chain], [true, []]);
   const failed = await explained({ objects: [cron, aJob([{ type: "Failed", status: "True", reason: "BackoffLimitExceeded" }])] });

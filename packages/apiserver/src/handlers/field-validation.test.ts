@@ -75,7 +75,11 @@ describe("with ServerSideFieldValidation", () => {
     const at = (mode: string) => server.request("PATCH", `${configMaps}/repeated-json?fieldValidation=${mode}`, patch, headers);
     const strict = await at("Strict");
     assert.equal(strict.code, 422);
-    assert.match(strict.body.message, /strict decoding error: duplicate field "\[0\]\.value\.a"$/, "once, though given three times");
+    assert.match(
+      strict.body.message,
+      /strict decoding error: duplicate field "\[0\]\.value\.a"$/,
+      "once, though given three times",
+    );
     const warned = await at("Warn");
     assert.equal(warned.body.data.a, "c");
     assert.equal(warningsOf(warned.headers), `299 - ${JSON.stringify('duplicate field "[0].value.a"')}`);
