@@ -163,3 +163,18 @@ for (const { what, spec, nodePort, want } of [
     });
   });
 }
+
+test("addresses of other servers are taken over from endpoints of one subset, not of several", async () => {
+  const renew = async () => (current: readonly string[]) => [...current, "192.0.2.2"];
+  const { clock, client, start, there } = bench({ renew, remove: async () => () => [] });
+  const subset = (...ips: string[]) => ({ addresses: ips.map((ip) => ({ ip })), ports });
+  client.put(endpoints, { metadata, subsets: [subset("192.0.2.7"), subset("192.0.2.8")] } as Endpoints);
+  const loop = start();
+  await loop.begun;
+  assert.deepEqual(there()?.subsets, [subset("192.0.2.2")]);
+  client.put(endpoints, { ...there(), subsets: [subset("192.0.2.7")] } as Endpoints);
+  await clock.advance(10_000);
+  await settle(20);
+  assert.deepEqual(there()?.subsets, [subset("192.0.2.2", "192.0.2.7")]);
+  await loop.stop();
+});

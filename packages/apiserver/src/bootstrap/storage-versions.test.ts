@@ -125,3 +125,14 @@ test("a resource whose version cannot be published keeps waiting, with the reaso
   stop.abort(new Error("the server stops"));
   await assert.rejects(versions.whenCompleted, /the server stops/);
 });
+
+test("a resource whose version was published is not pending again when a later repetition fails", async (t) => {
+  const { client, versions, stop } = bench(t);
+  await versions.update("me", stop.signal);
+  client.react("get", "storageversions", ({ name }) => {
+    if (name === "batch.jobs") throw new Error("the store is full");
+    return undefined;
+  });
+  await assert.rejects(versions.update("me", stop.signal), /batch\.jobs/);
+  assert.deepEqual([versions.pending(jobs), versions.completed], [undefined, true]);
+});

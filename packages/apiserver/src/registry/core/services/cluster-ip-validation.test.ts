@@ -82,6 +82,11 @@ testRefusals<{ spec: object; current?: object; available?: ("IPv4" | "IPv6")[] }
       want: [`spec.clusterIPs[0]: Invalid value: []string{"${six}"}: IPv6 is not configured on this cluster`],
     },
     {
+      name: "a second address of a family that the cluster does not have",
+      input: { spec: { clusterIP: six, clusterIPs: [six, four], ipFamilyPolicy: "PreferDualStack" }, available: ["IPv6"] },
+      want: [`spec.clusterIPs[1]: Invalid value: []string{"${six}", "${four}"}: IPv4 is not configured on this cluster`],
+    },
+    {
       name: "two stacks of a cluster that has one",
       input: { spec: { ipFamilyPolicy: "RequireDualStack", ipFamilies: ["IPv6"] } },
       want: [
