@@ -1,44 +1,10 @@
 import type { EtcdNetwork } from "@coxswain/testing/store/etcd-client";
-import type { Cluster, ServerSlot } from "../cluster/cluster.ts";
-import type { Daemon } from "../cluster/daemon.ts";
+import type { Cluster } from "../cluster/cluster.ts";
 import type { ApiNetwork } from "../cluster/network.ts";
 import type { World } from "../world/world.ts";
 import { type Aim, aimedManager } from "./aim.ts";
-
-export const faultKinds = [
-  "delay",
-  "lose-answers",
-  "lose-requests",
-  "lose-etcd-answers",
-  "break-watches",
-  "break-etcd-watches",
-  "blind",
-  "crash",
-  "crash-after-write",
-  "crash-server",
-  "crash-server-after-call",
-  "stale-reads",
-  "time-travel",
-  "compact",
-  "restore",
-  "skew",
-] as const;
-export type FaultKind = (typeof faultKinds)[number];
-
-/** The currently active faults. */
-interface Trouble {
-  slowMs: number;
-  loseAnswers: number;
-  loseRequests: number;
-  loseEtcdAnswers: number;
-  readonly lagMs: number[];
-  /** Daemons whose reads fail. */
-  readonly blind: Set<string>;
-  /** Daemons that crash after so many more writes. */
-  readonly doomed: Map<string, number>;
-  /** API servers that crash after so many more of their requests to etcd. */
-  readonly doomedServers: Map<number, number>;
-}
+import { Damage } from "./damage.ts";
+import { type FaultKind, strikes } from "./strikes.ts";
 
 /** `manager-1#3` → `manager-1`. */
 const daemonOf = (process: string): string => process.split("#", 1)[0]!;
@@ -64,40 +30,9 @@ export class Faults {
   readonly #betweenMs: number;
   /** Remaining writes of the targeted controller before its fault. */
   #writesLeft = 0;
-  readonly #random: () => number;
-  readonly #trouble: Trouble = {
-    slowMs: 0,
-    loseAnswers: 0,
-    loseRequests: 0,
-    loseEtcdAnswers: 0,
-    lagMs: [0, 0],
-    blind: new Set(),
-    doomed: new Map(),
-    doomedServers: new Map(),
-  };
-  readonly #counts = { lostAnswers: 0, crashes: 0, staleReads: 0 };
+  readonly #damage: Damage;
   #active = false;
-  /** Revision when the faults began; restores do not go further back. */
-  #oldest = 0;
-  readonly #strike: Record<FaultKind, (cluster: Cluster) => void>;
-  readonly #strikers: (
-    | "blind"
-    | "break-etcd-watches"
-    | "break-watches"
-    | "compact"
-    | "crash"
-    | "crash-after-write"
-    | "crash-server"
-    | "crash-server-after-call"
-    | "delay"
-    | "lose-answers"
-    | "lose-etcd-answers"
-    | "lose-requests"
-    | "restore"
-    | "stale-reads"
-    | "time-travel"
-  )[];
-  #struck: Cluster | undefined;
+  readonly #strikers: readonly Exclude<FaultKind, "skew">[];
 
   constructor(world: World, { kinds: given, aim, time }: FaultOptions) {
     const kinds = aim === undefined ? given : [];
@@ -106,90 +41,17 @@ export class Faults {
     this.#aim = aim;
     this.#writesLeft = aim?.nth ?? 0;
     this.#betweenMs = time * betweenMs;
-    const { random } = world;
-    this.#random = random;
-    this.#strike = {
-      delay: () => {
-        this.#trouble.slowMs = 50 + this.#upTo(2_000);
-        this.#later(1_000 + this.#upTo(8_000), "fast again", () => {
-          this.#trouble.slowMs = 0;
-        });
-      },
-      "lose-answers": () => {
-        this.#trouble.loseAnswers = 0.1 + this.#random() * 0.4;
-        this.#later(500 + this.#upTo(4_000), "answers arrive again", () => {
-          this.#trouble.loseAnswers = 0;
-        });
-      },
-      "lose-requests": () => {
-        this.#trouble.loseRequests = 0.1 + this.#random() * 0.4;
-        this.#later(500 + this.#upTo(4_000), "requests arrive again", () => {
-          this.#trouble.loseRequests = 0;
-        });
-      },
-      "lose-etcd-answers": () => {
-        this.#trouble.loseEtcdAnswers = 0.05 + this.#random() * 0.2;
-        this.#later(500 + this.#upTo(3_000), "etcd's answers arrive again", () => {
-          this.#trouble.loseEtcdAnswers = 0;
-        });
-      },
-      "break-watches": ({ daemons }) => {
-        this.#pick(daemons).life?.transport.breakWatches();
-      },
-      "break-etcd-watches": ({ servers }) => {
-        this.#pick(servers).server?.breakWatches();
-      },
-      blind: ({ daemons }) => this.#blind(this.#pick(daemons), 500 + this.#upTo(5_000)),
-      crash: ({ daemons }) => this.#crash(this.#pick(daemons)),
-      "crash-after-write": ({ daemons }) => {
-        this.#trouble.doomed.set(this.#pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + this.#upTo(5));
-      },
-      "crash-server": ({ servers }) => this.#crashServer(this.#pick(servers)),
-      "crash-server-after-call": ({ servers }) => {
-        this.#trouble.doomedServers.set(this.#upTo(servers.length), 1 + this.#upTo(20));
-      },
-      "time-travel": ({ daemons, servers, routes }) => {
-        this.#counts.staleReads++;
-        const victim = this.#pick(daemons);
-        const server = servers.length - 1 - (routes.get(victim.name) ?? 0);
-        this.#trouble.lagMs[server] = 2_000 + this.#upTo(10_000);
-        this.#later(1_000 + this.#upTo(4_000), `${victim.name} sees the past`, () => {
-          routes.set(victim.name, server);
-          this.#crash(victim, 100);
-        });
-        this.#later(15_000, "caches keep up again", () => {
-          this.#trouble.lagMs[server] = 0;
-        });
-      },
-      "stale-reads": ({ daemons, servers, routes }) => {
-        this.#counts.staleReads++;
-        const server = this.#upTo(servers.length);
-        this.#trouble.lagMs[server] = 200 + this.#upTo(5_000);
-        const victim = this.#pick(daemons);
-        routes.set(victim.name, server);
-        this.#later(1_000 + this.#upTo(8_000), "caches keep up again", () => {
-          this.#trouble.lagMs[server] = 0;
-        });
-      },
-      compact({ etcd }) {
-        if (etcd.revision > etcd.compacted) etcd.compact(etcd.revision);
-      },
-      restore: ({ etcd }) => {
-        const back = 1 + this.#upTo(60);
-        etcd.restore(Math.max(etcd.compacted, this.#oldest, etcd.revision - back));
-      },
-      skew() {},
-    };
+    this.#damage = new Damage(world);
     this.#strikers = kinds.filter((kind) => kind !== "skew");
     this.api = {
-      delayMs: () => this.#delayMs(),
+      delayMs: () => this.#damage.delayMs(),
       loses: ({ name }, method) => {
         const daemon = daemonOf(name);
-        if (method === "GET" && this.#trouble.blind.has(daemon)) return "request";
+        if (method === "GET" && this.#damage.trouble.blind.has(daemon)) return "request";
         if (this.#aim !== undefined) return this.#losesAimed(this.#aim, daemon, method);
-        if (this.#active && this.#random() < this.#trouble.loseRequests) return "request";
-        if (!this.#active || this.#random() >= this.#trouble.loseAnswers) return undefined;
-        this.#counts.lostAnswers++;
+        if (this.#active && this.#damage.random() < this.#damage.trouble.loseRequests) return "request";
+        if (!this.#active || this.#damage.random() >= this.#damage.trouble.loseAnswers) return undefined;
+        this.#damage.counts.lostAnswers++;
         return "answer";
       },
       carriedOut: ({ name }, method) => {
@@ -198,34 +60,34 @@ export class Faults {
           this.#strikeAimed(this.#aim, daemon, method);
           return;
         }
-        const left = this.#trouble.doomed.get(daemon);
+        const left = this.#damage.trouble.doomed.get(daemon);
         if (!this.#active || left === undefined || method === "GET") return;
-        this.#trouble.doomed.set(daemon, left - 1);
+        this.#damage.trouble.doomed.set(daemon, left - 1);
         if (left > 1) return;
-        this.#trouble.doomed.delete(daemon);
-        const victim = this.#struck?.daemons.find((one) => one.name === daemon);
-        if (victim?.life?.process.name === name) this.#crash(victim);
+        this.#damage.trouble.doomed.delete(daemon);
+        const victim = this.#damage.struck?.daemons.find((one) => one.name === daemon);
+        if (victim?.life?.process.name === name) this.#damage.crash(victim);
       },
     };
-    this.counts = this.#counts;
+    this.counts = this.#damage.counts;
   }
 
   /** The faults of one API server's connection to etcd. */
   etcd(server: number): EtcdNetwork {
     return {
-      delayMs: () => this.#delayMs(),
-      lagMs: () => this.#trouble.lagMs[server]!,
+      delayMs: () => this.#damage.delayMs(),
+      lagMs: () => this.#damage.trouble.lagMs[server]!,
       carriedOut: () => {
-        const left = this.#trouble.doomedServers.get(server);
+        const left = this.#damage.trouble.doomedServers.get(server);
         if (!this.#active || left === undefined) return;
-        this.#trouble.doomedServers.set(server, left - 1);
+        this.#damage.trouble.doomedServers.set(server, left - 1);
         if (left > 1) return;
-        this.#trouble.doomedServers.delete(server);
-        this.#crashServer(this.#struck?.servers[server]);
+        this.#damage.trouble.doomedServers.delete(server);
+        this.#damage.crashServer(this.#damage.struck?.servers[server]);
       },
       losesAnswer: () => {
-        if (!this.#active || this.#random() >= this.#trouble.loseEtcdAnswers) return false;
-        this.#counts.lostAnswers++;
+        if (!this.#active || this.#damage.random() >= this.#damage.trouble.loseEtcdAnswers) return false;
+        this.#damage.counts.lostAnswers++;
         return true;
       },
     };
@@ -233,35 +95,20 @@ export class Faults {
 
   /** Draws the offset of a daemon's wall clock, in ms; 0 without the fault kind `skew`. */
   skewMs(): number {
-    return this.#kinds.includes("skew") ? this.#upTo(2 * longestSkewMs) - longestSkewMs : 0;
+    return this.#kinds.includes("skew") ? this.#damage.upTo(2 * longestSkewMs) - longestSkewMs : 0;
   }
 
   /** Starts injecting faults at random times. */
   begin(cluster: Cluster): void {
     this.#active = true;
-    this.#struck = cluster;
-    this.#oldest = cluster.etcd.revision;
+    this.#damage.begin(cluster);
     this.#next();
   }
 
   /** Stops all faults and restarts whatever has crashed. */
   end(): void {
     this.#active = false;
-    Object.assign(this.#trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
-    this.#trouble.lagMs.fill(0);
-    this.#trouble.blind.clear();
-    for (const slot of this.#struck?.servers ?? []) void slot.start();
-    for (const daemon of this.#struck?.daemons ?? []) daemon.start();
-  }
-
-  /** Makes the daemon's reads fail for the duration, after which the changes meanwhile are compacted. */
-  #blind(victim: Daemon, durationMs: number): void {
-    this.#trouble.blind.add(victim.name);
-    victim.life?.transport.breakWatches();
-    this.#later(durationMs, `${victim.name} can read again`, () => {
-      this.#trouble.blind.delete(victim.name);
-      if (this.#struck !== undefined) this.#strike.compact(this.#struck);
-    });
+    this.#damage.repair();
   }
 
   /** True for the write at which the controller's fault occurs. */
@@ -273,75 +120,40 @@ export class Faults {
     if ((pattern !== "lost" && pattern !== "unheard") || !this.#isAimed(daemon, method)) return undefined;
     this.#world.note(`fault: ${pattern}`);
     if (pattern === "lost") return "request";
-    this.#counts.lostAnswers++;
+    this.#damage.counts.lostAnswers++;
     return "answer";
   }
 
   #strikeAimed({ pattern }: Aim, daemon: string, method: string): void {
     if (pattern === "lost" || pattern === "unheard") return;
-    const { daemons = [], servers = [], routes } = this.#struck ?? {};
+    const { daemons = [], servers = [], routes } = this.#damage.struck ?? {};
     // The other server's caches stop just before the write.
-    if (pattern === "stale state" && this.#active && this.#writesLeft === 1) this.#trouble.lagMs[servers.length - 1] = 8_000;
+    if (pattern === "stale state" && this.#active && this.#writesLeft === 1)
+      this.#damage.trouble.lagMs[servers.length - 1] = 8_000;
     if (!this.#isAimed(daemon, method)) return;
     this.#world.note(`fault: ${pattern}`);
     const victim = daemons.find(({ name }) => name === aimedManager);
     if (victim === undefined) return;
     if (pattern === "unobserved") {
-      this.#blind(victim, 2_000 + this.#upTo(3_000));
+      this.#damage.blind(victim, 2_000 + this.#damage.upTo(3_000));
       return;
     }
     if (pattern === "stale state") {
-      this.#counts.staleReads++;
+      this.#damage.counts.staleReads++;
       routes?.set(aimedManager, servers.length - 1);
-      this.#later(6_000, "caches keep up again", () => this.#trouble.lagMs.fill(0));
+      this.#damage.later(6_000, "caches keep up again", () => this.#damage.trouble.lagMs.fill(0));
     }
-    this.#crash(victim, 300);
-  }
-
-  #upTo(most: number): number {
-    return Math.floor(this.#random() * most);
-  }
-
-  #pick<T>(from: readonly T[]): T {
-    return from[this.#upTo(from.length)]!;
-  }
-
-  /** Mostly short, sometimes long. */
-  #delayMs(): number {
-    return 1 + this.#upTo(4) + (this.#trouble.slowMs > 0 && this.#random() < 0.2 ? this.#upTo(this.#trouble.slowMs) : 0);
-  }
-
-  #later(ms: number, label: string, act: () => void): void {
-    void this.#world.after(ms, `fault: ${label}`, act);
-  }
-
-  #crash(victim: Daemon, restartMs = 100 + this.#upTo(10_000)): void {
-    if (victim.life === undefined) return;
-    this.#counts.crashes++;
-    victim.crash();
-    this.#later(restartMs, `${victim.name} is started again`, () => victim.start());
-  }
-
-  #crashServer(slot: ServerSlot | undefined): void {
-    if (slot?.server === undefined) return;
-    this.#counts.crashes++;
-    slot.crash();
-    const restartMs = 100 + this.#upTo(10_000);
-    const forgets = this.#random() < 0.5;
-    this.#later(restartMs, "an API server is started again", () => {
-      // Compacts what happened meanwhile, so that watches cannot be resumed.
-      if (forgets && this.#struck !== undefined) this.#strike.compact(this.#struck);
-      void slot.start();
-    });
+    this.#damage.crash(victim, 300);
   }
 
   #next(): void {
     if (this.#strikers.length === 0) return;
-    this.#later(this.#upTo(this.#betweenMs), "time for trouble", () => {
-      if (!this.#active || this.#struck === undefined) return;
-      const kind = this.#pick(this.#strikers);
+    this.#damage.later(this.#damage.upTo(this.#betweenMs), "time for trouble", () => {
+      const { struck } = this.#damage;
+      if (!this.#active || struck === undefined) return;
+      const kind = this.#damage.pick(this.#strikers);
       this.#world.note(`fault: ${kind}`);
-      this.#strike[kind](this.#struck);
+      strikes[kind](this.#damage, struck);
       this.#next();
     });
   }

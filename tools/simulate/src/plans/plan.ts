@@ -2,8 +2,8 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { PodRules } from "@coxswain/testing/nodes/fake-node";
-import type { FaultKind } from "../faults/faults.ts";
-import { faultKinds } from "../faults/faults.ts";
+import type { FaultKind } from "../faults/strikes.ts";
+import { faultKinds } from "../faults/strikes.ts";
 import type { Stored, View } from "../invariants/view.ts";
 
 /** The actions of a user and the required outcome. */

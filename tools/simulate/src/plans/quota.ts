@@ -1,5 +1,5 @@
 import { deployments, pods, resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import type { FaultKind } from "../faults/faults.ts";
+import type { FaultKind } from "../faults/strikes.ts";
 import { isReady, type Stored } from "../invariants/view.ts";
 import { lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
