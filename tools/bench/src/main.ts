@@ -1,3 +1,5 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { benchAll } from "./all/bench-all.ts";
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
@@ -39,7 +41,7 @@ try {
   else if (verb === "floor" && args.length === 0) await benchWatchFloor();
   else await benchApi(argv);
 } catch (err) {
-  const { code, message } = err as NodeJS.ErrnoException;
+  const [code, message] = [errorCode(err), messageOf(err)];
   const isUsage = code?.startsWith("ERR_PARSE_ARGS") === true || message.startsWith("usage: ");
   if (!isUsage) throw err;
   process.stderr.write(`bench: ${message}${message.startsWith("usage: ") ? "" : "; see ./cox bench --help"}\n`);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { createServer } from "node:tls";
+import { listeningPort } from "@coxswain/apimachinery/process/narrowing/listening-port";
 import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 
 /**
@@ -43,4 +43,4 @@ server.on("secureConnection", (socket) => {
     else report();
   });
 });
-server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));
+server.listen(0, "127.0.0.1", () => console.log(listeningPort(server)));

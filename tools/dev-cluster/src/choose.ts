@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { entriesOf, keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { type Cidr, formatCidr, overlaps, parseCidr } from "./cidr.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 import { Failure, UsageFailure } from "./failure.ts";
@@ -97,12 +98,12 @@ function checkForm(choices: Choices, requested: RequestedChoices): void {
 
 /** Flag names of the settings that differ. */
 function changedFlags(from: Choices, to: Choices): string[] {
-  const keys = Object.keys(flagOf) as (keyof typeof flagOf)[];
+  const keys = keysOf(flagOf);
   return [
     ...keys.filter((key) => from[key] !== to[key]).map((key) => flagOf[key]),
     ...portNames.filter((name) => from.ports[name] !== to.ports[name]).map(portFlag),
-    ...Object.entries(to.extraArgs)
-      .filter(([name, args]) => !isDeepStrictEqual(args, from.extraArgs[name as keyof Choices["extraArgs"]]))
+    ...entriesOf(to.extraArgs)
+      .filter(([name, args]) => !isDeepStrictEqual(args, from.extraArgs[name]))
       .map(([name]) => `--${name}-arg`),
   ];
 }

@@ -1,6 +1,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { userInfo } from "node:os";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { Failure } from "./failure.ts";
 
 const neededMiB = 512;
@@ -11,7 +13,7 @@ export function checkFolder(state: string): void {
     makeFolderSync(state, 0o711);
     accessSync(state, constants.W_OK);
   } catch (err) {
-    const { code, message } = err as NodeJS.ErrnoException;
+    const [code, message] = [errorCode(err), messageOf(err)];
     const owner = ownerOf(state);
     const remedy =
       code === "EROFS"

@@ -1,3 +1,5 @@
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { PkiError } from "@coxswain/pki/files";
 import { Command, CommanderError } from "commander";
 import { Failure } from "./failure.ts";
@@ -58,11 +60,11 @@ export function explain(err: unknown, verb: string): { text: string | undefined;
   }
   if (err instanceof Failure) return { text: err.message, code: err.exitCode };
   if (err instanceof PkiError) return { text: err.message.replaceAll("\n", "\ncox: "), code: 1 };
-  const { code, message, stack } = err as NodeJS.ErrnoException;
+  const [code, message] = [errorCode(err), messageOf(err)];
   const remedy = code === undefined ? undefined : remedies[code];
   // System errors with a known remedy are printed without stack; everything else is a bug and gets one.
   if (remedy !== undefined) return { text: `${message.replace(/^([A-Z]+): /, "")}; ${remedy}`, code: 1 };
-  return { text: stack ?? String(err), code: 1 };
+  return { text: (err instanceof Error ? err.stack : undefined) ?? String(err), code: 1 };
 }
 
 const remedies: Readonly<Record<string, string>> = {

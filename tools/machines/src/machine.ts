@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { causesOf, messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { type ClusterSettings, folder, type NodeSettings, urlOf } from "./config/settings.ts";
 import { Failure } from "./failure.ts";
 
@@ -37,8 +37,7 @@ export async function clientBy(kubeconfig: string, master?: string): Promise<Cli
     const config = await loadKubeconfig(kubeconfig, master === undefined ? {} : { master });
     return newClient({ ...config, qps: -1, userAgent: userAgentOf("coxswain") });
   } catch (err) {
-    const { cause, message } = err as Error;
-    throw new Failure(`${message}${cause instanceof Error ? `: ${cause.message}` : ""}`);
+    throw new Failure(causesOf(err));
   }
 }
 

@@ -1,4 +1,5 @@
 /** Commands as tables of steps: dry run, execution, retry and reset all use the same rows. */
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Failure } from "./failure.ts";
 
 /** A step of a command. All its functions get the command's context. */
@@ -70,7 +71,10 @@ async function named(name: string, run: () => void | Promise<void>): Promise<voi
   try {
     await run();
   } catch (err) {
-    const { message } = err as Error;
-    throw new Failure(message.split("\n").map((line) => `${name}: ${line}`));
+    throw new Failure(
+      messageOf(err)
+        .split("\n")
+        .map((line) => `${name}: ${line}`),
+    );
   }
 }

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { keysOf } from "@coxswain/apimachinery/process/narrowing/keys";
 
 /** Common names of authorities by file name below `pki`, without extension. */
 export const authorities = {
@@ -7,7 +8,7 @@ export const authorities = {
   "etcd/ca": "etcd-ca",
 } as const;
 export type AuthorityFile = keyof typeof authorities;
-export const authorityFiles = Object.keys(authorities) as AuthorityFile[];
+export const authorityFiles: readonly AuthorityFile[] = keysOf(authorities);
 
 export const kubeconfigNames = ["admin", "controller-manager", "scheduler", "kubelet", "services"] as const;
 export type KubeconfigName = (typeof kubeconfigNames)[number];

@@ -53,7 +53,7 @@ async function write(client: Client, method: string, path: string, object: objec
 }
 
 async function sendAll(client: Client, stepsAt: (number: number) => readonly Step[], options: WalkOptions): Promise<WalkReport> {
-  const report = { sent: 0, codes: {} as Record<string, number>, findings: [] as Finding[] };
+  const report: { sent: number; codes: Record<string, number>; findings: Finding[] } = { sent: 0, codes: {}, findings: [] };
   const end = Date.now() + (options.limitMs ?? Number.POSITIVE_INFINITY);
   let next = options.from ?? 0;
   const behind = next + options.count;

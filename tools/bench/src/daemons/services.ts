@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { cpuSeconds, cpuSecondsWithChildren, proportionalMb, residentMb } from "../process-usage.ts";
 import { type ControlPlane, Parts, startControlPlane } from "./cluster.ts";
@@ -167,7 +168,7 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
     changes: `changes of one Service of ${all}`,
     idle: `no change, ${all} Services`,
   };
-  const chosen = (Object.entries(names) as [keyof Rows, string][]).filter(([, name]) => isChosen(options, name));
+  const chosen = entriesOf(names).filter(([, name]) => isChosen(options, name));
   const dnsName = `DNS: ${sizeOf(options, "queries")} queries a second for names of ${all} Services`;
   const dnsRounds: RoundResult[] = [];
   const printer = new ReportPrinter(options, () =>

@@ -157,7 +157,8 @@ export async function gatherFacts({ client, noClient, folders, data }: DoctorTar
 }
 
 const messageOf = (err: unknown): string => {
-  const { message, cause } = err as Error;
+  const message = String(err instanceof Error ? err.message : err);
+  const cause = err instanceof Error ? err.cause : undefined;
   return cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
 };
 

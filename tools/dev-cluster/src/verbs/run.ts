@@ -1,6 +1,7 @@
+import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { Command } from "commander";
 import { passThrough } from "../commands.ts";
-import { type DaemonName, daemonNames, programOf } from "../daemons.ts";
+import { daemonNames, programOf } from "../daemons.ts";
 import { UsageFailure } from "../failure.ts";
 import { readSettings } from "../read-settings.ts";
 import { newVerb } from "./command.ts";
@@ -16,8 +17,7 @@ export function runVerb(root: string): Command {
     .passThroughOptions()
     .allowUnknownOption()
     .action(async (daemon: string, flags: string[]) => {
-      if (!daemonNames.includes(daemon as DaemonName))
-        throw new UsageFailure(`there is no daemon ${daemon}; one of ${daemonNames.join(", ")}`);
-      process.exitCode = await passThrough(process.execPath, [programOf(readSettings(root), daemon as DaemonName), ...flags]);
+      if (!isOneOf(daemonNames, daemon)) throw new UsageFailure(`there is no daemon ${daemon}; one of ${daemonNames.join(", ")}`);
+      process.exitCode = await passThrough(process.execPath, [programOf(readSettings(root), daemon), ...flags]);
     });
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { asError } from "@coxswain/apimachinery/client/transport-errors";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Etcd3, IMember } from "etcd3";
 import { Failure } from "../failure.ts";
@@ -98,7 +99,7 @@ export class EtcdClient {
         try {
           take(blob);
         } catch (err) {
-          end(err as Error);
+          end(asError(err));
         }
       });
       stream.on("end", () => end());
@@ -123,9 +124,9 @@ export class EtcdClient {
       try {
         return await send(etcd, { deadline: Date.now() + callMs });
       } catch (err) {
-        failures.push(detailsOf(err as Error));
+        failures.push(detailsOf(err));
         // A call that a member may have received is not sent to another member.
-        if (!isUnsent(err as Error)) break;
+        if (!isUnsent(err)) break;
       }
     }
     throw new Failure(`etcd: ${failures.join("; ")}`);
@@ -163,10 +164,10 @@ const memberOf = ({ ID, name, peerURLs, clientURLs, isLearner }: IMember): Membe
 });
 
 /** The message without the leading gRPC code: "etcdserver: unhealthy cluster". */
-const detailsOf = ({ message }: Error): string => message.replace(/^\d+ [A-Z_]+: |^\w*Error: /, "");
+const detailsOf = (err: unknown): string => messageOf(err).replace(/^\d+ [A-Z_]+: |^\w*Error: /, "");
 
 /** True when no connection was made, so that the member cannot have received the call. */
-const isUnsent = ({ message }: Error): boolean => /No connection established|ECONNREFUSED|EHOSTUNREACH|ENOTFOUND/.test(message);
+const isUnsent = (err: unknown): boolean => /No connection established|ECONNREFUSED|EHOSTUNREACH|ENOTFOUND/.test(messageOf(err));
 
 /** Recognize etcd's errors by text, because etcd3 does not expose their codes. */
 export const isNotInSync = (text: string): boolean =>

@@ -1,4 +1,5 @@
 /** Checks the requirements of a machine against facts. Pure; names are kubeadm's, for --ignore-preflight-errors. */
+import { isKeyOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { UsageFailure } from "../failure.ts";
 
 export interface Finding {
@@ -98,7 +99,7 @@ const checks: readonly Check[] = [
       error(
         `FileExisting-${name}`,
         `the program ${name} is missing`,
-        install(nodePrograms[name as keyof typeof nodePrograms] ?? name),
+        install(isKeyOf(nodePrograms, name) ? nodePrograms[name] : name),
       ),
     ),
     ...when(!hasCniPlugins, () =>
