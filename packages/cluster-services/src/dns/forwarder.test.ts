@@ -73,6 +73,25 @@ test("an answer is for queries that ask the same: not with other flags, and not 
   }
 });
 
+test("a query with EDNS that does not ask for DNSSEC gets no answer that was made for one that did", async (t) => {
+  const { requested, upstreams } = await servers(t, ({ id = 0, questions = [] }) =>
+    encode({
+      id,
+      type: "response",
+      questions,
+      answers: [{ name: questions[0]?.name ?? "", type: "A", ttl: 60, data: "192.0.2.1" }],
+    }),
+  );
+  const { forwarder } = aForwarder(upstreams);
+  const withEdns = { additionals: [{ type: "OPT" as const, name: ".", udpPayloadSize: 1_232, flags: 0, options: [] }] };
+  const plain = queryOf("a.example", withEdns as never);
+  assert.equal(plain.edns?.dnssecOk, false);
+  await forwarder.forward(queryOf("a.example", withDnssec));
+  await forwarder.forward(plain);
+  assert.deepEqual(requested(), [2]);
+  assert.ok(!(forwarder.forward(queryOf("a.example")) instanceof Promise), "without EDNS it is the same question");
+});
+
 test("a server that did not answer is queried after the others for 10 s, or until it has answered", async (t) => {
   let isSilent = true;
   let rcode = 0;

@@ -7,7 +7,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError, type RunProgram } from "../host/run-program.ts";
 import { aNode, settingsIn } from "../testing/machines.ts";
 import { writeConfig } from "./cni-config.ts";
@@ -151,6 +151,31 @@ test("a failure of the kernel is reported and tried again, with everything", asy
   await running;
 });
 
+test("after each failure the rules are written again, and a failure that returns is reported again", async (t) => {
+  const { network, kernel, clock, events, commands, settings } = setUp(t);
+  const ending = new AbortController();
+  const running = network.run(ending.signal);
+  const written = (): number => commands.filter((text) => text.includes("COX-NET-MASQ -s 10.77.1.0/24 -j MASQUERADE")).length;
+  await waitFor(() => existsSync(settings.configPath));
+  await clock.advance(30_100);
+  await settle(50);
+  const before = written();
+  for (const times of [1, 2]) {
+    kernel.failure = "ip ";
+    await clock.advance(30_100);
+    await waitFor(() => events.length === times, { what: `event ${times}`, timeoutMs: 10_000 });
+    assert.match(events[times - 1] as string, /^Warning SyncFailed ip /);
+    kernel.failure = "";
+    const failed = written();
+    await clock.advance(30_100);
+    await waitFor(() => written() > failed, { what: "the rules", timeoutMs: 5_000 });
+    network.check();
+  }
+  assert.ok(written() >= before + 2);
+  ending.abort();
+  await running;
+});
+
 test("a change is taken up at once, and the kernel is looked at now and then", async (t) => {
   const other = aNode("m2", ["10.77.2.0/24"], ["192.168.77.2"]);
   const { network, clock, nodes, commands, settings } = setUp(t);
@@ -162,7 +187,11 @@ test("a change is taken up at once, and the kernel is looked at now and then", a
   network.changed();
   await clock.advance(100);
   await waitFor(() => routes() === 1);
-  await clock.advance(100);
+  for (let i = 0; i < 20; i++) {
+    await settle(20);
+    await clock.advance(100);
+  }
+  assert.equal(routes(), 1, "once for one change");
   await clock.advance(30_000);
   await waitFor(() => routes() === 2); // this kernel has forgotten it
   ending.abort();

@@ -151,6 +151,13 @@ test("an extender is called only for pods that request its managed resources", a
     spec: { containers: [{ name: "main", image: "x", resources: { limits: { "example.com/gpu": "1" } } }] },
   });
   assert.equal(await clusterWith(config).place(gpu), "c");
+  const asking = { name: "init", image: "x", resources: { limits: { "example.com/gpu": "1" } } };
+  const plain = { name: "main", image: "x" };
+  for (const [name, spec] of Object.entries({
+    init: { containers: [plain], initContainers: [{ ...plain, name: "first" }, asking] },
+    second: { containers: [plain, asking] },
+  }))
+    assert.equal(await clusterWith(config).place(aTestPod(name, { spec })), "c", name);
 });
 
 test("an extender call without an answer ends at its timeout", async (t) => {

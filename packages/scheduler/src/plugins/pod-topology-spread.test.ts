@@ -204,6 +204,12 @@ test("the minimum count of a topology key follows each change", () => {
   assert.equal(counts.least(zoneKey), 1);
   counts.add(zoneKey, "x", 4);
   assert.equal(counts.least(zoneKey), 2);
+  counts.add(zoneKey, "y", 1);
+  assert.equal(counts.least(zoneKey), 3);
+  counts.add(zoneKey, "x", -3);
+  assert.equal(counts.least(zoneKey), 2);
+  counts.add(zoneKey, "y", -3, true);
+  assert.equal(counts.least(zoneKey), 2, "a zone that was removed has no count");
 });
 
 test("pods are counted separately for each namespace", () => {

@@ -405,3 +405,27 @@ test("a pod of a node that is gone keeps its volume also when the pod changes", 
   await settle(30);
   assert.ok(attachmentOf(context, "a"));
 });
+
+test("a detached volume is counted as such, with how long it took", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.remove(pods, "default/web");
+  await uses(context, "a", []);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.match(await context.ctx.registry.render(), /_count\{[^}]*operation_name="volume_detach"[^}]*status="success"[^}]*\} 1/);
+});
+
+test("a volume whose attachment was being deleted before a restart is no longer in its node's list", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  const node = aManagedNode("a");
+  context.client.put(nodes, { ...node, status: { ...node.status, volumesAttached: [{ name: id, devicePath: "" }] } });
+  context.client.put(volumeAttachments, {
+    metadata: { name: attachmentName(id, "a"), finalizers: ["external-attacher/x"], deletionTimestamp: "2022-01-01T00:00:00Z" },
+    spec: { attacher: driver, nodeName: "a", source: { persistentVolumeName: "pv-1" } },
+    status: { attached: true },
+  });
+  await context.run(newAttachDetachController(context.ctx));
+  await settle(30);
+  assert.deepEqual(listOn(context, "a") ?? [], []);
+});

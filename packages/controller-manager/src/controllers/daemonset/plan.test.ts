@@ -316,6 +316,12 @@ for (const { name, pods, maxUnavailable, maxSurge, create = [], gone = [] } of [
     gone: ["1"],
   },
   {
+    name: "does not wait for an old one that is going where the new one serves",
+    pods: [stale("1", "a", { deletedAt: "2022-01-01T00:00:00Z" }), fresh("4", "a"), stale("2", "b"), stale("3", "c")],
+    maxUnavailable: 1,
+    gone: ["2"],
+  },
+  {
     name: "surges at once where the old one is not ready",
     pods: [stale("1", "a", { ready: false }), stale("2", "b", { ready: false }), stale("3", "c")],
     maxUnavailable: 0,

@@ -327,3 +327,19 @@ test("a quota whose usage was never computed does not wait behind computed ones 
   await settle(60);
   assert.deepEqual(usedOf("q"), { pods: "0" });
 });
+
+test("objects that come while the usage is computed in turns are counted", async (t) => {
+  let world: TestContext | undefined;
+  let pauses = 0;
+  const next = (): Promise<void> | undefined => {
+    if (world === undefined || pauses >= 6) return undefined;
+    world.client.put(pods, asking(`late-${++pauses}`, "1"));
+    return settle(10);
+  };
+  const turns = Object.create(newUnlimitedTurns(), { next: { value: next } }) as Turns;
+  world = await started(t, ({ client }) => client.put(pods, asking("a", "1"), asking("b", "1")), turns);
+  world.client.put(resourceQuotas, aQuota({ pods: "50" }));
+  await settle(200);
+  assert.ok(pauses >= 3, `${pauses} pauses`);
+  assert.deepEqual(statusIn(world)?.used, { pods: String(2 + pauses) });
+});
