@@ -274,7 +274,8 @@ function fieldReader(field: MessageField): Read {
   };
 }
 
-function readString(reader: Reader): string {
+/** @param reader of a Buffer */
+export function readString(reader: Reader): string {
   const length = reader.uint32();
   const start = reader.pos;
   if (length > reader.len - start) throw new Error("unexpected EOF");

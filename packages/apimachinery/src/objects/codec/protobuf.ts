@@ -9,7 +9,14 @@ import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { cannotHandle, unrecognized } from "./json.ts";
-import { largeMessageBytes, type ReadOptions, readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
+import {
+  largeMessageBytes,
+  type ReadOptions,
+  readingInGoWords,
+  readMessage,
+  readString,
+  skipUnknown,
+} from "./protobuf-decode.ts";
 import { readMessageInSteps } from "./protobuf-decode-steps.ts";
 import { BackWriter, writeMessage } from "./protobuf-encode.ts";
 import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
@@ -171,17 +178,28 @@ export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "ra
  */
 export function decodeUnknown(bytes: Uint8Array): Unknown {
   if (bytes.length === 0) throw new Error("empty data");
-  if (!protobufPrefix.every((byte, at) => bytes[at] === byte))
+  if (!hasPrefix(bytes))
     throw new Error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
   if (bytes.length === protobufPrefix.length) throw new Error("empty body");
   return readingInGoWords(() => readUnknown(bytes));
 }
 
+/** Compares byte by byte: a call for each would cost more than the rest of a small envelope. */
+function hasPrefix(bytes: Uint8Array): boolean {
+  for (let at = 0; at < protobufPrefix.length; at++) if (bytes[at] !== protobufPrefix[at]) return false;
+  return true;
+}
+
+const noBytes = new Uint8Array();
+
+/** apiVersions and kinds are the same few texts. */
+const nameIn = (reader: protobuf.Reader): string => (Buffer.isBuffer(reader.buf) ? readString(reader) : reader.string());
+
 function readUnknown(bytes: Uint8Array): Unknown {
   const reader = protobuf.Reader.create(bytes);
   reader.pos = protobufPrefix.length;
   let [apiVersion, kind, contentEncoding, contentType] = ["", "", "", ""];
-  let raw: Uint8Array = new Uint8Array();
+  let raw: Uint8Array = noBytes;
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
     switch (tag) {
@@ -190,8 +208,8 @@ function readUnknown(bytes: Uint8Array): Unknown {
         if (end > reader.len) throw new Error("unexpected EOF");
         while (reader.pos < end) {
           const part = reader.uint32();
-          if (part === 10) apiVersion = reader.string();
-          else if (part === 18) kind = reader.string();
+          if (part === 10) apiVersion = nameIn(reader);
+          else if (part === 18) kind = nameIn(reader);
           else skipUnknown(reader, part, "TypeMeta", { 1: "APIVersion", 2: "Kind" });
         }
         break;

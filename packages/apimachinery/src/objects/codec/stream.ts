@@ -5,7 +5,7 @@ import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
 import { decodeProtobuf } from "./protobuf.ts";
-import type { ReadOptions } from "./protobuf-decode.ts";
+import { type ReadOptions, readString } from "./protobuf-decode.ts";
 
 /** Maximum size of a frame that a decoder accepts. */
 const maxFrameBytes = 64 * 1024 * 1024;
@@ -105,15 +105,17 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
   return at;
 }
 
+const noBytes = new Uint8Array();
+
 /** WatchEvent {type = 1, object = 2 {raw = 1}}. Not read by descriptor, which has JSON for `raw`; here it is an envelope. */
 function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent {
   try {
     const reader = protobuf.Reader.create(bytes);
     let type = "";
-    let raw: Uint8Array = new Uint8Array();
+    let raw: Uint8Array = noBytes;
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
-      if (tag === 10) type = reader.string();
+      if (tag === 10) type = readString(reader);
       else if (tag === 18) raw = rawOf(reader);
       else throw new Error(`unexpected field ${tag >>> 3}`);
     }
@@ -128,7 +130,7 @@ function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent 
 function rawOf(reader: protobuf.Reader): Uint8Array {
   const end = reader.uint32() + reader.pos;
   if (end > reader.len) throw new RangeError("unexpected EOF");
-  const raw = reader.pos < end && reader.uint32() === 10 ? reader.bytes() : new Uint8Array();
+  const raw = reader.pos < end && reader.uint32() === 10 ? reader.bytes() : noBytes;
   if (reader.pos > end) throw new RangeError("unexpected EOF");
   reader.pos = end;
   return raw;
