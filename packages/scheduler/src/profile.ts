@@ -123,7 +123,10 @@ const nodesPerStep = 128;
 const fewValues = 512;
 
 /** Number of nodes after which a loop over nodes yields. */
-export const nodesPerStepFor = ({ pod }: PodInfo): number => (hasManyValues(pod.spec, fewValues) ? 1 : nodesPerStep);
+export const nodesPerStepFor = (pod: PodInfo): number => (isLargePod(pod) ? 1 : nodesPerStep);
+
+/** True for a pod whose comparison with one node may take milliseconds. */
+export const isLargePod = ({ pod }: PodInfo): boolean => hasManyValues(pod.spec, fewValues);
 
 /** Observes a plugin's call that began at `begin`. @returns its status with its name. @throws PluginError for a status with code Error */
 function refusalOf(

@@ -87,6 +87,10 @@ export class AuditEvent implements AuditTrail {
     return this.#verdict.omitStages.has(stage);
   }
 
+  get recordsRequest(): boolean {
+    return this.#rank >= levels.indexOf("Request");
+  }
+
   /** Records the decoded object of a request; `json` is called only if the level includes request bodies. */
   requestObject(object: KubeObject | undefined, json: () => Buffer | string): void {
     const ref = this.#objectRef;
@@ -97,12 +101,12 @@ export class AuditEvent implements AuditTrail {
       ref["uid"] ||= metadata.uid ?? "";
       ref["resourceVersion"] ||= metadata.resourceVersion ?? "";
     }
-    if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("request", Buffer.from(json()));
+    if (this.recordsRequest) this.#keepRequest("request", Buffer.from(json()));
   }
 
   /** Records the body of a patch if the level includes request bodies. */
   requestPatch(bytes: Buffer): void {
-    if (this.#rank >= levels.indexOf("Request")) this.#keepRequest("patch", bytes);
+    if (this.recordsRequest) this.#keepRequest("patch", bytes);
   }
 
   #keepRequest(source: "request" | "patch", bytes: Buffer): void {

@@ -4,6 +4,7 @@
  */
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, setKind } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -20,8 +21,9 @@ export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
 
 /** As `fromHub`, for an object of many values. */
 export function* fromHubInSteps(served: ServedResource, hub: KubeObject): Steps<KubeObject> {
+  const { fromHubInSteps } = served.version;
   const copy = yield* cloneObject(hub);
-  return setKind(served.version.fromHub?.(copy) ?? copy, served.kind);
+  return setKind(fromHubInSteps === undefined ? copy : yield* fromHubInSteps(copy), served.kind);
 }
 
 /** A deep copy that shares the FieldsV1 values, which are immutable and may be as large as the rest of the object. */
@@ -45,6 +47,15 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`json:${slotOf(served)}`, () => ownMemory(encodeJson(fromHub(served, entry.object()), served.kind)));
 }
 
+/** Makes what `objectOf` and `jsonOf` return, in steps for large objects. */
+export function* jsonInSteps(entry: Entry, served: ServedResource): Steps<void> {
+  if (served.isHub || entry.hasMemo(`json:${slotOf(served)}`)) return;
+  const object = yield* fromHubInSteps(served, entry.object());
+  const json = Buffer.from(yield* encodeJsonTextInSteps(object, served.kind));
+  entry.memo(`object:${slotOf(served)}`, () => object);
+  entry.memo(`json:${slotOf(served)}`, () => ownMemory(json));
+}
+
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));
@@ -52,7 +63,8 @@ export function protobufOf(entry: Entry, served: ServedResource): Buffer {
 
 /** Makes what `protobufOf` returns, in steps for large objects. */
 export function* protobufInSteps(entry: Entry, served: ServedResource): Steps<void> {
-  const object = objectOf(entry, served);
+  if (entry.hasMemo(`protobuf:${slotOf(served)}`)) return;
+  const object = served.isHub ? entry.object() : yield* fromHubInSteps(served, entry.object());
   yield;
   const bytes = yield* encodeProtobufInSteps(object, served.kind);
   entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(bytes));

@@ -4,11 +4,12 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
 import { decodeBodyObject } from "@coxswain/apimachinery/objects/codec/codec";
-import { encodeJson, type Strictness } from "@coxswain/apimachinery/objects/codec/json";
+import type { Strictness } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { maxBodyValues } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import {
   formatGroupVersion,
   type GroupVersionKind,
@@ -16,6 +17,7 @@ import {
   setKind,
 } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Cancellation, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Call } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
@@ -89,7 +91,9 @@ export async function decodeBody(
   reportUnknownFields(call, object, expected, strict);
   if (call.ctx.audit !== undefined) {
     await turns.next(bytes.length);
-    call.ctx.audit.requestObject(object, () => withDefaults(call, object, expected));
+    const { audit } = call.ctx;
+    const json = audit.recordsRequest ? await turns.run(withDefaults(call, object, expected), bytes.length, call.ctx) : "";
+    audit.requestObject(object, () => json);
   }
   return object;
 }
@@ -108,10 +112,13 @@ function reportUnknownFields({ served, ctx }: Call, object: KubeObject, expected
 }
 
 /** The JSON of the object for the audit event: decoded, with the version's defaults, before admission. */
-function withDefaults({ served }: Call, object: KubeObject, expected: GroupVersionKind): Buffer {
-  const copy = deepClone(object);
-  if (expected.kind === served.kind.kind) served.version.defaults?.(copy);
-  return encodeJson(copy, expected);
+function* withDefaults({ served }: Call, object: KubeObject, expected: GroupVersionKind): Steps<string> {
+  const copy = yield* deepCloneInSteps(object);
+  if (expected.kind === served.kind.kind) {
+    if (served.version.defaultsInSteps === undefined) served.version.defaults?.(copy);
+    else yield* served.version.defaultsInSteps(copy);
+  }
+  return yield* encodeJsonTextInSteps(copy, expected);
 }
 
 /** Checks that the object of a PUT is the one that the URL names. @throws BadRequest */
@@ -182,10 +189,15 @@ export function toHubInTurns(
   object: KubeObject,
   during: { readonly sizeBytes?: number; readonly request?: Cancellation } = {},
 ): KubeObject | Promise<KubeObject> {
-  const { defaultsInSteps } = served.version;
-  if (defaultsInSteps === undefined) return toHub(served, object);
-  const filled = turns.run(defaultsInSteps(object), during.sizeBytes, during.request);
-  return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
+  const { defaultsInSteps, toHubInSteps } = served.version;
+  if (defaultsInSteps === undefined && toHubInSteps === undefined) return toHub(served, object);
+  return turns.run(toHubSteps(served, object), during.sizeBytes, during.request);
+}
+
+function* toHubSteps({ version, hubKind }: ServedResource, object: KubeObject): Steps<KubeObject> {
+  if (version.defaultsInSteps === undefined) version.defaults?.(object);
+  else yield* version.defaultsInSteps(object);
+  return setKind(version.toHubInSteps === undefined ? object : yield* version.toHubInSteps(object), hubKind);
 }
 
 /** Converts without defaults: for objects that have them, or that are only compared. */

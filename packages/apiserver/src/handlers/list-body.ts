@@ -9,11 +9,11 @@ import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
-import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { sliceMs } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { Entry } from "../storage/storage.ts";
-import { fromHub, itemPrefix, jsonOf, slotOf } from "./convert.ts";
+import { fromHubInSteps, itemPrefix, jsonOf, slotOf } from "./convert.ts";
 import type { ServedResource } from "./served-resources.ts";
 
 /** The parts of one encoded item, in order. Views of shared memory: read only. */
@@ -189,27 +189,32 @@ export function protobufSize({ slot, make }: ProtobufItems, entry: Entry): numbe
 
 /** List items in the served version; encoded from the hub version for others. @throws Error for a kind without protobuf form */
 export function protobufItems(served: ServedResource): ProtobufItems {
-  return itemsOf(slotOf(served), served.kind, (object) => (served.isHub ? object : fromHub(served, object)));
+  return itemsOf(slotOf(served), served.kind, function* (object) {
+    return served.isHub ? object : yield* fromHubInSteps(served, object);
+  });
 }
 
 /** List items that contain only metadata, for PartialObjectMetadataList. */
 export function protobufMetadataItems(kind: GroupVersionKind): ProtobufItems {
-  return itemsOf(`${formatGroupVersion(kind)} ${kind.kind}`, kind, ({ metadata }) => ({ metadata }));
+  return itemsOf(`${formatGroupVersion(kind)} ${kind.kind}`, kind, function* ({ metadata }) {
+    yield;
+    return { metadata };
+  });
 }
 
 type Fields = Record<string, unknown>;
 
-function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObject) => KubeObject): ProtobufItems {
+function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObject) => Steps<KubeObject>): ProtobufItems {
   const type = scheme.kind(kind);
   if (type === undefined) throw new Error(`${kind.kind} has no protobuf form`);
   return {
     slot: `item:${slot}`,
     make(object) {
-      const message = encodeMessage(convert(object), type);
+      const message = encodeMessage(atOnce(convert(object)), type);
       return Buffer.concat([fieldHead(2, message.length), message]);
     },
     *makeInSteps(object) {
-      const shown = convert(object);
+      const shown = yield* convert(object);
       yield;
       const message = hasManyValues(shown)
         ? yield* messageBytesInSteps(shown as object as Fields, type)

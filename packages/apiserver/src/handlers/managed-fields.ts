@@ -14,7 +14,7 @@ import { FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-m
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
-import { fromHub } from "./convert.ts";
+import { fromHub, fromHubInSteps } from "./convert.ts";
 import { toHubAsIs } from "./decode.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -54,21 +54,29 @@ export function trackFields(
 ): KubeObject | Promise<KubeObject> {
   const { env, served } = call;
   if (!env.gates.tracksFields) return withEntries(next, undefined);
-  const versioned = (object: KubeObject): KubeObject => (served.isHub ? object : fromHub(served, object));
   const failed = (err: unknown): KubeObject => {
     env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
     return withEntries(next, undefined);
   };
   try {
-    const before = live === undefined ? undefined : versioned(live);
-    const [after, now] = [versioned(next), env.services.now()];
-    const manager = managerName(call, fieldManager);
-    const entries = withFieldManager(call, (fields) => fields.update(before, after, manager, now), sizeBytes);
+    const [manager, now] = [managerName(call, fieldManager), env.services.now()];
+    const entries = withFieldManager(
+      call,
+      function* (fields) {
+        const before = live === undefined ? undefined : yield* inServedVersion(served, live);
+        return yield* fields.update(before, yield* inServedVersion(served, next), manager, now);
+      },
+      sizeBytes,
+    );
     if (!(entries instanceof Promise)) return withEntries(next, entries);
     return entries.then((found) => withEntries(next, found)).catch(failed);
   } catch (err) {
     return failed(err);
   }
+}
+
+function* inServedVersion(served: ServedResource, hub: KubeObject): Steps<KubeObject> {
+  return served.isHub ? hub : yield* fromHubInSteps(served, hub);
 }
 
 /** As `trackFields`, for an object that the generic store does not store: a review, a binding. */

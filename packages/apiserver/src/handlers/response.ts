@@ -17,7 +17,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { queryOf } from "../request/request-info.ts";
 import type { Entry } from "../storage/storage.ts";
-import { jsonOf, objectOf, protobufInSteps, protobufOf } from "./convert.ts";
+import { jsonInSteps, jsonOf, objectOf, protobufInSteps, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { type Output, wantsIndent } from "./negotiation.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -42,8 +42,9 @@ export async function writeEntry(call: Call, status: number, stored: Entry, outp
   await turns.next(stored.smallBytes);
   if (output.as === undefined && stored.isLarge) {
     await turns.run(stored.encodeInSteps());
-    if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, `${jsonOf(linkedEntry(call, stored), call.served)}`);
-    if (output.mediaType === protobufMediaType) await turns.run(protobufInSteps(linkedEntry(call, stored), call.served));
+    const [entry, { served }] = [linkedEntry(call, stored), call];
+    await turns.run(output.mediaType === protobufMediaType ? protobufInSteps(entry, served) : jsonInSteps(entry, served));
+    if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, `${jsonOf(entry, served)}`);
   }
   return encodeAndSend(call, status, stored, output);
 }

@@ -1,4 +1,4 @@
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { strategyContext, writeAdmission } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import { decodeObject } from "./decode.ts";
@@ -27,8 +27,7 @@ export async function update(call: Call, store = call.served.store!): Promise<vo
     call.name,
     async (current) => {
       // The function may run again after a conflict, and admission and strategy modify the object.
-      const next = deepClone(object);
-      await turns.next(body.length);
+      const next = await turns.run(deepCloneInSteps(object), body.length);
       return trackFields(call, options.fieldManager, current, next, body.length);
     },
     {

@@ -1,7 +1,9 @@
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { tableOf } from "./cells.ts";
 import type {
   FormerVersionDefinition,
@@ -77,10 +79,41 @@ export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDe
  */
 function canonicalVersion<V extends ResourceVersionDefinition>(version: V, own: GroupVersionKind, hub: GroupVersionKind): V {
   const { toHub, fromHub } = version;
+  const toHubInSteps = toHub === undefined ? undefined : conversion(own, toHub, hub);
+  const fromHubInSteps = fromHub === undefined ? undefined : conversion(hub, fromHub, own);
   return {
     ...version,
-    ...(toHub !== undefined && { toHub: (object: KubeObject) => canonicalAs(hub, toHub(canonicalAs(own, object))) }),
-    ...(fromHub !== undefined && { fromHub: (object: KubeObject) => canonicalAs(own, fromHub(canonicalAs(hub, object))) }),
+    ...(toHubInSteps && { toHubInSteps, toHub: (object: KubeObject) => atOnce(toHubInSteps(object)) }),
+    ...(fromHubInSteps && { fromHubInSteps, fromHub: (object: KubeObject) => atOnce(fromHubInSteps(object)) }),
+  };
+}
+
+/** Parts of metadata that are alike in all versions. They may be as large as a request, and decoded objects have them in canonical form. */
+const unconverted = ["labels", "finalizers", "ownerReferences", "managedFields"] as const;
+
+function conversion(
+  from: GroupVersionKind,
+  convert: (object: KubeObject) => KubeObject,
+  to: GroupVersionKind,
+): (object: KubeObject) => Steps<KubeObject> {
+  return function* (object) {
+    const metadata = { ...object.metadata };
+    const kept: Partial<ObjectMeta> = {};
+    for (const name of unconverted) {
+      if (metadata[name] === undefined) continue;
+      Object.assign(kept, { [name]: metadata[name] });
+      delete metadata[name];
+    }
+    const converted = { ...object, metadata };
+    const isLarge = hasManyValues(converted);
+    if (isLarge) yield;
+    const source = canonicalAs(from, converted);
+    if (isLarge) yield;
+    const target = convert(source);
+    if (isLarge) yield;
+    const result = canonicalAs(to, target);
+    Object.assign(result.metadata, kept);
+    return result;
   };
 }
 

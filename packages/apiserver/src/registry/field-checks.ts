@@ -47,9 +47,14 @@ export {
  * return error texts.
  * Source: k8s.io/apimachinery pkg/api/validation, pkg/util/validation
  */
-/** @param shown the new value as quoted in the error, for objects and lists of named Go types */
-export function immutableField(next: unknown, current: unknown, path: string, shown: unknown = next ?? null): FieldError[] {
-  return semanticEqual(next, current) ? [] : [invalidValue(path, shown, fieldImmutableText)];
+/** @param shown makes the new value as quoted in the error, for objects and lists of named Go types */
+export function immutableField(
+  next: unknown,
+  current: unknown,
+  path: string,
+  shown: () => unknown = () => next ?? null,
+): FieldError[] {
+  return semanticEqual(next, current) ? [] : [invalidValue(path, shown(), fieldImmutableText)];
 }
 
 export function nonNegative(value: number | bigint | undefined | null, path: string): FieldError[] {

@@ -6,6 +6,8 @@ import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/use
  * server without a policy pays one comparison. Objects are encoded only when the rule's level requires it.
  */
 export interface AuditTrail {
+  /** Whether the level includes request objects. */
+  readonly recordsRequest: boolean;
   /** The decoded request object with defaults; completes the object reference derived from the URL. */
   requestObject(object: KubeObject | undefined, json: () => Buffer | string): void;
   /** A patch as sent. */

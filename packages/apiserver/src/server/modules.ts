@@ -45,7 +45,7 @@ import { newFilterChain } from "../filters/chain.ts";
 import { countTermination, newRequestMetrics, type RequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHubInSteps } from "../handlers/convert.ts";
-import { toHub } from "../handlers/decode.ts";
+import { toHubInTurns } from "../handlers/decode.ts";
 import { ListBodies } from "../handlers/list-body.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
@@ -476,9 +476,12 @@ function objectVersions(resources: ServedResources, turns: Turns): ObjectVersion
     toHub(object, version, apiVersion) {
       const served = find(version);
       const { convert } = served.version;
-      const hub = toHub(served, object);
-      if (apiVersion === undefined || hub.apiVersion === apiVersion) return hub;
-      return convert === undefined ? { ...hub, apiVersion } : convert(hub, apiVersion);
+      const inVersion = (hub: KubeObject): KubeObject | Promise<KubeObject> => {
+        if (apiVersion === undefined || hub.apiVersion === apiVersion) return hub;
+        return convert === undefined ? { ...hub, apiVersion } : convert(hub, apiVersion);
+      };
+      const hub = toHubInTurns(turns, served, object);
+      return hub instanceof Promise ? hub.then(inVersion) : inVersion(hub);
     },
   };
 }

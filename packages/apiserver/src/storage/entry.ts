@@ -238,6 +238,11 @@ export class Entry {
     return value;
   }
 
+  /** True when `memo` returns an earlier result. */
+  hasMemo(slot: string): boolean {
+    return this.#memo?.has(slot) === true;
+  }
+
   /**
    * The result of `make`, cached longer than the decoded object, within a limit for the process. `make` must be
    * deterministic for a slot. Shared: read only.

@@ -12,10 +12,10 @@ import {
   decodeProtobufReusingInSteps,
   type EncodedObject,
 } from "@coxswain/apimachinery/objects/codec/protobuf-reuse";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { EntryCodec, EntryMemory } from "./entry.ts";
 
 interface StoredVersion {
@@ -24,6 +24,8 @@ interface StoredVersion {
   readonly defaultsInSteps?: (object: KubeObject) => Steps<void>;
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
+  readonly toHubInSteps?: (object: KubeObject) => Steps<KubeObject>;
+  readonly fromHubInSteps?: (object: KubeObject) => Steps<KubeObject>;
 }
 
 /** What a store needs to know of a resource; every `ResourceDefinition` satisfies it. */
@@ -68,7 +70,7 @@ class StoredForm {
   readonly #hubApiVersion: string;
   readonly #byApiVersion = new Map<string, StoredVersion>();
   /** undefined: the hub version is stored. */
-  readonly fromHub: ((object: KubeObject) => KubeObject) | undefined;
+  readonly converted: StoredVersion | undefined;
 
   constructor(resource: StoredResource) {
     this.#resource = resource;
@@ -84,15 +86,20 @@ class StoredForm {
     }
     const storedApiVersion = formatGroupVersion(this.stored);
     const isHub = storedApiVersion === this.#hubApiVersion;
-    this.fromHub = isHub ? undefined : this.#byApiVersion.get(storedApiVersion)?.fromHub;
+    const version = this.#byApiVersion.get(storedApiVersion);
+    this.converted = isHub || version?.fromHub === undefined ? undefined : version;
   }
 
   /** The object in the storage version, without the fields that are not stored. */
-  of(object: KubeObject): KubeObject {
+  *of(object: KubeObject): Steps<KubeObject> {
     const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
     if (this.#resource.keepsVersions) return { ...object, metadata };
     let value: KubeObject = { ...object, apiVersion: this.#hubApiVersion, kind: this.#resource.kind, metadata };
-    if (this.fromHub !== undefined) value = this.fromHub(deepClone(value));
+    if (this.converted !== undefined) {
+      const { fromHub, fromHubInSteps } = this.converted;
+      const copy = yield* deepCloneInSteps(value);
+      value = fromHubInSteps === undefined ? (fromHub?.(copy) ?? copy) : yield* fromHubInSteps(copy);
+    }
     value.apiVersion = formatGroupVersion(this.stored);
     return value;
   }
@@ -100,7 +107,7 @@ class StoredForm {
   toHub(object: KubeObject): KubeObject {
     const version = this.#versionOf(object);
     version?.defaults?.(object);
-    return this.#converted(object, version);
+    return atOnce(this.#converted(object, version));
   }
 
   *toHubInSteps(object: KubeObject): Steps<KubeObject> {
@@ -108,16 +115,17 @@ class StoredForm {
     if (version?.defaultsInSteps === undefined) version?.defaults?.(object);
     else yield* version.defaultsInSteps(object);
     yield;
-    return this.#converted(object, version);
+    return yield* this.#converted(object, version);
   }
 
   #versionOf(object: KubeObject): StoredVersion | undefined {
     return this.#byApiVersion.get(object.apiVersion ?? this.#hubApiVersion);
   }
 
-  #converted(object: KubeObject, version: StoredVersion | undefined): KubeObject {
+  *#converted(object: KubeObject, version: StoredVersion | undefined): Steps<KubeObject> {
     let result = object;
-    if (version?.toHub !== undefined) result = version.toHub(object);
+    if (version?.toHubInSteps !== undefined) result = yield* version.toHubInSteps(object);
+    else if (version?.toHub !== undefined) result = version.toHub(object);
     result.apiVersion = this.#hubApiVersion;
     result.kind = this.#resource.kind;
     result.metadata ??= {};
@@ -133,14 +141,18 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
   const storedKind = resource.keepsVersions ? undefined : stored;
   const encodesProtobuf = asProtobuf && !resource.keepsVersions;
   // Objects stored in another version do not have the field layout of `before`.
-  const shares = asProtobuf && form.fromHub === undefined;
+  const shares = asProtobuf && form.converted === undefined;
   return {
     resource,
     memory,
-    toStored: (object) => (encodesProtobuf ? encodeProtobuf(form.of(object), stored) : encodeJson(form.of(object), storedKind)),
+    toStored(object) {
+      const value = atOnce(form.of(object));
+      return encodesProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, storedKind);
+    },
     *toStoredInSteps(object) {
-      if (encodesProtobuf) return yield* encodeProtobufInSteps(form.of(object), stored);
-      return Buffer.from(yield* encodeJsonTextInSteps(form.of(object), storedKind));
+      const value = yield* form.of(object);
+      if (encodesProtobuf) return yield* encodeProtobufInSteps(value, stored);
+      return Buffer.from(yield* encodeJsonTextInSteps(value, storedKind));
     },
     fromStored(bytes, before) {
       if (resource.keepsVersions) return withMetadata(parseJson(bytes) as KubeObject);

@@ -47,6 +47,8 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
   const usesHints = /^[aA]uto$/.test(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
   const own = slices.filter((slice) => slice.addressType === family && !isForOthers(slice));
   const sourceRanges = (spec.loadBalancerSourceRanges ?? []).flatMap((range) => plainNetwork(range.trim(), family) ?? []);
+  const externalIps = ofFamily(spec.externalIPs ?? []);
+  const loadBalancerIps = ofFamily((status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : [])));
   return (spec.ports ?? []).map((port): ServicePort => {
     const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
     return {
@@ -55,8 +57,8 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
       clusterIp,
       port: port.port,
       nodePort: port.nodePort || undefined,
-      externalIps: ofFamily(spec.externalIPs ?? []),
-      loadBalancerIps: ofFamily((status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : []))),
+      externalIps,
+      loadBalancerIps,
       sourceRanges,
       affinitySeconds: affinityOf(service),
       internalPolicy: spec.internalTrafficPolicy === "Local" ? "Local" : "Cluster",
@@ -66,6 +68,14 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
     };
   });
 }
+
+/** Number of addresses with a port, and of networks that may use them, for which the ports need rules. */
+export const destinationsOf = (ports: readonly ServicePort[]): number =>
+  ports.reduce(
+    (sum, { externalIps, loadBalancerIps, sourceRanges }) =>
+      sum + 1 + externalIps.length + loadBalancerIps.length * (1 + sourceRanges.length),
+    0,
+  );
 
 /** Whether this program makes rules for the Service. */
 function clusterIpOf(service: Service, family: Family): string | undefined {

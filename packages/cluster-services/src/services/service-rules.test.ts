@@ -22,7 +22,14 @@ function aPort(name: string, clusterIP: string, ips: readonly string[], protocol
   return servicePorts(service, [slice], { name: "n1", zone: undefined }, family);
 }
 
-function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks = [] as string[] } = {}) {
+function start(
+  t: TestContext,
+  {
+    family = "IPv4" as Family,
+    masqueradedNetworks = [] as string[],
+    onRefused = undefined as ((text: string) => void) | undefined,
+  } = {},
+) {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
   const services = new Map<string, ServicePort[]>();
@@ -58,7 +65,7 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
     keys: () => services.keys(),
     portsOf: (key) => services.get(key) ?? [],
     checkPeriodMs: 30_000,
-    onRefused: (key) => assert.fail(`${key} is refused`),
+    onRefused: (key, reason) => (onRefused ?? assert.fail)(`${key} is refused: ${reason}`),
     log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
     metrics: newProxyMetrics(registry),
     turns: new Turns(() => 0), // never yields: the test moves the clock
@@ -274,4 +281,23 @@ test("a change that comes while rules are written is written after them", async 
   await advanced;
   await clock.advance(600);
   assert.match(take(), /10\.0\.0\.1:8080[\s\S]*10\.0\.0\.2:8080/);
+});
+
+test("a Service of 100 million destinations is refused in less than 100 ms, with threefold slack, and others keep their rules", async (t) => {
+  const reasons: string[] = [];
+  const { begin, set, take } = start(t, { onRefused: (text) => reasons.push(text) });
+  await begin();
+  const externalIPs = Array.from({ length: 10_000 }, (_, at) => `192.0.${at >> 8}.${at & 255}`);
+  const service = aService("large", {
+    ...{ clusterIP: "10.96.0.9", externalIPs },
+    ports: Array.from({ length: 10_000 }, (_, at) => ({ name: `p${at}`, port: at + 1, protocol: "TCP" as const })),
+  });
+  const before = process.threadCpuUsage();
+  await set("default/large", servicePorts(service, [], { name: "n1", zone: undefined }, "IPv4"));
+  const { user } = process.threadCpuUsage(before);
+  assert.ok(user < 300_000, `${user / 1000} ms`);
+  assert.deepEqual(reasons, ["default/large is refused: its ports on its addresses are 100010000 destinations, more than 10000"]);
+  await set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  assert.match(take(), /10\.0\.0\.1:8080/);
+  assert.equal(reasons.length, 1);
 });

@@ -11,7 +11,7 @@ import type { ProxyMetrics } from "./metrics.ts";
 import { portRules, type RuleSettings } from "./port-rules.ts";
 import { findRefused, isRefusal } from "./refused.ts";
 import { RuleSet, tables } from "./rule-set.ts";
-import type { ServicePort } from "./service-port.ts";
+import { destinationsOf, type ServicePort } from "./service-port.ts";
 
 interface ServiceRulesOptions {
   readonly settings: RuleSettings;
@@ -35,6 +35,11 @@ interface ServiceRulesOptions {
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
 /** Number of periodic checks after which refused rules are tried again. */
 const checksUntilRetry = 10;
+/**
+ * A Service needs rules for each of its ports on each of its addresses. The largest that the API server accepts would need a hundred
+ * million, which neither this program's memory nor the kernel holds.
+ */
+const mostDestinations = 10_000;
 /** Delay before a write, so that related changes, such as those of a Service and its EndpointSlices, are written together. */
 const gatherMs = 20;
 
@@ -56,6 +61,8 @@ export class ServiceRules {
   readonly #written = new Map<ObjectKey, readonly ServicePort[]>();
   /** Services whose rules were refused: for which ports, and why. */
   readonly #refused = new Map<ObjectKey, { readonly ports: string; readonly reason: string }>();
+  /** Services of more destinations than `mostDestinations`. */
+  readonly #tooLarge = new Set<ObjectKey>();
   #triesRefused = false;
   #waiting = new Set<ObjectKey>();
   #triggered: number[] = [];
@@ -87,7 +94,7 @@ export class ServiceRules {
     for (const key of keys) {
       const turn = this.#options.turns.next();
       if (turn !== undefined) await turn;
-      const change = { key, before: this.#written.get(key) ?? [], now: this.#options.portsOf(key) };
+      const change = { key, before: this.#written.get(key) ?? [], now: this.#portsOf(key) };
       const refused = this.#refused.get(key);
       if (refused === undefined) {
         changes.push(change);
@@ -96,6 +103,23 @@ export class ServiceRules {
     }
     this.#hairpin.put();
     return { changes, doubtful };
+  }
+
+  /** The ports of the Service; none when they need too many rules. */
+  #portsOf(key: ObjectKey): readonly ServicePort[] {
+    const ports = this.#options.portsOf(key);
+    const count = destinationsOf(ports);
+    if (count <= mostDestinations) {
+      this.#tooLarge.delete(key);
+      return ports;
+    }
+    if (!this.#tooLarge.has(key)) {
+      this.#tooLarge.add(key);
+      const reason = `its ports on its addresses are ${count} destinations, more than ${mostDestinations}`;
+      this.#options.log.warn("a Service needs too many rules; it has none until it changes", { service: key, reason });
+      this.#options.onRefused(key, reason);
+    }
+    return [];
   }
 
   #set(key: ObjectKey, ports: readonly ServicePort[]): void {
@@ -242,7 +266,7 @@ export class ServiceRules {
     this.#options.metrics.lastSync.set(this.#options.clock.now() / 1000);
     for (const at of triggers)
       this.#options.metrics.programmingSeconds.observe(Math.max(0, this.#options.clock.now() - at) / 1000);
-    this.#options.metrics.refused.labels(this.#options.settings.family).set(this.#refused.size);
+    this.#options.metrics.refused.labels(this.#options.settings.family).set(this.#refused.size + this.#tooLarge.size);
     if (this.#options.settings.family === "IPv4")
       for (const table of tables) this.#options.metrics.rules.labels(table).set(this.#rules.count(table));
   }

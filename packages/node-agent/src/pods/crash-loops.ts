@@ -5,7 +5,7 @@ import { type AnyContainer, type ContainerKind, describePod, type NodePod } from
 import { ContainerError } from "../runtime/container-error.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import { containerHash } from "../runtime/labels.ts";
-import type { PodRecord } from "../runtime/pod-record.ts";
+import { containersNamed, type PodRecord } from "../runtime/pod-record.ts";
 
 const initialMs = 10_000;
 const maxMs = 300_000;
@@ -26,7 +26,7 @@ export function newCrashLoops({ clock, event }: { clock: Clock; event: Container
   const loops = newBackoff({ initialMs, maxMs, clock });
   return {
     check(pod, record, container, kind) {
-      const ended = record.containers.find((candidate) => candidate.name === container.name && candidate.state === "exited");
+      const ended = containersNamed(record, container.name).find(({ state }) => state === "exited");
       if (ended === undefined) return;
       const key = `${describePod(pod)}_${container.name}_${containerHash(container)}`;
       const agoMs = clock.now() - ended.finishedAt;

@@ -70,7 +70,20 @@ export async function readPodRecord(
 
 /** The newest container with that name. */
 export function newestContainer(record: PodRecord, name: string): ContainerRecord | undefined {
-  return record.containers.find((container) => container.name === name);
+  return containersNamed(record, name)[0];
+}
+
+/** Fewer containers are searched one by one. */
+const manyContainers = 32;
+
+const byName = new WeakMap<readonly ContainerRecord[], ReadonlyMap<string, readonly ContainerRecord[]>>();
+
+/** The containers with that name, the newest first. Each of a pod's containers is looked up several times, so the names of many are indexed. */
+export function containersNamed({ containers }: PodRecord, name: string): readonly ContainerRecord[] {
+  if (containers.length < manyContainers) return containers.filter((container) => container.name === name);
+  const groups = byName.get(containers) ?? Map.groupBy(containers, (container) => container.name);
+  byName.set(containers, groups);
+  return groups.get(name) ?? [];
 }
 
 /** The IPs of the newest sandbox; empty when it is not ready. */

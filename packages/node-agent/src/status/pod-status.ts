@@ -4,7 +4,7 @@ import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
 import type { ProbeResults } from "../probes/results.ts";
-import { type ContainerRecord, newestContainer, type PodRecord, podIps } from "../runtime/pod-record.ts";
+import { type ContainerRecord, containersNamed, newestContainer, type PodRecord, podIps } from "../runtime/pod-record.ts";
 import { shouldRestart } from "../runtime/should-restart.ts";
 
 /** Inputs of the status of a Pod. */
@@ -87,6 +87,11 @@ function keptIps(phase: string, before: PodStatus): readonly string[] {
   return (before.podIPs ?? []).map((entry) => entry.ip ?? "").filter((ip) => ip !== "");
 }
 
+/** Statuses by container, since there may be thousands in a pod. */
+function byName(statuses: readonly ContainerStatus[]): ReadonlyMap<string, ContainerStatus> {
+  return new Map(statuses.map((status) => [status.name, status]));
+}
+
 function statusesOf(
   input: StatusInput,
   containers: readonly AnyContainer[],
@@ -95,9 +100,10 @@ function statusesOf(
 ): ContainerStatus[] {
   const { pod, record } = input;
   const waitsFor = (pod.spec.initContainers ?? []).length > 0 ? "PodInitializing" : "ContainerCreating";
+  const known = byName(before ?? []);
   const statuses = containers.map((container): ContainerStatus => {
-    const old = (before ?? []).find((candidate) => candidate.name === container.name);
-    const [newest, second] = record.containers.filter((candidate) => candidate.name === container.name);
+    const old = known.get(container.name);
+    const [newest, second] = containersNamed(record, container.name);
     let status: ContainerStatus;
     if (newest !== undefined) {
       status = fromRecord(newest, old, input.runtimeName);
@@ -228,8 +234,9 @@ function setReadiness(
 function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: readonly ContainerStatus[]): string {
   let pendingInit = 0;
   let failedInit = 0;
+  const initOf = byName(inits);
   for (const container of pod.spec.initContainers ?? []) {
-    const status = inits.find((candidate) => candidate.name === container.name);
+    const status = initOf.get(container.name);
     const terminated = status?.state?.terminated;
     if (terminated !== undefined) {
       if (terminated.exitCode !== 0) failedInit++;
@@ -238,8 +245,9 @@ function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: read
     } else pendingInit++;
   }
   const count = { unknown: 0, running: 0, waiting: 0, stopped: 0, succeeded: 0 };
+  const statusOf = byName(statuses);
   for (const container of pod.spec.containers) {
-    const status = statuses.find((candidate) => candidate.name === container.name);
+    const status = statusOf.get(container.name);
     if (status?.state?.running !== undefined) count.running++;
     else if (status?.state?.terminated !== undefined) {
       count.stopped++;
@@ -291,8 +299,9 @@ function conditionsOf(
 function containersReadyVerdict(pod: NodePod, phase: string, statuses: readonly ContainerStatus[]): Verdict {
   const unknown: string[] = [];
   const unready: string[] = [];
+  const statusOf = byName(statuses);
   for (const { name } of pod.spec.containers) {
-    const status = statuses.find((candidate) => candidate.name === name);
+    const status = statusOf.get(name);
     if (status === undefined) unknown.push(name);
     else if (!status.ready) unready.push(name);
   }
@@ -306,8 +315,9 @@ function containersReadyVerdict(pod: NodePod, phase: string, statuses: readonly 
 function initializedVerdict(pod: NodePod, phase: string, inits: readonly ContainerStatus[]): Verdict {
   const unknown: string[] = [];
   const incomplete: string[] = [];
+  const statusOf = byName(inits);
   for (const { name } of pod.spec.initContainers ?? []) {
-    const status = inits.find((candidate) => candidate.name === name);
+    const status = statusOf.get(name);
     if (status === undefined) unknown.push(name);
     else if (!status.ready) incomplete.push(name);
   }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { type NodeInfo, newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
@@ -510,7 +511,7 @@ test("a simulation changes neither the nodes of the snapshot nor the state of th
   const info = newPodInfo(urgent());
   runPreFilter(cluster.profile, state, info, cluster.snapshot());
   const node = cluster.snapshot().nodes[0] as NodeInfo;
-  const selected = selectVictims(profile, state, info, node, [], cluster.nominator);
+  const selected = atOnce(selectVictims(profile, state, info, node, [], cluster.nominator));
   assert.ok("pods" in selected && selected.pods.length === 2);
   assert.deepEqual([[...node.pods.keys()], states.length > 0, states.includes(state)], [["a1", "a2"], true, false]);
 });

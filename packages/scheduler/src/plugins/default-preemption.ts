@@ -3,6 +3,7 @@ import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { podDisruptionBudgets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
@@ -23,7 +24,7 @@ const name = "DefaultPreemption";
  * Source: pkg/scheduler/framework/plugins/defaultpreemption, framework/preemption
  */
 export function newDefaultPreemption(context: PluginContext, args: PluginArgs["DefaultPreemption"]): Plugin {
-  const { client, informers, recorder, metrics, nominator, log, random } = context;
+  const { client, informers, recorder, metrics, nominator, log, random, turns } = context;
   const budgets = informers.for<PodDisruptionBudget>(podDisruptionBudgets).lister;
   const podLister = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" }).lister;
 
@@ -72,7 +73,8 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     }
     const count = candidateCount(possible.length, args);
     const offset = Math.trunc(random() * possible.length);
-    const trial = tryNodes(context, state, info, possible, offset, count, budgets.list());
+    const search = tryNodes(context, state, info, possible, offset, count, budgets.list());
+    const trial = await (turns === undefined ? atOnce(search) : turns.run(search));
     if (trial.candidates.size === 0) {
       const errors = [...trial.statuses.values()].filter(({ code }) => code === "Error");
       // With errors it is unknown whether preemption would help; fail instead of clearing the nomination.
@@ -123,8 +125,11 @@ export function candidateCount(nodes: number, args: PluginArgs["DefaultPreemptio
   return Math.min(Math.max(share, args.minCandidateNodesAbsolute), nodes);
 }
 
-/** Simulates preemption on the nodes from `offset` on, until there are `count` candidates and one violates no budget. */
-function tryNodes(
+/** Nodes tried between two yields: each may have a hundred pods, with which the filters run one by one. */
+const nodesPerTrial = 8;
+
+/** Simulates, in steps, preemption on the nodes from `offset` on, until there are `count` candidates and one violates no budget. */
+function* tryNodes(
   { nominator, profile }: PluginContext,
   state: CycleState,
   pod: PodInfo,
@@ -132,13 +137,14 @@ function tryNodes(
   offset: number,
   count: number,
   budgets: readonly PodDisruptionBudget[],
-): { candidates: Map<string, Victims>; statuses: Map<string, Status> } {
+): Steps<{ candidates: Map<string, Victims>; statuses: Map<string, Status> }> {
   const clean: [string, Victims][] = [];
   const violating: [string, Victims][] = [];
   const statuses = new Map<string, Status>();
   for (let i = 0; i < nodes.length; i++) {
     const node = nodes[(offset + i) % nodes.length]!;
-    const outcome = trySelect(() => selectVictims(profile(), state, pod, node, budgets, nominator));
+    if (i % nodesPerTrial === nodesPerTrial - 1) yield;
+    const outcome = yield* trySelect(selectVictims(profile(), state, pod, node, budgets, nominator));
     if ("code" in outcome) statuses.set(node.name, outcome);
     // Without victims the pod fits already, which contradicts the preceding filter result.
     else if (outcome.pods.length === 0)
@@ -150,9 +156,9 @@ function tryNodes(
 }
 
 /** Turns an exception into a Status, so that a failure on one node does not end the search. */
-function trySelect(select: () => Victims | Status): Victims | Status {
+function* trySelect(select: Steps<Victims | Status>): Steps<Victims | Status> {
   try {
-    return select();
+    return yield* select;
   } catch (err) {
     return failed(err);
   }

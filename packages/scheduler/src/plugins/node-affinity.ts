@@ -1,5 +1,5 @@
 import type { Node, NodeAffinity, PreferredSchedulingTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
+import { matchesNode, matchesTerm, matchingTerms } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
@@ -27,7 +27,7 @@ function meets(affinity: NodeAffinity | undefined, node: Node): boolean {
 
 function weightOf(terms: readonly PreferredSchedulingTerm[] = [], node: Node): number {
   let sum = 0;
-  // matchesTerm is false for a preference without requirements.
-  for (const { weight, preference } of terms) if (weight !== 0 && matchesTerm(preference, node)) sum += weight;
+  // No node matches a preference without requirements.
+  for (const { weight } of matchingTerms(terms, ({ preference }) => preference, node)) sum += weight;
   return sum;
 }

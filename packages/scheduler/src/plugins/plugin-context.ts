@@ -3,6 +3,7 @@ import type { EventRecorder } from "@coxswain/apimachinery/controller/event-reco
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Extender } from "../extenders/extender.ts";
 import type { Nominator } from "../framework/nominator.ts";
@@ -21,6 +22,8 @@ export interface PluginContext {
   readonly nominator: Nominator;
   readonly extenders: readonly Extender[];
   readonly random: () => number;
+  /** Yields to the event loop in long searches; undefined: never. */
+  readonly turns?: Turns | undefined;
   /** The plugin's profile. @throws Error while the profile's plugins are still being constructed */
   profile(): Profile;
 }

@@ -2,32 +2,34 @@ import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { addPod, cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from "../cache/node-info.ts";
 import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";
 import type { Nominator } from "../framework/nominator.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
-import { type Profile, runFiltersWithNominated } from "../profile.ts";
+import { isLargePod, type Profile, runFiltersWithNominated } from "../profile.ts";
 
 /** The pod's priority; 0 by default. */
 export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
 
 /**
- * Pure: the pods to evict from the node so that the pod fits, as few and of as low a priority as possible. Simulates the
+ * Pure, in steps for large pods: the pods to evict from the node so that the pod fits, as few and of as low a priority as possible. Simulates the
  * removal of all pods of lower priority, then adds them back one by one while the pod still fits, starting with those
  * whose eviction would violate a disruption budget.
  * @param budgets not changed; `disruptionsAllowed` is counted down on a copy
  * @returns a Status when preemption does not make the pod fit
  * Source: pkg/scheduler/framework/plugins/defaultpreemption SelectVictimsOnNode
  */
-export function selectVictims(
+export function* selectVictims(
   profile: Profile,
   state: CycleState,
   pod: PodInfo,
   node: NodeInfo,
   budgets: readonly PodDisruptionBudget[],
   nominator: Nominator,
-): Victims | Status {
+): Steps<Victims | Status> {
+  const isLarge = isLargePod(pod);
   const trialState = cloneState(state);
   const trialNode = cloneNodeInfo(node);
   const take = (other: PodInfo): void => {
@@ -53,6 +55,7 @@ export function selectVictims(
   const victims: Pod[] = [];
   let violations = 0;
   for (const other of [...violating, ...others]) {
+    if (isLarge) yield;
     putBack(other);
     if (refusal() === undefined) continue;
     take(other);

@@ -80,6 +80,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     nominator,
     extenders,
     random: options.random ?? (() => 0),
+    turns: options.turns,
     profile: () => profile as Profile,
   };
   profile = newProfile("default-scheduler", sets, (name) => plugins[name]?.(context, { ...defaultPluginArgs, ...args }));

@@ -52,9 +52,9 @@ export class LabelSelector {
 
   /** Matches objects with all of these labels; an empty set matches everything. Keys and values are not validated. */
   static fromSet(labels: Labels): LabelSelector {
-    const requirements = Object.entries(labels ?? {}).map(
-      ([key, value]): Requirement => ({ key, operator: "=", values: [value] }),
-    );
+    const all = labels ?? {};
+    // Object.entries of many takes several times as long as their keys.
+    const requirements = Object.keys(all).map((key): Requirement => ({ key, operator: "=", values: [all[key]!] }));
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
   }
 

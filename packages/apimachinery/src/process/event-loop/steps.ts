@@ -9,6 +9,24 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
+/** Decides where work on many values yields. */
+export class Pace {
+  readonly #most: number;
+  #count = 0;
+
+  /** @param most values between two yields */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Must be called for each value; true when the work should yield now. */
+  isDue(): boolean {
+    if (++this.#count < this.#most) return false;
+    this.#count = 0;
+    return true;
+  }
+}
+
 /** Slices of `size` items each, the last with the rest; none of no items. */
 export function* chunksOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);

@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go
  */
 
-import { decodeParsed, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeParsed, parseLargeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -74,7 +74,7 @@ async function mutate(
   try {
     await dispatcher.call(invocation, attributes, round, async (answer) => {
       await ctx.turns.next(answer.patch?.length); // a patch of 10 MB is parsed three times: here, in the answer, and to be applied
-      const operations = operationsOf(answer);
+      const operations = await operationsOf(ctx, answer);
       if (operations.length === 0) return;
       await ctx.turns.next(answer.patch?.length);
       const next = await patched(ctx, dispatcher, invocation, attributes, answer);
@@ -100,11 +100,11 @@ const pathsOf = (operations: readonly unknown[]): string[] =>
     .map((operation) => String(isJsonObject(operation) ? operation["path"] : undefined).slice(0, 200));
 
 /** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
-function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
+async function operationsOf(ctx: PluginContext, { patch }: WebhookAnswer): Promise<readonly unknown[]> {
   if (patch === undefined) return [];
   let operations: unknown;
   try {
-    operations = parseJson(patch);
+    operations = await ctx.turns.run(parseLargeJson(patch), patch.length);
   } catch (err) {
     throw new WebhookCallError(`received undecodable patch in webhook response: ${messageOf(err)}`, 503, err);
   }

@@ -25,12 +25,10 @@ const shared = {
 
 export const mutatingWebhookStrategy: Strategy<MutatingWebhookConfiguration> = {
   ...shared,
-  validate: (next) => validateMutatingWebhookConfiguration(next),
-  validateUpdate: (next, current) => validateMutatingWebhookConfiguration(next, current),
+  validateInSteps: (next, current) => validateMutatingWebhookConfiguration(next, current),
 };
 
 export const validatingWebhookStrategy: Strategy<ValidatingWebhookConfiguration> = {
   ...shared,
-  validate: (next) => validateValidatingWebhookConfiguration(next),
-  validateUpdate: (next, current) => validateValidatingWebhookConfiguration(next, current),
+  validateInSteps: (next, current) => validateValidatingWebhookConfiguration(next, current),
 };

@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -13,8 +14,9 @@ import type {
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
 } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkLabelSelector, dns1035LabelProblems, dns1123SubdomainProblems } from "../field-checks.ts";
-import { each, need, optionalOneOf, saying } from "../rules.ts";
+import { each, eachInSteps, eachWithSteps, need, optionalOneOf, saying } from "../rules.ts";
 import { validateWebhookUrl } from "./webhook-url.ts";
 
 /**
@@ -24,7 +26,7 @@ import { validateWebhookUrl } from "./webhook-url.ts";
 export function validateMutatingWebhookConfiguration(
   { webhooks }: MutatingWebhookConfiguration,
   current?: MutatingWebhookConfiguration,
-): FieldError[] {
+): Steps<FieldError[]> {
   return validateWebhooks(webhooks, leniencyOf(current), (webhook, path) =>
     optionalOneOf(webhook.reinvocationPolicy, ["IfNeeded", "Never"], child(path, "reinvocationPolicy")),
   );
@@ -34,7 +36,7 @@ export function validateMutatingWebhookConfiguration(
 export function validateValidatingWebhookConfiguration(
   { webhooks }: ValidatingWebhookConfiguration,
   current?: ValidatingWebhookConfiguration,
-): FieldError[] {
+): Steps<FieldError[]> {
   return validateWebhooks(webhooks, leniencyOf(current), () => []);
 }
 
@@ -66,17 +68,13 @@ function validateWebhooks<T extends Webhook>(
   webhooks: readonly T[] | undefined,
   options: Options,
   ownRules: (webhook: T, path: string) => FieldError[],
-): FieldError[] {
+): Steps<FieldError[]> {
   const names = new Set<string>();
-  return each(webhooks, "webhooks", (webhook, path) => {
-    const errors = [
-      ...validateWebhook(webhook, path, options, ownRules),
-      ...validateReviewVersions(
-        webhook.admissionReviewVersions ?? [],
-        child(path, "admissionReviewVersions"),
-        options.knownReviewVersion,
-      ),
-    ];
+  return eachWithSteps(webhooks, "webhooks", function* (webhook, path) {
+    const errors = yield* validateWebhook(webhook, path, options, ownRules);
+    const versions = webhook.admissionReviewVersions ?? [];
+    const at = child(path, "admissionReviewVersions");
+    addErrors(errors, yield* validateReviewVersions(versions, at, options.knownReviewVersion));
     const name = webhook.name ?? "";
     if (options.uniqueNames && name !== "" && names.has(name)) errors.push(duplicate(child(path, "name"), name));
     names.add(name);
@@ -84,17 +82,17 @@ function validateWebhooks<T extends Webhook>(
   });
 }
 
-function validateWebhook<T extends Webhook>(
+function* validateWebhook<T extends Webhook>(
   webhook: T,
   path: string,
   options: Options,
   ownRules: (webhook: T, path: string) => FieldError[],
-): FieldError[] {
+): Steps<FieldError[]> {
   const { sideEffects, timeoutSeconds } = webhook;
   const timeout = "the timeout value must be between 1 and 30 seconds";
   return [
     ...checkQualifiedName(webhook.name ?? "", child(path, "name")),
-    ...each(webhook.rules, child(path, "rules"), validateRule),
+    ...(yield* eachInSteps(webhook.rules, child(path, "rules"), validateRule)),
     ...optionalOneOf(webhook.failurePolicy, ["Fail", "Ignore"], child(path, "failurePolicy")),
     ...optionalOneOf(webhook.matchPolicy, ["Equivalent", "Exact"], child(path, "matchPolicy")),
     ...(sideEffects === undefined
@@ -114,11 +112,11 @@ function validateWebhook<T extends Webhook>(
  * @param known true: at least one version must be supported by this server
  * Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions
  */
-export function validateReviewVersions(versions: readonly string[], path: string, known: boolean): FieldError[] {
+export function* validateReviewVersions(versions: readonly string[], path: string, known: boolean): Steps<FieldError[]> {
   const spoken = reviewVersions.join(", ");
   if (versions.length === 0) return [required(path, `must specify one of ${spoken}`)];
   const seen = new Set<string>();
-  const errors = each(versions, path, (version, at) => {
+  const errors = yield* eachInSteps(versions, path, (version, at) => {
     if (seen.has(version)) return [invalidValue(at, version, "duplicate version")];
     seen.add(version);
     return saying(dns1035LabelProblems(version), version, at);

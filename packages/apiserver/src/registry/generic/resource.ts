@@ -81,6 +81,9 @@ export interface ResourceVersionDefinition {
   /** Converts to the hub version. Default: only apiVersion changes. May modify its argument. */
   toHub?(object: KubeObject): KubeObject;
   fromHub?(object: KubeObject): KubeObject;
+  /** Same as `toHub` and `fromHub`, in steps for many values; `inGroup` adds them. */
+  toHubInSteps?(object: KubeObject): Steps<KubeObject>;
+  fromHubInSteps?(object: KubeObject): Steps<KubeObject>;
   /** Asynchronous conversion to another version, e.g. by a conversion webhook (custom resources). Takes ownership of `object`. */
   readonly convert?: (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
   /** Paths of unknown fields that pruning removes, for field validation. Built-in kinds derive them from the descriptor. */

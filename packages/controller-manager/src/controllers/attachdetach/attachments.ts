@@ -40,7 +40,7 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
     const known = volume === undefined ? idOfSpec(inlineVolumeSpec) : idOfSpec(csiFormOf(volume, gates)?.spec);
     if (known !== undefined) return known;
     const node = nodes.lister.get(spec.nodeName);
-    return node && attachedVolumeIds(node).find((id) => parseVolumeId(id) && attachmentName(id, spec.nodeName) === metadata.name);
+    return node && idsByAttachment(node).get(metadata.name ?? "");
   };
 
   return {
@@ -64,6 +64,16 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
       });
     },
   };
+}
+
+const attachmentsOf = new WeakMap<Node, ReadonlyMap<string, VolumeId>>();
+
+/** The volumes in the node's status by the name of their VolumeAttachment, a hash of which each attachment would compute as many as there are. */
+function idsByAttachment(node: Node): ReadonlyMap<string, VolumeId> {
+  return attachmentsOf.getOrInsertComputed(node, () => {
+    const ids = attachedVolumeIds(node).filter((id) => parseVolumeId(id));
+    return new Map(ids.reverse().map((id) => [attachmentName(id, node.metadata.name ?? ""), id]));
+  });
 }
 
 type Gates = AttachmentSources["gates"];

@@ -4,9 +4,9 @@
  * Source: structured-merge-diff v4 typed/merge.go, typed.go (Compare)
  */
 
-import { atOnce, type Steps } from "../../../process/event-loop/steps.ts";
+import { atOnce, Pace, type Steps } from "../../../process/event-loop/steps.ts";
 import { messageOf } from "../../errors/message.ts";
-import { deepEqual, valuesPerStep } from "../../meta/deep-equal.ts";
+import { deepEqual, deepEqualInSteps, hasManyValues, valuesPerStep } from "../../meta/deep-equal.ts";
 import {
   type ApplyType,
   deducedType,
@@ -139,7 +139,15 @@ class Walk {
   }
 
   #whole(a: unknown, b: unknown): void {
-    if (!deepEqual(a, b)) this.modified.insert(this.#path);
+    if (!hasManyValues(a)) {
+      if (!deepEqual(a, b)) this.modified.insert(this.#path);
+      return;
+    }
+    const [path, { modified }] = [[...this.#path], this];
+    function* work(): Steps<void> {
+      if (!(yield* deepEqualInSteps(a, b))) modified.insert(path);
+    }
+    this.#later.push(work());
   }
 
   #deduced(a: unknown, b: unknown): void {
@@ -212,36 +220,48 @@ class Walk {
       else for (let i = 0; i < a.length; i++) compareAt(i);
       return;
     }
-    const others = this.#byElement(this.#elements(list, b), b);
-    const own = this.#byElement(this.#elements(list, a), a);
-    const added = (): [PathElement, unknown][] => [...others].filter(([element]) => !own.has(element));
-    if (own.size + others.size > valuesPerStep) {
-      this.#putOff(
-        () => own,
-        ([element, item]) => this.#child(element, list.element, item, others.get(element)),
-      );
-      this.#putOff(added, ([element, item]) => this.#child(element, list.element, undefined, item));
-      return;
+    const work = this.#unlikeItems(list, a, b);
+    if (a.length + b.length > valuesPerStep) this.#later.push(this.#at([...this.#path], work));
+    else atOnce(work);
+  }
+
+  /** Compares lists whose items are not the same in the same order. */
+  *#unlikeItems(list: ListApplyType, a: readonly unknown[], b: readonly unknown[]): Steps<void> {
+    const pace = new Pace(valuesPerStep);
+    const others = yield* this.#byElement(list, b, pace);
+    const own = yield* this.#byElement(list, a, pace);
+    for (const [element, item] of own) {
+      this.#child(element, list.element, item, others.get(element));
+      if (pace.isDue()) yield;
     }
-    for (const [element, item] of own) this.#child(element, list.element, item, others.get(element));
-    for (const [element, item] of added()) this.#child(element, list.element, undefined, item);
+    for (const [element, item] of others) {
+      if (!own.has(element)) this.#child(element, list.element, undefined, item);
+      if (pace.isDue()) yield;
+    }
   }
 
-  #elements(list: ListApplyType, items: readonly unknown[]): PathElement[] {
-    return items.map((item, i) => {
-      try {
-        return itemElement(list, item);
-      } catch (err) {
-        throw new TypedValueError([`${displayPath(this.#path)}: element ${i}: ${messageOf(err)}`]);
-      }
-    });
+  /** Work that was put off, with the path at which it was. */
+  *#at(path: readonly PathElement[], work: Steps<void>): Steps<void> {
+    this.#steps.splice(0, this.#steps.length, ...path);
+    yield* work;
+    this.#steps.length = 0;
   }
 
-  #byElement(elements: readonly PathElement[], items: readonly unknown[]): Map<PathElement, unknown> {
+  #elementOf(list: ListApplyType, item: unknown, i: number): PathElement {
+    try {
+      return itemElement(list, item);
+    } catch (err) {
+      throw new TypedValueError([`${displayPath(this.#path)}: element ${i}: ${messageOf(err)}`]);
+    }
+  }
+
+  *#byElement(list: ListApplyType, items: readonly unknown[], pace: Pace): Steps<Map<PathElement, unknown>> {
     const found = new Map<PathElement, unknown>();
-    for (const [i, element] of elements.entries()) {
+    for (const [i, item] of items.entries()) {
+      const element = this.#elementOf(list, item, i);
       if (found.has(element)) throw duplicate(this.#path, element);
-      found.set(element, items[i]);
+      found.set(element, item);
+      if (pace.isDue()) yield;
     }
     return found;
   }
@@ -284,13 +304,13 @@ class Walk {
   }
 
   #fillItems(nodes: Map<PathElement, FieldNode>, list: ListApplyType, items: readonly unknown[], parent: PathElement): void {
-    const elements = this.#elements(list, items);
-    const fill = ([i, element]: [number, PathElement]): void => {
+    const fill = ([i, item]: [number, unknown]): void => {
+      const element = this.#elementOf(list, item, i);
       if (nodes.has(element)) throw duplicate([...this.#path, parent], element);
-      this.#fill(nodes, element, list.element, items[i]);
+      this.#fill(nodes, element, list.element, item);
     };
-    if (elements.length > valuesPerStep) this.#putOff(() => elements.entries(), fill);
-    else for (const entry of elements.entries()) fill(entry);
+    if (items.length > valuesPerStep) this.#putOff(() => items.entries(), fill);
+    else for (const entry of items.entries()) fill(entry);
   }
 
   #fillEntries(nodes: Map<PathElement, FieldNode>, parent: PathElement, type: ApplyType, map: object): void {

@@ -30,9 +30,9 @@ import {
   withSet,
 } from "./managed-fields.ts";
 import { fieldElement } from "./path-element.ts";
-import { reconcile } from "./reconcile.ts";
-import { fieldSetOf, merge, removeFields } from "./typed-value.ts";
-import { validateTyped } from "./validate.ts";
+import { reconcileInSteps } from "./reconcile.ts";
+import { fieldSetInSteps, mergeInSteps, removeFieldsInSteps } from "./typed-value.ts";
+import { validateTypedInSteps } from "./validate.ts";
 
 export interface FieldManagerOptions {
   /** Group version of the endpoint and of the objects passed to it. */
@@ -124,16 +124,16 @@ export class FieldManager {
     const before = bare(live ?? this.#unborn);
     const managed = yield* decodeForApply(live);
     yield;
-    const fits = (object: KubeObject, failed: string): void => checkTyped(this.#options.type, object, failed);
+    const fits = (object: KubeObject, failed: string): Steps<void> => checkTyped(this.#options.type, object, failed);
     if (managed.size === 0) {
-      fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
+      yield* fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
       yield;
       yield* this.#trackUpdate(managed, this.#unborn, before, beforeFirstApply, now);
       capUpdateManagers(managed);
     }
-    fits(config, "failed to create typed patch object (%)");
+    yield* fits(config, "failed to create typed patch object (%)");
     yield;
-    fits(before, "failed to create typed live object (%)");
+    yield* fits(before, "failed to create typed live object (%)");
     yield;
     let applied: { object: KubeObject; managed: Managed };
     try {
@@ -179,12 +179,17 @@ export class FieldManager {
     yield;
     if (isSame(comparison)) return;
     yield* this.#settle(managed, comparison, live, next, undefined, true);
-    const taken = difference(union(comparison.modified, comparison.added), strippedFields);
+    const changed = union(comparison.modified, comparison.added);
+    yield;
+    const taken = difference(changed, strippedFields);
     if (taken.size === 0) return;
+    yield;
     const set = union(taken, managed.get(id)?.set ?? emptySet);
-    const time = former !== undefined && equal(former.set, set) ? former.time : formatTime(now);
+    yield;
+    const isFormer = former !== undefined && equal(former.set, set);
+    const time = isFormer ? former.time : formatTime(now);
     // Keep the identity of an unchanged entry, so that its original FieldsV1 is written again.
-    if (former !== undefined && former.time === time && equal(former.set, set)) managed.set(id, former);
+    if (isFormer && former.time === time) managed.set(id, former);
     else managed.set(id, { ...own, time, set });
   }
 
@@ -202,10 +207,10 @@ export class FieldManager {
     const own = this.#entryFor(manager, "Apply");
     const id = managerId(own);
     const last = next.get(id);
-    const set = recursiveDifference(fieldSetOf(this.#options.type, config), this.#ignored);
+    const set = recursiveDifference(yield* fieldSetInSteps(this.#options.type, config), this.#ignored);
     next.set(id, { ...own, set });
     yield;
-    const merged = merge(this.#options.type, live, config) as KubeObject;
+    const merged = (yield* mergeInSteps(this.#options.type, live, config)) as KubeObject;
     yield;
     const object = last === undefined || this.#staysOwned(last, set, next) ? merged : yield* this.#prune(merged, next, last);
     yield;
@@ -213,6 +218,7 @@ export class FieldManager {
     yield;
     yield* this.#settle(next, comparison, live, object, id, force);
     const changed = !isSame(comparison);
+    yield;
     const stripped = difference(set, strippedFields);
     if (stripped.size === 0) next.delete(id);
     else {
@@ -249,9 +255,14 @@ export class FieldManager {
         managed.delete(id);
         continue;
       }
-      const taken = intersection(entry.set, union(there.modified, there.added));
+      const changed = union(there.modified, there.added);
+      yield;
+      const taken = intersection(entry.set, changed);
+      yield;
       if (taken.size > 0) conflicts.push(...(force ? [] : conflictsWith(entry, taken)));
-      left.set(id, difference(difference(entry.set, taken), there.removed));
+      const kept = difference(entry.set, taken);
+      yield;
+      left.set(id, difference(kept, there.removed));
       yield;
     }
     if (conflicts.length > 0) throw new ApplyConflicts(conflicts);
@@ -273,10 +284,10 @@ export class FieldManager {
   /** Removes fields that the manager applied last time but no longer does, and that no other manager owns. */
   *#prune(merged: KubeObject, managed: Managed, last: ManagedSet): Steps<KubeObject> {
     const { apiVersion } = this.#options;
-    const fieldsOf = memo(fieldSetOf);
+    const fieldsOf = memo(fieldSetInSteps);
     const start = this.#inVersion(merged, apiVersion, last.apiVersion);
     if (start === undefined) return merged;
-    let pruned = removeFields(start.type, start.object, last.set) as KubeObject;
+    let pruned = (yield* removeFieldsInSteps(start.type, start.object, last.set)) as KubeObject;
     let version = last.apiVersion;
     let whole = start.object;
     for (const [owned, set] of ownedByVersion(managed)) {
@@ -285,18 +296,22 @@ export class FieldManager {
       const prunedThere = this.#inVersion(pruned, version, owned);
       if (wholeThere === undefined || prunedThere === undefined) continue;
       const { type } = wholeThere;
-      const kept = union(fieldsOf(type, prunedThere.object), set);
+      const kept = union(yield* fieldsOf(type, prunedThere.object), set);
       yield;
       whole = wholeThere.object;
       version = owned;
-      pruned = removeFields(type, whole, difference(fieldsOf(type, whole), kept)) as KubeObject;
+      const gone = difference(yield* fieldsOf(type, whole), kept);
+      yield;
+      pruned = (yield* removeFieldsInSteps(type, whole, gone)) as KubeObject;
     }
     const back = this.#inVersion(pruned, version, last.apiVersion);
     if (back === undefined) return merged;
     yield;
-    const gone = difference(fieldsOf(start.type, start.object), fieldsOf(start.type, back.object));
+    const gone = difference(yield* fieldsOf(start.type, start.object), yield* fieldsOf(start.type, back.object));
     yield;
-    const result = removeFields(start.type, start.object, intersection(gone, last.set)) as KubeObject;
+    const removed = intersection(gone, last.set);
+    yield;
+    const result = (yield* removeFieldsInSteps(start.type, start.object, removed)) as KubeObject;
     return this.#inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
   }
 
@@ -318,7 +333,7 @@ export class FieldManager {
     for (const [id, entry] of managed) {
       const there = this.#inVersion(live, apiVersion, entry.apiVersion);
       if (there === undefined) continue; // the entry is deleted by settle when something changes
-      const set = reconcile(entry.set, there.type, there.object);
+      const set = yield* reconcileInSteps(entry.set, there.type, there.object);
       if (set !== entry.set) managed.set(id, withSet(entry, set));
       yield;
     }
@@ -361,10 +376,10 @@ function* decodeForApply(live: KubeObject | undefined): Steps<Map<ManagerId, Man
 }
 
 /** Caches `fieldsOf` by object; each object is only used with one type. */
-function memo(fieldsOf: (type: ApplyType, object: KubeObject) => FieldSet): typeof fieldsOf {
+function memo(fieldsOf: (type: ApplyType, object: KubeObject) => Steps<FieldSet>): typeof fieldsOf {
   const known = new Map<KubeObject, FieldSet>();
-  return (type, object) => {
-    const fields = known.get(object) ?? fieldsOf(type, object);
+  return function* (type, object) {
+    const fields = known.get(object) ?? (yield* fieldsOf(type, object));
     known.set(object, fields);
     return fields;
   };
@@ -408,9 +423,9 @@ function withManaged(object: KubeObject, entries: ManagedFieldsEntry[] | undefin
 }
 
 /** @param failed start of the error text; `%` stands for the object. @throws Error (500, as upstream) for an invalid object */
-function checkTyped(type: ApplyType, object: KubeObject, failed: string): void {
+function* checkTyped(type: ApplyType, object: KubeObject, failed: string): Steps<void> {
   try {
-    validateTyped(type, object);
+    yield* validateTypedInSteps(type, object);
   } catch (err) {
     throw plainError(`${failed.replace("%", () => describeObject(object))}: ${messageOf(err)}`);
   }

@@ -133,7 +133,8 @@ export function intersection(a: FieldSet, b: FieldSet): FieldSet {
       node.children !== undefined && other.children !== undefined ? intersection(node.children, other.children) : emptySet;
     if (!member && children.size === 0) continue;
     made ??= new Map();
-    made.set(element, { member, children: children.size > 0 ? children : undefined });
+    const isWhole = member === node.member && children.size === (node.children?.size ?? 0) && children.size === 0;
+    made.set(element, isWhole ? node : { member, children: children.size > 0 ? children : undefined });
   }
   return made ?? emptySet;
 }

@@ -2,7 +2,9 @@
  * Validation of an applied configuration against its type.
  * Source: structured-merge-diff v4 typed/validate.go, errors.go
  */
+import { atOnce, Pace, type Steps } from "../../../process/event-loop/steps.ts";
 import { messageOf } from "../../errors/message.ts";
+import { valuesPerStep } from "../../meta/deep-equal.ts";
 import type { ApplyType, ListApplyType, MapApplyType, ScalarApplyType, StructApplyType } from "./apply-type.ts";
 import { type Fields, isFields, itemElement } from "./list-items.ts";
 import { displayElement } from "./path-element.ts";
@@ -21,8 +23,13 @@ export class TypedValueError extends Error {
 
 /** @throws TypedValueError with all errors */
 export function validateTyped(type: ApplyType, value: unknown): void {
+  atOnce(validateTypedInSteps(type, value));
+}
+
+/** As `validateTyped`, in steps for many values. */
+export function* validateTypedInSteps(type: ApplyType, value: unknown): Steps<void> {
   const visit = new Visit();
-  visit.value(type, value);
+  yield* visit.value(type, value);
   if (visit.errors.length > 0) throw new TypedValueError(visit.errors);
 }
 
@@ -30,13 +37,14 @@ class Visit {
   readonly errors: string[] = [];
   /** The current path: display text, or path elements of list items, which are formatted only for errors. */
   readonly #steps: string[] = [];
+  readonly #pace = new Pace(valuesPerStep);
 
-  value(type: ApplyType, value: unknown): void {
+  *value(type: ApplyType, value: unknown): Steps<void> {
     if (value === null || value === undefined || type.kind === "any") return;
     const fault = shapeFault(type, value);
     if (fault !== undefined) this.#complain(fault);
-    else if (type.kind === "list") this.#items(type, value as unknown[]);
-    else if (type.kind !== "scalar") this.#fields(type, value as Fields);
+    else if (type.kind === "list") yield* this.#items(type, value as unknown[]);
+    else if (type.kind !== "scalar") yield* this.#fields(type, value as Fields);
   }
 
   #complain(text: string): void {
@@ -52,7 +60,7 @@ class Visit {
     return this.#steps.map((step) => (step.startsWith(".") || step.startsWith("[") ? step : displayElement(step))).join("");
   }
 
-  #items(list: ListApplyType, items: readonly unknown[]): void {
+  *#items(list: ListApplyType, items: readonly unknown[]): Steps<void> {
     const seen = new Set<string>();
     for (const [i, item] of items.entries()) {
       let step = `[${i}]`;
@@ -66,24 +74,25 @@ class Visit {
         if (seen.has(step)) this.#complain(`duplicate entries for key ${displayElement(step)}`);
         seen.add(step);
       }
-      this.#below(step, list.element, item);
+      yield* this.#below(step, list.element, item);
     }
   }
 
-  #fields(type: MapApplyType | StructApplyType, fields: Fields): void {
+  *#fields(type: MapApplyType | StructApplyType, fields: Fields): Steps<void> {
     for (const [key, value] of Object.entries(fields)) {
       const fieldType = type.kind === "map" ? type.value : (type.fields.get(key)?.type ?? type.other);
       if (fieldType === undefined) {
         this.#add((path) => `${path}.${key}: field not declared in schema`);
         return; // only the first one of each object is reported, as upstream
       }
-      this.#below(`.${key}`, fieldType, value);
+      yield* this.#below(`.${key}`, fieldType, value);
     }
   }
 
-  #below(step: string, type: ApplyType, value: unknown): void {
+  *#below(step: string, type: ApplyType, value: unknown): Steps<void> {
+    if (this.#pace.isDue()) yield;
     this.#steps.push(step);
-    this.value(type, value);
+    yield* this.value(type, value);
     this.#steps.pop();
   }
 }

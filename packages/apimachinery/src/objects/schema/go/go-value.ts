@@ -47,26 +47,51 @@ const own = (object: JsonObject, name: string): unknown =>
 
 function structOf(type: TypeDescriptor, value: JsonObject): GoValue {
   const object = asInternal(type, value);
-  const fields: GoField[] = [];
+  const { goType, pkg, fields } = layouts.getOrInsertComputed(type, layoutOf);
+  return {
+    kind: "struct",
+    type: goType,
+    fields: fields.map(({ name, field }) => ({
+      name,
+      value: typeof field === "string" ? goValue(field, object) : fieldValue(field, own(object, field.name), pkg),
+    })),
+  };
+}
+
+interface Layout {
+  readonly goType: string;
+  readonly pkg: string;
+  /** `field` is the name of an embedded type where it is a text. */
+  readonly fields: readonly { readonly name: string; readonly field: FieldDescriptor | string }[];
+}
+
+const layouts = new Map<TypeDescriptor, Layout>();
+
+function layoutOf(type: TypeDescriptor): Layout {
+  const pkg = goPackage(type);
+  const fields: { name: string; field: FieldDescriptor | string }[] = [];
   let embedded = "";
   for (const field of internalFields(type)) {
     if (field.declaredBy === type.goName || field.declaredBy === hostFields.declaredBy) {
-      const name = goFieldName(type.goName, field.name);
       const pointer = field.pointer && !notPointers.has(`${type.goName}.${field.name}`);
-      fields.push({ name, value: fieldValue({ ...field, pointer }, own(object, field.name), goPackage(type)) });
+      fields.push({ name: goFieldName(type.goName, field.name), field: { ...field, pointer } });
     } else if (embedded !== field.declaredBy) {
       embedded = field.declaredBy;
-      fields.push({ name: embedded, value: goValue(type.name.replace(/[^.]*$/, embedded), object) });
+      fields.push({ name: embedded, field: type.name.replace(/[^.]*$/, embedded) });
     }
   }
-  return { kind: "struct", type: `${goPackage(type)}.${type.goName}`, fields };
+  return { goType: `${pkg}.${type.goName}`, pkg, fields };
 }
 
 /** Package of the internal type, named after its group. Meta types have no internal version. */
 function goPackage(type: TypeDescriptor): string {
-  const [version, group] = type.name.split(".").toReversed().slice(1);
-  return (group === "meta" ? version : group) ?? "";
+  return packages.getOrInsertComputed(type, ({ name }) => {
+    const [version, group] = name.split(".").toReversed().slice(1);
+    return (group === "meta" ? version : group) ?? "";
+  });
 }
+
+const packages = new Map<TypeDescriptor, string>();
 
 function fieldValue({ type, pointer }: FieldDescriptor, value: unknown, pkg: string): GoValue {
   if (!pointer || type.kind === "time" || type.kind === "microTime") return valueOfType(type, value, pkg, pointer);
@@ -86,9 +111,11 @@ function valueOfType(type: FieldType, value: unknown, pkg: string, pointer: bool
     }
     case "map": {
       if (value === undefined) return { kind: "map", type: goTypeOf(type, pkg), entries: undefined };
-      const entries = Object.entries(asObject(value)).map(([key, item]) => ({
+      const map = asObject(value);
+      // Object.entries of many takes several times as long as their keys.
+      const entries = Object.keys(map).map((key) => ({
         key,
-        value: valueOfType(type.value, item ?? undefined, pkg, false),
+        value: valueOfType(type.value, map[key] ?? undefined, pkg, false),
       }));
       return { kind: "map", type: goTypeOf(type, pkg), entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)) };
     }

@@ -99,7 +99,7 @@ function* validateSpec(
     ...(yield* validatingVersionSchema(internal.validation, hasStatus(internal), child(path, "validation"), options, budget)),
     ...validateSubresources(internal.subresources, child(path, "subresources")),
     ...each(internal.additionalPrinterColumns, child(path, "additionalPrinterColumns"), validateColumn),
-    ...validateConversion(spec, child(path, "conversion"), options),
+    ...(yield* validateConversion(spec, child(path, "conversion"), options)),
   ];
 }
 
@@ -148,15 +148,17 @@ function* validateVersions(
   const refused = (why: string): FieldError => invalidValue(at, goVersions(spec.versions ? versions : undefined), why);
   if (new Set(versions.map((version) => version.name)).size < versions.length)
     errors.push(refused("must contain unique version names"));
+  yield;
   if (versions.filter((version) => version.storage).length !== 1)
     errors.push(refused("must have exactly one version marked as storage version"));
+  yield;
   // The internal version has a `version` field with the first version's name; an invalid name is reported for it, too.
   if (spec.versions?.[0]?.name) errors.push(...label(spec.versions[0].name, child(path, "version")));
   return errors;
 }
 
 /** Error paths use the field names of the internal version (webhookClientConfig). Source: validateCustomResourceConversion */
-function validateConversion(spec: CustomResourceDefinitionSpec, path: string, options: Options): FieldError[] {
+function* validateConversion(spec: CustomResourceDefinitionSpec, path: string, options: Options): Steps<FieldError[]> {
   const conversion: CustomResourceConversion | undefined = spec.conversion;
   if (!conversion) return [];
   const errors: FieldError[] = [];
@@ -171,7 +173,7 @@ function validateConversion(spec: CustomResourceDefinitionSpec, path: string, op
     if (!clientConfig) errors.push(required(client, "required when strategy is set to Webhook"));
     else errors.push(...validateWebhookClient(clientConfig, client));
     if (!conversionReviewVersions?.length) errors.push(required(versions));
-    else errors.push(...validateReviewVersions(conversionReviewVersions, versions, options.knownReviewVersion));
+    else addErrors(errors, yield* validateReviewVersions(conversionReviewVersions, versions, options.knownReviewVersion));
     return errors;
   }
   const text = "should not be set when strategy is not set to Webhook";

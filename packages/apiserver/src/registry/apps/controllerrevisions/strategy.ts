@@ -12,7 +12,7 @@ export const controllerRevisionStrategy: Strategy<ControllerRevision> = {
   validate: (next) => validateRevision(next),
   validateUpdate: (next, current) => [
     ...validateRevision(next),
-    ...immutableField(next.data, current.data, "data", goUnknown(next.data)),
+    ...immutableField(next.data, current.data, "data", () => goUnknown(next.data)),
   ],
 };
 

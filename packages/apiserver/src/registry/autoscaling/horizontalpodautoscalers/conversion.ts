@@ -7,6 +7,7 @@
 import { decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { encodeAny, encodeValue } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
@@ -122,7 +123,7 @@ const typeInV1 = (name: string): TypeDescriptor => scheme.type(`autoscaling/v1.$
 
 function listText(typeName: string, items: readonly object[]): string {
   const type = typeInV1(typeName);
-  return `[${items.map((item) => encodeValue(decodeValue(structuredClone(item), type), type)).join(",")}]`;
+  return `[${items.map((item) => encodeValue(decodeValue(deepClone(item), type), type)).join(",")}]`;
 }
 
 /** Decodes an annotation. @returns undefined when it is missing or invalid, because annotations are user input */

@@ -6,7 +6,6 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
-  index,
   internalField,
   invalidValue,
   required,
@@ -129,11 +128,14 @@ function* validatePodCidrs(cidrs: readonly string[], path: string): Steps<FieldE
   }
   if (bad !== undefined || families.size < 2 || cidrs.length > 2)
     errors.push(invalidValue(path, cidrs, "may specify no more than one CIDR for each IP family"));
+  yield;
   const known = new Set<string>();
-  for (const [i, cidr] of cidrs.entries()) {
-    if (known.has(cidr)) errors.push(duplicate(index(path, i), cidr));
+  const repeated = yield* eachInSteps(cidrs, path, (cidr, at) => {
+    if (known.has(cidr)) return [duplicate(at, cidr)];
     known.add(cidr);
-  }
+    return [];
+  });
+  addErrors(errors, repeated);
   return errors;
 }
 

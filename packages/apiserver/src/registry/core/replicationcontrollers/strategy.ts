@@ -1,6 +1,5 @@
 import { addErrors, type FieldError, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
 import { nonNegative } from "../../field-checks.ts";
@@ -36,8 +35,18 @@ function* validateController(controller: ReplicationController, options: PodVali
   if (Object.keys(spec.selector ?? {}).length === 0) errors.push(required("spec.selector", ""));
   errors.push(...nonNegative(spec.replicas, "spec.replicas"));
   const { template, replicas = 0 } = spec;
-  const selector = LabelSelector.fromSet(spec.selector); // not validated, like upstream
-  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicationController" };
+  yield;
+  const { selector = {} } = spec; // not validated, like upstream
+  const selected = {
+    template,
+    selector: { matches: hasLabels(selector) },
+    replicated: replicas > 1,
+    kind: "ReplicationController",
+  };
   addErrors(errors, yield* validateSelectedTemplate(selected, "spec.template", options));
   return errors;
+}
+
+function hasLabels(wanted: Readonly<Record<string, string>>): (labels: Readonly<Record<string, string>> | undefined) => boolean {
+  return (labels = {}) => Object.keys(wanted).every((key) => Object.hasOwn(labels, key) && labels[key] === wanted[key]);
 }

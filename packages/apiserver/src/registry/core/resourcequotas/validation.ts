@@ -1,11 +1,4 @@
-import {
-  addErrors,
-  child,
-  type FieldError,
-  invalidValue,
-  mapKey,
-  required,
-} from "@coxswain/apimachinery/objects/errors/field-error";
+import { addErrors, child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import { type GoText, goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
@@ -17,6 +10,7 @@ import type {
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { fieldImmutableText } from "../../field-checks.ts";
+import { eachKeyInSteps } from "../../rules.ts";
 import { checkQuantity, checkResourceName, isHugePage } from "../pods/validation/resources.ts";
 
 /** Source: pkg/apis/core/validation ValidateResourceQuota */
@@ -68,20 +62,14 @@ function isStandardQuota(name: string): boolean {
   return standardQuotas.has(name) || isHugePage(name) || isHugePage(name.replace(/^requests\./, ""));
 }
 
-/** Amounts checked between two yields. */
-const amountsPerStep = 1024;
-
 function* validateAmounts(amounts: ResourceList | undefined, path: string): Steps<FieldError[]> {
-  const errors: FieldError[] = [];
-  for (const [i, [name, value]] of Object.entries(amounts ?? {}).entries()) {
-    if (i % amountsPerStep === amountsPerStep - 1) yield;
-    const at = mapKey(path, name);
-    addErrors(errors, checkResourceName(name, at));
+  return yield* eachKeyInSteps(amounts, path, (name, value, at) => {
+    const errors = checkResourceName(name, at);
     if (!name.includes("/") && !isStandardQuota(name))
       errors.push(invalidValue(at, name, "must be a standard resource for quota"));
     addErrors(errors, checkQuantity(name, value, at));
-  }
-  return errors;
+    return errors;
+  });
 }
 
 const limitedScopes = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];

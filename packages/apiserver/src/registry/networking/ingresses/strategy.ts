@@ -6,8 +6,7 @@ import { validateIngress, validateIngressCreate, validateIngressStatus } from ".
 /** Source: pkg/registry/networking/ingress/strategy.go */
 export const ingressStrategy: Strategy<Ingress> = {
   ...strategyOf<Ingress>({ namespaced: true, status: true, generation: true }),
-  validate: (next) => validateIngressCreate(next),
-  validateUpdate: (next, current) => validateIngress(next, current),
+  validateInSteps: (next, current) => (current === undefined ? validateIngressCreate(next) : validateIngress(next, current)),
 };
 
 export const ingressStatusStrategy: Strategy<Ingress> = statusStrategyOf({

@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   type FieldError,
   index,
@@ -14,6 +15,7 @@ import type {
   IngressBackend,
   IngressRule,
 } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import {
   checkPort,
   dns1035LabelProblems,
@@ -24,7 +26,7 @@ import {
   wildcardDns1123SubdomainProblems,
 } from "../../field-checks.ts";
 import { pathSegmentNameProblems } from "../../rbac/names.ts";
-import { each, need, saying } from "../../rules.ts";
+import { each, eachInSteps, eachWithSteps, need, saying } from "../../rules.ts";
 
 const noRules = new GoText("[]networking.IngressRule(nil)");
 const classAnnotation = "kubernetes.io/ingress.class";
@@ -33,8 +35,8 @@ const classAnnotation = "kubernetes.io/ingress.class";
  * As `validateIngress`; in addition the class is not given in both annotation and field.
  * Source: pkg/apis/networking/validation/validation.go
  */
-export function validateIngressCreate(ingress: Ingress): FieldError[] {
-  const errors = validateIngress(ingress);
+export function* validateIngressCreate(ingress: Ingress): Steps<FieldError[]> {
+  const errors = yield* validateIngress(ingress);
   if (ingress.metadata.annotations?.[classAnnotation] !== undefined && ingress.spec?.ingressClassName !== undefined) {
     errors.push(
       invalidValue(
@@ -48,30 +50,31 @@ export function validateIngressCreate(ingress: Ingress): FieldError[] {
 }
 
 /** @param current invalid secret names and rules of wildcard hosts are tolerated when the stored object has them */
-export function validateIngress(ingress: Ingress, current?: Ingress): FieldError[] {
+export function* validateIngress(ingress: Ingress, current?: Ingress): Steps<FieldError[]> {
   const anySecretName = (current?.spec?.tls ?? []).some(
     ({ secretName }) => secretName && dns1123SubdomainProblems(secretName).length > 0,
   );
+  yield;
   const anyWildcardRule = (current?.spec?.rules ?? []).some((rule) => isWildcard(rule) && validatePaths(rule, "").length > 0);
   const errors: FieldError[] = [];
   const spec = ingress.spec ?? {};
   if (!spec.rules?.length && !spec.defaultBackend)
     errors.push(invalidValue("spec", noRules, "either `defaultBackend` or `rules` must be specified"));
   if (spec.defaultBackend) errors.push(...validateBackend(spec.defaultBackend, "spec.defaultBackend"));
-  for (const [i, rule] of (spec.rules ?? []).entries()) {
-    const at = index("spec.rules", i);
-    if (rule.host) errors.push(...validateHost(rule.host, child(at, "host")));
-    if (!(anyWildcardRule && isWildcard(rule))) errors.push(...validatePaths(rule, at));
-  }
-  for (const [i, tls] of (spec.tls ?? []).entries()) {
-    for (const [j, host] of (tls.hosts ?? []).entries()) {
-      const at = index(child(index("spec.tls", i), "hosts"), j);
+  const checkRule = (rule: IngressRule, at: string): FieldError[] => [
+    ...(rule.host ? validateHost(rule.host, child(at, "host")) : []),
+    ...(anyWildcardRule && isWildcard(rule) ? [] : validatePaths(rule, at)),
+  ];
+  addErrors(errors, yield* eachInSteps(spec.rules, "spec.rules", checkRule));
+  const ofTls = yield* eachWithSteps(spec.tls, "spec.tls", function* (tls, path) {
+    const faults = yield* eachInSteps(tls.hosts, child(path, "hosts"), (host, at) => {
       const messages = host.includes("*") ? wildcardDns1123SubdomainProblems(host) : dns1123SubdomainProblems(host);
-      for (const message of messages) errors.push(invalidValue(at, host, message));
-    }
-    if (tls.secretName && !anySecretName)
-      errors.push(...dns1123Subdomain(tls.secretName, child(index("spec.tls", i), "secretName")));
-  }
+      return saying(messages, host, at);
+    });
+    if (tls.secretName && !anySecretName) faults.push(...dns1123Subdomain(tls.secretName, child(path, "secretName")));
+    return faults;
+  });
+  addErrors(errors, ofTls);
   if (spec.ingressClassName !== undefined) errors.push(...dns1123Subdomain(spec.ingressClassName, "spec.ingressClassName"));
   return errors;
 }

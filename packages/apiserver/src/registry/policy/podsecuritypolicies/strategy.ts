@@ -9,8 +9,7 @@ export const podSecurityPolicyStrategy: Strategy<PodSecurityPolicy> = {
   allowUnconditionalUpdate: true,
   prepareForCreate: (next, ctx) => dropDisabledFields(next, undefined, ctx),
   prepareForUpdate: (next, current, ctx) => dropDisabledFields(next, current, ctx),
-  validate: (next) => validatePodSecurityPolicy(next),
-  validateUpdate: (next) => validatePodSecurityPolicy(next),
+  validateInSteps: (next) => validatePodSecurityPolicy(next),
 };
 
 /** Drops allowedProcMountTypes unless enabled or in use. Source: pkg/api/podsecuritypolicy/util.go DropDisabledFields */

@@ -19,17 +19,21 @@ import type {
   RunAsGroupStrategyOptions,
   RuntimeClassStrategyOptions,
 } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkSeccompName, isAppArmorProfile } from "../../core/pods/validation/annotations.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";
-import { each, emptyStruct, optionalOneOf } from "../../rules.ts";
+import { each, eachInSteps, emptyStruct, optionalOneOf } from "../../rules.ts";
 import { validateSysctls } from "./sysctls.ts";
 import volumeTypes from "./volume-types.json" with { type: "json" };
 
 /** Source: pkg/apis/policy/validation ValidatePodSecurityPolicy */
-export function validatePodSecurityPolicy(policy: PodSecurityPolicy): FieldError[] {
+export function* validatePodSecurityPolicy(policy: PodSecurityPolicy): Steps<FieldError[]> {
   const annotations = policy.metadata.annotations ?? {};
-  return [...validateAnnotations(annotations, "metadata.annotations"), ...validateSpec(policy.spec ?? emptyStruct(), "spec")];
+  return [
+    ...validateAnnotations(annotations, "metadata.annotations"),
+    ...(yield* validateSpec(policy.spec ?? emptyStruct(), "spec")),
+  ];
 }
 
 const appArmor = "apparmor.security.beta.kubernetes.io";
@@ -62,7 +66,7 @@ const strategies = {
   fsGroup: groupRules,
 } as const;
 
-function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
+function* validateSpec(spec: PodSecurityPolicySpec, path: string): Steps<FieldError[]> {
   const drops: readonly string[] = spec.requiredDropCapabilities ?? [];
   const wildcard = "must be empty when all capabilities are allowed by a wildcard";
   const escalation = "Cannot set DefaultAllowPrivilegeEscalation to true without also setting AllowPrivilegeEscalation to true";
@@ -89,7 +93,7 @@ function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
       checkDriverName(name, child(at, "name")),
     ),
     ...validateSysctls(spec, path),
-    ...validateRuntimeClass(spec.runtimeClass, child(path, "runtimeClass")),
+    ...(yield* validateRuntimeClass(spec.runtimeClass, child(path, "runtimeClass"))),
   ];
 }
 
@@ -136,17 +140,16 @@ function notDropped(capabilities: readonly string[] | undefined, drops: readonly
   return (capabilities ?? []).filter((name) => dropped.has(name)).map((name) => invalidValue(field, name, text));
 }
 
-function validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, path: string): FieldError[] {
+function* validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, path: string): Steps<FieldError[]> {
   if (!options) return [];
   const at = child(path, "allowedRuntimeClassNames");
   const names = options.allowedRuntimeClassNames ?? [];
   const seen = new Set<string>();
-  const errors = names.flatMap((name, i) => {
-    const isRepeated = seen.size === seen.add(name).size;
-    return [
-      ...(name === "*" ? [] : dns1123Subdomain(name, index(at, i))),
-      ...(isRepeated ? [duplicate(index(at, i), name)] : []),
-    ];
+  const errors = yield* eachInSteps(names, at, (name, own) => {
+    const faults = name === "*" ? [] : dns1123Subdomain(name, own);
+    if (seen.has(name)) faults.push(duplicate(own, name));
+    seen.add(name);
+    return faults;
   });
   const normal = options.defaultRuntimeClassName;
   if (normal !== undefined) {

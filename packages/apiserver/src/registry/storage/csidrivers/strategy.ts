@@ -33,7 +33,7 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
     for (const [field, shownName] of immutableFields) {
       const value = next.spec?.[field];
       const shown = Array.isArray(value) ? goStrings("storage.VolumeLifecycleMode", value) : value;
-      errors.push(...immutableField(value, current.spec?.[field], child("spec", shownName), shown));
+      errors.push(...immutableField(value, current.spec?.[field], child("spec", shownName), () => shown));
     }
     return [...errors, ...validateTokenRequests(next)];
   },

@@ -1,42 +1,44 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
-  index,
   invalidValue,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { fieldImmutableText, isNegativeText, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { saying } from "../../rules.ts";
+import { eachInSteps, eachWithSteps, saying } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/csinode/strategy.go, pkg/apis/storage/validation/validation.go */
 export const csiNodeStrategy: Strategy<CSINode> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: false,
-  validate: (next) => validateNode(next),
-  validateUpdate(next, current) {
+  *validateInSteps(next, current) {
+    if (current === undefined) return yield* validateNode(next);
     const byName = Map.groupBy(next.spec?.drivers ?? [], ({ name }) => name);
     const changed = (current.spec?.drivers ?? []).flatMap((old) =>
       (byName.get(old.name) ?? []).filter((driver) => !semanticEqual(driver, old)),
     );
-    return [
-      ...changed.map((driver) => invalidValue("CSINodeDriver", goStruct("storage/v1.CSINodeDriver", driver), fieldImmutableText)),
-      ...validateNode(next),
-    ];
+    yield;
+    const errors = yield* eachInSteps(changed, "", (driver) => [
+      invalidValue("CSINodeDriver", goStruct("storage/v1.CSINodeDriver", driver), fieldImmutableText),
+    ]);
+    addErrors(errors, yield* validateNode(next));
+    return errors;
   },
 };
 
-function validateNode(node: CSINode): FieldError[] {
-  const errors: FieldError[] = [];
+function validateNode(node: CSINode): Steps<FieldError[]> {
   const names = new Set<string>();
-  for (const [i, driver] of (node.spec?.drivers ?? []).entries()) {
-    const at = index("spec.drivers", i);
+  return eachWithSteps(node.spec?.drivers, "spec.drivers", function* (driver, at) {
+    const errors: FieldError[] = [];
     errors.push(...checkDriverName(driver.name ?? "", child(at, "name")));
     if (!driver.nodeID) errors.push(required(child(at, "nodeID"), ""));
     else if (driver.nodeID.length > 192)
@@ -47,12 +49,14 @@ function validateNode(node: CSINode): FieldError[] {
     names.add(driver.name);
     const keys = driver.topologyKeys ?? [];
     const known = new Set<string>();
-    for (const key of keys) {
-      if (key === "") errors.push(required(at));
-      if (known.has(key)) errors.push(duplicate(at, key));
+    const faults = yield* eachInSteps(keys, "", (key) => {
+      const found = saying(qualifiedNameProblems(key), keys, at);
+      if (known.has(key)) found.unshift(duplicate(at, key));
+      if (key === "") found.unshift(required(at));
       known.add(key);
-      errors.push(...saying(qualifiedNameProblems(key), keys, at));
-    }
-  }
-  return errors;
+      return found;
+    });
+    addErrors(errors, faults);
+    return errors;
+  });
 }

@@ -9,12 +9,16 @@ export const csiStorageCapacityStrategy: Strategy<CSIStorageCapacity> = {
   namespaceScoped: true,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: false,
-  validate: (next) => validateCapacity(next),
-  validateUpdate: (next, current) => [
-    ...validateCapacity(next),
-    ...immutableField(next.nodeTopology, current.nodeTopology, "nodeTopology", goLabelSelector(next.nodeTopology)),
-    ...immutableField(next.storageClassName, current.storageClassName, "storageClassName"),
-  ],
+  *validateInSteps(next, current) {
+    const errors = validateCapacity(next);
+    if (current === undefined) return errors;
+    yield;
+    errors.push(
+      ...immutableField(next.nodeTopology, current.nodeTopology, "nodeTopology", () => goLabelSelector(next.nodeTopology)),
+      ...immutableField(next.storageClassName, current.storageClassName, "storageClassName"),
+    );
+    return errors;
+  },
 };
 
 function validateCapacity(capacity: CSIStorageCapacity): FieldError[] {

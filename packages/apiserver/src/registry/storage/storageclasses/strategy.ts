@@ -1,4 +1,5 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
@@ -11,18 +12,19 @@ import {
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { TopologySelectorTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { immutableField, qualifiedName, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { each, need, saying, unique } from "../../rules.ts";
+import { eachInSteps, eachWithSteps, need, saying, unique } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/storageclass/strategy.go, pkg/apis/storage/validation/validation.go */
 export const storageClassStrategy: Strategy<StorageClass> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
-  validate: (next) => validateStorageClass(next),
-  validateUpdate(next, current) {
-    const errors = validateStorageClass(next);
+  *validateInSteps(next, current) {
+    const errors = yield* validateStorageClass(next);
+    if (current === undefined) return errors;
     if (!semanticEqual(next.parameters, current.parameters))
       errors.push(forbiddenField("parameters", "updates to parameters are forbidden."));
     if (next.provisioner !== current.provisioner)
@@ -34,7 +36,7 @@ export const storageClassStrategy: Strategy<StorageClass> = {
   },
 };
 
-function validateStorageClass(storageClass: StorageClass): FieldError[] {
+function* validateStorageClass(storageClass: StorageClass): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (!storageClass.provisioner) errors.push(required("provisioner", storageClass.provisioner ?? ""));
   else
@@ -50,12 +52,13 @@ function validateStorageClass(storageClass: StorageClass): FieldError[] {
   else if (mode !== "Immediate" && mode !== "WaitForFirstConsumer") {
     errors.push(notSupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]));
   }
-  return [...errors, ...validateTopologies(storageClass.allowedTopologies ?? [], "allowedTopologies")];
+  addErrors(errors, yield* validateTopologies(storageClass.allowedTopologies ?? [], "allowedTopologies"));
+  return errors;
 }
 
 function validateParameters(parameters: Readonly<Record<string, string>>): FieldError[] {
+  if (Object.keys(parameters).length > 512) return [tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512)];
   const entries = Object.entries(parameters);
-  if (entries.length > 512) return [tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512)];
   const errors = entries.filter(([key]) => key === "").map(([key]) => invalidValue("parameters", key, "field can not be empty."));
   const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
   return size > 256 * 1024 ? [...errors, tooLong("parameters", "", 256 * 1024)] : errors;
@@ -65,15 +68,15 @@ function validateParameters(parameters: Readonly<Record<string, string>>): Field
 const mostDuplicates = 1000;
 
 /** Terms must be distinct, and keys unique within a term. */
-function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): FieldError[] {
+function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): Steps<FieldError[]> {
   const termKey = (values: ReadonlyMap<string, readonly string[]>): string =>
     JSON.stringify([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
   // Upstream preallocates a list of empty terms and appends to it, so that an empty term is always a duplicate.
   const said = new Map([[termKey(new Map()), terms.length]]);
   let duplicates = 0;
-  return each(terms, path, (term, at) => {
+  return eachWithSteps(terms, path, function* (term, at) {
     const values = new Map<string, readonly string[]>();
-    const errors = each(term.matchLabelExpressions, child(at, "matchLabelExpressions"), (expression, own) => {
+    const errors = yield* eachInSteps(term.matchLabelExpressions, child(at, "matchLabelExpressions"), (expression, own) => {
       const { key = "" } = expression;
       const faults = [
         ...need(expression.values, child(own, "values")),

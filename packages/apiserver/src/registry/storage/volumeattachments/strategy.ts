@@ -24,7 +24,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
   ],
   validateUpdate: (next, current, ctx) => [
     ...validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
-    ...immutableField(next.spec, current.spec, "spec", goStruct("storage/v1.VolumeAttachmentSpec", next.spec ?? {})),
+    ...immutableField(next.spec, current.spec, "spec", () => goStruct("storage/v1.VolumeAttachmentSpec", next.spec ?? {})),
   ],
 };
 

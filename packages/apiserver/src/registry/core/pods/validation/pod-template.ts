@@ -53,7 +53,7 @@ export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, pa
 
 interface SelectedTemplate {
   readonly template: PodTemplateSpec | undefined;
-  readonly selector: LabelSelector;
+  readonly selector: Pick<LabelSelector, "matches">;
   /** More than one replica: GCE disks must be read-only. */
   readonly replicated?: boolean;
   /** Kind named in the error about activeDeadlineSeconds. */
@@ -88,7 +88,11 @@ export function matchesTemplate(
   return read ? findsTemplate(read, template, path) : [];
 }
 
-function findsTemplate(selector: LabelSelector, template: PodTemplateSpec | undefined, path: string): FieldError[] {
+function findsTemplate(
+  selector: Pick<LabelSelector, "matches">,
+  template: PodTemplateSpec | undefined,
+  path: string,
+): FieldError[] {
   const labels = template?.metadata?.labels;
   if (selector.matches(labels)) return [];
   return [invalidValue(child(path, "metadata", "labels"), goStringMap(labels), "`selector` does not match template `labels`")];
