@@ -48,6 +48,7 @@ export function* matchingTerms<T>(
     for (const item of items) if (matchesTerm(termOf(item), node)) yield item;
     return;
   }
+  // cast: an index is made of the items of the list under which it is kept
   const index = (indexes.get(items) as TermIndex<T> | undefined) ?? indexOf(items, termOf);
   indexes.set(items, index);
   const { byKey, byLabel, byName, others } = index;
