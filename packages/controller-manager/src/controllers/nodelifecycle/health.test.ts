@@ -55,6 +55,21 @@ test("a silent node becomes Unknown after the grace period, in all that it repor
   assert.deepEqual([again.observed, again.conditions], ["Unknown", undefined]);
 });
 
+for (const { what, node, afterSeconds } of [
+  { what: "that fell silent", node: aNode(), afterSeconds: 41 },
+  { what: "that never said anything", node: { ...aNode(), status: {} }, afterSeconds: 61 },
+]) {
+  test(`the conditions that are written for a node ${what} are no sign of life of it`, () => {
+    const first = judge(node, undefined, 0);
+    const late = judge(node, first.health, afterSeconds);
+    assert.ok(late.conditions);
+    const written = { ...node, status: { ...node.status, conditions: late.conditions } };
+    const next = judge(written, late.health, afterSeconds + 5);
+    assert.equal(next.health.seenAt, first.health.seenAt);
+    assert.equal(next.health.readyChangedAt, late.health.readyChangedAt);
+  });
+}
+
 test("a renewed lease is a sign of life, whatever its clock says", () => {
   const node = aNode();
   const first = judge(node, undefined, 0, leaseAt(1));

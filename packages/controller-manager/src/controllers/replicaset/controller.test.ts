@@ -43,6 +43,25 @@ test("does not create twice what its cache does not show yet, and creates it aga
   assert.equal(created, 4);
 });
 
+test("one that is made again under its name at once does not wait for what the former one created", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  let created = 0;
+  client.react("create", "pods", () => aPod({ name: `unseen-${++created}` })); // not stored, so no watch event follows
+  await run(newReplicaSetController(ctx));
+  assert.equal(created, 2);
+  // One list shows both: nothing is reconciled in between.
+  client.endWatches();
+  client.remove(replicaSets, "default/web");
+  const again = aReplicaSet({ replicas: 2 });
+  client.put(replicaSets, { ...again, metadata: { ...again.metadata, uid: "another" } });
+  client.compact();
+  await settle(30);
+  await clock.advance(5_000);
+  await settle(30);
+  assert.equal(created, 4);
+});
+
 test("replaces a pod that went, and one that failed", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 2 }));
