@@ -25,6 +25,10 @@ export interface Exchange {
 
   /** Reads the whole body. @throws StatusError 413 `RequestEntityTooLarge` beyond `limitBytes`. */
   body(limitBytes: number): Promise<Buffer>;
+  /** Whether the whole body was received, read or not. */
+  readonly bodyIsReceived: boolean;
+  /** Bytes of the body that were received. */
+  readonly bodyBytes: number;
   /** The request body as it arrives, for proxies. */
   bodyStream(): NodeJS.ReadableStream;
 

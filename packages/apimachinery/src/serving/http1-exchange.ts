@@ -25,6 +25,8 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
   readonly #request: IncomingMessage;
   readonly #socket: Socket;
+  /** What was read of the body. */
+  #received: GatheredBytes | undefined;
   readonly #log: Logger;
   #response: ServerResponse | undefined;
 
@@ -91,6 +93,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
     if (this.upgrade !== undefined) return Promise.resolve(Buffer.alloc(0));
     return new Promise((resolve, reject) => {
       const bytes = new GatheredBytes();
+      this.#received = bytes;
       let discarded = 0;
       const tooLarge = (): void => {
         request.off("data", onData);
@@ -114,6 +117,14 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
       });
       request.once("error", reject);
     });
+  }
+
+  get bodyIsReceived(): boolean {
+    return this.#request.complete || this.upgrade !== undefined;
+  }
+
+  get bodyBytes(): number {
+    return this.#received?.size ?? 0;
   }
 
   bodyStream(): NodeJS.ReadableStream {

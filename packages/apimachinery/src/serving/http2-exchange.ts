@@ -151,6 +151,14 @@ class Http2Exchange extends ExchangeBase implements ServedExchange {
     });
   }
 
+  get bodyIsReceived(): boolean {
+    return this.#stream.received;
+  }
+
+  get bodyBytes(): number {
+    return this.#stream.receivedBytes;
+  }
+
   bodyStream(): NodeJS.ReadableStream {
     const stream = this.#stream;
     /** Data that is not consumed yet, so that its flow-control window stays closed. */

@@ -85,6 +85,14 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
     return Promise.resolve(Buffer.alloc(0));
   }
 
+  get bodyIsReceived(): boolean {
+    return true;
+  }
+
+  get bodyBytes(): number {
+    return 0;
+  }
+
   bodyStream(): NodeJS.ReadableStream {
     return Readable.from([]);
   }

@@ -100,6 +100,12 @@ export class AuditedExchange implements Exchange {
   get bytesWritten(): number {
     return this.#bytes || this.#inner.bytesWritten;
   }
+  get bodyIsReceived(): boolean {
+    return this.#inner.bodyIsReceived;
+  }
+  get bodyBytes(): number {
+    return this.#inner.bodyBytes;
+  }
   get method(): string {
     return this.#inner.method;
   }

@@ -21,7 +21,11 @@ function aRequest(method: string, path: string, stopping?: AbortSignal): { reque
 }
 
 const metrics = () => newRequestMetrics(newMetricsRegistry());
-const counted = () => ({ metrics: metrics(), load: newReadWriteLoad(newMetricsRegistry(), newFakeClock()) });
+const counted = () => ({
+  clock: newFakeClock(),
+  metrics: metrics(),
+  load: newReadWriteLoad(newMetricsRegistry(), newFakeClock()),
+});
 /** A handler that responds after `release`. */
 function held(): { handler: Handler; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();

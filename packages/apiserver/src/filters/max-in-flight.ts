@@ -3,8 +3,12 @@
  * of system:masters are never rejected.
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
+
+import { tooManyRequests as tooManyError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { ReadWriteLoad } from "../flow-control/read-write-load.ts";
 import { isReadOnly } from "../request/request-info.ts";
+import { ArrivingBodies } from "./arriving-bodies.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 import { tooManyRequests } from "./too-many-requests.ts";
@@ -14,6 +18,7 @@ interface MaxInFlightOptions {
   maxReadOnly: number;
   /** 0: no limit. */
   maxMutating: number;
+  clock: Clock;
   metrics: RequestMetrics;
   load: ReadWriteLoad;
 }
@@ -26,21 +31,34 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
   const gauges = { readOnly: metrics.inFlight.labels("readOnly"), mutating: metrics.inFlight.labels("mutating") };
   const load = { readOnly: options.load("executing", "readOnly"), mutating: options.load("executing", "mutating") };
   for (const kind of ["readOnly", "mutating"] as const) if (limits[kind] > 0) load[kind].setLimit(limits[kind]);
+  const bodies = new ArrivingBodies(options.clock);
   return async (request, next) => {
     if (request.longRunning) return next(request);
     const kind = isReadOnly(request.info) ? "readOnly" : "mutating";
-    if (limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters")) {
-      return tooManyRequests(metrics, request);
-    }
-    gauges[kind].set(++running[kind]);
-    load[kind].add(1);
-    let isRunning = true;
+    const isRefused = (): boolean =>
+      limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters");
+    if (isRefused()) return tooManyRequests(metrics, request);
+    let isRunning = false;
+    const enter = (): void => {
+      isRunning = true;
+      gauges[kind].set(++running[kind]);
+      load[kind].add(1);
+    };
     const leave = (): void => {
       if (!isRunning) return;
       isRunning = false;
       gauges[kind].set(--running[kind]);
       load[kind].add(-1);
     };
+    enter();
+    request.receive = (body) =>
+      bodies.receive(body, request.exchange, {
+        release: leave,
+        async acquire() {
+          if (isRefused()) throw tooManyError("Too many requests, please try again later.", 1);
+          enter();
+        },
+      });
     request.exchange.onUnread = leave; // the rest of the response is encoded as the client reads
     try {
       await next(request);

@@ -1,5 +1,7 @@
+import { tooManyRequests as tooManyError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { GaugeChild } from "@coxswain/apimachinery/process/metrics/registry";
+import { ArrivingBodies, type Seat } from "../filters/arriving-bodies.ts";
 import type { Filter, Handler } from "../filters/filter.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
 import { tooManyRequests } from "../filters/too-many-requests.ts";
@@ -17,7 +19,7 @@ import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
 
 /**
  * Filter that dispatches requests by the seats of their priority level; the others wait in queues or get 429. A request
- * occupies its seats until it is answered or only waits for its client to read; a watch until its initial events are sent.
+ * occupies its seats until it is answered or only waits for its client to read, and not while its body arrives slowly; a watch until its initial events are sent.
  * Other long-running requests are not limited.
  * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
  */
@@ -41,6 +43,7 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
   const { flowControl, storedObjects, clock, metrics } = options;
   const watches = newWatchCounts();
   const facts: WorkFacts = { storedObjects, watchers: (info) => watches.interestedIn(info) };
+  const bodies = new ArrivingBodies(clock);
   const [readOnly, mutating] = [countsOf("readOnly", options), countsOf("mutating", options)];
 
   return (request, next) => {
@@ -51,15 +54,30 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
     request.exchange.setHeader("x-kubernetes-pf-prioritylevel-uid", flow.levelUid);
     const counts = isReadOnly(request.info) ? readOnly : mutating;
     const run = isWatch ? watchTask(watches) : task;
+    /** Takes seats once more, for a request whose body has arrived. */
+    const acquire = async (): Promise<() => void> => {
+      const ticket = enqueue(flow, request, facts);
+      const runs = ticket?.state === "executing" || (ticket !== undefined && (await turnOf(ticket, request.signal)));
+      request.throwIfAborted();
+      if (!runs) throw tooManyError("Too many requests, please try again later.", 1);
+      counts.executing(1);
+      return () => {
+        counts.executing(-1);
+        ticket?.finish();
+      };
+    };
     const execute = (finish: () => void): Promise<void> => {
       const startedMs = clock.monotonic();
       counts.executing(1);
       flow.counted.dispatched.inc();
-      return run(request, next, () => {
+      const finished = (): void => {
         counts.executing(-1);
         flow.counted.executionSeconds.observe((clock.monotonic() - startedMs) / 1000);
         finish();
-      });
+      };
+      const seats = new HeldSeats(finished, acquire);
+      if (flow.queues !== undefined) request.receive = (body) => bodies.receive(body, request.exchange, seats);
+      return run(request, next, seats);
     };
     if (flow.queues === undefined) return execute(nothing);
     const arrivalMs = clock.monotonic();
@@ -117,26 +135,38 @@ function refuse(metrics: RequestMetrics, request: ServerRequest): void {
   if (!request.exchange.headersSent) tooManyRequests(metrics, request);
 }
 
-type Task = (request: ServerRequest, next: Handler, finish: () => void) => Promise<void>;
+/** The seats of one request, which it may give back early and take again. */
+class HeldSeats implements Seat {
+  #finish: (() => void) | undefined;
+  readonly #acquire: () => Promise<() => void>;
+
+  constructor(finish: () => void, acquire: () => Promise<() => void>) {
+    this.#finish = finish;
+    this.#acquire = acquire;
+  }
+
+  readonly release = (): void => {
+    const finish = this.#finish;
+    this.#finish = undefined;
+    finish?.();
+  };
+
+  async acquire(): Promise<void> {
+    this.#finish = await this.#acquire();
+  }
+}
+
+type Task = (request: ServerRequest, next: Handler, seats: HeldSeats) => Promise<void>;
 
 /** Releases the seats early when the response only waits for the client to read, since the rest is encoded on demand. */
-const task: Task = async (request, next, finish) => {
-  const release = once(finish);
-  request.exchange.onUnread = release;
+const task: Task = async (request, next, seats) => {
+  request.exchange.onUnread = seats.release;
   try {
     await next(request);
   } finally {
-    release();
+    seats.release();
   }
 };
-
-function once(run: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (!isDone) run();
-    isDone = true;
-  };
-}
 
 /**
  * Releases the seats when the watch waits for events or for its client to read. Until it ends it is counted as a watcher,
@@ -144,15 +174,14 @@ function once(run: () => void): () => void {
  */
 const watchTask =
   (watches: WatchCounts): Task =>
-  async (request, next, finish) => {
+  async (request, next, seats) => {
     const forget = watches.add(request.info);
-    const started = once(finish);
-    request.watchStarted = started;
-    request.exchange.onUnread = started;
+    request.watchStarted = seats.release;
+    request.exchange.onUnread = seats.release;
     try {
       await next(request);
     } finally {
-      started();
+      seats.release();
       forget();
     }
   };

@@ -5,7 +5,9 @@ import { type Call, maxBodyBytes } from "./env.ts";
 
 /** @throws RequestEntityTooLarge when the body has too many bytes or too many values */
 export async function readBody({ ctx }: Call): Promise<Buffer> {
-  const bytes = await ctx.exchange.body(maxBodyBytes);
+  const { exchange } = ctx;
+  const body = exchange.body(maxBodyBytes);
+  const bytes = await (exchange.bodyIsReceived || ctx.receive === undefined ? body : ctx.receive(body));
   refuseManyValues(bytes);
   if (ctx.info.verb === "patch") ctx.audit?.requestPatch(bytes);
   return bytes;

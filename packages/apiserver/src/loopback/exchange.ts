@@ -57,6 +57,14 @@ export class LoopbackExchange implements Exchange {
     return this.#body;
   }
 
+  get bodyIsReceived(): boolean {
+    return true;
+  }
+
+  get bodyBytes(): number {
+    return this.#body.length;
+  }
+
   bodyStream(): NodeJS.ReadableStream {
     return Readable.from([this.#body]);
   }

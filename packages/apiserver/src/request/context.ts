@@ -26,6 +26,8 @@ export interface RequestContext {
   readonly audit?: AuditTrail | undefined;
   /** Adds a `Warning: 299 - "text"` header to the response. */
   warn(text: string): void;
+  /** Waits for the request's body, without holding a seat of the limiter of concurrent requests. */
+  receive?: ((body: Promise<Buffer>) => Promise<Buffer>) | undefined;
   /** Called by a watch when its initial events are sent. */
   watchStarted?: (() => void) | undefined;
   /**

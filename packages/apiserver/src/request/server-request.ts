@@ -26,6 +26,8 @@ export class ServerRequest implements RequestContext {
   audit: AuditTrail | undefined;
   /** Start of the current filter, as `performance.now()`. */
   filterStartedMs = 0;
+  /** Set by the limiter of concurrent requests. */
+  receive: ((body: Promise<Buffer>) => Promise<Buffer>) | undefined;
   /** Called by a watch when its initial events are sent. */
   watchStarted: (() => void) | undefined;
   /** Total time spent in admission webhooks. */

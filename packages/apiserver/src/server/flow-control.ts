@@ -47,7 +47,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
   const [maxReadOnly, maxMutating] = [flags["max-requests-inflight"], flags["max-mutating-requests-inflight"]];
   const load = newReadWriteLoad(options.metrics, clock);
   if (!options.fairness) {
-    const filter = maxInFlight({ maxReadOnly, maxMutating, metrics: requestMetrics, load });
+    const filter = maxInFlight({ maxReadOnly, maxMutating, clock, metrics: requestMetrics, load });
     return { filter, page: () => false, follow: undefined };
   }
   if (maxReadOnly + maxMutating <= 0) {

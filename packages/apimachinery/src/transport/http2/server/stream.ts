@@ -94,6 +94,11 @@ export class ServerStream {
 
   // Request
 
+  /** Bytes of the body received so far. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
   /**
    * Attaches the consumer of the body. Data that arrived already is delivered synchronously; nothing is delivered on a closed
    * stream.
