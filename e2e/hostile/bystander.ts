@@ -20,6 +20,8 @@ export interface Bystander {
 const readEveryMs = 5;
 const writeEveryMs = 50;
 const renewEveryMs = 2000;
+/** Servers end a watch after half an hour to an hour. */
+const leastWatchMs = 25 * 60_000;
 const home = "/api/v1/namespaces/bystander/configmaps";
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/bystander/leases";
 
@@ -80,12 +82,20 @@ export async function startBystander(client: () => Client, queue: RunQueue): Pro
       [renewed, renewedWaited] = [now, waited];
     }),
     (async () => {
-      const options = { signal, resourceVersion: start.metadata.resourceVersion ?? "" };
+      let { resourceVersion = "" } = start.metadata;
       try {
-        for await (const { type, object } of watcher.watch(configMaps, { namespace: "bystander" }, options)) {
-          if (type === "MODIFIED") all.watched.push(Number((object as { data?: { at?: string } }).data?.at));
+        while (!signal.aborted) {
+          const began = performance.now();
+          for await (const { type, object } of watcher.watch(
+            configMaps,
+            { namespace: "bystander" },
+            { signal, resourceVersion },
+          )) {
+            resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
+            if (type === "MODIFIED") all.watched.push(Number((object as { data?: { at?: string } }).data?.at));
+          }
+          if (performance.now() - began < leastWatchMs) fail("the watch has ended");
         }
-        fail("the watch has ended");
       } catch (err) {
         fail(`the watch: ${(err as Error).message}`);
       }

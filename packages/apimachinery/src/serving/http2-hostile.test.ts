@@ -78,6 +78,24 @@ for (const { name, first = [], again, count } of Object.entries(floods).map(([na
   });
 }
 
+test("a client may send two WINDOW_UPDATE frames for each stream, and more for what it was sent", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const client = await bench.connect();
+  const updates = (stream: number, count: number): Buffer[] =>
+    Array.from({ length: count }, () => [windowFrame(0, 1), windowFrame(stream, 1)]).flat();
+  const [streams, long] = [1_500, 4_001];
+  for (let at = 0; at < streams; at++) {
+    const stream = 2 * at + 1;
+    client.send(getFrame(stream), ...updates(stream, 1));
+    assert.equal((await client.answer(stream)).status, 200);
+  }
+  client.send(windowFrame(0, 4 * MB), getFrame(long, "/big"), windowFrame(long, 4 * MB));
+  assert.equal((await client.answer(long)).status, 200);
+  client.send(...updates(long, 2_000));
+  await client.ping();
+  client.socket.destroy();
+});
+
 test("PINGs of a client that does not read do not accumulate in memory", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();

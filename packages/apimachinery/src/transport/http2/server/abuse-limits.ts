@@ -7,13 +7,6 @@ const resetBudget = { most: 1_000, perSecond: 33 };
 /** Frames without effect: PING, PRIORITY, empty DATA, refused streams and the like. */
 const idleBudget = { most: 1_000, perSecond: 100 };
 const mostRemembered = 250;
-/**
- * WINDOW_UPDATE frames that have an effect: clients send one for a stream and one for the connection when a stream begins, and
- * at most as many for each DATA frame that they have read, or for parts of it.
- */
-const updatesPerStream = 4;
-const updatesPerWrite = 4;
-const bytesPerUpdate = 256;
 
 /**
  * Accounting of one connection's abusive or late frames: rate limits for resets and no-op frames, and the recently reset streams
@@ -23,8 +16,6 @@ export class AbuseLimits {
   readonly #resets = new TokenBucket(resetBudget);
   readonly #client: ConnectionBudget | undefined;
   readonly #idleFrames = new TokenBucket(idleBudget);
-  /** WINDOW_UPDATE frames that the client may still send for what it was sent. */
-  #updates = updatesPerStream;
   /** Streams that the server has reset most recently, oldest first. */
   readonly #weReset: number[] = [];
 
@@ -41,22 +32,6 @@ export class AbuseLimits {
   /** Counts a frame without effect. @throws ConnectionError above the rate limit */
   countIdle(): void {
     if (!this.#idleFrames.spend()) throw tooMuch("too many frames without effect");
-  }
-
-  /** A stream has begun, for {@link countUpdate}. */
-  began(): void {
-    this.#updates += updatesPerStream;
-  }
-
-  /** DATA of a stream was sent, for {@link countUpdate}. */
-  sent(bytes: number): void {
-    this.#updates += updatesPerWrite + bytes / bytesPerUpdate;
-  }
-
-  /** Counts a WINDOW_UPDATE: one for which nothing was sent has no effect. @throws ConnectionError above the rate limit */
-  countUpdate(): void {
-    if (this.#updates >= 1) this.#updates--;
-    else this.countIdle();
   }
 
   /** Remembers a stream that the server has reset, for {@link checkLate}. */

@@ -56,6 +56,13 @@ const largestFrameBytes = 2 ** 24 - 1;
 const graceMs = 1_000;
 /** Upper bound of control frames queued for a client that does not read. */
 const mostReplies = 1_000;
+/**
+ * WINDOW_UPDATE frames that have an effect: clients send one for a stream and one for the connection when a stream begins, and
+ * at most as many for each DATA frame that they have read, or for parts of it.
+ */
+const updatesPerStream = 4;
+const updatesPerWrite = 4;
+const bytesPerUpdate = 256;
 const noBytes = Buffer.alloc(0);
 const lengthFault = "body length differs from content-length";
 
@@ -71,6 +78,8 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   readonly #input: ServerInput;
   readonly #output: ServerOutput;
   readonly #abuse: AbuseLimits;
+  /** WINDOW_UPDATE frames that the client may send for what it was sent; more have no effect. */
+  #updates = updatesPerStream;
   readonly #streams = new TransientMap<number, ServerStream>();
   #lastId = 0;
   /** Requests that a handler works on, including those the client has reset. */
@@ -94,7 +103,9 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     this.#input = new ServerInput(this, options.maxHeaderBytes, options.headerMemory);
     this.#output = new ServerOutput(
       socket,
-      (bytes) => this.#abuse.sent(bytes),
+      (bytes) => {
+        this.#updates += updatesPerWrite + bytes / bytesPerUpdate;
+      },
       () => this.#endIfDone(),
     );
     socket.on("data", (chunk: Buffer) => this.#onChunk(chunk));
@@ -254,7 +265,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     // The handler's side answers these, with 400 and 431.
     if (head.refusal !== undefined) this.#events.refused(head.refusal, false);
     else if (tooLarge) this.#events.refused("header fields exceed the limit", false);
-    this.#abuse.began();
+    this.#updates += updatesPerStream;
     const windows = { send: this.#output.streamWindow, receive: streamWindowBytes };
     const stream = new ServerStream(this, { id, head, fields, isWhole, isCut: tooLarge }, windows);
     this.#streams.set(id, stream);
@@ -353,7 +364,8 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   onWindowUpdate(id: number, increment: number): void {
-    this.#abuse.countUpdate();
+    if (this.#updates >= 1) this.#updates--;
+    else this.#abuse.countIdle();
     if (id === 0) {
       this.#output.widen(increment, () => this.#streams.values());
       return;
