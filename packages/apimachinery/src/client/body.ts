@@ -1,7 +1,7 @@
 import { jsonMediaType, protobufMediaType } from "../objects/codec/negotiate.ts";
 import { encodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
-import type { DeleteOptions, KubeObject } from "../objects/meta/types.ts";
+import type { DeleteOptions, TypeMeta } from "../objects/meta/types.ts";
 import { stringifyWire } from "./wire-json.ts";
 
 /** An encoded request body and its content type. */
@@ -16,7 +16,7 @@ export interface Body {
  * @param subresource its bodies may be of another kind than the resource; they have to carry apiVersion and kind then
  */
 export function objectBody(ref: ResourceRef, object: object, protobuf: boolean, subresource: string | undefined): Body {
-  const { apiVersion, kind: said } = object as KubeObject;
+  const { apiVersion, kind: said }: Partial<TypeMeta> = object;
   const own = apiVersion !== undefined && said !== undefined ? kindOf(apiVersion, said) : undefined;
   const kind = own ?? (subresource === undefined || subresource === "status" ? ref : undefined);
   if (protobuf && kind !== undefined && hasProtobufForm(ref) && hasProtobufForm(kind)) return protobufBody(object, kind);

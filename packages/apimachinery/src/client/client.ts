@@ -234,6 +234,7 @@ class MemberClient implements Client {
     readsMetadataOnly = false,
   ): Promise<T> {
     const { response, body } = await this.#answer(verb, ref, name, request);
+    // Cast: the server answers with an object of the requested kind.
     return objectIn(response, body, readsMetadataOnly ? { ...this.#call.config, readsMetadataOnly } : this.#call.config) as T;
   }
 
@@ -278,7 +279,7 @@ class MemberClient implements Client {
   }
 
   create<T extends object>(ref: ResourceRef, body: T, options: CreateOptions = {}): Promise<T> {
-    const { metadata } = body as KubeObject;
+    const { metadata }: Partial<KubeObject> = body;
     const target = {
       namespace: options.namespace ?? metadata?.namespace,
       name: options.name,
@@ -295,9 +296,9 @@ class MemberClient implements Client {
   }
 
   update<T extends object>(ref: ResourceRef, body: T, options: UpdateOptions = {}): Promise<T> {
-    const { metadata } = body as KubeObject;
-    const name = options.name ?? metadata.name ?? "";
-    const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
+    const { metadata }: Partial<KubeObject> = body;
+    const name = options.name ?? metadata?.name ?? "";
+    const target = { namespace: options.namespace ?? metadata?.namespace, name, subresource: options.subresource };
     const path = this.#pathOf(ref, target, writeQuery(options));
     return this.#object(
       "update",

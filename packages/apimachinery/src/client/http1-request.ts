@@ -22,7 +22,7 @@ export function requestOverHttp1(
       method,
       path,
       headers: {
-        ...(headers as http.OutgoingHttpHeaders),
+        ...(headers as http.OutgoingHttpHeaders), // cast: Node changes no list of values
         ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
       },
     });

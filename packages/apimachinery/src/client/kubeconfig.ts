@@ -232,6 +232,7 @@ const shape = {
 
 /** The document without nulls, which count as absent. @throws Error that names the field of another kind */
 function kubeconfigOf(document: unknown): KubeconfigFile {
+  // Cast: the shape has the fields of the type, and `ofShape` checks them.
   return ofShape(document, shape, "the document") as KubeconfigFile;
 }
 
@@ -244,10 +245,11 @@ function ofShape(value: unknown, wanted: Shape, path: string): unknown {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(value)) return refuse("list");
     const entries = value.map((entry, i) => [entry, i] as const).filter(([entry]) => entry !== null && entry !== undefined);
+    // Cast: `isArray` does not narrow readonly lists.
     return entries.map(([entry, i]) => ofShape(entry, wanted[0] as Shape, `${path}[${i}]`));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("map");
-  const fields = wanted as Readonly<Record<string, Shape>>;
+  const fields = wanted as Readonly<Record<string, Shape>>; // cast: what is neither text, boolean nor list is a map
   const known = Object.entries(value).flatMap(([name, field]): [string, unknown][] => {
     const inside = fields["*"] ?? (Object.hasOwn(fields, name) ? fields[name] : undefined);
     if (inside === undefined || field === null || field === undefined) return [];
@@ -265,7 +267,7 @@ function partOf<Part extends string, T extends { [part in Part]?: object }>(
   entry: T | undefined,
   part: Part,
 ): NonNullable<T[Part]> | undefined {
-  return entry && ((entry[part] ?? {}) as NonNullable<T[Part]>);
+  return entry && ((entry[part] ?? {}) as NonNullable<T[Part]>); // cast: all fields of a part are optional
 }
 
 function fromBase64<Field extends string>(
@@ -310,5 +312,6 @@ function impersonationOf(user: KubeconfigUser | undefined): Impersonation | unde
 }
 
 function withoutUndefined<T extends object>(value: T): T {
+  // Cast: only members with the value undefined are left out.
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
 }

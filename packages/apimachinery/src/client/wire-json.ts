@@ -5,6 +5,7 @@ import { rawJson } from "../objects/meta/json-value.ts";
  * creates own properties for any key, including `__proto__`.
  */
 export function parseWire(text: string): unknown {
+  // Cast: TypeScript's library lacks the third parameter, `context`.
   return mayHoldInt64.test(text) ? JSON.parse(text, reviveInt64 as (key: string, value: unknown) => unknown) : JSON.parse(text);
 }
 

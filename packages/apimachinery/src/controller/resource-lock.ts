@@ -1,5 +1,5 @@
 import type { Client } from "../client/client.ts";
-import { isNotFound } from "../objects/errors/predicates.ts";
+import { isAlreadyExists, isNotFound } from "../objects/errors/predicates.ts";
 import { formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject, ObjectMeta } from "../objects/meta/types.ts";
 
@@ -106,7 +106,8 @@ function newAnnotationLock(ref: ResourceRef, namespace: string, name: string): R
     async get(client, signal) {
       last = await client.get<KubeObject & object>(ref, { namespace, name }, { signal });
       const text = last.metadata.annotations?.[recordAnnotation];
-      return text === undefined ? { ...nobody } : { ...nobody, ...(JSON.parse(text) as LeaderRecord) };
+      const record: Partial<LeaderRecord> = text === undefined ? {} : JSON.parse(text);
+      return { ...nobody, ...record };
     },
     async create(client, record, signal) {
       last = await client.create<KubeObject>(ref, { metadata: annotated({ namespace, name }, record) }, { signal });
@@ -145,7 +146,7 @@ function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceL
       try {
         await primary.create(client, record, signal);
       } catch (err) {
-        if ((err as { reason?: string }).reason !== "AlreadyExists") throw err;
+        if (!isAlreadyExists(err)) throw err;
       }
       await secondary.create(client, record, signal);
     },

@@ -71,7 +71,7 @@ const daysOfWeek: Bounds = { min: 0, max: 6, names: ["sun", "mon", "tue", "wed",
 function parseFields(spec: string, zone: typeof localTimeZone): Schedule {
   const fields = spec.split(/\s/).filter((field) => field !== "");
   if (fields.length !== 5) throw new Error(`expected exactly 5 fields, found ${fields.length}: [${fields.join(" ")}]`);
-  const [minute, hour, dayOfMonth, month, dayOfWeek] = fields as [string, string, string, string, string];
+  const [minute = "", hour = "", dayOfMonth = "", month = "", dayOfWeek = ""] = fields;
   return fieldsSchedule(
     {
       minute: parseField(minute, minutes),

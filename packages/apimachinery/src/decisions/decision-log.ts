@@ -235,6 +235,7 @@ function sizeOfValue(value: unknown): number {
   if (typeof value !== "object" || value === null) return 8;
   let bytes = 32;
   if (Array.isArray(value)) for (const one of value) bytes += sizeOfValue(one);
+  // Cast: read by its own keys.
   else for (const name in value) bytes += 16 + sizeOfValue((value as Record<string, unknown>)[name]);
   return bytes;
 }

@@ -1,5 +1,6 @@
 import { causesOf, messageOf } from "../objects/errors/message.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
+import { errorCode } from "../process/narrowing/error-code.ts";
 import type { Outcome } from "./decision-log.ts";
 
 /** An error that carries a decision for diagnostics in addition to its message. */
@@ -83,8 +84,6 @@ function findCause(err: unknown, matches: (cause: unknown) => boolean): unknown 
 const connectionCodes = /ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/;
 
 function codeReason(err: unknown): string {
-  const unreachable = findCause(err, (cause) =>
-    connectionCodes.test(`${(cause as { code?: unknown })?.code} ${messageOf(cause)}`),
-  );
+  const unreachable = findCause(err, (cause) => connectionCodes.test(`${errorCode(cause)} ${messageOf(cause)}`));
   return unreachable === undefined ? "Failed" : "Unreachable";
 }

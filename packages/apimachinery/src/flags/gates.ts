@@ -19,5 +19,6 @@ export const gates: Readonly<Record<string, GateSpec>> = Object.fromEntries(
 
 function gateOf([stage, ...rest]: readonly string[]): GateSpec {
   const isOn = rest.includes("on") || ((stage === "beta" || stage === "GA") && !rest.includes("off"));
+  // Cast: the rows above name no others.
   return { stage: stage as GateSpec["stage"], default: isOn, ...(rest.includes("locked") && { locked: true }) };
 }

@@ -23,7 +23,9 @@ export function usageText(program: Program, columns = 0): string {
 
 /** Flags that the parser handles itself, for every program. */
 const globalFlags = (program: string): Readonly<Record<string, Flag<unknown>>> => ({
+  // Cast: flags are read only, so that their values may be of any type.
   help: bool({ shorthand: "h", help: `help for ${program}` }) as Flag<unknown>,
+  // Cast: flags are read only, so that their values may be of any type.
   version: text("version[=true]", { help: "Print version information and quit" }) as Flag<unknown>,
 });
 

@@ -151,8 +151,9 @@ function splitStreams(values: Readonly<Record<string, unknown>>): LineWriter {
 
 /** Reports deprecated flags and flags without effect that were set. */
 function report<T extends FlagTable>(program: Program<T>, { values, set }: ParsedFlags<T>, log: RootLogger): void {
+  const all: Readonly<Record<string, unknown>> = values;
   for (const [name, flag] of Object.entries<FlagTable[string]>(program.flags.table)) {
-    const value = (values as Record<string, unknown>)[name];
+    const value = all[name];
     log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(flag.format(value))}`);
     if (!set.has(name)) continue;
     if (flag.deprecated !== undefined) process.stderr.write(`Flag --${name} has been deprecated, ${flag.deprecated}\n`);

@@ -58,14 +58,14 @@ export function settingValues<T extends Settings>(
     const value = chosen(row);
     return [name, row.zeroIsDefault === "always" && isZero(value) ? row.default : value];
   });
-  return Object.fromEntries(entries) as SettingValues<T>;
+  return Object.fromEntries(entries) as SettingValues<T>; // cast: each row reads values of its type
 }
 
 /** The values of settings that only flags set. @param flags values by flag name */
 export function valuesOfFlags<T extends Settings>(settings: T, flags: Readonly<Record<string, unknown>>): SettingValues<T> {
   return Object.fromEntries(
     Object.entries<Flag<unknown>>(settings).map(([name, { flag = "" }]) => [name, flags[flag]]),
-  ) as SettingValues<T>;
+  ) as SettingValues<T>; // cast: each row reads values of its type
 }
 
 const isZero = (value: unknown): boolean => value === 0 || value === "";
@@ -92,7 +92,7 @@ export function fieldsOf<T extends Settings>(settings: T, values: SettingValues<
     const last = path.pop() ?? "";
     let object = fields;
     for (const part of path) {
-      const inner = (object[part] ?? {}) as Record<string, unknown>;
+      const inner = (object[part] ?? {}) as Record<string, unknown>; // cast: earlier turns of the loop have put maps there
       object[part] = inner;
       object = inner;
     }

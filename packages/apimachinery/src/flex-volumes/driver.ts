@@ -111,7 +111,7 @@ async function openDriver(program: string): Promise<FlexDriver | undefined> {
 async function run(program: string, command: string, args: readonly string[]): Promise<Answer> {
   const { output, failure } = await outputOf(program, [command, ...args], limitsMs[command]);
   if (failure === timedOut) throw new Error(failure);
-  const answer = parseJsonText(output) as Answer | null;
+  const answer = parseJsonText(output) as Answer | null; // cast: drivers are trusted; a missing status fails below
   if (answer?.status === "Not supported") throw new NotSupported("Not supported");
   if (answer?.status !== "Success") {
     throw new Error(`${command} command failed, status: ${answer?.status ?? ""}, reason: ${answer?.message ?? ""}`);

@@ -69,7 +69,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
         informers.set(id, informer);
         if (running !== undefined) void informer.run(running);
       }
-      return informer as SharedInformer<T>;
+      return informer as SharedInformer<T>; // cast: the caller names the kind of the resource
     },
     hasAll: (ref) => (namespace === undefined || !ref.namespaced) && informers.has(informerId(ref, {})),
     unsynced() {

@@ -87,12 +87,12 @@ function podEvaluator(clock: Clock): QuotaEvaluator {
     chargesUpdates: false,
     matching: (names) => names.filter((name) => podNames.has(name) || name.startsWith("hugepages-") || isExtendedRequest(name)),
     usage(object) {
-      const pod = object as Pod & KubeObject;
+      const pod = object as Pod & KubeObject; // cast: an evaluator is given objects of its resource
       if (isOver(pod, clock.now())) return { "count/pods": "1" };
       return { "count/pods": "1", ...computeUsage(podResources(pod, "requests"), podResources(pod, "limits")) };
     },
     missing(required, object) {
-      const { spec } = object as Pod & KubeObject;
+      const { spec } = object as Pod & KubeObject; // cast: an evaluator is given objects of its resource
       const wanted = mustBeSaid.filter((name) => required.includes(name));
       const missing = new Set<string>();
       for (const { resources } of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
@@ -101,7 +101,9 @@ function podEvaluator(clock: Clock): QuotaEvaluator {
       }
       return missing.size === 0 ? "" : `must specify ${[...missing].sort().join(",")}`;
     },
+    // Cast: an evaluator is given objects of its resource.
     replenishes: (old, now) => !isOver(old as Pod & KubeObject, clock.now()) && isOver(now as Pod & KubeObject, clock.now()),
+    // Cast: an evaluator is given objects of its resource.
     inScope: (spec, object) => scopesOf(spec).every((scope) => podMatchesScope(object as Pod, scope)),
   };
 }
@@ -138,7 +140,7 @@ const serviceEvaluator: QuotaEvaluator = {
   chargesUpdates: true,
   matching: (names) => names.filter((name) => serviceNames.includes(name)),
   usage(object) {
-    const { spec } = object as Service & KubeObject;
+    const { spec } = object as Service & KubeObject; // cast: an evaluator is given objects of its resource
     const ports = spec?.ports?.length ?? 0;
     let nodePorts = 0;
     let balancers = 0;
@@ -159,6 +161,7 @@ const serviceEvaluator: QuotaEvaluator = {
   },
   missing: () => "",
   // A change of type may release node ports and load balancers.
+  // Cast: an evaluator is given objects of its resource.
   replenishes: (old, now) => (old as Service & KubeObject).spec?.type !== (now as Service & KubeObject).spec?.type,
   inScope: noScopes,
 };
@@ -177,7 +180,7 @@ const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
         name.endsWith(`${classSuffix}persistentvolumeclaims`),
     ),
   usage(object) {
-    const claim = object as PersistentVolumeClaim & KubeObject;
+    const claim = object as PersistentVolumeClaim & KubeObject; // cast: an evaluator is given objects of its resource
     const className = claim.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? claim.spec?.storageClassName;
     const requested = quantityIn(claim.spec?.resources?.requests ?? {}, "storage");
     const allocated = recovers ? quantityIn(claim.status?.allocatedResources ?? {}, "storage") : undefined;

@@ -10,7 +10,7 @@ import { nameToSign, subjectOfName } from "./distinguished-name.ts";
  * Creates and signs certificates; the only module that uses @peculiar/x509. Keys are ECDSA P-256; service account keys are RSA
  * 2048.
  */
-x509.cryptoProvider.set(webcrypto as never);
+x509.cryptoProvider.set(webcrypto as never); // cast: the library declares the Crypto of browsers
 
 export { subjectOf } from "./certificate-fields.ts";
 
@@ -124,6 +124,7 @@ export async function renewCertificate(options: {
   const old = new x509.X509Certificate(options.certPem);
   const present = namesOf(old);
   const added = generalNames({ dnsNames: options.dnsNames, ips: options.ips })
+    // Cast: the library's type lists one of the words it takes.
     .map(({ type, value }) => new x509.GeneralName(type as "dns", value))
     .filter(({ type, value }) => !present.some((name) => name.type === type && name.value === value));
   return sign({
@@ -141,8 +142,8 @@ export async function renewCertificate(options: {
 export function newServiceAccountKey(): { keyPem: string; pubPem: string } {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   return {
-    keyPem: privateKey.export({ type: "pkcs1", format: "pem" }) as string,
-    pubPem: publicKey.export({ type: "spki", format: "pem" }) as string,
+    keyPem: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
+    pubPem: publicKey.export({ type: "spki", format: "pem" }).toString(),
   };
 }
 
@@ -168,6 +169,7 @@ export async function newCertificateRequest(options: {
   const sans = generalNames(options);
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: subjectName(options.commonName, options.organizations ?? []),
+    // Cast: the library declares the CryptoKey of browsers.
     keys: { privateKey: await toSigning(privateKey), publicKey: await toPublic(createPublicKey(privateKey)) } as never,
     signingAlgorithm: signingAlgorithm(privateKey),
     extensions: sans.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(sans)],

@@ -48,6 +48,7 @@ function put(headers: Header[], name: string, value: HeaderValue): void {
  * dictionary.
  */
 export function newRequestFields(): IncomingHttpHeaders {
+  // Cast: a function called with `new` returns objects of its prototype.
   return new (RequestFields as unknown as new () => IncomingHttpHeaders)();
 }
 

@@ -31,6 +31,7 @@ function serve(app: Express, exchange: Exchange): Promise<void> {
   exchange.signal.addEventListener("abort", giveUp, { once: true });
   return new Promise((resolve) => {
     finished(response, () => resolve());
+    // Cast: express uses no more of them than these classes have.
     app(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   });
 }

@@ -49,16 +49,16 @@ export class ExchangeResponse extends Writable {
   /** @throws TypeError for an invalid name or value; Error when the headers are sent */
   setHeader(name: string, value: number | string | readonly string[]): this {
     validateHeaderName(name);
-    validateHeaderValue(name, value as string);
+    validateHeaderValue(name, value as string); // cast: it checks lists, too, which its type does not say
     this.#refuseLate("set");
-    this.#headers.set(name.toLowerCase(), value as OutgoingHttpHeader);
+    this.#headers.set(name.toLowerCase(), value as OutgoingHttpHeader); // cast: a header is not changed
     return this;
   }
 
   appendHeader(name: string, value: number | string | readonly string[]): this {
     const before = this.getHeader(name);
     if (before === undefined) return this.setHeader(name, value);
-    return this.setHeader(name, [before, value as OutgoingHttpHeader].flat().map(String));
+    return this.setHeader(name, [before, value as OutgoingHttpHeader].flat().map(String)); // cast: a header is not changed
   }
 
   removeHeader(name: string): void {
@@ -106,7 +106,9 @@ export class ExchangeResponse extends Writable {
   override end(chunk: unknown, callback?: EndCallback): this;
   override end(chunk: unknown, encoding: BufferEncoding, callback?: EndCallback): this;
   override end(...given: unknown[]): this {
+    // Cast: `end` takes one function, the callback.
     const callback = given.find((one) => typeof one === "function") as EndCallback | undefined;
+    // Cast: the arguments of `end` other than the callback.
     const [chunk, encoding] = given.filter((one) => typeof one !== "function") as [unknown, BufferEncoding | undefined];
     const isWhole = this.#stream === undefined && this.writableLength === 0 && !this.writableEnded && !this.destroyed;
     if (isWhole && !this.#sendsLengthOnly(chunk)) this.#answer(bytesOf(chunk, encoding));
@@ -162,6 +164,7 @@ export class ExchangeResponse extends Writable {
 }
 
 function pairsOf(headers: unknown): HeaderList {
+  // Cast: what is no list is a record of headers.
   if (!Array.isArray(headers)) return Object.entries((headers ?? {}) as Record<string, OutgoingHttpHeader>);
   if (Array.isArray(headers[0])) return headers;
   return Array.from({ length: Math.ceil(headers.length / 2) }, (_, i) => [headers[2 * i], headers[2 * i + 1]] as const);

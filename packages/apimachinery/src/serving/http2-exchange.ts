@@ -303,6 +303,7 @@ function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
     else if (name === "set-cookie") {
       if (cookies.push(value) === 1) headers[name] = cookies;
     } else if (before === undefined) headers[name] = value;
+    // Cast: only set-cookie is a list, which is handled above.
     else if (!singleFields.has(name)) headers[name] = `${before as string}${name === "cookie" ? "; " : ", "}${value}`;
   }
   if (head.authority !== undefined) headers.host = head.authority;

@@ -81,7 +81,7 @@ export async function startHttpServer(given: HttpServerOptions): Promise<HttpSer
   await listen(listener, options);
   // A connection that cannot be accepted, for want of memory or descriptors, must not end the process.
   listener.on("error", (err) => options.log.error("cannot accept a connection", err));
-  const bound = listener.address() as AddressInfo;
+  const bound = listener.address() as AddressInfo; // cast: it listens on TCP
   const watcher =
     tls === undefined || options.tls === undefined
       ? undefined

@@ -39,5 +39,6 @@ async function writePacked(
 }
 
 async function copy(packer: Gzip, response: ResponseStream): Promise<void> {
+  // Cast: zlib's streams yield Buffers.
   for await (const chunk of packer) if (!response.write(chunk as Buffer)) await response.drained();
 }

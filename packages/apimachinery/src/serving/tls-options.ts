@@ -103,7 +103,7 @@ export function parseSniCertKey(text: string): CertificateFiles & { names: strin
 export function filesOf(options: TlsOptions): string[] {
   const files = [options.certFile, options.keyFile, options.clientCaFile, ...(options.clientCaFiles ?? [])];
   for (const { certFile, keyFile } of options.sni ?? []) files.push(certFile, keyFile);
-  return [...new Set(files.filter((file) => file !== undefined && file !== ""))] as string[];
+  return [...new Set(files.flatMap((file) => file || []))];
 }
 
 /** Whether client certificates are requested. */

@@ -141,6 +141,7 @@ export function translated(volume: PersistentVolume, plugin: string): Persistent
  * @param namespace namespace of the Pod, which is also that of its secrets
  */
 export function translatedInline({ name, ...source }: Volume, plugin: string, namespace: string): PersistentVolume | undefined {
+  // Cast: only what the translation reads is filled in.
   const spec = { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolumeSpec;
   const volume = withForm({ metadata: { name }, spec }, plugin, { labels: {}, annotations: {}, namespace });
   const { driver, volumeHandle } = volume?.spec.csi ?? {};

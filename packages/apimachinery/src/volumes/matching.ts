@@ -161,6 +161,7 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
   return {
     ...volume,
     metadata: annotations === undefined ? volume.metadata : { ...volume.metadata, annotations },
+    // Cast: a copy has the type of its original.
     spec: { ...volume.spec, claimRef: refers ? claimRef : (JSON.parse(JSON.stringify(reference)) as typeof claimRef & object) },
   };
 }

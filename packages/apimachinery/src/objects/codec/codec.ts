@@ -54,6 +54,7 @@ export function decodeObject(
   }
   if (isBuiltIn(expected) && !options.asExpected)
     return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
+  // Cast: `typed` checks the kind and the metadata.
   const value = parsed(bytes, options.asExpected ? undefined : expected) as Unstructured;
   return { object: typed(value, bytes, expected, options), warnings: [] };
 }
@@ -101,6 +102,7 @@ async function decodeLargeJson(
   } catch (err) {
     throw unparsable(err, bytes, expected);
   }
+  // Cast: `typed` checks the kind and the metadata.
   return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
 }
 
@@ -117,6 +119,7 @@ function decodeYaml(
   options: DecodeOptions,
 ): { object: KubeObject; warnings: string[] } {
   if (isBuiltIn(expected) && !options.asExpected) return decodeParsed(value, expected, options.strict, bytes, repeated);
+  // Cast: `typed` checks the kind and the metadata.
   return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
 }
 

@@ -1,4 +1,5 @@
 import { messageOf } from "../errors/message.ts";
+import { isContainer } from "../meta/deep-equal.ts";
 import { Quantity } from "../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -16,7 +17,7 @@ import { isTooDeep, maxDepth, maxTextDepth, numberOf, setOwn } from "./json-pars
  * @throws DecodeFailure
  */
 export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
-  return structDecoder(type)(value, 0) as Record<string, unknown>;
+  return structDecoder(type)(value, 0) as Record<string, unknown>; // cast: the decoder of a struct returns one
 }
 
 /**
@@ -103,7 +104,7 @@ function collectComplaints(value: unknown, type: FieldType, path: string, compla
   const keys = isSorted ? Object.keys(value).sort() : Object.keys(value);
   for (const key of keys) {
     if (found.size >= maxComplaints) return;
-    const element = (value as Record<string, unknown>)[key];
+    const element = (value as Record<string, unknown>)[key]; // cast: lists and scalars have returned above
     const inner = path === "" ? key : `${path}.${key}`;
     const elementType = type.kind === "map" ? type.value : type.struct.field(key)?.type;
     if (elementType === undefined) {
@@ -120,9 +121,9 @@ export function withoutLiterals(value: unknown): unknown {
   if (typeof value === "symbol") return numberOf(value);
   const open: unknown[] = [value];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    if (typeof at !== "object" || at === null) continue;
+    if (!isContainer(at)) continue;
     for (const key of Object.keys(at)) {
-      const inner = (at as Record<string, unknown>)[key];
+      const inner = at[key];
       if (typeof inner === "symbol") setOwn(at, key, numberOf(inner));
       else if (typeof inner === "object" && inner !== null) open.push(inner);
     }
@@ -170,7 +171,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
     if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
     if (depth >= maxDepth) throw tooDeep();
     const inside = depth + 1;
-    const object = value as Record<string, unknown>;
+    const object = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
     const list = noted === undefined ? undefined : object[noted];
     let dropped = false;
     let current = "";
@@ -269,7 +270,7 @@ function fieldDecoder(field: FieldDescriptor): Decode {
 function isEmpty(value: unknown): boolean {
   if (typeof value === "string") return value === "";
   if (Array.isArray(value)) return value.length === 0;
-  for (const key in value as object) return key === undefined;
+  for (const key in value as object) return key === undefined; // cast: what is neither text nor list is an object
   return true;
 }
 
@@ -277,9 +278,11 @@ function isEmpty(value: unknown): boolean {
 export function isZero(value: unknown, type: FieldType): boolean {
   switch (type.kind) {
     case "struct":
+      // Cast: a decoded struct is an object.
       for (const key in value as object) {
         const field = type.struct.field(key);
         if (field === undefined) continue;
+        // Cast: a decoded struct is an object.
         if (field.pointer || !isZero((value as Record<string, unknown>)[key], field.type)) return false;
       }
       return true;
@@ -364,7 +367,7 @@ function mapDecoder(valueType: FieldType, goType: string, dropsEmpty = false): D
     const inside = depth + 1;
     if (value === null || value === undefined) return dropsEmpty ? undefined : {};
     if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
-    const map = value as Record<string, unknown>;
+    const map = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
     const keys = Object.keys(map);
     for (const key of keys) {
       const raw = map[key];

@@ -1,5 +1,6 @@
 import { type Steps, sortedInSteps } from "../../process/event-loop/steps.ts";
 import { valuesPerStep } from "../meta/deep-equal.ts";
+import { rawJson as withoutQuotes } from "../meta/json-value.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { textOfFields } from "./fields-v1.ts";
@@ -9,7 +10,7 @@ import { textOfFields } from "./fields-v1.ts";
  * (structs, times and quantities are always written), sorted map keys, `<`, `>` and `&` escaped.
  */
 export function encodeValue(value: unknown, type: TypeDescriptor): string {
-  return structEncoder(type).encode(value as Record<string, unknown>);
+  return structEncoder(type).encode(value as Record<string, unknown>); // cast: values have the types of their descriptor
 }
 
 /** Any JSON value with sorted keys, as Go writes `map[string]interface{}`. */
@@ -31,7 +32,7 @@ export function encodeAny(value: unknown): string {
         for (let i = 1; i < value.length; i++) text += "," + encodeAny(value[i]);
         return text + "]";
       }
-      return encodeMap(value as Record<string, unknown>, encodeAny);
+      return encodeMap(value as Record<string, unknown>, encodeAny); // cast: values have the types of their descriptor
     }
     default:
       return "null";
@@ -54,14 +55,8 @@ export function rawJson(value: unknown): string {
     return JSON.stringify(value);
   } catch (err) {
     if (err instanceof RangeError) throw err;
-    return JSON.stringify(value, (_, v: unknown) =>
-      typeof v === "bigint" ? (JSON as unknown as RawJson).rawJSON(v.toString()) : v,
-    );
+    return JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? withoutQuotes(v.toString()) : v));
   }
-}
-
-interface RawJson {
-  rawJSON(text: string): unknown;
 }
 
 const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
@@ -198,7 +193,7 @@ function compile(type: TypeDescriptor): (object: Fields) => string {
   }
   lines.push('return s + "}";');
   const made = new Function("p", "isEmptyMap", `return function encode_${type.goName}(o) { ${lines.join("\n")} };`);
-  return made(parts, isEmptyMap) as (object: Fields) => string;
+  return made(parts, isEmptyMap) as (object: Fields) => string; // cast: the source above is that of such a function
 }
 
 /** For each field of a struct, in order: its text without a comma, empty when it is not written. Generated like `compile`. */
@@ -207,6 +202,7 @@ export function fieldTexts(type: TypeDescriptor): ((object: Fields) => string)[]
     const { condition, encoder } = fieldEncoder(field, type);
     const name = JSON.stringify(`${JSON.stringify(field.name)}:`);
     const body = `const v = o[${JSON.stringify(field.name)}]; return ${condition ?? "true"} ? ${name} + encode(v) : "";`;
+    // Cast: the source above is that of such a function.
     return new Function("encode", "isEmptyMap", `return (o) => { ${body} };`)(encoder, isEmptyMap) as (object: Fields) => string;
   });
 }
@@ -249,7 +245,7 @@ function isEmptyList(value: unknown): boolean {
 }
 
 function isEmptyMap(value: unknown): boolean {
-  for (const key in value as object) return key === undefined;
+  for (const key in value as object) return key === undefined; // cast: what is neither text nor list is an object
   return true;
 }
 
@@ -258,12 +254,12 @@ export function typeEncoder(type: FieldType): Encode {
   switch (type.kind) {
     case "struct": {
       const encoder = structEncoder(type.struct);
-      return (value) => encoder.encode(value as Fields);
+      return (value) => encoder.encode(value as Fields); // cast: values have the types of their descriptor
     }
     case "list": {
       const element = typeEncoder(type.element);
       return (value) => {
-        const list = value as unknown[];
+        const list = value as unknown[]; // cast: values have the types of their descriptor
         if (list.length === 0) return "[]";
         let text = "[" + element(list[0]);
         for (let i = 1; i < list.length; i++) text += "," + element(list[i]);
@@ -272,7 +268,7 @@ export function typeEncoder(type: FieldType): Encode {
     }
     case "map": {
       const element = typeEncoder(type.value);
-      return (value) => encodeMap(value as Fields, element);
+      return (value) => encodeMap(value as Fields, element); // cast: values have the types of their descriptor
     }
     case "string":
     case "bytes":
@@ -308,7 +304,8 @@ function encodeSchemaChoice(value: unknown): string {
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value !== "object" || value === null) return "null";
   const props = structEncoder(scheme.type("apiextensions/v1.JSONSchemaProps")!);
-  if (!Array.isArray(value)) return props.encode(value as Fields);
+  if (!Array.isArray(value)) return props.encode(value as Fields); // cast: values have the types of their descriptor
+  // Cast: values have the types of their descriptor.
   return `[${value.map((v) => (typeof v === "string" ? quote(v) : props.encode(v as Fields))).join(",")}]`;
 }
 

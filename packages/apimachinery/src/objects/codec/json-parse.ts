@@ -251,7 +251,8 @@ class Parser {
     if (end < 0) throw this.#stringFault(start);
     this.#at = end + 1;
     try {
-      return JSON.parse(this.#text.slice(start, end + 1)) as string;
+      const text: string = JSON.parse(this.#text.slice(start, end + 1));
+      return text;
     } catch {
       throw this.#stringFault(start);
     }
@@ -381,7 +382,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 /** Sets an own property whatever its name: `__proto__` is a legal map key. */
 export function setOwn(target: object, key: string, value: unknown): void {
   if (key === "__proto__") Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-  else (target as Record<string, unknown>)[key] = value;
+  else (target as Record<string, unknown>)[key] = value; // cast: any object takes any key
 }
 
 /**

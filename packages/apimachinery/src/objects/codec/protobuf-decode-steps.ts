@@ -82,7 +82,7 @@ class SteppedReader {
   *#inner(field: MessageField, into: Fields): Steps<void> {
     const reader = this.#reader;
     if (isJsonText(field)) {
-      const text = readRaw(reader, (text) => text) as string | undefined;
+      const text = readRaw(reader, (text) => text) as string | undefined; // cast: the reader returns what its function does
       if (text === undefined) return;
       const isFields = field.type.kind === "fieldsV1" && text.startsWith("{");
       const value = (yield* isFields ? sharedFieldsInSteps(text) : parseJsonInSteps(text)) ?? undefined;
@@ -100,6 +100,7 @@ class SteppedReader {
       if (Array.isArray(into[name])) into[name].push(value);
       else into[name] = [value];
     } else {
+      // Cast: readers of messages are passed what they returned before.
       const value = yield* this.message(end, struct, (into[name] ?? {}) as Fields);
       if (!field.pointer && !field.required && isZero(value, type)) delete into[name];
       else into[name] = value;

@@ -1,5 +1,5 @@
 import protobuf from "protobufjs/minimal.js";
-import { errorOf } from "../../process/narrowing/error-of.ts";
+import { messageOf } from "../errors/message.ts";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { goFieldName } from "../schema/go/go-names.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -77,7 +77,7 @@ export function readingInGoWords<T>(read: () => T): T {
   try {
     return read();
   } catch (err) {
-    const { message } = errorOf(err);
+    const message = messageOf(err);
     if (message.startsWith("index out of range")) throw new Error("unexpected EOF", { cause: err });
     if (message.startsWith("invalid varint encoding")) throw new Error("proto: integer overflow", { cause: err });
     throw err;
@@ -168,6 +168,7 @@ function compileReader(type: TypeDescriptor, whole = true): ReadMessage {
     ),
     other,
   };
+  // Cast: the source above is that of such a function.
   return new Function(...Object.keys(values), body)(...Object.values(values)) as ReadMessage;
 }
 
@@ -239,6 +240,7 @@ function fieldReader(field: MessageField): Read {
   if (name === undefined) {
     if (type.kind !== "struct") throw new Error("only structs are inlined");
     const read = messageReader(type.struct);
+    // Cast: readers of messages and maps are passed what they returned before.
     return (reader, object) => read(reader, reader.uint32() + reader.pos, object as Fields);
   }
   if (type.kind === "list" && !type.wrapped) {
@@ -259,7 +261,7 @@ function fieldReader(field: MessageField): Read {
   if (type.kind === "map") {
     const { value } = type;
     return (reader, map = {}) => {
-      readMapEntry(reader, map as Fields, value);
+      readMapEntry(reader, map as Fields, value); // cast: readers of messages and maps are passed what they returned before
       return map;
     };
   }
@@ -280,7 +282,7 @@ export function readString(reader: Reader): string {
   const start = reader.pos;
   if (length > reader.len - start) throw new Error("unexpected EOF");
   reader.pos = start + length;
-  const bytes = reader.buf as Buffer;
+  const bytes = reader.buf as Buffer; // cast: readers are made from Buffers
   return knownText(bytes, start, length) ?? bytes.toString("utf8", start, start + length);
 }
 
@@ -346,6 +348,7 @@ function valueReader(type: FieldType): Read {
       };
     case "struct": {
       const read = messageReader(type.struct);
+      // Cast: readers of messages and maps are passed what they returned before.
       return (reader, earlier) => read(reader, reader.uint32() + reader.pos, (earlier ?? {}) as Fields);
     }
     case "list": {

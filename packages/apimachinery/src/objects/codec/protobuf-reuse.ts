@@ -24,6 +24,7 @@ export function decodeProtobufReusing(bytes: Uint8Array, before: EncodedObject):
 /** As `decodeProtobufReusing`, in steps for large objects. */
 export function* decodeProtobufReusingInSteps(bytes: Uint8Array, before: EncodedObject): Steps<KubeObject> {
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
+  // Cast: `scheme.kind` finds nothing for an invalid one.
   const type = scheme.kind({ ...parseGroupVersion(apiVersion), kind } as GroupVersionKind);
   const structs = type === undefined ? noStructs : lendable.getOrInsertComputed(type, structsOf);
   if (type === undefined || structs.size === 0) return yield* decodeProtobufInSteps(bytes);
@@ -40,11 +41,11 @@ export function* decodeProtobufReusingInSteps(bytes: Uint8Array, before: Encoded
   if (shared.size === 0) return yield* decodeProtobufInSteps(bytes);
   const object: Record<string, unknown> = { apiVersion, kind, ...(yield* messageIn(Buffer.concat(rest), type)) };
   for (const name of shared) {
-    const value = (before.object as unknown as Record<string, unknown>)[name];
+    const value = (before.object as unknown as Record<string, unknown>)[name]; // cast: read by the names of the descriptor
     if (value === undefined) delete object[name];
     else object[name] = value;
   }
-  return object as unknown as KubeObject;
+  return object as unknown as KubeObject; // cast: the descriptors of kinds have metadata
 }
 
 const noStructs: ReadonlyMap<number, string> = new Map();

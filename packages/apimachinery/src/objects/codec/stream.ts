@@ -96,11 +96,11 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
     const line = bytes.subarray(at, end);
     at = end + 1;
     if (line.length === 0) continue;
-    const event = parseJson(line) as { type?: unknown; object?: unknown };
+    const event = parseJson(line) as { type?: unknown; object?: unknown }; // cast: its fields are checked below
     if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null) {
       throw badRequest("unable to decode an event from the watch stream");
     }
-    events.push({ type: event.type, object: canonical(event.object) as KubeObject });
+    events.push({ type: event.type, object: canonical(event.object) as KubeObject }); // cast: a watch carries objects only
   }
   return at;
 }

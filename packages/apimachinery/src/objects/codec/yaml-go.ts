@@ -22,8 +22,9 @@ const floats: Readonly<Record<string, RegExp>> = {
 /** Replaces the test of a float tag by that of yaml.v2; returns other tags unchanged. */
 export function withGoFloats(tag: Tags[number]): Tags[number] {
   if (typeof tag === "string" || tag.tag !== "tag:yaml.org,2002:float") return tag;
-  const { format = "", test } = tag as ScalarTag;
+  const { format = "", test } = tag as ScalarTag; // cast: the resolved tags are those of scalars
   const isNumber = test !== undefined && !test.test(".nan");
+  // Cast: the resolved tags are those of scalars.
   return isNumber ? { ...(tag as ScalarTag), test: floats[format] ?? test } : tag;
 }
 
@@ -120,7 +121,7 @@ export function asGoReads(document: Document.Parsed, text: string): void {
     },
     Scalar(_, scalar) {
       if (endsInLine || (scalar.type !== Scalar.BLOCK_LITERAL && scalar.type !== Scalar.BLOCK_FOLDED)) return;
-      const isLast = (scalar as Scalar & ParsedNode).range?.[1] === text.length;
+      const isLast = (scalar as Scalar & ParsedNode).range?.[1] === text.length; // cast: the parser sets `range`
       if (isLast && typeof scalar.value === "string" && scalar.value.endsWith("\n")) scalar.value = scalar.value.slice(0, -1);
     },
   });

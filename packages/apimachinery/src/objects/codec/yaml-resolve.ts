@@ -42,7 +42,7 @@ function isInteger(plain: string): boolean {
 function isTimestamp(text: string): boolean {
   const match = timestamp.exec(text);
   if (match === null) return false;
-  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number];
+  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number]; // cast: the expression has these groups
   const [hour, minute, second] = (match[4] === undefined ? match.slice(7, 10) : match.slice(4, 7)).map((part) =>
     Number(part ?? 0),
   );

@@ -125,7 +125,7 @@ function* writeMapping(output: Output, object: object, indent: number): Steps<vo
       output.startLine(indent);
       output.indicator(":");
     }
-    yield* writeNode(output, (object as Record<string, unknown>)[key], indent + 2, true);
+    yield* writeNode(output, (object as Record<string, unknown>)[key], indent + 2, true); // cast: read by its own keys
   }
 }
 

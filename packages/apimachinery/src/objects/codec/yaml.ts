@@ -124,7 +124,7 @@ const notRead = new Set(["timestamp", "binary", "omap", "pairs", "set"].map((nam
 function withoutDates(tags: Tags): Tags {
   const known = tags.filter((tag) => {
     if (typeof tag === "string") return !["timestamp", "binary", "omap", "pairs", "set", "intTime", "floatTime"].includes(tag);
-    return !notRead.has(tag.tag) && (tag as ScalarTag).format !== "TIME";
+    return !notRead.has(tag.tag) && (tag as ScalarTag).format !== "TIME"; // cast: tags of collections have no format
   });
   return [octalTag, ...known.map(withGoFloats)];
 }
@@ -160,7 +160,7 @@ function jsonValue(value: unknown): unknown {
     for (let i = 0; i < value.length; i++) value[i] = jsonValue(value[i]);
     return value;
   }
-  const object = value as Record<string, unknown>;
+  const object = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
   for (const key of Object.keys(object)) setOwn(object, key, jsonValue(object[key]));
   return object;
 }

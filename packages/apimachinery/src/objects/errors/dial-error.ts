@@ -39,6 +39,7 @@ const certificateFaults: Readonly<Record<string, string>> = {
  */
 export function dialErrorText(err: unknown): string {
   if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
+  // Cast: errors of sockets have these fields, others have none of them.
   const { code = "", address = "", port, syscall, hostname, message } = err as SocketError;
   const unixReason = syscall === "connect" && port === undefined ? unixReasons[code] : undefined;
   if (unixReason !== undefined) return `dial unix ${address}: ${unixReason}`;

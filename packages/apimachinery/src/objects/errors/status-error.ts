@@ -1,6 +1,5 @@
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
-import { isJsonObject } from "../meta/json-value.ts";
 import type { Status, StatusCause, StatusDetails } from "../meta/types.ts";
 import { type FieldError, formatFieldErrors, shownErrors } from "./field-error.ts";
 import { messageOf } from "./message.ts";
@@ -29,11 +28,12 @@ export class StatusError extends Error {
   }
 }
 
-/** The Status in the decoded body of a failed request, if it is one. Cast: readers of a Status take all its fields for optional. */
+/** The Status in the decoded body of a failed request, if it is one. */
 export function failureIn(body: unknown): Status | undefined {
-  return isJsonObject(body) && body["kind"] === "Status" && body["status"] !== "Success"
-    ? (body as unknown as Status)
-    : undefined;
+  if (typeof body !== "object" || body === null) return undefined;
+  const status: Partial<Status> = body;
+  if (status.kind !== "Status" || status.status === "Success") return undefined;
+  return status as Status; // cast: its readers take every field for optional
 }
 
 /** A failure Status, with keys in upstream's order. */

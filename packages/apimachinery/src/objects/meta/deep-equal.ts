@@ -7,18 +7,16 @@ import type { Steps } from "../../process/event-loop/steps.ts";
  */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b) || a === b) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (!isContainer(a) || !isContainer(b)) return false;
   if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, deepEqual);
   if (Array.isArray(b)) return false;
-  const left = a as Record<string, unknown>;
-  const right = b as Record<string, unknown>;
   let present = 0;
-  for (const key in left) {
-    if (!Object.hasOwn(left, key) || left[key] === undefined) continue;
-    if (!Object.hasOwn(right, key) || !deepEqual(left[key], right[key])) return false;
+  for (const key in a) {
+    if (!Object.hasOwn(a, key) || a[key] === undefined) continue;
+    if (!Object.hasOwn(b, key) || !deepEqual(a[key], b[key])) return false;
     present++;
   }
-  for (const key in right) if (Object.hasOwn(right, key) && right[key] !== undefined) present--;
+  for (const key in b) if (Object.hasOwn(b, key) && b[key] !== undefined) present--;
   return present === 0;
 }
 
@@ -29,17 +27,15 @@ export function deepEqual(a: unknown, b: unknown): boolean {
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (a === undefined || a === null || b === undefined || b === null) return isEmpty(a) && isEmpty(b);
-  if (typeof a !== "object" || typeof b !== "object") return false;
+  if (!isContainer(a) || !isContainer(b)) return false;
   if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, semanticEqual);
   if (Array.isArray(b)) return false;
-  const left = a as Record<string, unknown>;
-  const right = b as Record<string, unknown>;
-  for (const key in left) {
-    if (!Object.hasOwn(left, key)) continue;
-    if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
+  for (const key in a) {
+    if (!Object.hasOwn(a, key)) continue;
+    if (!semanticEqual(a[key], Object.hasOwn(b, key) ? b[key] : undefined)) return false;
   }
-  for (const key in right) {
-    if (Object.hasOwn(right, key) && !Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+  for (const key in b) {
+    if (Object.hasOwn(b, key) && !Object.hasOwn(a, key) && !isEmpty(b[key])) return false;
   }
   return true;
 }
@@ -58,7 +54,7 @@ function sameItems(a: readonly unknown[], b: readonly unknown[], same: (a: unkno
 
 /** A deep copy of a JSON value. Keys such as `__proto__` remain plain keys. */
 export function deepClone<T>(value: T): T {
-  return clone(value) as T;
+  return clone(value) as T; // cast: a copy has the type of its original
 }
 
 /** Objects of more keys have no shape (they are hash tables in V8): spreading them takes three times as long as assigning. */
@@ -76,14 +72,14 @@ function cloneOfMany(value: Readonly<Record<string, unknown>>): Record<string, u
 const plain = { writable: true, enumerable: true, configurable: true };
 
 function clone(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
+  if (!isContainer(value)) return value;
   if (Array.isArray(value)) {
     const list = new Array(value.length);
     for (let i = 0; i < value.length; i++) list[i] = clone(value[i]);
     return list;
   }
   let count = 0;
-  for (const _ in value) if (++count > mostSpread) return cloneOfMany(value as Readonly<Record<string, unknown>>);
+  for (const _ in value) if (++count > mostSpread) return cloneOfMany(value);
   // A spread copies the shape of the original at once; assigning key by key would cause a shape transition for each.
   const copy: Record<string, unknown> = { ...value };
   for (const key in copy) {
@@ -104,7 +100,7 @@ export function hasManyValues(value: unknown, most = manyValues): boolean {
 }
 
 function membersLeft(value: unknown, most: number): number {
-  if (typeof value !== "object" || value === null) return most;
+  if (!isContainer(value)) return most;
   let left = most;
   if (Array.isArray(value)) {
     left -= value.length;
@@ -113,7 +109,7 @@ function membersLeft(value: unknown, most: number): number {
   }
   for (const key in value) {
     if (--left < 0) return left;
-    left = membersLeft((value as Record<string, unknown>)[key], left);
+    left = membersLeft(value[key], left);
   }
   return left;
 }
@@ -124,12 +120,11 @@ export function* deepCloneInSteps<T>(value: T): Steps<T> {
   yield;
   const root: Record<string, unknown> = {};
   /** Containers whose members are not copied yet, with their copies. */
-  const open: [from: object, to: object][] = [];
-  const put = (to: object, key: string | number, member: unknown): void => {
-    const isValue = typeof member !== "object" || member === null;
-    const copy = isValue ? member : Array.isArray(member) ? new Array(member.length) : {};
+  const open: [from: Members, to: Members][] = [];
+  const put = (to: Members, key: string | number, member: unknown): void => {
+    const copy = !isContainer(member) ? member : Array.isArray(member) ? new Array(member.length) : {};
     setMember(to, key, copy);
-    if (!isValue) open.push([member, copy!]);
+    if (isContainer(member) && isContainer(copy)) open.push([member, copy]);
   };
   put(root, "value", value);
   let count = 0;
@@ -137,16 +132,18 @@ export function* deepCloneInSteps<T>(value: T): Steps<T> {
     const [from, to] = next;
     const keys = Array.isArray(from) ? from.keys() : Object.keys(from);
     for (const key of keys) {
-      put(to, key, (from as Record<string | number, unknown>)[key]);
+      put(to, key, from[key]);
       if (++count % valuesPerStep === 0) yield;
     }
   }
-  return root["value"] as T;
+  return root["value"] as T; // cast: a copy has the type of its original
 }
 
-function setMember(to: object, key: string | number, member: unknown): void {
+type Members = Record<string | number, unknown>;
+
+function setMember(to: Members, key: string | number, member: unknown): void {
   if (key === "__proto__") Object.defineProperty(to, key, { ...plain, value: member });
-  else (to as Record<string | number, unknown>)[key] = member;
+  else to[key] = member;
 }
 
 /** As `deepEqual`, in steps for many values. */
@@ -205,7 +202,8 @@ export function* semanticEqualInSteps(a: unknown, b: unknown): Steps<boolean> {
   return true;
 }
 
-function isContainer(value: unknown): value is Record<string, unknown> {
+/** True for objects and lists: they have members, which are read by key. */
+export function isContainer(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 

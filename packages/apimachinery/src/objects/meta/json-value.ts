@@ -13,4 +13,5 @@ export function jsonWord(value: unknown): string {
 }
 
 /** A value that JSON.stringify writes as the given text. @throws SyntaxError for invalid JSON, objects and lists */
+// Cast: TypeScript's library lacks rawJSON.
 export const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;

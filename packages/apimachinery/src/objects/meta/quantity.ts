@@ -130,7 +130,7 @@ function parseText(text: string): Quantity | string {
   if (text.length > 1000) return quantityFormError;
   const match = form.exec(text);
   if (match === null) return quantityFormError;
-  const [, sign, integer = "", fraction = "", suffix = ""] = match as unknown as [string, string, string, string, string];
+  const [, sign, integer = "", fraction = "", suffix = ""] = match;
   if (integer === "" && fraction === "")
     return text.includes(".") ? "unable to parse numeric part of quantity" : quantityFormError;
   const unit = parseSuffix(suffix);

@@ -37,6 +37,7 @@ interface ZonedTime {
 export function parseZonedTime(text: string): ZonedTime | undefined {
   const match = rfc3339.exec(text);
   if (match === null) return undefined;
+  // Cast: the expression has these groups.
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
     number,
     number,

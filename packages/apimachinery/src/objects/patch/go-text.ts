@@ -53,6 +53,7 @@ function textOf(value: unknown, scalar: (kind: Kind, text: string) => string): s
   if (Array.isArray(value)) return `[${value.map((item) => textOf(item, scalar)).join(" ")}]`;
   if (typeof value === "object") {
     const fields = Object.keys(value).sort();
+    // Cast: what is neither scalar nor list is an object.
     return `map[${fields.map((key) => `${key}:${textOf((value as Record<string, unknown>)[key], scalar)}`).join(" ")}]`;
   }
   return scalar(goKind(value), typeof value === "number" ? numberText(value) : String(value));

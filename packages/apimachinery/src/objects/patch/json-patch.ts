@@ -1,7 +1,7 @@
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { parseJson } from "../codec/json.ts";
 import { encodeJsonTextInSteps } from "../codec/json-encode-steps.ts";
-import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
+import { parseJsonText, setOwn } from "../codec/json-parse.ts";
 import { messageOf } from "../errors/message.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
 import { deepClone, deepEqual } from "../meta/deep-equal.ts";
@@ -64,7 +64,7 @@ function readPatch(patch: Buffer | string): Operation[] {
   try {
     operations = parseJsonText(patch.toString());
   } catch (err) {
-    throw badRequest((err as JsonSyntaxError).message);
+    throw badRequest(messageOf(err));
   }
   if (!Array.isArray(operations))
     throw badRequest(`json: cannot unmarshal ${jsonWord(operations)} into Go value of type jsonpatch.Patch`);
@@ -128,7 +128,7 @@ function parentOf(state: State, path: string): { container: Container; key: stri
   let at: unknown = state.root;
   for (let i = 1; i < steps.length - 1; i++) at = childOf(at, unescapeStep(steps[i]!));
   if (typeof at !== "object" || at === null) return undefined;
-  return { container: at as Container, key: unescapeStep(steps.at(-1)!) };
+  return { container: at as Container, key: unescapeStep(steps.at(-1)!) }; // cast: scalars were refused in the loop
 }
 
 function unescapeStep(step: string): string {
@@ -141,7 +141,7 @@ function childOf(container: unknown, key: string): unknown {
     return index === undefined ? undefined : container[index < 0 ? index + container.length : index];
   }
   if (typeof container !== "object" || container === null || !Object.hasOwn(container, key)) return undefined;
-  return (container as Record<string, unknown>)[key];
+  return (container as Record<string, unknown>)[key]; // cast: what is no list is an object
 }
 
 /** Negative indexes count from the end. */

@@ -41,7 +41,8 @@ function mergeObject(original: Fields, patch: Fields, type: FieldType): Fields {
   applyRetainKeys(original, patch);
   applyElementOrders(original, patch, type);
   // Go iterates in random order. Deletions from lists come first here, so that the result is deterministic.
-  const [deletions, fields] = [[] as string[], [] as string[]];
+  const deletions: string[] = [];
+  const fields: string[] = [];
   for (const key of Object.keys(patch)) (key.startsWith(deleteDirective) ? deletions : fields).push(key);
   for (const key of deletions) mergeValue(original, fieldOf(key, deleteDirective) || key, patch[key], true, type);
   for (const key of fields) mergeValue(original, key, patch[key], false, type);

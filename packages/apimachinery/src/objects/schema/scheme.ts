@@ -39,7 +39,7 @@ const unversionedKinds = new Set(["Status", "APIVersions", "APIGroup", "APIGroup
 /** Tables of types that are never stored; their empty lists are written as `[]`. */
 const neverStored = new Set(["meta", "authentication", "authorization", "admission", "version", "imagepolicy"]);
 
-const tables = generatedTables as Readonly<Record<string, Table>>;
+const tables = generatedTables as Readonly<Record<string, Table>>; // cast: generate-kinds writes tables of this form
 const folderByGroup = new Map(Object.entries(tables).map(([folder, table]) => [`${table.group}/${table.version}`, folder]));
 /** Made on first use, as are the two below: of the tables, which do not change. */
 const types = new Map<string, StructType>();
@@ -124,7 +124,7 @@ function isTypeMeta(row: FieldRow, folder: string): boolean {
 
 /** `k8s.io/api/core/v1` and `Pod` → `io.k8s.api.core.v1.Pod`. */
 function openApiName(goPackage: string, goName: string): string {
-  const [host, ...path] = goPackage.split("/") as [string, ...string[]];
+  const [host, ...path] = goPackage.split("/") as [string, ...string[]]; // cast: split returns one part at least
   return [...host.split(".").reverse(), ...path, goName].join(".");
 }
 

@@ -24,6 +24,7 @@ export function tokenize(text: string): Token[] {
     if (at >= source.length) break;
     const stop = special.includes(source[at]!) ? endOfSymbol(source, at) : endOfWord(source, at);
     const token = source.slice(at, stop);
+    // Cast: keywords are token types.
     tokens.push({ type: keywords.has(token) ? (token as TokenType) : "identifier", text: token });
     at = stop;
   }

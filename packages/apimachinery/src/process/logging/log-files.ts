@@ -45,7 +45,7 @@ export function newFileWriter(options: LogFileOptions, toStderr: LineWriter): Li
 }
 
 function parseThreshold(text: string): number {
-  const named = (names as readonly string[]).indexOf(text.toUpperCase());
+  const named = names.findIndex((name) => name === text.toUpperCase());
   if (named >= 0) return named;
   if (/^[0-9]{1,2}$/.test(text)) return Number(text);
   throw new Error(`invalid severity for --stderrthreshold: ${JSON.stringify(text)}`);

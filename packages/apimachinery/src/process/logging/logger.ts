@@ -94,7 +94,7 @@ function parseTraceLocation(text: string): string | undefined {
 }
 
 /** Exported by winston but missing in its types. */
-const { Transport } = winston as unknown as { Transport: new () => winston.transport };
+const { Transport } = winston as unknown as { Transport: new () => winston.transport }; // cast: its declarations lack the class
 
 /** Creates the winston logger: the format renders the line, the transport writes it synchronously. */
 function newSink(options: LoggerOptions): winston.Logger {
@@ -108,6 +108,7 @@ function newSink(options: LoggerOptions): winston.Logger {
     write(info.line, info.record.severity);
     next();
   };
+  // Cast: the logger below passes a record.
   const format = winston.format((info) => Object.assign(info, { line: line(info["record"] as LogRecord) }));
   return winston.createLogger({ level: "info", format: format(), transports: [transport], exitOnError: false });
 }

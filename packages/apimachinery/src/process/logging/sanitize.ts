@@ -46,7 +46,7 @@ function collect(name: string, value: unknown, owner: object, types: Set<string>
     return;
   }
   if (typeof value !== "object") return;
-  const isSecret = (value as { kind?: unknown }).kind === "Secret";
+  const isSecret = (value as { kind?: unknown }).kind === "Secret"; // cast: an object of unknown fields
   for (const [member, inner] of Object.entries(value)) {
     if (isSecret && member === "data" && inner) types.add("password");
     else collect(member, inner, value, types, depth + 1);

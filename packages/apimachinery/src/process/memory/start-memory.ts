@@ -46,7 +46,7 @@ let collector: Collect | undefined;
 export function collectGarbage(options: Parameters<Collect>[0]): void {
   if (collector === undefined) {
     setFlagsFromString("--expose-gc");
-    collector = runInNewContext("gc") as Collect;
+    collector = runInNewContext("gc") as Collect; // cast: V8's function, which --expose-gc defines
     setFlagsFromString("--no-expose-gc");
   }
   collector(options);

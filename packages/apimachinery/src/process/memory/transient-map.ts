@@ -45,5 +45,6 @@ export class TransientMap<K extends string | number, V extends object> {
 
 /** No prototype, so that any string is an ordinary key. */
 function emptySlots<K extends string | number, V>(): Record<K, V> {
-  return Object.create(null) as Record<K, V>;
+  const empty: Record<K, V> = Object.create(null);
+  return empty;
 }

@@ -145,8 +145,8 @@ export class ChildTable {
   #newFamily(): object {
     const own = (): Child => this.#child([]);
     if (this.labelNames.length === 0) own();
-    const number = own as () => NumberChild;
-    const buckets = own as () => BucketChild;
+    const number = own as () => NumberChild; // cast: the kind of the table decides what it makes
+    const buckets = own as () => BucketChild; // cast: as above
     return {
       labels: (...values: string[]) => this.#child(values),
       remove: (...values: string[]) => void this.#children.delete(values.join("\u{0}")),

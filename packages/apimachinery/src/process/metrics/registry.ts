@@ -144,12 +144,13 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
   }
 
   const built: MetricsRegistry = {
-    counter: (metric) => table("counter", metric).family as Counter,
+    counter: (metric) => table("counter", metric).family as Counter, // cast: a table's family has the methods of its kind
     gauge(metric) {
+      // Cast: a table's family has the methods of its kind.
       const gauge: Gauge = table("gauge", { ...metric, collect: () => metric.collect?.(gauge) }).family as Gauge;
       return gauge;
     },
-    histogram: (metric) => table("histogram", metric).family as Histogram,
+    histogram: (metric) => table("histogram", metric).family as Histogram, // cast: a table's family has the methods of its kind
     chunks,
     async render() {
       let text = "";

@@ -117,15 +117,18 @@ class Walk {
       case "list":
         if (hasNoItems(a) && hasNoItems(b)) return;
         if (type.relation === "atomic") this.#whole(a, b);
+        // Cast: values were validated against their type.
         else this.#items(type, (a as unknown[]) ?? [], (b as unknown[]) ?? []);
         return;
       case "map":
         if (hasNoFields(a) && hasNoFields(b)) return;
         if (type.atomic) this.#whole(a, b);
+        // Cast: values were validated against their type.
         else this.#entries(type.value, (a as Fields) ?? nothing, (b as Fields) ?? nothing);
         return;
       case "struct":
         if (type.atomic) this.#whole(a, b);
+        // Cast: values were validated against their type.
         else this.#fields(type, (a as Fields) ?? nothing, (b as Fields) ?? nothing);
         return;
     }
@@ -135,7 +138,7 @@ class Walk {
     for (const [i, step] of this.#steps.entries()) {
       if (typeof step !== "string") this.#steps[i] = itemElement(step.list, step.item);
     }
-    return this.#steps as PathElement[];
+    return this.#steps as PathElement[]; // cast: callers ask for paths without item steps only
   }
 
   #whole(a: unknown, b: unknown): void {
@@ -288,6 +291,7 @@ class Walk {
     switch (type.kind) {
       case "list":
         if (type.relation === "atomic" || hasNoItems(value)) return;
+        // Cast: values were validated against their type.
         this.#fillItems(childrenOf(nodes, element), type, value as unknown[], element);
         return;
       case "map":
@@ -295,7 +299,7 @@ class Walk {
         return;
       case "struct":
         if (type.atomic) return;
-        this.#fillFields(nodes, element, type, value as Fields);
+        this.#fillFields(nodes, element, type, value as Fields); // cast: values were validated against their type
         return;
       case "any":
         if (!type.atomic) this.#fillEntries(nodes, element, deducedType, value);

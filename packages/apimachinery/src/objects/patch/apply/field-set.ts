@@ -51,6 +51,7 @@ export class FieldSetBuilder {
 /** The mutable children of a node while its tree is being built. */
 export function childrenOf(nodes: Map<PathElement, FieldNode>, element: PathElement): Map<PathElement, FieldNode> {
   const node = nodes.get(element);
+  // Cast: only this file makes sets, and makes them of maps.
   if (node?.children !== undefined) return node.children as Map<PathElement, FieldNode>;
   const children = new Map<PathElement, FieldNode>();
   nodes.set(element, { member: node?.member ?? false, children });
@@ -68,7 +69,7 @@ export function addMember(nodes: Map<PathElement, FieldNode>, element: PathEleme
 function withoutEmpty(nodes: Map<PathElement, FieldNode>): FieldSet {
   for (const [element, node] of nodes) {
     if (node.children === undefined) continue;
-    withoutEmpty(node.children as Map<PathElement, FieldNode>);
+    withoutEmpty(node.children as Map<PathElement, FieldNode>); // cast: only this file makes sets, and makes them of maps
     if (node.children.size > 0) continue;
     if (node.member) nodes.set(element, leaf);
     else nodes.delete(element);
@@ -236,7 +237,7 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
     let node = leaf;
     if (value !== null) {
       if (typeof value !== "object" || Array.isArray(value)) throw new Error(`expected an object of fields at ${key}`);
-      const children = readNodes(value as Record<string, unknown>);
+      const children = readNodes(value as Record<string, unknown>); // cast: what is not an object was refused above
       if (children !== undefined) node = { member: Object.hasOwn(value, "."), children };
     }
     nodes ??= new Map();

@@ -33,7 +33,7 @@ function lastAppliedOf(object: KubeObject): string {
  */
 export function fieldsLastApplied(type: ApplyType, apiVersion: string, live: KubeObject): FieldSet | undefined {
   try {
-    const config = parseJson(lastAppliedOf(live)) as Unstructured;
+    const config = parseJson(lastAppliedOf(live)) as Unstructured; // cast: each part is checked where it is read
     if (config.apiVersion !== apiVersion) return undefined;
     validateTyped(type, config);
     const changes = compare(type, config, live);
@@ -54,6 +54,7 @@ export function withLastApplied(object: KubeObject, config: Unstructured): KubeO
 }
 
 function textOf(config: Unstructured): string {
+  // Cast: the client may have sent an object without metadata.
   const own: unknown = (config.metadata as Partial<KubeObject["metadata"]> | undefined)?.annotations;
   if (!isFields(own) || !Object.hasOwn(own, lastAppliedAnnotation)) return `${encodeUntyped(config)}\n`;
   const { [lastAppliedAnnotation]: _, ...annotations } = own;

@@ -45,6 +45,7 @@ export function isFields(value: unknown): value is Fields {
 }
 
 function isEmptyMap(value: unknown): boolean {
+  // Cast: called for values of a map's type.
   for (const key in value as object) if (Object.hasOwn(value as object, key)) return false;
   return true;
 }

@@ -158,16 +158,18 @@ function compareKeys(a: readonly KeyField[], b: readonly KeyField[]): number {
 function compareJson(a: unknown, b: unknown): number {
   const rank = jsonRank(a);
   if (rank !== jsonRank(b)) return rank - jsonRank(b);
-  if (typeof a === "string") return compareText(a, b as string);
+  if (typeof a === "string") return compareText(a, b as string); // cast: both have the same rank, hence the same type
   if (Array.isArray(a)) {
-    const other = b as unknown[];
+    const other = b as unknown[]; // cast: both have the same rank, hence the same type
     for (let i = 0; i < a.length && i < other.length; i++) {
       const order = compareJson(a[i], other[i]);
       if (order !== 0) return order;
     }
     return a.length - other.length;
   }
+  // Cast: both have the same rank, hence the same type.
   if (typeof a === "object" && a !== null) return compareKeys(sortedEntries(a), sortedEntries(b as object));
+  // Cast: both have the same rank, hence the same type.
   return (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : 0;
 }
 

@@ -35,12 +35,14 @@ export function goValue(type: string, value: unknown): GoValue {
   const found = scheme.type(type.replace("[]", ""));
   if (found === undefined) throw new Error(`no type ${type}`);
   if (!type.startsWith("[]")) return structOf(found, asObject(value));
+  // Cast: the descriptor says that it is a list.
   const items = (value as readonly unknown[]).map((item) => structOf(found, asObject(item)));
   return { kind: "list", type: `[]${goPackage(found)}.${found.goName}`, items };
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
+// Cast: an object, whatever its members.
 const asObject = (value: unknown): JsonObject => (typeof value === "object" && value !== null ? (value as JsonObject) : {});
 const own = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
@@ -169,6 +171,7 @@ function timeOf(value: unknown, pointer: boolean): GoScalar {
   if (typeof value !== "string") {
     return scalar(pointer ? "<nil>" : "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)");
   }
+  // Cast: the decoder has checked the time.
   const [year, month, ...rest] = value.split(/[-T:.Z]/).map(Number) as [number, number, ...number[]];
   const [day = 0, hour = 0, minute = 0, second = 0, micros = 0] = rest;
   return scalar(

@@ -73,10 +73,13 @@ function published(schema: CustomSchema, definitions: NamedSchemas, v2: boolean)
     if (v2 && (dropped.has(word) || operators.includes(word))) continue;
     if (word === "properties") {
       if (!isOpen)
+        // Cast: the schema was validated when its definition was written.
         made[word] = mapValues(value as Readonly<Record<string, CustomSchema>>, (one) => published(one, definitions, v2));
     } else if (word === "items") {
+      // Cast: the schema was validated when its definition was written.
       if (!isOpen) made[word] = published(value as CustomSchema, definitions, v2);
     } else if (word === "additionalProperties" && typeof value === "object") {
+      // Cast: the schema was validated when its definition was written.
       made[word] = published(value as CustomSchema, definitions, v2);
     } else made[word] = value;
   }
@@ -92,7 +95,9 @@ function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
   if (made["type"] === "object" && schema[preservesUnknown] === true) delete made["type"];
   const { required }: { required?: readonly string[] } = made;
   if (required === undefined) return;
+  // Cast: the schema was validated when its definition was written.
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, CustomSchema>>;
+  // Cast: the schema was validated when its definition was written.
   const additional = schema["additionalProperties"] as CustomSchema | boolean | undefined;
   const isNullable = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]?.["nullable"] === true;
   const left =
@@ -103,10 +108,11 @@ function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
 
 function embed(made: Record<string, unknown>, definitions: NamedSchemas): void {
   made["properties"] = {
-    ...(made["properties"] as Record<string, Schema> | undefined),
+    ...(made["properties"] as Record<string, Schema> | undefined), // cast: made above
     ...ownFields,
     metadata: metadata(definitions, "ObjectMeta", "Standard object's metadata."),
   };
+  // Cast: made above.
   made["required"] = [...new Set([...((made["required"] as string[] | undefined) ?? []), "kind", "apiVersion"])];
 }
 

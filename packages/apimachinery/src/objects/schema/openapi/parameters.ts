@@ -63,6 +63,7 @@ export function pathItem(operations: Partial<Record<Method, Operation>>): PathIt
   for (const [method, operation] of Object.entries(operations)) {
     const own = (operation.parameters ?? []).filter((one) => !shared.some((other) => isSame(one, other)));
     const { parameters: _, ...rest } = operation;
+    // Cast: the rest of a path item are its methods.
     item[method as Method] = { ...rest, ...(own.length > 0 && { parameters: own.sort(byName) }) };
   }
   if (shared.length > 0) item.parameters = shared.sort(byName);

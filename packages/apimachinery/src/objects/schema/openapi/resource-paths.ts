@@ -189,6 +189,7 @@ class ResourcePaths {
 
   #write(verb: Verb, target: Target, answer: Schema, parameters: Parameter[], kind?: GroupVersionKind): Operation {
     const input = verb === "patch" ? this.#definitions.patch() : answer;
+    // Cast: other verbs have the default.
     const options = { create: "CreateOptions", patch: "PatchOptions" }[verb as string] ?? "UpdateOptions";
     return this.#operation(verb, target, kind, {
       consumes: this.#consumed(verb),

@@ -133,6 +133,7 @@ type Reading = Partial<Operation> & { operationId: string; tags: string[]; answe
 function reading(path: string, details: Reading): Record<string, PathItem> {
   const { answer, ...given } = { consumes: objectTypes, produces: objectTypes, ...details };
   const described = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  // Cast: the operation of roots has fewer fields than others.
   const get = {
     ...described,
     schemes: ["https"],

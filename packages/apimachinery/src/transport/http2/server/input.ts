@@ -85,7 +85,7 @@ export const connectionFields: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-const pseudoFields = [":method", ":path", ":scheme", ":authority"] as const;
+const pseudoFields: readonly string[] = [":method", ":path", ":scheme", ":authority"];
 const colon = 58;
 
 /**
@@ -98,7 +98,7 @@ export function requestHeadOf(fields: readonly string[]): RequestHead | string {
   for (; at < fields.length; at += 2) {
     const name = fields[at]!;
     if (name.charCodeAt(0) !== colon) break;
-    const which = pseudoFields.indexOf(name as (typeof pseudoFields)[number]);
+    const which = pseudoFields.indexOf(name);
     if (which === -1) return "unknown pseudo-header field";
     if (pseudo[which] !== undefined) return `duplicate ${name}`;
     if (!isValue(fields[at + 1]!)) return `invalid value of ${name}`;
