@@ -46,7 +46,7 @@ export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
       return undefined;
     } catch (err) {
       signal.throwIfAborted();
-      return messageOf((err as AggregateError).errors.at(-1));
+      return messageOf((err as AggregateError).errors.at(-1)); // cast: `Promise.any` rejects with one
     } finally {
       settled.abort();
     }

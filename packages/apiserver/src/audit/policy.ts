@@ -144,6 +144,7 @@ export function parsePolicy(text: string): AuditPolicy {
       `failed decoding: no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme "k8s.io/apiserver/pkg/audit/scheme.go:30"`,
     );
   }
+  // Cast: an empty list has no type of its own.
   const policy = { ...shape(written, policyShape, ""), rules: [] as PolicyRule[] };
   policy.rules = objects(written["rules"], "rules").map((rule, i) => readRule(rule, `rules[${i}]`));
   const errors = policy.rules.flatMap((rule, i) => validateRule(rule, `rules[${i}]`)).map(formatFieldError);
@@ -154,6 +155,7 @@ export function parsePolicy(text: string): AuditPolicy {
 
 function readRule(rule: Record<string, unknown>, path: string): PolicyRule {
   const resources = objects(rule["resources"], `${path}.resources`);
+  // Cast: the shape has the fields of a rule, and was checked.
   return {
     ...shape(rule, ruleShape, `${path}.`),
     ...(resources.length === 0
@@ -199,6 +201,7 @@ function objects(value: unknown, path: string): Record<string, unknown>[] {
 
 function validateRule(rule: PolicyRule, path: string): FieldError[] {
   const errors: FieldError[] = [];
+  // Cast: configurations may have an empty one.
   if (rule.level === undefined || (rule.level as string) === "") errors.push(required(`${path}.level`, ""));
   else if (!levels.includes(rule.level)) errors.push(notSupported(`${path}.level`, rule.level, [...levels]));
   for (const [i, url] of (rule.nonResourceURLs ?? []).entries()) {

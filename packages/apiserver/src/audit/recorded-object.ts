@@ -94,7 +94,7 @@ export function recordedObject(sent: SentObject, maxBytes: number): RecordedObje
   if (json === undefined) return {};
   const recorded = recordsObject ? ofText(embedded(json, omitManagedFields)) : {};
   if (!isAStatus) return recorded;
-  const { status, reason } = JSON.parse(json) as { status?: string; reason?: string };
+  const { status, reason } = JSON.parse(json) as { status?: string; reason?: string }; // cast: this server's own Status
   return { ...recorded, status: { ...(status && { status }), ...(reason && { reason }) } };
 }
 
@@ -153,12 +153,13 @@ function compactJson(text: string): string | undefined {
 /** Removes managedFields from an object, list items, and objects in table rows. Modifies its argument. */
 function withoutManagedFields(value: unknown): unknown {
   const drop = (object: unknown): void => {
-    const metadata = (object as { metadata?: { managedFields?: unknown } } | null)?.metadata;
+    const metadata = (object as { metadata?: { managedFields?: unknown } } | null)?.metadata; // cast: read if it is there
     if (typeof metadata === "object" && metadata !== null) delete metadata.managedFields;
   };
   drop(value);
   const { items, rows }: { items?: unknown; rows?: unknown } = value ?? {};
   if (Array.isArray(items)) for (const item of items) drop(item);
+  // Cast: read if it is there.
   if (Array.isArray(rows)) for (const row of rows) drop((row as { object?: unknown } | null)?.object);
   return value;
 }

@@ -16,7 +16,7 @@ export function bootstrapToken(getter: ServiceAccountGetter, clock: Clock): Toke
   return async (token) => {
     const match = form.exec(token);
     if (match === null) return undefined;
-    const [, id, secretPart] = match as unknown as [string, string, string];
+    const [, id = "", secretPart = ""] = match;
     const secret: { metadata: { deletionTimestamp?: string | null }; type?: string; data?: Record<string, string> } | undefined =
       await getter.get("secrets", "kube-system", `bootstrap-token-${id}`, false);
     if (secret === undefined || secret.metadata.deletionTimestamp || secret.type !== "bootstrap.kubernetes.io/token")

@@ -72,6 +72,7 @@ function answerOf(
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
+  // Cast: a response without an encoding yields Buffers.
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > longestAnswerBytes) throw new Error("unable to read response body: it is too large");

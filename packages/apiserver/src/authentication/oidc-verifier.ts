@@ -199,7 +199,7 @@ function remoteKeys(url: string, get: HttpsGet): RemoteKeys {
 function publicKeyOf(jwk: { kid?: unknown; kty?: unknown }): ProviderKey[] {
   if (jwk?.kty !== "RSA" && jwk?.kty !== "EC") return [];
   try {
-    const key = createPublicKey({ key: jwk as never, format: "jwk" });
+    const key = createPublicKey({ key: jwk as never, format: "jwk" }); // cast: Node checks the key and throws
     return [{ id: typeof jwk.kid === "string" ? jwk.kid : "", key }];
   } catch {
     return [];

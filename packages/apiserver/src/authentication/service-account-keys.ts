@@ -71,6 +71,7 @@ function algorithmOf(key: KeyObject): string {
 export function keySet(keys: readonly VerificationKey[]): { keys: Record<string, unknown>[] } {
   return {
     keys: keys.map(({ key, id, algorithm }) => {
+      // Cast: Node writes texts for public keys.
       const { kty, n, e, crv, x, y } = createPublicKeyOf(key).export({ format: "jwk" }) as Record<string, string>;
       const material = kty === "RSA" ? { n, e } : { crv, x, y };
       return { use: "sig", kty, kid: id, alg: algorithm, ...material };

@@ -26,6 +26,7 @@ export function parseTokenFile(text: string, path: string, log: Logger): Map<str
     if (columns.length < 3) {
       throw new Error(`token file '${path}' must have at least 3 columns (token, user name, user uid), found ${columns.length}`);
     }
+    // Cast: the number of columns was checked above.
     const [token, name, uid, groups] = columns as [string, string, string, string | undefined];
     if (token === "") {
       log.warn("empty token has been found in token file", { path, record: index + 1 });

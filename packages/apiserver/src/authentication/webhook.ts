@@ -28,6 +28,7 @@ export function checkTokenWebhookVersion(version: string): void {
 export function webhookToken({ review, version, implicitAudiences }: WebhookTokenOptions): TokenAuthenticator {
   const apiVersion = `authentication.k8s.io/${version}`;
   return async (token, wanted) => {
+    // Cast: the reviews of both versions have these fields; the types name one.
     const status = await review({
       kind: "TokenReview",
       apiVersion,
@@ -51,6 +52,7 @@ export function webhookToken({ review, version, implicitAudiences }: WebhookToke
 }
 
 function userOf(value: unknown): UserInfo {
+  // Cast: an object, whose fields are checked below.
   const user = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   const { username, uid, groups, extra } = user;
   const entries =

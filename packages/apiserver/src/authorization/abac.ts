@@ -103,7 +103,7 @@ function parseLine(line: string): Record<string, unknown> {
 function fromSpec(object: Record<string, unknown>): AbacPolicy {
   const spec = Object.hasOwn(object, "spec") ? (object["spec"] ?? {}) : {};
   if (typeof spec !== "object" || Array.isArray(spec)) throw new Error("json: cannot unmarshal the field spec into an object");
-  const fields = spec as Record<string, unknown>;
+  const fields = spec as Record<string, unknown>; // cast: an object, which was checked above
   const user = text(fields, "user");
   const named = text(fields, "group");
   return {

@@ -41,6 +41,7 @@ function decideByGraph(graph: NodeGraph, node: string, attributes: Attributes): 
   switch (`${attributes.resource}.${attributes.group}`) {
     case "secrets.":
     case "configmaps.":
+      // Cast: the caller has matched the resource.
       return readNamespaced(graph, node, attributes.resource as ReferenceKind, attributes);
     case "persistentvolumeclaims.":
       if (attributes.subresource === "status") return updateStatus(graph, node, attributes);

@@ -78,6 +78,7 @@ interface SecretRef {
 
 /** Secrets needed to mount a persistent volume, as `secrets/namespace/name`. */
 export function volumeSecretReferences(volume: KubeObject, claimNamespace: string): string[] {
+  // Cast: a volume, whose sources are read by name.
   const source = (volume as { spec?: Record<string, Record<string, SecretRef | string> | undefined> }).spec ?? {};
   const references: string[] = [];
   const add = (ref: unknown): void => {

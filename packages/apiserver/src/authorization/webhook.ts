@@ -44,6 +44,7 @@ export function webhookAuthorizer(options: WebhookAuthorizerOptions): Authorizer
     if (known !== undefined && options.now() < known.untilMs) return known.decision;
     let status: Record<string, unknown>;
     try {
+      // Cast: the reviews of both versions have these fields; the types name one.
       status = await options.review({
         kind: "SubjectAccessReview",
         apiVersion,

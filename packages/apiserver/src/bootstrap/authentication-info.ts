@@ -104,6 +104,7 @@ function joinLists(existing: string | undefined, own: string): string {
   } catch {
     // Unreadable values are overwritten.
   }
+  // Cast: this server's own list.
   return JSON.stringify([...new Set([...(Array.isArray(others) ? others : []), ...(JSON.parse(own) as string[])])]);
 }
 

@@ -46,8 +46,8 @@ export function newStorageVersions(
 ): StorageVersions {
   const stored = storedResources(definitions);
   const waiting = new Map(
-    stored.flatMap(({ names }) =>
-      names.map((name) => [formatGroupResource(name), { lastError: undefined as Error | undefined }]),
+    stored.flatMap(
+      ({ names }) => names.map((name) => [formatGroupResource(name), { lastError: undefined as Error | undefined }]), // cast: set later
     ),
   );
   let completed = false;
@@ -124,7 +124,7 @@ function storedResources(definitions: readonly ResourceDefinition[]): StoredReso
     (definition) => definition.storageFolder ?? definition.resource,
   );
   return [...byPlace.values()].map((same) => {
-    const [{ storage, hubGroup, group, hub }] = same as [ResourceDefinition];
+    const [{ storage, hubGroup, group, hub }] = same as [ResourceDefinition]; // cast: groups are not empty
     return {
       names: same.map((definition) => ({ group: definition.group, resource: definition.resource })),
       encodingVersion: formatGroupVersion(storage ?? { group: hubGroup ?? group, version: hub }),

@@ -75,6 +75,7 @@ export function convert(name: string, value: Value, budget: Budget): Value {
   const type = typeOf(value);
   if (type === target) return value;
   const row = rows[target]!;
+  // Cast: `row` is chosen by the type of the value.
   const converted = Object.hasOwn(row, type) ? row[type]?.(value as never) : undefined;
   return converted ?? new Failure(`type conversion error from '${type}' to '${target}'`);
 }

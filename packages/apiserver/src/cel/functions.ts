@@ -41,7 +41,9 @@ const implementations: ReadonlyMap<string, Implementation> = new Map<string, Imp
   ...binaryOperators.map((name) => [name, ofTwo((a, b, budget) => operate(name, a, b, budget))] as const),
   ...orders.map((name) => [name, ofTwo((a, b, budget) => compare(name, a, b, budget))] as const),
   ...conversions.map((name) => [name, ofOne((value, budget) => convert(name, value, budget))] as const),
+  // Cast: a tuple, which `map` takes for a list.
   ...Object.keys(partsOfTimes).map((name) => [name, (args, budget) => timePart(name, args, budget)] as [string, Implementation]),
+  // Cast: a tuple, which `map` takes for a list.
   ...textMethods.map((name) => [name, (args, budget) => callTextMethod(name, args, budget)] as [string, Implementation]),
   ["matches", matches],
   ["join", ([list, separator = ""], budget) => joinTexts(list!, separator, budget)],
@@ -77,6 +79,7 @@ export function index(value: Value, key: Value, budget: Budget): Value {
 }
 
 function keyText(key: Value): string {
+  // Cast: an object of the language or null.
   return typeof key === "object" ? String((key as { value?: unknown } | null)?.value) : String(key);
 }
 

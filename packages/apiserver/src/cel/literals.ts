@@ -26,12 +26,12 @@ export function numberOf(kind: string, text: string): bigint | Uint | number {
 
 /** The value of a string literal. @param literal with quotes and prefix @throws Error for an invalid code point */
 export function textOf(literal: string): string {
-  return unquote(literal, false) as string;
+  return unquote(literal, false) as string; // cast: unquoting text returns text
 }
 
 /** Octal and hexadecimal escapes are bytes, everything else is encoded as UTF-8. @param literal including the `b` prefix */
 export function bytesOf(literal: string): Uint8Array {
-  return unquote(literal.slice(1), true) as Uint8Array;
+  return unquote(literal.slice(1), true) as Uint8Array; // cast: unquoting bytes returns bytes
 }
 
 const named: Readonly<Record<string, string>> = { a: "\x07", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" };

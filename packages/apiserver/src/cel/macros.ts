@@ -52,6 +52,7 @@ function folding(
   parts: (make: Maker, variable: Name, args: readonly Expression[]) => Parts,
 ): Macro {
   return (call) => {
+    // Cast: a macro has one argument at least, which its match has checked.
     const [variable, ...args] = call.args as [Expression, ...Expression[]];
     if (variable.kind !== "name") return nameless(call);
     const fold = parts(makerAt(call.at), variable, args);

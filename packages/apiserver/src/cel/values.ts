@@ -133,13 +133,14 @@ export function equal(a: Value, b: Value, budget: Budget): boolean | Failure {
   if (a instanceof Mapping) return b instanceof Mapping ? budget.within(() => a.equals(b, budget)) : noOverload();
   if (typeOf(a) !== typeOf(b) || b instanceof List || b instanceof Mapping) return noOverload();
   if (typeof a === "string") budget.spendOnText(a.length);
-  if (a instanceof Uint) return a.value === (b as Uint).value;
-  if (a instanceof Duration) return a.nanos === (b as Duration).nanos;
+  if (a instanceof Uint) return a.value === (b as Uint).value; // cast: both values have one type, checked above
+  if (a instanceof Duration) return a.nanos === (b as Duration).nanos; // cast: both values have one type
+  // Cast: both values have one type, checked above.
   if (a instanceof Timestamp) return a.seconds === (b as Timestamp).seconds && a.nanos === (b as Timestamp).nanos;
-  if (a instanceof TypeName) return a.name === (b as TypeName).name;
+  if (a instanceof TypeName) return a.name === (b as TypeName).name; // cast: both values have one type, checked above
   if (a instanceof Uint8Array) {
     budget.spendOnText(a.length);
-    return Buffer.compare(a, b as Uint8Array) === 0;
+    return Buffer.compare(a, b as Uint8Array) === 0; // cast: both values have one type, checked above
   }
   return a === b;
 }

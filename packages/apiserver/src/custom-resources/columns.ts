@@ -10,6 +10,7 @@ import { nameAndCreated } from "../registry/definition.ts";
 import type { Ages, TableColumn, TableColumns } from "../registry/generic/strategy.ts";
 import { type JsonPath, PathBudget, parseJsonPath } from "./json-path.ts";
 
+// Cast: the table has these two columns.
 const [nameColumn, createdColumn] = nameAndCreated.columns as readonly [TableColumn, TableColumn];
 
 /** Default of a version without additionalPrinterColumns. */

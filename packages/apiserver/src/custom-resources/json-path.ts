@@ -246,7 +246,7 @@ function compare(left: unknown, right: unknown, operator: Operator): boolean {
   if (operator === "==") return deepEqual(left, right);
   if (operator === "!=") return !deepEqual(left, right);
   if (typeof left !== typeof right || (typeof left !== "number" && typeof left !== "string")) return false;
-  const [a, b] = [left, right as typeof left];
+  const [a, b] = [left, right as typeof left]; // cast: compared only when both have one type
   if (operator === "<") return a < b;
   if (operator === ">") return a > b;
   return operator === "<=" ? a <= b : a >= b;

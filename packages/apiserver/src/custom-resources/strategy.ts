@@ -70,7 +70,7 @@ export function customResourceStatusStrategy(input: StrategyInput): Strategy<Uns
     anyFinalizer: true,
     resetFields: ["apiVersion", "kind", "metadata", "spec"],
     prepareForUpdate(next, current) {
-      const { status } = next as { status?: unknown };
+      const { status } = next as { status?: unknown }; // cast: any custom object may have one
       const fields: Record<string, unknown> = next;
       for (const name of Object.keys(fields)) delete fields[name];
       Object.assign(fields, current, status === undefined ? { status: undefined } : { status });

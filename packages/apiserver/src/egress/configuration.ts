@@ -31,7 +31,7 @@ export function readEgressConfiguration(path: string): ProxyServers {
   const proxies: ProxyServers = {};
   for (const { name = "", connection = {} } of selections) {
     if (connection.proxyProtocol === "Direct") continue;
-    const selection = name.toLowerCase() as SelectionName; // validated above
+    const selection = name.toLowerCase() as SelectionName; // cast: validated above
     const what = `failed to setup egress selector: failed to create dialer for egressSelection "${selection}"`;
     proxies[selection] = orSay(what, () => proxyServerOf(connection));
   }
@@ -57,6 +57,7 @@ function readSelections(path: string): readonly EgressSelection[] {
   const value = parseYaml(text);
   const { kind = "", egressSelections = [] } = orSay(
     "error unmarshaling JSON: while decoding JSON",
+    // Cast: the decoder has checked the shape.
     () => (decoded(value, configuration) ?? {}) as { kind?: string; egressSelections?: EgressSelection[] },
   );
   if (kind !== "EgressSelectorConfiguration") throw new Error(`invalid service configuration object ${JSON.stringify(kind)}`);

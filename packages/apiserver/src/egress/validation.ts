@@ -44,6 +44,7 @@ function connectionErrors({ proxyProtocol = "", transport }: Connection = {}): F
 function nameErrors(name: string, i: number, seen: Set<string>): FieldError[] {
   if (seen.has(name)) return [duplicate(`${path}[${i}]`, name)];
   seen.add(name);
+  // Cast: `includes` takes only members of the list.
   return (selectionNames as readonly string[]).includes(name) ? [] : [notSupported(path, name, selectionNames)];
 }
 

@@ -101,8 +101,8 @@ export class ExplainPages {
     const { object: pod, ref } = await this.#read(request, reader, target);
     const nodeTarget = { served: other, namespace: "", name: about.slice(slash + 1) };
     const { object: node } = await this.#read(request, reader, nodeTarget);
-    const facts = await gatherNodeFacts(pod as Pod, node as Node, reader);
-    const isThere = (pod as Pod).spec.nodeName === node.metadata.name;
+    const facts = await gatherNodeFacts(pod as Pod, node as Node, reader); // cast: read by these resources above
+    const isThere = (pod as Pod).spec.nodeName === node.metadata.name; // cast: read by this resource above
     const found = nodeProblems(facts);
     const chain: Finding[] = isThere
       ? []

@@ -67,6 +67,7 @@ export interface KindRules<T = KubeObject, R = unknown> {
 }
 
 /** Rules of a kind, with the type of the kind erased. */
+// Cast: the table finds them by the kind of the object.
 export const rulesFor = <T extends KubeObject, R>(rules: KindRules<T, R>): KindRules => rules as KindRules;
 
 interface AnyCondition {

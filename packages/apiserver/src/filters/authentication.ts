@@ -42,6 +42,7 @@ type Ended = (startedMs: number) => void;
 /** Sets `request.user`. @throws Unauthorized; StatusErrors of the backend with code 500 or above pass unchanged */
 export function authentication(options: AuthenticationOptions): Filter {
   const { metrics, log } = options;
+  // Cast: one for each of the three.
   const [success, failure, error] = ["success", "failure", "error"].map((result) => {
     const attempts = metrics.authenticationAttempts.labels(result);
     const duration = metrics.authenticationDuration.labels(result);

@@ -96,5 +96,6 @@ function danglingCondition(schema: FlowSchema, dangling: boolean, nowMs: number)
     : { status: "False", reason: "Found", message: `This FlowSchema references ${level} and it exists` };
   const said = schema.status?.conditions?.find(({ type }) => type === "Dangling");
   if (said?.status === wanted.status && said.reason === wanted.reason && said.message === wanted.message) return undefined;
+  // Cast: `wanted` has the other fields.
   return { type: "Dangling", ...wanted, lastTransitionTime: formatTime(nowMs) } as FlowSchemaCondition;
 }

@@ -127,14 +127,14 @@ async function parseConfig(bytes: Buffer, repeated: string[] | undefined, turns:
     if (err instanceof StatusError && err.code !== 400) throw err; // too large, as opposed to malformed
     throw badRequest(`error decoding YAML: ${messageOf(err)}`);
   }
-  if (config === null || config === undefined) return {} as Unstructured;
+  if (config === null || config === undefined) return {} as Unstructured; // cast: field management reports the missing fields
   if (typeof config !== "object" || Array.isArray(config)) {
     throw badRequest(
       "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal " +
         `${Array.isArray(config) ? "array" : typeof config} into Go value of type map[string]interface {}`,
     );
   }
-  return config as Unstructured;
+  return config as Unstructured; // cast: an object; field management checks its fields
 }
 
 /** @throws 500, as upstream, when the kind differs from the one of the path */

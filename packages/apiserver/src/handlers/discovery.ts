@@ -196,7 +196,7 @@ export function storageVersionHash(served: ServedResource): string {
 
 /** Discovery documents have no metadata, which the encoder's type requires. */
 function document(fields: Record<string, unknown>): KubeObject {
-  return fields as unknown as KubeObject;
+  return fields as unknown as KubeObject; // cast: discovery documents have no metadata, and no reader of it
 }
 
 /** `/`: the list of all paths. */

@@ -217,7 +217,7 @@ function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObj
       const shown = yield* convert(object);
       yield;
       const message = hasManyValues(shown)
-        ? yield* messageBytesInSteps(shown as object as Fields, type)
+        ? yield* messageBytesInSteps(shown as object as Fields, type) // cast: encoded by the descriptor
         : encodeMessage(shown, type);
       return Buffer.concat([fieldHead(2, message.length), message]);
     },

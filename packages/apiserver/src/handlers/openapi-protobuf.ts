@@ -56,7 +56,7 @@ const operationFields = { get: 2, put: 3, post: 4, delete: 5, options: 6, head: 
 
 function writePathItem(writer: Writer, item: PathItem): void {
   for (const [method, field] of Object.entries(operationFields)) {
-    const operation = item[method as keyof typeof operationFields];
+    const operation = item[method as keyof typeof operationFields]; // cast: the loop is over its keys
     if (operation !== undefined) message(writer, field, (value) => writeOperation(value, operation));
   }
   for (const parameter of item.parameters ?? []) writeParameterItem(writer, 9, parameter);
@@ -114,6 +114,7 @@ function writeParameterItem(writer: Writer, field: number, parameter: Parameter 
         });
         return;
       }
+      // Cast: undefined for other places.
       const { field: kind, shift } = nonBody[parameter.in as keyof typeof nonBody] ?? nonBody.query;
       message(one, 2, (other) =>
         message(other, kind, (value) => {
@@ -139,7 +140,7 @@ const limits = {
 } as const;
 
 function writeLimits(writer: Writer, schema: Schema): void {
-  const members = schema as Readonly<Record<string, unknown>>;
+  const members = schema as Readonly<Record<string, unknown>>; // cast: read by keyword
   for (const [name, field] of Object.entries(limits.doubles)) {
     const value = members[name];
     if (value !== undefined) writer.uint32((field << 3) | 1).double(Number(value));
@@ -149,6 +150,7 @@ function writeLimits(writer: Writer, schema: Schema): void {
     if (value !== undefined) writer.uint32(field << 3).int64(Math.trunc(Number(value)));
   }
   for (const [name, field] of Object.entries(limits.flags)) flag(writer, field, members[name] === true);
+  // Cast: these keywords hold texts.
   for (const [name, field] of Object.entries(limits.texts)) text(writer, field, members[name] as string | undefined);
 }
 

@@ -50,7 +50,7 @@ const operationFields = { get: 4, put: 5, post: 6, delete: 7, options: 8, head: 
 
 function writePathItem(writer: Writer, item: PathItemV3): void {
   for (const [method, field] of Object.entries(operationFields)) {
-    const operation = item[method as keyof typeof operationFields];
+    const operation = item[method as keyof typeof operationFields]; // cast: the loop is over its keys
     if (operation !== undefined) message(writer, field, (value) => writeOperation(value, operation));
   }
   for (const parameter of item.parameters ?? []) writeParameter(writer, 13, parameter);

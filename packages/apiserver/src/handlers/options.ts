@@ -52,7 +52,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
   return {
     dryRun: dryRun.length > 0,
     fieldManager,
-    fieldValidation: fieldValidation === "" ? "Warn" : (fieldValidation as FieldValidation),
+    fieldValidation: fieldValidation === "" ? "Warn" : (fieldValidation as FieldValidation), // cast: checked above
     force,
   };
 }
@@ -74,6 +74,7 @@ function deleteOptionsOfQuery(query: URLSearchParams): DeleteOptions {
   const orphanDependents = boolParam(query, "orphanDependents");
   if (orphanDependents !== undefined) options.orphanDependents = orphanDependents;
   const policy = query.get("propagationPolicy");
+  // Cast: `validateDeleteOptions` checks it.
   if (policy !== null) options.propagationPolicy = policy as NonNullable<DeleteOptions["propagationPolicy"]>;
   const dryRun = query.getAll("dryRun");
   if (dryRun.length > 0) options.dryRun = dryRun;
@@ -121,7 +122,7 @@ export function listOptions(query: URLSearchParams, forceWatch = false): ListOpt
     watch,
     allowWatchBookmarks: boolParam(query, "allowWatchBookmarks") === true,
     resourceVersion,
-    resourceVersionMatch: match as ListOptions["resourceVersionMatch"],
+    resourceVersionMatch: match as ListOptions["resourceVersionMatch"], // cast: `checkMatch` has checked it
     timeoutSeconds,
     limit: Math.max(0, limit),
     continueToken,
@@ -244,6 +245,7 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
 
 /** The selectable fields of a definition, determined by evaluating them for an empty object. */
 function selectableFieldsOf(definition: ResourceDefinition): ReadonlySet<string> {
+  // Cast: selectable fields read no others.
   const empty = { metadata: {}, spec: {}, status: {}, involvedObject: {}, source: {} } as KubeObject;
   return new Set(Object.keys(definition.selectableFields?.(empty) ?? {}));
 }

@@ -92,6 +92,7 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
   if (type === undefined || !taken(type)) {
     // The routes of built-in resources reject it before the handler.
     if (scheme.kind(kind) !== undefined) throw unsupportedByRoute(call.ctx);
+    // Cast: the loop is over its keys.
     const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
       `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
@@ -196,11 +197,12 @@ function patchFunction(
     let patch: Unstructured;
     if (bytes.length > largeJsonBytes) {
       // Parsed again for a retry: it yields, unlike a clone.
+      // Cast: `parsePatch` refuses other values; `claimedKind` checks objects.
       patch = (yield* parsePatch(type, bytes, repeated)) as Unstructured;
     } else {
       document ??= yield* parsePatch(type, bytes, repeated);
       yield;
-      patch = deepClone(document) as Unstructured;
+      patch = deepClone(document) as Unstructured; // cast: `parsePatch` refuses other values; `claimedKind` checks objects
     }
     yield;
     if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor!), patch };
@@ -277,7 +279,7 @@ function checked(
     throw refuse(messageOf(err));
   }
   if (value === null || value === undefined) throw refuse("Object 'Kind' is missing in 'null'");
-  const object = value as Unstructured;
+  const object = value as Unstructured; // cast: `parsePatch` refuses other values; `claimedKind` checks objects
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
     throw refuse(`no kind ${textOf(object.kind)} is registered for version ${textOf(object.apiVersion)}`);
   }

@@ -98,7 +98,7 @@ function viewOf(
 }
 
 function scaleView(served: ServedResource, paths: ScalePaths, verbs: readonly string[]): ServedSubresource {
-  const [group, version] = paths.version.split("/") as [string, string];
+  const [group = "", version = ""] = paths.version.split("/");
   const kind = { group, version, kind: "Scale" };
   return { kind, verbs, run: (call, verb) => runScale(call, verb, served, paths, kind) };
 }

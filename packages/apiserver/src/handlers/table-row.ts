@@ -44,7 +44,7 @@ export function rowBytes(slot: string, served: ServedResource, entry: Entry, opt
 }
 
 function encodeRow(table: TableColumns, object: KubeObject, { includeObject, metaVersion }: TableOptions): Buffer {
-  const { texts, since } = timelessCells(table, object as Unstructured);
+  const { texts, since } = timelessCells(table, object as Unstructured); // cast: cells read fields by name
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
   const shown = includeObject === "None" ? "null" : encodeJsonText(partialMetadata(object, metaVersion), kind);
   const pieces = [...texts];

@@ -257,7 +257,7 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
   const giveUp = (): void => void compressor.destroy();
   const done = (async () => {
     for await (const chunk of compressor) {
-      if (!response.write(chunk as Buffer)) await response.drained();
+      if (!response.write(chunk as Buffer)) await response.drained(); // cast: zlib's streams yield Buffers
     }
     response.end();
   })();

@@ -31,7 +31,7 @@ export class LoopbackExchange implements Exchange {
   constructor(request: TransportRequest) {
     this.method = request.method;
     this.url = request.path;
-    this.headers = { host: "loopback", ...(request.headers as IncomingHttpHeaders) };
+    this.headers = { host: "loopback", ...(request.headers as IncomingHttpHeaders) }; // cast: no list of values is changed
     this.#body = Buffer.isBuffer(request.body) ? request.body : Buffer.from(request.body ?? "");
     this.signal = this.#abort.signal;
     this.response = new Promise((resolve, reject) => {

@@ -37,7 +37,7 @@ export async function streamLog(
   const response = ctx.exchange.stream(200, { "content-type": "text/plain" });
   try {
     for await (const chunk of answer) {
-      if (!response.write(chunk as Buffer)) await response.drained();
+      if (!response.write(chunk as Buffer)) await response.drained(); // cast: a response without an encoding yields Buffers
     }
     response.end();
   } catch {
@@ -58,6 +58,7 @@ async function sendMessages({ exchange, audit }: RequestContext, answer: Incomin
   audit?.started(101);
   const asText = webSocket.protocol === "base64.binary.k8s.io";
   try {
+    // Cast: a response without an encoding yields Buffers.
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       const room = asText ? webSocket.send(Buffer.from(chunk.toString("base64")), "text") : webSocket.send(chunk, "binary");
       if (!room) await webSocket.drained();
@@ -79,8 +80,8 @@ async function readText(answer: IncomingMessage, limitBytes: number): Promise<st
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of answer) {
-    chunks.push(chunk as Buffer);
-    size += (chunk as Buffer).length;
+    chunks.push(chunk as Buffer); // cast: a response without an encoding yields Buffers
+    size += (chunk as Buffer).length; // cast: a response without an encoding yields Buffers
     if (size > limitBytes) break;
   }
   return Buffer.concat(chunks).subarray(0, limitBytes).toString();

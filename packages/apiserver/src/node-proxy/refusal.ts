@@ -59,6 +59,7 @@ async function* answerFrom(backend: Connection, first: Buffer): AsyncGenerator<B
   };
   yield taken(first);
   if (left === 0) return;
+  // Cast: a connection without an encoding yields Buffers.
   for await (const bytes of backend as AsyncIterable<Buffer>) {
     yield taken(bytes);
     if (left === 0) return;

@@ -66,7 +66,8 @@ export function tableOf<T>(
 ): TableColumns {
   const { shared } = tableColumns;
   const columns = tableColumns.tables[resource].map((column) =>
+    // Cast: texts in the table are keys of `shared`.
     typeof column === "string" ? shared[column as keyof typeof shared] : column,
   );
-  return { columns, cells: (object, ages) => cells(object as T, ages) };
+  return { columns, cells: (object, ages) => cells(object as T, ages) }; // cast: the table is given objects of its resource
 }

@@ -53,7 +53,7 @@ export const verbsWithoutDeleteCollection = ["create", "delete", "get", "list", 
 export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDefinition[] {
   return rows.map((row) => {
     const named = row.versions.map((version) => (typeof version === "string" ? { version } : version));
-    const hub = { group: row.hubGroup ?? group, version: row.hub ?? (named[0]?.version as string), kind: row.kind };
+    const hub = { group: row.hubGroup ?? group, version: row.hub ?? named[0]!.version, kind: row.kind };
     const versions = named.map((version) => canonicalVersion(version, { ...hub, group, version: version.version }, hub));
     const definition: ResourceDefinition = {
       ...row,

@@ -52,7 +52,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
     allowUnconditionalUpdate: rest.allowUnconditionalUpdate ?? true,
     ...(status ? { resetFields: rest.resetFields ?? ["status"] } : {}),
     prepareForCreate(next: T, ctx: StrategyContext) {
-      if (status) (next as SpecAndStatus).status = {};
+      if (status) (next as SpecAndStatus).status = {}; // cast: read without regard to the kind
       if (generation) next.metadata.generation = 1;
       dropGated(next, undefined, ctx);
       rest.prepareForCreate?.(next, ctx);
@@ -63,6 +63,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
       dropGated(next, current, ctx);
       const preparing = rest.prepareForUpdate?.(next, current, ctx);
       if (preparing) yield* preparing;
+      // Cast: read without regard to the kind.
       if (generation && !(yield* semanticEqualInSteps((next as SpecAndStatus).spec, (current as SpecAndStatus).spec))) {
         next.metadata.generation = (current.metadata.generation ?? 0) + 1;
       }
@@ -121,8 +122,8 @@ export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOp
 
 /** Restores a top-level field from the stored object. */
 export function keep(next: KubeObject, current: KubeObject, field: string): void {
-  const to = next as unknown as Record<string, unknown>;
-  const from = current as unknown as Record<string, unknown>;
+  const to = next as unknown as Record<string, unknown>; // cast: read by field name
+  const from = current as unknown as Record<string, unknown>; // cast: read by field name
   if (from[field] === undefined) delete to[field];
   else to[field] = from[field];
 }

@@ -64,6 +64,7 @@ export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Prom
 function handshakeOf({ method, headers }: Exchange, protocol: string | undefined): IncomingMessage {
   const { "sec-websocket-protocol": _requested, ...others } = headers;
   const agreed = protocol ? { "sec-websocket-protocol": protocol } : {};
+  // Cast: ws reads no more than the method and the headers.
   return { method, headers: { ...others, ...agreed } } as IncomingMessage;
 }
 

@@ -74,8 +74,8 @@ export function newAuditor(flags: ApiserverFlags, { clock, log, metrics, connect
 function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): AuditBackend {
   const options = {
     path: flags["audit-log-path"],
-    format: flags["audit-log-format"] as "json" | "legacy",
-    version: flags["audit-log-version"] as AuditVersion,
+    format: flags["audit-log-format"] as "json" | "legacy", // cast: the flag's check allows no others
+    version: flags["audit-log-version"] as AuditVersion, // cast: `versionProblem` refuses others
     maxBytes: flags["audit-log-maxsize"] * 1024 * 1024,
     maxAgeDays: flags["audit-log-maxage"],
     maxBackups: flags["audit-log-maxbackup"],
@@ -92,7 +92,7 @@ function webhookBackend(flags: ApiserverFlags, connect: Connect | undefined, clo
   const options = {
     client,
     initialBackoffMs: initial === 10_000 ? batchInitial : initial,
-    version: flags["audit-webhook-version"] as AuditVersion,
+    version: flags["audit-webhook-version"] as AuditVersion, // cast: the flag's check allows no others
     connect,
   };
   return newWebhookBackend(options, clock, fail);
@@ -103,7 +103,7 @@ type Plugin = "log" | "webhook";
 /** Truncates before buffering, so that no oversized event is buffered, and behind the buffer, to limit the size of batches. */
 function wrapped(plugin: Plugin, flags: ApiserverFlags, backend: AuditBackend, clock: Clock, fail: PluginError): AuditBackend {
   const limits = {
-    version: flags[`audit-${plugin}-version`] as AuditVersion,
+    version: flags[`audit-${plugin}-version`] as AuditVersion, // cast: the flag's check allows no others
     maxEventBytes: flags[`audit-${plugin}-truncate-max-event-size`],
     maxBatchBytes: flags[`audit-${plugin}-truncate-max-batch-size`],
   };
@@ -181,6 +181,7 @@ function truncateProblem(plugin: Plugin, flags: ApiserverFlags): string | undefi
 
 function versionProblem(plugin: Plugin, flags: ApiserverFlags): string | undefined {
   const version = flags[`audit-${plugin}-version`];
+  // Cast: `includes` takes only members of the list.
   if ((auditVersions as readonly string[]).includes(version)) return undefined;
   return `invalid group version, allowed versions are [${auditVersions.map((known) => JSON.stringify(known)).join(" ")}]`;
 }

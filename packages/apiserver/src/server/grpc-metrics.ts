@@ -21,6 +21,7 @@ export function newGrpcMetrics(registry: MetricsRegistry): GrpcCalls {
     if (found === undefined) {
       const [, service = "", name = ""] = path.split("/");
       const labels = [type, service, name] as const;
+      // Cast: a child for each of the three.
       const [start, send, receive] = [started, sent, received].map((family) => family.labels(...labels)) as [
         CounterChild,
         CounterChild,

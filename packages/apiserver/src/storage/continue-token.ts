@@ -27,7 +27,7 @@ export function decodeContinueToken(text: string): ContinueToken {
     // A remainder of one digit does not encode a whole byte.
     const wrong = odd < 0 && text.length % 4 === 1 ? text.length - 1 : odd;
     if (wrong >= 0) throw new Error(`illegal base64 data at input byte ${wrong}`);
-    token = parseJson(Buffer.from(text, "base64url")) as typeof token;
+    token = parseJson(Buffer.from(text, "base64url")) as typeof token; // cast: its fields are checked below
     if (typeof token !== "object" || token === null) throw new Error("not an object");
   } catch (err) {
     throw invalid(err instanceof Error ? err.message : String(err));

@@ -205,6 +205,7 @@ export class Entry {
   }
 
   get #bytes(): Buffer | undefined {
+    // Cast: this slot holds the stored form.
     return this.#json ?? this.#stored ?? (this.#memo?.get(storedSlot) as Buffer | undefined);
   }
 
@@ -232,7 +233,7 @@ export class Entry {
   memo<T>(slot: string | symbol, make: (entry: Entry) => T): T {
     this.warm();
     this.#memo ??= new Map();
-    if (this.#memo.has(slot)) return this.#memo.get(slot) as T;
+    if (this.#memo.has(slot)) return this.#memo.get(slot) as T; // cast: a slot holds what its `make` returned
     const value = make(this);
     this.#memo?.set(slot, value);
     return value;
@@ -305,7 +306,7 @@ export class Entry {
 
   /** As `stored`, in steps. */
   *storedInSteps(make: () => Steps<Buffer>): Steps<Buffer> {
-    const known = this.#memo?.get(storedSlot) as Buffer | undefined;
+    const known = this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
     if (known !== undefined) return known;
     const bytes = yield* make();
     return this.stored(() => bytes);
@@ -344,7 +345,7 @@ export class Entry {
    * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
    */
   retire(): void {
-    const stored = this.#memo?.get(storedSlot) as Buffer | undefined;
+    const stored = this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
     if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
   }
 

@@ -155,12 +155,15 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
       return Buffer.from(yield* encodeJsonTextInSteps(value, storedKind));
     },
     fromStored(bytes, before) {
+      // Cast: etcd holds what this codec has written.
       if (resource.keepsVersions) return withMetadata(parseJson(bytes) as KubeObject);
-      if (!isProtobuf(bytes)) return form.toHub(parseJson(bytes) as KubeObject);
+      if (!isProtobuf(bytes)) return form.toHub(parseJson(bytes) as KubeObject); // cast: etcd holds what this codec has written
       return form.toHub(before !== undefined && shares ? decodeProtobufReusing(bytes, before) : decodeProtobuf(bytes));
     },
     *fromStoredInSteps(bytes, before) {
+      // Cast: etcd holds what this codec has written.
       if (resource.keepsVersions) return withMetadata((yield* parseLargeJson(bytes)) as KubeObject);
+      // Cast: etcd holds what this codec has written.
       if (!isProtobuf(bytes)) return yield* form.toHubInSteps((yield* parseLargeJson(bytes)) as KubeObject);
       const decoding =
         before !== undefined && shares ? decodeProtobufReusingInSteps(bytes, before) : decodeProtobufInSteps(bytes);
@@ -168,7 +171,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
     },
     toJson: (object) => encodeJsonText(object, hub),
     toJsonInSteps: (object) => encodeJsonTextInSteps(object, hub),
-    fromJson: (bytes) => parseJson(bytes) as KubeObject,
+    fromJson: (bytes) => parseJson(bytes) as KubeObject, // cast: etcd holds what this codec has written
     fieldsOf(object) {
       const fields: Record<string, string> = { "metadata.name": object.metadata.name ?? "" };
       if (resource.namespaced) fields["metadata.namespace"] = object.metadata.namespace ?? "";

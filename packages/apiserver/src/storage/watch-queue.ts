@@ -124,7 +124,7 @@ export class WatchQueue implements WatchStream {
     const { length } = this.#events;
     if (length === 0) this.#events = alone;
     else if (length === 1) this.#events = [...this.#events, event];
-    else (this.#events as WatchEvent[]).push(event);
+    else (this.#events as WatchEvent[]).push(event); // cast: a list of two or more is the queue's own
   }
 
   #finish(): void {

@@ -56,8 +56,8 @@ function* dropUnknown(object: KubeObject, { schema, prunes }: SchemaApplication)
 
 function replaceFields(object: KubeObject, pruned: unknown): void {
   if (pruned === object) return;
-  const fields = object as unknown as Record<string, unknown>;
-  const kept = pruned as Record<string, unknown>;
+  const fields = object as unknown as Record<string, unknown>; // cast: read and pruned by field name
+  const kept = pruned as Record<string, unknown>; // cast: pruning an object returns one
   for (const name of Object.keys(fields)) if (!Object.hasOwn(kept, name)) delete fields[name];
   for (const [name, value] of Object.entries(kept)) put(fields, name, value);
 }

@@ -50,6 +50,7 @@ function mapRules(schema: Schema, keys: readonly string[], path: string): FieldE
     return [...errors, required(child(path, "items"), "must have a schema if x-kubernetes-list-type is map")];
   if (!items) {
     const text = "must only have a single schema if x-kubernetes-list-type is map";
+    // Cast: one schema was handled above.
     return [...errors, invalidValue(child(path, "items"), goSchemas(schema.items as Schema[]), text)];
   }
   if (items.type !== "object") {

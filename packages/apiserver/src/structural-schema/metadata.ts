@@ -66,6 +66,7 @@ function metadataOf({ metadata }: Fields): ObjectMeta {
 
 /** A name is not required here: an embedded resource gets one when it is created. */
 function faultsOf(resource: Fields, path: string): FieldError[] {
+  // Cast: checked before, by the same function.
   const { apiVersion = "", kind = "" } = resource as Readonly<Record<string, string>>;
   const metadata = metadataOf(resource);
   const named = { ...metadata, name: metadata.name || "fakename" };
@@ -107,7 +108,7 @@ export function coerceMetadata(
     return;
   }
   if (!isJsonObject(value)) return;
-  if (isResource) coerceOwn(value as Unstructured, invalid);
+  if (isResource) coerceOwn(value as Unstructured, invalid); // cast: the metadata is checked by `coerceOwn`
   if (schema === undefined || !hasEmbedded(schema).within) return;
   for (const [name, part] of knownFields(value, schema)) {
     if (isResource && name === "metadata") continue;

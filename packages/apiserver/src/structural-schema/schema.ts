@@ -72,7 +72,8 @@ function partsOf(schema: Schema): Schema[] {
   for (const word of Object.keys(schema)) {
     const value = schema[word];
     if (typeof value !== "object" || value === null) continue;
-    if (mapWords.has(word)) for (const name of Object.keys(value)) add((value as Record<string, unknown>)[name]);
+    if (mapWords.has(word))
+      for (const name of Object.keys(value)) add((value as Record<string, unknown>)[name]); // cast: read by its own keys
     else if (listWords.has(word)) Array.isArray(value) ? value.forEach(add) : add(value);
   }
   return parts;

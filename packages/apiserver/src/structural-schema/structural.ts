@@ -174,6 +174,7 @@ function restrictsNamesAlone(metadata: Schema): boolean {
   return Object.entries(metadata).every(([word, value]) => {
     if (elsewhere.includes(word) || (pointers.includes(word) ? value === undefined || value === null : isEmpty(value)))
       return true;
+    // Cast: `properties` is an object in a decoded schema.
     return word === "properties" && Object.keys(value as object).every((name) => name === "name" || name === "generateName");
   });
 }

@@ -63,7 +63,7 @@ export class History {
   /** @returns undefined when `revision` is before `start`: answer 410, or read etcd */
   after(revision: number): readonly Change[] | undefined {
     if (revision < this.#start) return undefined;
-    return this.#changes.slice(this.#indexAfter(revision)) as Change[];
+    return this.#changes.slice(this.#indexAfter(revision)) as Change[]; // cast: the ring is filled from the index on
   }
 
   /**

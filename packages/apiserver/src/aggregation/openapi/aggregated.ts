@@ -175,7 +175,7 @@ export class AggregatedOpenApi {
     const { fetch } = this.#options;
     try {
       const { code, body } = await fetch(apiService, "/openapi/v3", { accept: "application/json" });
-      const { Paths: paths } = JSON.parse(code === 200 ? body.toString("utf8") : "{}") as { Paths?: unknown };
+      const { Paths: paths }: { Paths?: unknown } = JSON.parse(code === 200 ? body.toString("utf8") : "{}");
       return Array.isArray(paths) && paths.includes(rootOf(apiService));
     } catch {
       return false;

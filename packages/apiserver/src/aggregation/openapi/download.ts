@@ -62,6 +62,7 @@ async function download(
     });
     const chunks: Buffer[] = [];
     let size = 0;
+    // Cast: a response without an encoding yields Buffers.
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       size += chunk.length;
       if (size > longestBytes) throw new Error(`the document at ${path} is longer than ${longestBytes} bytes`);

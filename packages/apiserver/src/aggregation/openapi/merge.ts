@@ -67,6 +67,7 @@ function eachReference(value: unknown, report: (name: string) => void): void {
 
 /** A copy with references to the new names; the value itself when nothing is renamed. */
 function withRenamed<T>(value: T, renames: ReadonlyMap<string, string>): T {
+  // Cast: only names in references change.
   return renames.size === 0 ? value : (mapReferences(value, (name) => renames.get(name) ?? name) as T);
 }
 
@@ -132,7 +133,7 @@ function kindsOf(schema: Schema): [string, unknown][] {
   const kinds = schema[kindsKey];
   if (!Array.isArray(kinds)) return [];
   return kinds.map((kind: unknown) => {
-    const { group, version, kind: name } = (kind ?? {}) as Record<string, unknown>;
+    const { group, version, kind: name } = (kind ?? {}) as Record<string, unknown>; // cast: each field is compared with text
     return [`${String(group)}/${String(version)}.${String(name)}`, kind];
   });
 }

@@ -32,6 +32,7 @@ export function* readSpec(document: unknown): Steps<SpecDocument> {
   }
   for (const [name, one] of entries(definitions, "definitions")) {
     checkSize(one, `definitions.${name}`);
+    // Cast: the rules of schemas have checked it.
     read.definitions.set(name, schema(one, `definitions.${name}`, true, 0) as Schema);
     yield;
   }
@@ -44,6 +45,7 @@ function checkSize(value: unknown, path: string): void {
   for (let count = 0; waiting.length > 0; count++) {
     if (count > mostValues) throw new Error(`${path} has more than ${mostValues} values`);
     const next = waiting.pop();
+    // Cast: read by its own keys.
     if (typeof next === "object" && next !== null) for (const name in next) waiting.push((next as Record<string, unknown>)[name]);
   }
 }
@@ -139,6 +141,7 @@ function pathItem(value: unknown, path: string): PathItem {
 }
 
 function operation(value: unknown, path: string): object {
+  // Cast: the rules of operations have checked it.
   const read = ruled(value, path, operationRules, false, 0) as Record<string, unknown>;
   const { parameters, responses } = read;
   return {

@@ -43,7 +43,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     );
     if (pressure === undefined) return undefined;
     const what = { DiskPressure: "disk space", MemoryPressure: "memory", PIDPressure: "process numbers" }[
-      pressure.type as "DiskPressure"
+      pressure.type as "DiskPressure" // cast: one of the three keys, by the expression above
     ];
     return {
       by: "kubelet",

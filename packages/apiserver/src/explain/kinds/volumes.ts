@@ -95,6 +95,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
     }
     const isStatic =
       name === "" ||
+      // Cast: `isSeen` has refused the others.
       (isSeen(storageClass ?? "hidden") && (storageClass as StorageClass).provisioner === "kubernetes.io/no-provisioner");
     if (!isStatic) return undefined;
     const why = whyNone(object, volumes);

@@ -48,6 +48,7 @@ export async function podsOf(owner: KubeObject, selector: unknown, reader: Reade
 }
 
 /** Selectors in the store are valid. */
+// Cast: selectors in the store are valid.
 const selectorOf = (selector: unknown): LabelSelector => LabelSelector.fromObject(selector as never);
 
 type HasEvents = Pick<Facts<KubeObject, unknown>, "events" | "now">;

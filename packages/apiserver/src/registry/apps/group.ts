@@ -23,8 +23,8 @@ const scale: ScalePaths = {
   version: "autoscaling/v1",
   specReplicas: ".spec.replicas",
   statusReplicas: ".status.replicas",
-  selector(object) {
-    const text = selectorText((object as Any).spec?.selector);
+  selector(object: Any) {
+    const text = selectorText(object.spec?.selector);
     return text === "<none>" || text === "<error>" ? "" : text;
   },
 };

@@ -41,7 +41,7 @@ export function batchResources(): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultJob }],
       strategy: jobStrategy,
       statusStrategy: jobStatusStrategy,
-      selectableFields: (object) => ({ "status.successful": String((object as Any).status?.succeeded ?? 0) }),
+      selectableFields: (object: Any) => ({ "status.successful": String(object.status?.succeeded ?? 0) }),
       unknownFieldText: (field) => `field label ${goQuote(field)} not supported for batchv1.Job`,
       table: jobTable,
     },

@@ -1,3 +1,4 @@
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import { defaultCertificateSigningRequest } from "./certificatesigningrequests/defaults.ts";
@@ -25,8 +26,8 @@ export function certificatesResources(): ResourceDefinition[] {
           handler: { type: "strategy", strategy: certificateApprovalStrategy },
         },
       },
-      selectableFields: (object) => ({
-        "spec.signerName": String((object as { spec?: { signerName?: string } }).spec?.signerName ?? ""),
+      selectableFields: ({ spec }: CertificateSigningRequest) => ({
+        "spec.signerName": String(spec?.signerName ?? ""),
       }),
       table: certificateSigningRequestTable,
     },

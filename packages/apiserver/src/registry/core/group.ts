@@ -61,6 +61,7 @@ const proxyVerbs = ["create", "delete", "get", "patch", "update"];
 
 /** The resources of the core group, in the order of discovery. */
 export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
+  // Cast: one row is one definition.
   return inGroup("", [
     bindings,
     componentstatuses(config),
@@ -154,7 +155,7 @@ const namespaces: ResourceRow = {
   versions: [{ version: "v1", defaults: defaultNamespace }],
   strategy: namespaceStrategy,
   statusStrategy: namespaceStatusStrategy,
-  selectableFields: (object) => ({ "status.phase": (object as Any).status?.phase ?? "" }),
+  selectableFields: (object: Any) => ({ "status.phase": object.status?.phase ?? "" }),
   subresources: {
     finalize: { kind: "Namespace", verbs: ["update"], handler: { type: "strategy", strategy: namespaceFinalizeStrategy } },
   },
@@ -170,7 +171,7 @@ const nodes = (config: CatalogueConfig): ResourceRow => ({
   storageFolder: "minions",
   strategy: nodeStrategy,
   statusStrategy: nodeStatusStrategy,
-  selectableFields: (object) => ({ "spec.unschedulable": String((object as Any).spec?.unschedulable ?? false) }),
+  selectableFields: (object: Any) => ({ "spec.unschedulable": String(object.spec?.unschedulable ?? false) }),
   subresources: {
     proxy: { kind: "NodeProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: nodeProxy(config) } },
   },
@@ -241,10 +242,10 @@ const replicationcontrollers: ResourceRow = {
     version: "autoscaling/v1",
     specReplicas: ".spec.replicas",
     statusReplicas: ".status.replicas",
-    selector: (object) => mapSelector((object as Any).spec?.selector),
+    selector: (object: Any) => mapSelector(object.spec?.selector),
     unknownAs: { group: "autoscaling", resource: "replicationcontrollers/scale" },
   },
-  selectableFields: (object) => ({ "status.replicas": String((object as Any).status?.replicas ?? 0) }),
+  selectableFields: (object: Any) => ({ "status.replicas": String(object.status?.replicas ?? 0) }),
   table: replicationControllerTable,
 };
 
@@ -266,7 +267,7 @@ const secrets: ResourceRow = {
   namespaced: true,
   versions: [{ version: "v1", defaults: defaultSecret, defaultsInSteps: defaultingSecret }],
   strategy: secretStrategy,
-  selectableFields: (object) => ({ type: (object as Any).type ?? "" }),
+  selectableFields: (object: Any) => ({ type: object.type ?? "" }),
   table: secretTable,
 };
 
@@ -311,16 +312,18 @@ function mapSelector(selector: Record<string, string> | undefined): string {
 }
 
 /** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. */
-export const rangeAllocations: ResourceDefinition = (
-  inGroup("", [
-    {
-      resource: "rangeallocations",
-      kind: "RangeAllocation",
-      namespaced: false,
-      verbs: [],
-      versions: ["v1"],
-      storageFolder: "ranges",
-      strategy: { namespaceScoped: false },
-    },
-  ]) as [ResourceDefinition]
-)[0];
+export const rangeAllocations: ResourceDefinition =
+  // Cast: one row is one definition.
+  (
+    inGroup("", [
+      {
+        resource: "rangeallocations",
+        kind: "RangeAllocation",
+        namespaced: false,
+        verbs: [],
+        versions: ["v1"],
+        storageFolder: "ranges",
+        strategy: { namespaceScoped: false },
+      },
+    ]) as [ResourceDefinition]
+  )[0];

@@ -25,7 +25,7 @@ export function receivedDecisions(component: string, answer: unknown, requested:
         component,
         source: text(one["source"]),
         object,
-        verdict: verdict as Verdict,
+        verdict: verdict as Verdict, // cast: checked above
         reason: text(one["reason"]),
         summary: text(one["summary"]),
         ...(plain !== undefined && { plain: text(plain) }),

@@ -1,6 +1,7 @@
 import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { isContainer } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { isNegativeText } from "@coxswain/apimachinery/objects/validation/object-meta";
 import type { ScalePaths } from "./resource.ts";
 
@@ -39,7 +40,7 @@ export function applyScale(object: KubeObject, scale: KubeObject, paths: ScalePa
   if (scale.kind !== undefined && scale.kind !== "Scale") {
     throw badRequest(`wrong object passed to Scale update: ${scale.kind}`);
   }
-  const replicas = (scale as Unstructured)["spec"] === undefined ? 0 : numberAt(scale, "spec.replicas");
+  const replicas = numberAt(scale, "spec.replicas");
   if (replicas < 0 && !paths.leavesRules) {
     throw invalid({ group: "autoscaling", kind: "Scale" }, scale.metadata?.name ?? "", [
       invalidValue("spec.replicas", replicas, isNegativeText),
@@ -61,8 +62,8 @@ function partsOf(path: string): string[] {
 function numberAt(object: KubeObject, path: string): number {
   let value: unknown = object;
   for (const part of partsOf(path)) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return 0;
-    value = (value as Record<string, unknown>)[part];
+    if (!isContainer(value) || !Object.hasOwn(value, part)) return 0;
+    value = value[part];
   }
   if (typeof value === "number") return value | 0;
   return typeof value === "bigint" ? Number(BigInt.asIntN(32, value)) : 0;
@@ -71,10 +72,10 @@ function numberAt(object: KubeObject, path: string): number {
 function setAt(object: KubeObject, path: string, number: number): void {
   const parts = partsOf(path);
   const last = parts.pop()!;
-  let target = object as unknown as Record<string, unknown>;
+  let target = object as unknown as Record<string, unknown>; // cast: a path of field names leads through it
   for (const part of parts) {
     if (!Object.hasOwn(target, part) || typeof target[part] !== "object" || target[part] === null) put(target, part, {});
-    target = target[part] as Record<string, unknown>;
+    target = target[part] as Record<string, unknown>; // cast: an object, which the line before has put there if need be
   }
   put(target, last, number);
 }

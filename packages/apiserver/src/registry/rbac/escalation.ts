@@ -161,7 +161,9 @@ const mostPlaces = 16;
 const placeOf = (group: string, resource: string): string => `${group} ${resource}`;
 
 function* indexOf(owned: readonly PolicyRule[]): Steps<OwnedRules> {
-  const [all, wide, byPlace] = [[] as Owned[], [] as Owned[], new Map<string, Owned[]>()];
+  const all: Owned[] = [];
+  const wide: Owned[] = [];
+  const byPlace = new Map<string, Owned[]>();
   for (const rule of owned) {
     const one = ownedOf(rule);
     all.push(one);

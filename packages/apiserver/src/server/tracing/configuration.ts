@@ -12,6 +12,13 @@ export interface TracingConfiguration {
 
 const most = 1_000_000;
 
+interface TracingFile {
+  readonly apiVersion?: unknown;
+  readonly kind?: unknown;
+  readonly endpoint?: unknown;
+  readonly samplingRatePerMillion?: unknown;
+}
+
 /**
  * Reads --tracing-config-file.
  * @throws Error with the validation error
@@ -27,7 +34,7 @@ export function readTracingConfiguration(path: string): TracingConfiguration {
   } catch (err) {
     throw failed(messageOf(err));
   }
-  const { apiVersion, kind, endpoint, samplingRatePerMillion: rate } = (file ?? {}) as Record<string, unknown>;
+  const { apiVersion, kind, endpoint, samplingRatePerMillion: rate }: TracingFile = file ?? {};
   if (kind !== "TracingConfiguration" || apiVersion !== "apiserver.config.k8s.io/v1alpha1")
     throw failed(`no kind ${JSON.stringify(kind ?? "")} is registered for version ${JSON.stringify(apiVersion ?? "")}`);
   if (endpoint !== undefined && endpoint !== null && typeof endpoint !== "string") throw failed("endpoint is not a string");
@@ -35,7 +42,7 @@ export function readTracingConfiguration(path: string): TracingConfiguration {
     throw failed("samplingRatePerMillion is not an integer");
   const read = {
     endpoint: endpoint ?? "localhost:4317",
-    samplingRatePerMillion: (rate as number | null) ?? 0,
+    samplingRatePerMillion: typeof rate === "number" ? rate : 0,
   };
   const errors = tracingErrors(read);
   if (errors.length > 0) throw new Error(`failed to validate tracing configuration: ${formatFieldErrors(errors)}`);

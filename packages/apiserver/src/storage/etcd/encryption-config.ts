@@ -95,8 +95,9 @@ export function readEncryptionConfig(path: string): Encryption {
 
 /** A resource listed in several entries gets the providers of all of them, in order. @throws Error with all validation errors */
 export function parseEncryptionConfig(text: string): Encryption {
-  const config = parseYaml(text) as Configuration | null;
-  if (typeof config !== "object" || config === null) throw new Error("EncryptionConfiguration can't be nil");
+  const document = parseYaml(text);
+  if (typeof document !== "object" || document === null) throw new Error("EncryptionConfiguration can't be nil");
+  const config: Configuration = document;
   if (config.kind !== "EncryptionConfiguration" || config.apiVersion !== "apiserver.config.k8s.io/v1") {
     throw new Error(
       `no kind ${JSON.stringify(config.kind ?? "")} is registered for version ${JSON.stringify(config.apiVersion ?? "")}`,
@@ -150,6 +151,7 @@ function timeoutOf({ timeout }: KmsOptions): number {
 }
 
 function providerOf(provider: Provider, metrics: EncryptionMetricsOf): PrefixedTransformer {
+  // Cast: validation accepts no other provider, and KMS is handled by the caller.
   const name = Object.keys(provider)[0] as CipherName | "identity";
   if (name === "identity") return identityProvider;
   const keys = (provider[name]?.keys ?? []).map(
@@ -175,7 +177,7 @@ function validate({ resources }: Configuration): FieldError[] {
 
 function validateProvider(provider: Provider, path: string): FieldError[] {
   const names = Object.keys(provider ?? {});
-  const [name] = names as ProviderName[];
+  const [name] = names as ProviderName[]; // cast: checked in the next line
   if (name === undefined || !providerNames.includes(name)) {
     return [
       invalidValue(

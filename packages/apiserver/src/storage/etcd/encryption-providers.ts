@@ -58,6 +58,7 @@ type GcmName = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm";
 const aesgcm: Cipher = {
   seal(value, key, etcdKey) {
     const nonce = randomBytes(gcmNonceBytes);
+    // Cast: validation accepts keys of 16, 24 and 32 bytes.
     const cipher = createCipheriv(`aes-${key.length * 8}-gcm` as GcmName, key, nonce, { authTagLength: gcmTagBytes });
     cipher.setAAD(Buffer.from(etcdKey));
     return Buffer.concat([nonce, cipher.update(value), cipher.final(), cipher.getAuthTag()]);
@@ -65,6 +66,7 @@ const aesgcm: Cipher = {
   open(sealed, key, etcdKey) {
     if (sealed.length < gcmNonceBytes + gcmTagBytes) throw new Error("the stored data was shorter than the required size");
     const nonce = sealed.subarray(0, gcmNonceBytes);
+    // Cast: validation accepts keys of 16, 24 and 32 bytes.
     const cipher = createDecipheriv(`aes-${key.length * 8}-gcm` as GcmName, key, nonce, { authTagLength: gcmTagBytes });
     cipher.setAAD(Buffer.from(etcdKey));
     cipher.setAuthTag(sealed.subarray(sealed.length - gcmTagBytes));

@@ -322,7 +322,7 @@ function readBytes(reader: Reader): Buffer {
   const length = reader.uint32();
   const start = reader.pos;
   reader.skip(length);
-  const source = reader.buf as Buffer;
+  const source = reader.buf as Buffer; // cast: readers are made from Buffers
   return Buffer.from(source.buffer, source.byteOffset + start, length);
 }
 

@@ -25,7 +25,7 @@ export const self = "self";
 
 /** Rules of this schema alone, without those of its properties and items. */
 export function rulesOf(schema: Schema): readonly ValidationRule[] {
-  return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? [];
+  return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? []; // cast: null counts as absent
 }
 
 /** @returns an empty list for values that rules cannot access (see `ruleType`) */
@@ -34,6 +34,7 @@ export function compileRules(schema: Schema, isResource = isEmbedded(schema)): C
 }
 
 /** Compiled rules by index, cached per schema. */
+// Cast: an empty list has no type of its own.
 const compiledOf = perSchema(() => ({ ofResource: [] as CompiledRule[], ofValue: [] as CompiledRule[] }));
 
 /** Compiles rules one at a time, so that the caller can yield in between; uses the cache. */

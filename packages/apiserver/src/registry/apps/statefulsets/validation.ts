@@ -95,8 +95,8 @@ const immutableText =
  * Source: pkg/apis/apps/validation ValidateStatefulSetUpdate
  */
 export function* validateStatefulSetUpdate(next: StatefulSet, current: StatefulSet): Steps<FieldError[]> {
-  const copy = { ...next.spec } as unknown as Record<string, unknown>;
-  const old = (current.spec ?? {}) as unknown as Record<string, unknown>;
+  const copy = { ...next.spec } as unknown as Record<string, unknown>; // cast: compared and copied by field names
+  const old = (current.spec ?? {}) as unknown as Record<string, unknown>; // cast: compared and copied by field names
   for (const field of mutable) {
     if (old[field] === undefined) delete copy[field];
     else copy[field] = old[field];

@@ -51,6 +51,7 @@ export function autoscalerToV1(hub: HorizontalPodAutoscaler): KubeObject {
   if (conditions.length > 0) annotations[annotation.conditions] = listText("HorizontalPodAutoscalerCondition", conditions);
   if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
   const currentCpu = currentMetrics.findLast(isCurrentCpu)?.resource;
+  // Cast: optional fields may be undefined, which the canonical form drops.
   const v1 = {
     ...hub,
     spec: { ...spec, targetCPUUtilizationPercentage: cpu?.target.averageUtilization },
@@ -72,11 +73,12 @@ export function autoscalerV1ToV2(v1: HpaV1): KubeObject {
     listOf("MetricStatus", annotations[annotation.currentMetrics])?.map(statusOfFlat) ??
     (current === undefined ? [] : [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: current } } }]);
   const conditions = listOf("HorizontalPodAutoscalerCondition", annotations[annotation.conditions]);
+  // Cast: optional fields may be undefined, which the canonical form drops.
   const hub = {
     ...v1,
     spec: { ...spec, metrics, behavior: behaviorOf(annotations[annotation.behavior]) },
     status: { ...status, currentMetrics, conditions },
-  } as HorizontalPodAutoscaler;
+  } as HorizontalPodAutoscaler; // cast: optional fields may be undefined, which the canonical form drops
   return autoscalerWithoutAnnotations(hub);
 }
 
@@ -85,7 +87,9 @@ export function autoscalerToV2beta1(hub: HorizontalPodAutoscaler): KubeObject {
   const { behavior, ...spec } = hub.spec;
   const annotations = withoutOurs(hub.metadata.annotations);
   if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
+  // Cast: `flatSpec` makes metrics of v2beta1.
   const old = { ...hub, spec: { ...spec, metrics: spec.metrics?.map(flatSpec) } } as HpaV2beta1;
+  // Cast: `flatStatus` and `statusOfFlat` make statuses of the other version.
   if (hub.status) old.status = { ...hub.status, currentMetrics: hub.status.currentMetrics?.map(flatStatus) } as never;
   return withAnnotations(old, annotations);
 }
@@ -93,7 +97,9 @@ export function autoscalerToV2beta1(hub: HorizontalPodAutoscaler): KubeObject {
 /** To v2, as a new object. An invalid annotation counts as no behavior. */
 export function autoscalerFromV2beta1(old: HpaV2beta1): KubeObject {
   const behavior = behaviorOf(old.metadata.annotations?.[annotation.behavior]);
+  // Cast: optional fields may be undefined, which the canonical form drops.
   const hub = { ...old, spec: { ...old.spec, metrics: old.spec.metrics?.map(specOfFlat), behavior } } as HorizontalPodAutoscaler;
+  // Cast: `flatStatus` and `statusOfFlat` make statuses of the other version.
   if (old.status) hub.status = { ...old.status, currentMetrics: old.status.currentMetrics?.map(statusOfFlat) } as never;
   return autoscalerWithoutAnnotations(hub);
 }

@@ -51,31 +51,36 @@ const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {
 };
 
 /** Metrics in the flat form of v2beta1 and of the annotations of v1; not in canonical form. */
+// Cast: the shape names the fields of both forms.
 export const flatSpec = (metric: MetricSpec): object => flattened(metric as unknown as Fields, specShape);
+// Cast: the shape names the fields of both forms.
 export const flatStatus = (status: MetricStatus): object => flattened(status as unknown as Fields, statusShape);
 
 /** From the flat form to v2. @param flat in canonical form */
+// Cast: the shape names the fields of both forms.
 export const statusOfFlat = (flat: object): MetricStatus => unflattened(flat as Fields, statusShape) as unknown as MetricStatus;
 
 /** From the flat form to v2, with the target type that follows from the fields. @param flat in canonical form */
 export function specOfFlat(flat: object): MetricSpec {
-  const metric = unflattened(flat as Fields, specShape);
+  const metric = unflattened(flat as Fields, specShape); // cast: the shape names the fields of both forms
   for (const [source, typeOf] of Object.entries(targetTypes)) {
-    const part = metric[source] as { target?: object } | undefined;
+    const part = metric[source] as { target?: object } | undefined; // cast: the shape names the fields of both forms
     if (part === undefined) continue;
+    // Cast: the shape names the fields of both forms.
     part.target = { type: typeOf((flat as Record<string, Fields>)[source]!), ...part.target };
   }
-  return metric as unknown as MetricSpec;
+  return metric as unknown as MetricSpec; // cast: the shape names the fields of both forms
 }
 
 function flattened(metric: Fields, shape: Shape): object {
   const flat: Record<string, unknown> = { type: metric["type"] };
   for (const [source, fields] of Object.entries(shape)) {
+    // Cast: the shape names the fields of both forms.
     const from = metric[source] as Record<string, Fields | undefined> | undefined;
     if (from === undefined) continue;
     flat[source] = Object.fromEntries(
       fields.map(([path, name]) => {
-        const [outer, inner] = path.split(".") as [string, string | undefined];
+        const [outer, inner] = path.split(".") as [string, string | undefined]; // cast: paths have one or two parts
         return [name, inner === undefined ? from[outer] : from[outer]?.[inner]];
       }),
     );
@@ -86,13 +91,14 @@ function flattened(metric: Fields, shape: Shape): object {
 function unflattened(flat: Fields, shape: Shape): Record<string, unknown> {
   const metric: Record<string, unknown> = { type: flat["type"] };
   for (const [source, fields] of Object.entries(shape)) {
-    const from = flat[source] as Fields | undefined;
+    const from = flat[source] as Fields | undefined; // cast: the shape names the fields of both forms
     if (from === undefined) continue;
     const to: Record<string, unknown> = {};
     for (const [path, name] of fields) {
       const value = from[name];
       if (value === undefined) continue;
-      const [outer, inner] = path.split(".") as [string, string | undefined];
+      const [outer, inner] = path.split(".") as [string, string | undefined]; // cast: paths have one or two parts
+      // Cast: the shape names the fields of both forms.
       to[outer] = inner === undefined ? value : { ...(to[outer] as object | undefined), [inner]: value };
     }
     metric[source] = to;

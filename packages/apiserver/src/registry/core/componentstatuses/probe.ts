@@ -55,7 +55,7 @@ export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): Subre
  */
 function etcdFault(body: string): string | undefined {
   try {
-    const { health = "" } = parseJsonText(body) as { health?: unknown };
+    const { health = "" }: { health?: unknown } = parseJsonText(body) ?? {};
     return health === "true" || health === true ? undefined : `Unhealthy status: ${String(health)}`;
   } catch (err) {
     return messageOf(err);

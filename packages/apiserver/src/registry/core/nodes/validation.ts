@@ -60,6 +60,7 @@ const typeOf = (name: string): TypeDescriptor => scheme.type(`io.k8s.api.core.v1
 
 function goTaints(value: unknown): Taint[] {
   if (value !== null && !Array.isArray(value)) throw new DecodeFailure(jsonWord(value), "[]core.Taint");
+  // Cast: the decoder of the type has checked it.
   return (value ?? []).map((taint) => decodeValue(taint ?? {}, typeOf("Taint")) as unknown as Taint);
 }
 

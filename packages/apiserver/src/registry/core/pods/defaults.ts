@@ -137,7 +137,7 @@ const defaultFileMode = 0o644;
 
 function defaultVolume(volume: Volume): void {
   const kinds = Object.keys(volume).filter(
-    (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] != null,
+    (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] != null, // cast: read by its own keys
   );
   if (kinds.length === 0) volume.emptyDir = {};
   if (volume.secret) volume.secret.defaultMode ??= defaultFileMode;

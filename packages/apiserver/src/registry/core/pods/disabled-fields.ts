@@ -18,7 +18,7 @@ export function dropDisabledFields(next: Carrier, old: Carrier | undefined, feat
 
 function dropSpecFields(spec: PodSpec, old: PodSpec | undefined, featureEnabled: (gate: string) => boolean): void {
   const containers = (of: PodSpec | undefined): Container[] =>
-    of ? [...(of.containers ?? []), ...(of.initContainers ?? []), ...((of.ephemeralContainers ?? []) as Container[])] : [];
+    of ? [...(of.containers ?? []), ...(of.initContainers ?? []), ...(of.ephemeralContainers ?? [])] : [];
   if (!featureEnabled("IdentifyPodOS") && old?.os === undefined) delete spec.os;
   if (
     !featureEnabled("ProcMountType") &&

@@ -26,7 +26,7 @@ import { validateMixedProtocols, validateService, validateServiceUpdate } from "
  */
 export function newServiceStrategy(config: RangeConfig): Strategy<Service> {
   const { allocators, nodePorts } = newServiceAllocators(config);
-  const available = [...allocators.keys()] as ("IPv4" | "IPv6")[];
+  const available = [...allocators.keys()] as ("IPv4" | "IPv6")[]; // cast: the allocators are made for these families
 
   const fillFamilies = (next: Service, current: Service | undefined): void => {
     const errors = defaultIpFamilies(next, current, available);

@@ -18,7 +18,7 @@ export function eventToCore(object: KubeObject): KubeObject {
   const event: Record<string, unknown> = { ...object };
   for (const [from, to] of renamed) move(event, from, to);
   event.apiVersion = "v1";
-  return event as unknown as KubeObject;
+  return event as unknown as KubeObject; // cast: renaming fields keeps the metadata
 }
 
 /** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`; both have the same fields */
@@ -27,7 +27,7 @@ export function eventFromCore(apiVersion: string): (object: KubeObject) => KubeO
     const event: Record<string, unknown> = { ...object };
     for (const [to, from] of renamed) move(event, from, to);
     event.apiVersion = apiVersion;
-    return event as unknown as KubeObject;
+    return event as unknown as KubeObject; // cast: renaming fields keeps the metadata
   };
 }
 

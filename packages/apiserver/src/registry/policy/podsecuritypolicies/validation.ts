@@ -110,10 +110,12 @@ function validateHostPaths(paths: readonly AllowedHostPath[], path: string): Fie
 
 function validateStrategies(spec: PodSecurityPolicySpec, path: string): FieldError[] {
   return Object.entries(strategies).flatMap(([field, rules]) => {
+    // Cast: `strategies` has no other fields; the strategies of the others have no ranges.
     const strategy = spec[field as keyof typeof strategies] as RunAsGroupStrategyOptions | undefined;
     if (!strategy && field === "runAsGroup") return [];
     const at = child(path, field);
     const rule: string = strategy?.rule ?? "";
+    // Cast: `includes` takes only members of the list.
     const errors = rules.includes(rule as never) ? [] : [notSupported(child(at, "rule"), rule, rules)];
     const ranges = strategy?.ranges ?? [];
     if (field === "runAsGroup") {

@@ -128,9 +128,10 @@ const linuxContainerFields = [
 export function validateForWindows(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [field, inContext] of linuxPodFields) {
+    // Cast: read by names in a table.
     const value = ((inContext ? spec.securityContext : spec) as Record<string, unknown> | undefined)?.[field];
     const unset = value === undefined || value === null || value === (field.startsWith("host") ? false : undefined);
-    if (unset || (field === "sysctls" && (value as unknown[]).length === 0)) continue;
+    if (unset || (field === "sysctls" && (value as unknown[]).length === 0)) continue; // cast: sysctls is a list
     errors.push(forbiddenField(inContext ? child(path, "securityContext", field) : child(path, field), notOnWindows));
   }
   for (const { container, at } of containersWithPaths(spec, path)) {
