@@ -312,18 +312,16 @@ function mapSelector(selector: Record<string, string> | undefined): string {
 }
 
 /** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. */
-export const rangeAllocations: ResourceDefinition =
-  // Cast: one row is one definition.
-  (
-    inGroup("", [
-      {
-        resource: "rangeallocations",
-        kind: "RangeAllocation",
-        namespaced: false,
-        verbs: [],
-        versions: ["v1"],
-        storageFolder: "ranges",
-        strategy: { namespaceScoped: false },
-      },
-    ]) as [ResourceDefinition]
-  )[0];
+export const rangeAllocations: ResourceDefinition = (
+  inGroup("", [
+    {
+      resource: "rangeallocations",
+      kind: "RangeAllocation",
+      namespaced: false,
+      verbs: [],
+      versions: ["v1"],
+      storageFolder: "ranges",
+      strategy: { namespaceScoped: false },
+    },
+  ]) as [ResourceDefinition]
+)[0];
