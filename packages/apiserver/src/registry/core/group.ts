@@ -61,7 +61,6 @@ const proxyVerbs = ["create", "delete", "get", "patch", "update"];
 
 /** The resources of the core group, in the order of discovery. */
 export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
-  // Cast: one row is one definition.
   return inGroup("", [
     bindings,
     componentstatuses(config),
@@ -311,7 +310,7 @@ function mapSelector(selector: Record<string, string> | undefined): string {
   return selector && Object.keys(selector).length > 0 ? labelsText(selector) : "";
 }
 
-/** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. */
+/** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. Cast: one row. */
 export const rangeAllocations: ResourceDefinition = (
   inGroup("", [
     {

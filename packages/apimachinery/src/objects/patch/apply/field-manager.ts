@@ -210,6 +210,7 @@ export class FieldManager {
     const set = recursiveDifference(yield* fieldSetInSteps(this.#options.type, config), this.#ignored);
     next.set(id, { ...own, set });
     yield;
+    // Cast: merging and pruning keep an object an object.
     const merged = (yield* mergeInSteps(this.#options.type, live, config)) as KubeObject;
     yield;
     const object = last === undefined || this.#staysOwned(last, set, next) ? merged : yield* this.#prune(merged, next, last);
@@ -287,6 +288,7 @@ export class FieldManager {
     const fieldsOf = memo(fieldSetInSteps);
     const start = this.#inVersion(merged, apiVersion, last.apiVersion);
     if (start === undefined) return merged;
+    // Cast: merging and pruning keep an object an object.
     let pruned = (yield* removeFieldsInSteps(start.type, start.object, last.set)) as KubeObject;
     let version = last.apiVersion;
     let whole = start.object;
@@ -302,6 +304,7 @@ export class FieldManager {
       version = owned;
       const gone = difference(yield* fieldsOf(type, whole), kept);
       yield;
+      // Cast: merging and pruning keep an object an object.
       pruned = (yield* removeFieldsInSteps(type, whole, gone)) as KubeObject;
     }
     const back = this.#inVersion(pruned, version, last.apiVersion);
@@ -311,6 +314,7 @@ export class FieldManager {
     yield;
     const removed = intersection(gone, last.set);
     yield;
+    // Cast: merging and pruning keep an object an object.
     const result = (yield* removeFieldsInSteps(start.type, start.object, removed)) as KubeObject;
     return this.#inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
   }
@@ -406,6 +410,7 @@ function checkConfig(config: Unstructured, apiVersion: string): void {
   if (version !== apiVersion) {
     throw badRequest(`Incorrect version specified in apply patch. Specified patch version: ${version}, expected: ${apiVersion}`);
   }
+  // Cast: the client may have sent an object without metadata.
   const entries: unknown = (config.metadata as Partial<KubeObject["metadata"]> | undefined)?.managedFields;
   if (entries !== undefined && entries !== null) throw badRequest("metadata.managedFields must be nil");
 }
