@@ -92,7 +92,7 @@ export const isMirrorPod = (pod: Pod): boolean => Object.hasOwn(pod.metadata.ann
 
 function* serializedTolerations(text: string, path: string): Steps<FieldError[]> {
   try {
-    // Cast: the annotation was decoded before, which checked it.
+    // Cast: a value of another form makes the check throw, which is caught.
     return yield* validateTolerations(parseJsonText(text) as Toleration[], child(path, tolerationsKey));
   } catch (err) {
     return [invalidValue(path, tolerationsKey, messageOf(err))];
