@@ -65,8 +65,43 @@ const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Nod
 
 /** @throws ConfigError listing every problem */
 export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
-  const problems: string[] = [];
   const rules = newRuleCheck(flagTable.table, flags);
+  const problems = flagProblems(flags, rules);
+  const config = readConfig(flags, problems);
+  problems.push(...rules.others(), ...configProblems(config));
+  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
+  return config;
+}
+
+/** Problems that need no file, in upstream's order. */
+function flagProblems(flags: ApiserverFlags, rules: ReturnType<typeof newRuleCheck>): string[] {
+  const servicePort = flags["kubernetes-service-node-port"];
+  const { first, last } = flags["service-node-port-range"];
+  return [
+    ...rules.of("etcd-servers", "secure-port", "max-requests-inflight", "max-mutating-requests-inflight"),
+    ...thrownBy(() => opensslCiphers(flags["tls-cipher-suites"])),
+    ...serviceAccountProblems(flags),
+    ...rules.of("service-account-max-token-expiration", "service-account-jwks-uri", "goaway-chance", "request-timeout"),
+    ...unless(
+      (flags["tls-cert-file"] === "") === (flags["tls-private-key-file"] === ""),
+      "--tls-cert-file and --tls-private-key-file must be specified together",
+    ),
+    ...rules.of("storage-backend", "storage-media-type", "endpoint-reconciler-type", "apiserver-count"),
+    ...rules.of("kubernetes-service-node-port"),
+    ...unless(
+      servicePort <= 0 || (servicePort >= first && servicePort <= last),
+      `kubernetes service port range ${first}-${last} doesn't contain ${servicePort}`,
+    ),
+    ...authorizationProblems(flags),
+    ...unless(
+      (flags["oidc-issuer-url"] === "") === (flags["oidc-client-id"] === ""),
+      "oidc-issuer-url and oidc-client-id should be specified together",
+    ),
+  ];
+}
+
+/** @param problems receives the error of every value that cannot be read; a placeholder takes its place */
+function readConfig(flags: ApiserverFlags, problems: string[]): ApiserverConfig {
   const check = <T>(make: () => T, fallback: T): T => {
     try {
       return make();
@@ -75,38 +110,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       return fallback;
     }
   };
-  const require = (condition: boolean, problem: string): void => {
-    if (!condition) problems.push(problem);
-  };
-
-  problems.push(...rules.of("etcd-servers", "secure-port", "max-requests-inflight", "max-mutating-requests-inflight"));
-  check(() => void opensslCiphers(flags["tls-cipher-suites"]), undefined);
-  problems.push(...serviceAccountProblems(flags));
-  problems.push(
-    ...rules.of("service-account-max-token-expiration", "service-account-jwks-uri", "goaway-chance", "request-timeout"),
-  );
-  require((flags["tls-cert-file"] === "") ===
-    (flags["tls-private-key-file"] === ""), "--tls-cert-file and --tls-private-key-file must be specified together");
-  problems.push(
-    ...rules.of(
-      "storage-backend",
-      "storage-media-type",
-      "endpoint-reconciler-type",
-      "apiserver-count",
-      "kubernetes-service-node-port",
-    ),
-  );
-  const servicePort = flags["kubernetes-service-node-port"];
-  const nodePorts = flags["service-node-port-range"];
-  require(servicePort <= 0 ||
-    (servicePort >= nodePorts.first &&
-      servicePort <=
-        nodePorts.last), `kubernetes service port range ${nodePorts.first}-${nodePorts.last} doesn't contain ${servicePort}`);
-  problems.push(...authorizationProblems(flags));
-  require((flags["oidc-issuer-url"] === "") ===
-    (flags["oidc-client-id"] === ""), "oidc-issuer-url and oidc-client-id should be specified together");
-
-  const config: ApiserverConfig = {
+  return {
     flags,
     advertiseAddress: check(() => advertiseAddress(flags), ""),
     serviceClusterIpRange: check(() => serviceRange(flags["service-cluster-ip-range"]), []),
@@ -146,20 +150,32 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       () => true,
     ),
   };
-  problems.push(...rules.others());
-  require(config.served(
-    "apiregistration.k8s.io",
-    "v1",
-    "apiservices",
-    true,
-  ), "API group/version apiregistration.k8s.io/v1 must be enabled");
-  check(() => void readClientCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"]), undefined);
-  check(() => void readClientCertificate(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined);
-  check(() => void readCloudConfig(flags["cloud-config"]), undefined);
-  check(() => void selectPlugins(config.plugins), undefined);
-  check(() => void originPatterns(flags["cors-allowed-origins"]), undefined);
-  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
-  return config;
+}
+
+/** Problems of the values read, and of files that are read again later. */
+function configProblems({ flags, served, plugins }: ApiserverConfig): string[] {
+  return [
+    ...unless(
+      served("apiregistration.k8s.io", "v1", "apiservices", true),
+      "API group/version apiregistration.k8s.io/v1 must be enabled",
+    ),
+    ...thrownBy(() => readClientCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"])),
+    ...thrownBy(() => readClientCertificate(flags["kubelet-client-certificate"], flags["kubelet-client-key"])),
+    ...thrownBy(() => readCloudConfig(flags["cloud-config"])),
+    ...thrownBy(() => selectPlugins(plugins)),
+    ...thrownBy(() => originPatterns(flags["cors-allowed-origins"])),
+  ];
+}
+
+const unless = (condition: boolean, problem: string): string[] => (condition ? [] : [problem]);
+
+function thrownBy(check: () => unknown): string[] {
+  try {
+    check();
+    return [];
+  } catch (err) {
+    return [messageOf(err)];
+  }
 }
 
 /** No cloud provider is supported that reads the file, but a missing file ends the start, as upstream. */
