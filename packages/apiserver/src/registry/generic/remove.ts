@@ -32,104 +32,133 @@ interface RemoveParts {
   readonly expiry: { readonly ttlSeconds?: number };
 }
 
+/** One deletion; started again after a concurrent change. */
+interface Attempt {
+  readonly ctx: StrategyContext;
+  readonly name: string;
+  readonly options: DeleteOptions;
+  readonly validateAdmission: ((old: KubeObject) => Promise<void>) | undefined;
+  readonly dryRun: boolean;
+  /** true on the retry after a concurrent change: a cached state is no longer trusted */
+  readonly again: boolean;
+}
+
 /** Whether the object is kept, and the state to write first; undefined: nothing to write. */
 interface Decision {
   readonly stays: boolean;
   readonly object: KubeObject | undefined;
 }
 
+/** What was decided, and on which state. */
+interface Marking {
+  readonly stays: boolean;
+  /** The state written, or without a write the one decided on. */
+  readonly entry: Entry;
+  readonly written: boolean;
+}
+
 /** The delete operation of a generic store. */
-export function newRemove({ definition, strategy, storage, keyOf, garbageCollection, expiry }: RemoveParts): Remove {
-  /** @param again true on the retry after a concurrent change: a cached state is no longer trusted */
-  async function remove(
-    ctx: StrategyContext,
-    name: string,
-    options: DeleteOptions,
-    validateAdmission: ((old: KubeObject) => Promise<void>) | undefined,
-    again: boolean,
-  ): Promise<{ entry: Entry; deleted: boolean }> {
-    const key = keyOf(ctx.namespace, name);
-    const preconditions = { ...options.preconditions };
+export function newRemove(parts: RemoveParts): Remove {
+  return (ctx, name, options, validateAdmission) => {
     const dryRun = ctx.dryRun || isDryRun(options);
-    let stays = true;
-    let seen: Entry | undefined;
+    return remove(parts, { ctx, name, options, validateAdmission, dryRun, again: false });
+  };
+}
 
-    // A single guaranteedUpdate decides between marking (and keeping or removing it right after), removing and no change.
-    const mark = async (stored: Entry | undefined): Promise<KubeObject> => {
-      seen = stored!;
-      const current = seen.object();
-      // Also checks the preconditions; the write applies to exactly this revision.
-      const deletion = beforeDelete(definition, strategy, ctx, current, options);
-      await validateAdmission?.(current);
-      const decision = decide(ctx, current, deletion, options);
-      stays = decision.stays;
-      if (decision.object === undefined) throw nothingToWrite;
-      return decision.object;
-    };
+async function remove(parts: RemoveParts, attempt: Attempt): Promise<{ entry: Entry; deleted: boolean }> {
+  const { ctx, dryRun } = attempt;
+  const marking = await mark(parts, attempt);
+  if (marking.stays) return { entry: marking.entry, deleted: false };
+  if (dryRun && marking.written) return { entry: marking.entry, deleted: true };
+  let entry: Entry;
+  try {
+    entry = await removeMarked(parts, attempt, marking);
+  } catch (err) {
+    if (err === changedMeanwhile) return remove(parts, { ...attempt, again: true });
+    // Marked by this request and then removed by another client (a kubelet): the deletion has succeeded.
+    if (!isNotFound(err) || !marking.written) throw err;
+    entry = marking.entry;
+  }
+  if (!dryRun) await parts.strategy.afterDelete?.(entry.object(), ctx);
+  return { entry, deleted: true };
+}
 
-    let marked: Entry | undefined;
-    try {
-      marked = await storage.guaranteedUpdate(key, mark, {
-        ...expiry,
-        dryRun,
-        // A decision on a cached state is final: the delete below re-checks when the revision differs.
-        settles: (thrown) => thrown === nothingToWrite && !stays && !dryRun && !again,
-      });
-    } catch (err) {
-      if (err !== nothingToWrite) throw err;
-    }
-    if (stays) return { entry: (marked ?? seen)!, deleted: false };
-    if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
+/** A single guaranteedUpdate decides between marking (and keeping or removing it right after), removing and no change. */
+async function mark(parts: RemoveParts, { ctx, name, options, validateAdmission, dryRun, again }: Attempt): Promise<Marking> {
+  const { definition, strategy, storage } = parts;
+  let stays = true;
+  let seen: Entry | undefined;
+  const change = async (stored: Entry | undefined): Promise<KubeObject> => {
+    seen = stored!;
+    const current = seen.object();
+    // Also checks the preconditions; the write applies to exactly this revision.
+    const deletion = beforeDelete(definition, strategy, ctx, current, options);
+    await validateAdmission?.(current);
+    const decision = decide(parts, ctx, current, deletion, options);
+    stays = decision.stays;
+    if (decision.object === undefined) throw nothingToWrite;
+    return decision.object;
+  };
+  try {
+    const entry = await storage.guaranteedUpdate(parts.keyOf(ctx.namespace, name), change, {
+      ...parts.expiry,
+      dryRun,
+      // A decision on a cached state is final: the delete that follows re-checks when the revision differs.
+      settles: (thrown) => thrown === nothingToWrite && !stays && !dryRun && !again,
+    });
+    return { stays, entry, written: true };
+  } catch (err) {
+    if (err !== nothingToWrite) throw err;
+    return { stays, entry: seen!, written: false };
+  }
+}
 
-    if (marked !== undefined && preconditions.resourceVersion !== undefined) {
-      preconditions.resourceVersion = String(marked.revision); // marking changed the resourceVersion
-    }
-    const decided = marked ?? seen;
-    let entry: Entry;
-    try {
-      entry = await storage.delete(key, {
-        preconditions,
-        dryRun,
-        ...(decided !== undefined && { suggestion: decided }),
-        validate: async (present) => {
-          // The object changed since the decision: finalizers may have been added.
-          if (present.revision !== decided?.revision) await recheck(present);
-        },
-      });
-    } catch (err) {
-      if (err === changedMeanwhile) return remove(ctx, name, options, validateAdmission, true);
-      // Marked by this request and then removed by another client (a kubelet): the deletion has succeeded.
-      if (!isNotFound(err) || marked === undefined) throw err;
-      entry = marked;
-    }
-    if (!dryRun) await strategy.afterDelete?.(entry.object(), ctx);
-    return { entry, deleted: true };
-
-    async function recheck(present: Entry): Promise<void> {
-      if (marked === undefined && !again) throw changedMeanwhile;
-      if (isHeld(present.object())) throw changedMeanwhile;
+/** @throws changedMeanwhile when the decision has to be made again */
+function removeMarked(parts: RemoveParts, attempt: Attempt, { entry, written }: Marking): Promise<Entry> {
+  const { ctx, name, validateAdmission, dryRun, again } = attempt;
+  const preconditions = { ...attempt.options.preconditions };
+  if (written && preconditions.resourceVersion !== undefined) {
+    preconditions.resourceVersion = String(entry.revision); // marking changed the resourceVersion
+  }
+  return parts.storage.delete(parts.keyOf(ctx.namespace, name), {
+    preconditions,
+    dryRun,
+    suggestion: entry,
+    validate: async (present) => {
+      if (present.revision === entry.revision) return;
+      // The object changed since the decision: finalizers may have been added.
+      if ((!written && !again) || isHeld(present.object())) throw changedMeanwhile;
       await validateAdmission?.(present.object());
-    }
-  }
+    },
+  });
+}
 
-  function decide(ctx: StrategyContext, current: KubeObject, deletion: Deletion, options: DeleteOptions): Decision {
-    const begun = strategy.beginDeletion?.(current, ctx);
-    if (deletion.type === "pending" || begun === "pending") return { stays: true, object: undefined };
-    const object = withFinalizers(ctx, begun ?? (deletion.type === "graceful" ? deletion.object : current), options);
-    if (begun !== undefined) return { stays: true, object };
-    if (deletion.type === "graceful") return { stays: isHeld(object) || deletion.graceSeconds > 0, object };
-    return isHeld(object) ? { stays: true, object: markAsDeleting(object, ctx.now()) } : { stays: false, object: undefined };
-  }
+function decide(
+  parts: RemoveParts,
+  ctx: StrategyContext,
+  current: KubeObject,
+  deletion: Deletion,
+  options: DeleteOptions,
+): Decision {
+  const begun = parts.strategy.beginDeletion?.(current, ctx);
+  if (deletion.type === "pending" || begun === "pending") return { stays: true, object: undefined };
+  const object = withFinalizers(parts, ctx, begun ?? (deletion.type === "graceful" ? deletion.object : current), options);
+  if (begun !== undefined) return { stays: true, object };
+  if (deletion.type === "graceful") return { stays: isHeld(object) || deletion.graceSeconds > 0, object };
+  return isHeld(object) ? { stays: true, object: markAsDeleting(object, ctx.now()) } : { stays: false, object: undefined };
+}
 
-  function withFinalizers(ctx: StrategyContext, object: KubeObject, options: DeleteOptions): KubeObject {
-    if (!garbageCollection) return object;
-    const present = object.metadata.finalizers;
-    const finalizers = finalizersForDeletion(strategy, ctx, object, options);
-    if (finalizers === present || (finalizers.length === 0 && !present?.length)) return object;
-    return { ...object, metadata: { ...object.metadata, finalizers: [...finalizers] } };
-  }
-
-  return (ctx, name, options, validateAdmission) => remove(ctx, name, options, validateAdmission, false);
+function withFinalizers(
+  { strategy, garbageCollection }: RemoveParts,
+  ctx: StrategyContext,
+  object: KubeObject,
+  options: DeleteOptions,
+): KubeObject {
+  if (!garbageCollection) return object;
+  const present = object.metadata.finalizers;
+  const finalizers = finalizersForDeletion(strategy, ctx, object, options);
+  if (finalizers === present || (finalizers.length === 0 && !present?.length)) return object;
+  return { ...object, metadata: { ...object.metadata, finalizers: [...finalizers] } };
 }
 
 function isHeld({ metadata }: KubeObject): boolean {
