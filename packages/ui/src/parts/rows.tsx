@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useHeight } from "./height.ts";
 import { Still } from "./still.ts";
+import { indexAfterKey, topShowing, visibleRows } from "./visible-rows.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -34,89 +35,48 @@ interface RowsProps<T> {
 const spare = 8;
 /** After a jump of more than a screen, as when the bar is dragged, they follow when the list stands still. */
 const settledMs = 100;
+const headHeight = 34;
 
 export function Rows<T>(props: RowsProps<T>): JSX.Element {
   const { label, items, keyOf, columns, rowHeight, onOpen, empty, openKey, alsoOn = [{}], sort, onSort } = props;
   const box = useRef<HTMLDivElement>(null);
-  const [{ top, isJump }, setPlace] = useState({ top: 0, isJump: false });
   const height = useHeight(box, 600);
+  const { top, isJump, scrolled } = useScrolling(rowHeight, height);
   const [chosen, setChosen] = useState(0);
 
   useEffect(() => {
     if (chosen >= items.length) setChosen(Math.max(0, items.length - 1));
   }, [items.length, chosen]);
 
-  useEffect(() => {
-    if (!isJump) return;
-    const timer = setTimeout(() => setPlace({ top, isJump: false }), settledMs);
-    return () => clearTimeout(timer);
-  }, [top, isJump]);
-  const scrolled = (to: number): void => {
-    // Whole steps of rows: scrolling within a row renders nothing.
-    const next = Math.floor(to / rowHeight) * rowHeight;
-    if (next !== top) setPlace({ top: next, isJump: Math.abs(next - top) > height });
-  };
-  const beyond = isJump ? 1 : spare;
-  const first = Math.max(0, Math.floor(top / rowHeight) - beyond);
-  const last = Math.min(items.length, Math.ceil((top + height) / rowHeight) + beyond);
+  const { first, last } = visibleRows({ top, height, rowHeight }, items.length, isJump ? 1 : spare);
   /** An element that left on one side is used again on the other. */
   const elements = Math.ceil(height / rowHeight) + 2 * spare + 1;
+  const page = Math.max(1, Math.floor(height / rowHeight) - 2);
 
   const choose = (index: number): void => {
-    const next = Math.max(0, Math.min(items.length - 1, index));
-    setChosen(next);
+    setChosen(index);
     const element = box.current!;
-    const head = headHeight;
-    if (next * rowHeight < element.scrollTop) element.scrollTop = next * rowHeight;
-    const end = (next + 1) * rowHeight + head - element.clientHeight;
-    if (end > element.scrollTop) element.scrollTop = end;
-  };
-  const page = Math.max(1, Math.floor(height / rowHeight) - 2);
-  const moves: Readonly<Record<string, number>> = {
-    ArrowDown: chosen + 1,
-    j: chosen + 1,
-    ArrowUp: chosen - 1,
-    k: chosen - 1,
-    PageDown: chosen + page,
-    PageUp: chosen - page,
-    Home: 0,
-    End: items.length - 1,
+    const to = topShowing(index, { top: element.scrollTop, height: element.clientHeight, rowHeight }, headHeight);
+    if (to !== element.scrollTop) element.scrollTop = to;
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const to = moves[event.key];
+    const to = indexAfterKey(event.key, chosen, { count: items.length, page });
     const item = items[chosen];
     if (to !== undefined) choose(to);
     else if (event.key === "Enter" && item !== undefined) onOpen(item);
     else return;
     event.preventDefault();
   };
-  const idOf = (index: number): string => `row-${index}`;
-
   const rowOf = (i: number): JSX.Element => {
     const item = items[i]!;
     const isChosen = i === chosen;
     const isOpen = keyOf(item) === openKey;
-    const draw = (): JSX.Element => (
-      <div
-        id={idOf(i)}
-        role="row"
-        aria-rowindex={i + 2}
-        aria-selected={isChosen}
-        class={`row${isChosen ? " chosen" : ""}${isOpen ? " open" : ""}`}
-        style={{ top: `${i * rowHeight}px`, height: `${rowHeight}px` }}
-        onClick={() => {
-          setChosen(i);
-          onOpen(item);
-        }}
-      >
-        {columns.map(({ name, cell }) => (
-          <div key={name} role="gridcell" class={`cell ${name}`}>
-            {cell(item)}
-          </div>
-        ))}
-      </div>
-    );
+    const onClick = (): void => {
+      setChosen(i);
+      onOpen(item);
+    };
+    const draw = (): JSX.Element => drawRow({ index: i, item, isChosen, isOpen, columns, rowHeight, onClick });
     return <Still key={i % elements} on={[i, item, isChosen, isOpen, columns, rowHeight, ...alsoOn]} draw={draw} />;
   };
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, i) => rowOf(first + i));
@@ -132,20 +92,7 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
       onScroll={({ currentTarget }) => scrolled(currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >
-      <div class="row head" role="row" aria-rowindex={1}>
-        {columns.map(({ name, title, compare }) => (
-          <div key={name} role="columnheader" class={`cell ${name}`} aria-sort={sort === name ? "ascending" : "none"}>
-            {compare === undefined || onSort === undefined ? (
-              title
-            ) : (
-              <button type="button" class="sort" onClick={() => onSort(name)}>
-                {title}
-                {sort === name && <span aria-hidden="true"> ↓</span>}
-              </button>
-            )}
-          </div>
-        ))}
-      </div>
+      <Head columns={columns} sort={sort} onSort={onSort} />
       <div class="body" role="rowgroup" style={{ height: `${items.length * rowHeight}px` }}>
         {shown}
       </div>
@@ -154,4 +101,71 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   );
 }
 
-const headHeight = 34;
+/** Where the list is scrolled to, in whole steps of rows: scrolling within a row renders nothing. */
+function useScrolling(rowHeight: number, height: number) {
+  const [{ top, isJump }, setPlace] = useState({ top: 0, isJump: false });
+  useEffect(() => {
+    if (!isJump) return;
+    const timer = setTimeout(() => setPlace({ top, isJump: false }), settledMs);
+    return () => clearTimeout(timer);
+  }, [top, isJump]);
+  const scrolled = (to: number): void => {
+    const next = Math.floor(to / rowHeight) * rowHeight;
+    if (next !== top) setPlace({ top: next, isJump: Math.abs(next - top) > height });
+  };
+  return { top, isJump, scrolled };
+}
+
+const idOf = (index: number): string => `row-${index}`;
+
+interface RowParts<T> extends Pick<RowsProps<T>, "columns" | "rowHeight"> {
+  readonly index: number;
+  readonly item: T;
+  readonly isChosen: boolean;
+  readonly isOpen: boolean;
+  readonly onClick: () => void;
+}
+
+function drawRow<T>({ index, item, isChosen, isOpen, columns, rowHeight, onClick }: RowParts<T>): JSX.Element {
+  return (
+    <div
+      id={idOf(index)}
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={isChosen}
+      class={`row${isChosen ? " chosen" : ""}${isOpen ? " open" : ""}`}
+      style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px` }}
+      onClick={onClick}
+    >
+      {columns.map(({ name, cell }) => (
+        <div key={name} role="gridcell" class={`cell ${name}`}>
+          {cell(item)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface HeadProps<T> extends Pick<RowsProps<T>, "columns"> {
+  readonly sort: string | undefined;
+  readonly onSort: ((name: string) => void) | undefined;
+}
+
+function Head<T>({ columns, sort, onSort }: HeadProps<T>): JSX.Element {
+  return (
+    <div class="row head" role="row" aria-rowindex={1}>
+      {columns.map(({ name, title, compare }) => (
+        <div key={name} role="columnheader" class={`cell ${name}`} aria-sort={sort === name ? "ascending" : "none"}>
+          {compare === undefined || onSort === undefined ? (
+            title
+          ) : (
+            <button type="button" class="sort" onClick={() => onSort(name)}>
+              {title}
+              {sort === name && <span aria-hidden="true"> ↓</span>}
+            </button>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
