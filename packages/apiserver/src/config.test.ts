@@ -103,8 +103,8 @@ for (const { ranges, message } of [
 
 test("--cloud-config has to be there, --cloud-provider=external needs nothing", () => {
   assert.throws(
-    () => configOf("--cloud-config=/nowhere"),
-    /^Error: Error reading from cloud configuration file \/nowhere: ENOENT/,
+    () => configOf("--cloud-config=/nowhere/cloud.conf"),
+    /^Error: Error reading from cloud configuration file \/nowhere\/cloud.conf: ENOENT/,
   );
   assert.doesNotThrow(() => configOf("--cloud-provider=external"));
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ConfigError } from "../flags/run-main.ts";
 import { realClock } from "../process/clock/clock.ts";
@@ -221,7 +221,7 @@ test("a server that failed to start watches no files", async (t) => {
   };
   const starting = startComponentServer({
     name: "kube-scheduler",
-    flags: { ...flags, ...files, "secure-port": await freePort() },
+    flags: { ...flags, ...files, "cert-dir": dirname(files["client-ca-file"]), "secure-port": await freePort() },
     log: { ...discardLogger } as never,
     clock,
     metrics: newMetricsRegistry({}),
@@ -236,9 +236,10 @@ test("a server whose port is taken watches no files and keeps no client", async 
   const clock = newFakeClock();
   const taken = createServer();
   const port = await listening(t, taken);
+  const ca = write(t, "ca.crt", clusterCa.certPem);
   const starting = startComponentServer({
     name: "kube-scheduler",
-    flags: { ...flags, "client-ca-file": write(t, "ca.crt", clusterCa.certPem), "secure-port": port },
+    flags: { ...flags, "client-ca-file": ca, "cert-dir": dirname(ca), "secure-port": port },
     log: { ...discardLogger } as never,
     clock,
     metrics: newMetricsRegistry({}),
