@@ -3,8 +3,9 @@
  * group with one resource that supports list, get, create, delete, watch, discovery and OpenAPI.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
+import { createServer as createTlsServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 
@@ -59,118 +60,164 @@ export async function startAggregatedServer(
   t: { after(fn: () => void): void },
   options: AggregatedServerOptions,
 ): Promise<AggregatedServer> {
-  const { group, address, names, proxyCa } = options;
+  const { address, names, proxyCa } = options;
   const authority = await ca;
   const pair = await newCertificate({ commonName: "aggregated", dnsNames: [...names], usages: ["server"], ca: authority });
-  const stored = new Map<string, Flunder>();
-  const watchers = new Set<ServerResponse>();
-  let revision = 1;
-  const server = createTlsServer({
+  const listener = createTlsServer({
     cert: pair.certPem,
     key: pair.keyPem,
     ca: proxyCa,
     requestCert: true,
     rejectUnauthorized: false,
   });
-  const state: AggregatedServer = {
-    group,
-    port: 0,
-    caBundle: Buffer.from(authority.certPem).toString("base64"),
-    requests: [],
-    requested: { discovery: 0, openApi: 0 },
-    get watches() {
-      return watchers.size;
-    },
-    get stored() {
-      return [...stored.keys()];
-    },
-    openApi: { etag: '"1"', document: openApiOf(group) },
-    discoveryStatus: 200,
-    stop() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
-  const report = (type: string, object: Flunder): void => {
-    for (const watcher of watchers) watcher.write(`${JSON.stringify({ type, object })}\n`);
-  };
+  const server = new FlunderServer(options.group, authority, listener);
+  await new Promise<void>((resolve, reject) => {
+    listener.once("error", reject);
+    listener.listen(0, address, resolve);
+  });
+  server.port = (listener.address() as AddressInfo).port;
+  t.after(() => server.stop());
+  return server;
+}
 
-  const resource = (req: IncomingMessage, res: ServerResponse, namespace: string, name: string, query: URLSearchParams) => {
+class FlunderServer implements AggregatedServer {
+  readonly group: string;
+  port = 0;
+  readonly caBundle: string;
+  readonly requests: AggregatedRequest[] = [];
+  readonly requested = { discovery: 0, openApi: 0 };
+  openApi: AggregatedServer["openApi"];
+  discoveryStatus = 200;
+  readonly #listener: Server;
+  readonly #flunders: Flunders;
+
+  constructor(group: string, authority: KeyPair, listener: Server) {
+    this.group = group;
+    this.caBundle = Buffer.from(authority.certPem).toString("base64");
+    this.openApi = { etag: '"1"', document: openApiOf(group) };
+    this.#flunders = new Flunders(`${group}/v1`);
+    this.#listener = listener;
+    listener.on("request", (req, res) => this.#handle(req, res));
+    listener.on("upgrade", (req, socket, head) => {
+      this.requests.push(requestOf(req));
+      echoUpgraded(socket, head);
+    });
+  }
+
+  get watches(): number {
+    return this.#flunders.watches;
+  }
+
+  get stored(): readonly string[] {
+    return this.#flunders.keys;
+  }
+
+  stop(): void {
+    this.#listener.close();
+    this.#listener.closeAllConnections();
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse) {
+    const seen = requestOf(req);
+    const user = seen.headers["x-remote-user"];
+    if (seen.certificate === "" || user === undefined) {
+      return answer(res, 401, statusOf(401, "Unauthorized", "Unauthorized"));
+    }
+    if (user === "system:kube-aggregator") this.requested.discovery++;
+    else if (user === "system:aggregator") this.requested.openApi++;
+    else this.requests.push(seen);
+    const [path = "", query = ""] = seen.url.split("?");
+    if (path === "/openapi/v2") return this.#answerOpenApi(req, res);
+    if (path === `/apis/${this.group}/v1`) return answer(res, this.discoveryStatus, discoveryOf(this.group));
+    const [, , , , ...parts] = path.split("/");
+    if (parts.includes("redirect")) return void res.writeHead(302, { location: "https://169.254.169.254/" }).end("gone");
+    if (parts.includes("headers")) return answer(res, 200, seen.headers);
+    if (parts.includes("echo")) return echo(req, res);
+    const [scope, namespace = "", plural, name = ""] = parts[0] === "namespaces" ? parts : ["", "", ...parts];
+    if (plural !== "flunders") return answer(res, 404, statusOf(404, "NotFound", "not here"));
+    if (req.method === "POST" && scope !== undefined) return void this.#flunders.create(req, res, namespace);
+    this.#flunders.handle(req, res, { namespace, name, query: new URLSearchParams(query) });
+  }
+
+  #answerOpenApi(req: IncomingMessage, res: ServerResponse) {
+    const { etag, document } = this.openApi;
+    if (req.headers["if-none-match"] === etag) return void res.writeHead(304, { etag }).end();
+    answer(res, 200, document, { etag });
+  }
+}
+
+/** The stored objects and their watches. */
+class Flunders {
+  readonly #apiVersion: string;
+  readonly #stored = new Map<string, Flunder>();
+  readonly #watchers = new Set<ServerResponse>();
+  #revision = 1;
+
+  constructor(apiVersion: string) {
+    this.#apiVersion = apiVersion;
+  }
+
+  get keys(): readonly string[] {
+    return [...this.#stored.keys()];
+  }
+
+  get watches(): number {
+    return this.#watchers.size;
+  }
+
+  async create(req: IncomingMessage, res: ServerResponse, namespace: string): Promise<void> {
+    const object = JSON.parse((await bodyOf(req)).toString()) as Flunder;
+    const resourceVersion = String(++this.#revision);
+    object.apiVersion = this.#apiVersion;
+    object.kind = "Flunder";
+    object.metadata = { ...object.metadata, namespace, resourceVersion, uid: `uid-${resourceVersion}` };
+    this.#stored.set(`${namespace}/${object.metadata.name}`, object);
+    this.#report("ADDED", object);
+    answer(res, 201, object);
+  }
+
+  /** @param of `name` is empty for a list or watch, `namespace` for one of all namespaces */
+  handle(req: IncomingMessage, res: ServerResponse, of: { namespace: string; name: string; query: URLSearchParams }) {
+    const { namespace, name, query } = of;
     const key = `${namespace}/${name}`;
-    const found = stored.get(key);
+    const found = this.#stored.get(key);
     if (name !== "" && found === undefined) return answer(res, 404, statusOf(404, "NotFound", `flunders "${name}" not found`));
     if (req.method === "DELETE") {
-      stored.delete(key);
-      report("DELETED", found as Flunder);
+      this.#stored.delete(key);
+      this.#report("DELETED", found as Flunder);
       return answer(res, 200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
     }
     if (name !== "") return answer(res, 200, found);
-    if (query.get("watch") === "true" || query.get("watch") === "1") {
-      res.writeHead(200, { "content-type": "application/json" });
-      res.flushHeaders();
-      for (const object of stored.values()) res.write(`${JSON.stringify({ type: "ADDED", object })}\n`);
-      watchers.add(res);
-      res.once("close", () => watchers.delete(res));
-      return;
-    }
-    const items = [...stored.values()].filter(({ metadata }) => namespace === "" || metadata.namespace === namespace);
-    const list = { kind: "FlunderList", apiVersion: `${group}/v1`, metadata: { resourceVersion: String(revision) }, items };
-    answer(res, 200, list);
-  };
+    if (query.get("watch") === "true" || query.get("watch") === "1") return this.#watch(res);
+    const items = [...this.#stored.values()].filter(({ metadata }) => namespace === "" || metadata.namespace === namespace);
+    const metadata = { resourceVersion: String(this.#revision) };
+    answer(res, 200, { kind: "FlunderList", apiVersion: this.#apiVersion, metadata, items });
+  }
 
-  const create = async (req: IncomingMessage, res: ServerResponse, namespace: string): Promise<void> => {
-    const object = JSON.parse((await bodyOf(req)).toString()) as Flunder;
-    object.apiVersion = `${group}/v1`;
-    object.kind = "Flunder";
-    object.metadata = { ...object.metadata, namespace, resourceVersion: String(++revision), uid: `uid-${revision}` };
-    stored.set(`${namespace}/${object.metadata.name}`, object);
-    report("ADDED", object);
-    answer(res, 201, object);
-  };
+  #watch(res: ServerResponse): void {
+    res.writeHead(200, { "content-type": "application/json" });
+    res.flushHeaders();
+    for (const object of this.#stored.values()) res.write(`${JSON.stringify({ type: "ADDED", object })}\n`);
+    this.#watchers.add(res);
+    res.once("close", () => this.#watchers.delete(res));
+  }
 
-  server.on("request", (req: IncomingMessage, res: ServerResponse) => {
-    const [path = "", query = ""] = (req.url ?? "").split("?");
-    const seen = requestOf(req);
-    if (seen.certificate === "" || seen.headers["x-remote-user"] === undefined) {
-      return answer(res, 401, statusOf(401, "Unauthorized", "Unauthorized"));
-    }
-    const user = seen.headers["x-remote-user"];
-    if (user === "system:kube-aggregator") state.requested.discovery++;
-    else if (user === "system:aggregator") state.requested.openApi++;
-    else state.requests.push(seen);
-    if (path === "/openapi/v2") {
-      const { etag, document } = state.openApi;
-      if (req.headers["if-none-match"] === etag) return void res.writeHead(304, { etag }).end();
-      return answer(res, 200, document, { etag });
-    }
-    if (path === `/apis/${group}/v1`) return answer(res, state.discoveryStatus, discoveryOf(group));
-    const [, , , , ...parts] = path.split("/");
-    const [scope, namespace = "", plural, name = ""] = parts[0] === "namespaces" ? parts : ["", "", ...parts];
-    if (parts.includes("redirect")) return void res.writeHead(302, { location: "https://169.254.169.254/" }).end("gone");
-    if (parts.includes("headers")) return answer(res, 200, seen.headers);
-    if (parts.includes("echo")) {
-      res.writeHead(200, { "content-type": "application/octet-stream", "access-control-allow-origin": "*" });
-      res.flushHeaders();
-      req.pipe(res);
-      return;
-    }
-    if (plural !== "flunders") return answer(res, 404, statusOf(404, "NotFound", "not here"));
-    if (req.method === "POST" && scope !== undefined) return void create(req, res, namespace);
-    resource(req, res, namespace, name, new URLSearchParams(query));
-  });
-  server.on("upgrade", (req, socket, head) => {
-    state.requests.push(requestOf(req));
-    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
-    if (head.length > 0) socket.write(head);
-    socket.on("error", () => {});
-    socket.pipe(socket);
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, address, resolve);
-  });
-  t.after(() => state.stop());
-  return Object.assign(state, { port: (server.address() as AddressInfo).port });
+  #report(type: string, object: Flunder): void {
+    for (const watcher of this.#watchers) watcher.write(`${JSON.stringify({ type, object })}\n`);
+  }
+}
+
+function echo(req: IncomingMessage, res: ServerResponse): void {
+  res.writeHead(200, { "content-type": "application/octet-stream", "access-control-allow-origin": "*" });
+  res.flushHeaders();
+  req.pipe(res);
+}
+
+function echoUpgraded(socket: Duplex, head: Buffer): void {
+  socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  if (head.length > 0) socket.write(head);
+  socket.on("error", () => {});
+  socket.pipe(socket);
 }
 
 function requestOf(req: IncomingMessage): AggregatedRequest {
