@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { configMaps, deployments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -63,6 +64,19 @@ test("when one group cannot be read, the next call reads again", async () => {
   assert.equal((await discovery.resources(never)).resources.length, 2);
 });
 
+for (const { what, answer, failures } of [
+  { what: "null in place of the list", answer: { resources: null }, failures: [] },
+  { what: "no list", answer: {}, failures: [] },
+  { what: "a list", answer: [], failures: ["GET /apis/apps/v1: the answer is not a JSON object"] },
+]) {
+  test(`a group version that answers with ${what} has no resources${failures.length > 0 ? " and counts as failed" : ""}`, async () => {
+    const { discovery, answers } = world();
+    answers.set("/apis/apps/v1", answer);
+    const { resources, failed } = await discovery.resources(never);
+    assert.deepEqual([resources.length, failed.map(({ error }) => messageOf(error))], [1, failures]);
+  });
+}
+
 test("when one caller is aborted, only its wait ends", async () => {
   const { discovery, hold, signals } = world();
   const release = hold();
@@ -119,6 +133,7 @@ function world() {
   };
   return {
     discovery: new ResourceDiscovery(client, clock),
+    answers: client.rawAnswers,
     clock,
     requests,
     signals,

@@ -1,5 +1,6 @@
 import { StatusError } from "../objects/errors/status-error.ts";
 import { parseGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import { isJsonObject } from "../objects/meta/json-value.ts";
 import type { Status } from "../objects/meta/types.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { parseWire } from "./wire-json.ts";
@@ -68,7 +69,7 @@ async function discoverVersion(client: Client, groupVersion: string, options: Ca
   if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;
   const { resources } = await getJson<ResourceList>(client, path, options);
-  if (resources === null) return []; // some servers write null for an empty list, metrics-server for example
+  if (!resources) return []; // some servers write null for an empty list, metrics-server for example
   return resources
     .filter(({ name }) => !name.includes("/"))
     .map((resource) => ({
@@ -87,13 +88,17 @@ interface GroupList {
 }
 
 interface ResourceList {
-  resources: { name: string; kind: string; namespaced: boolean; verbs: string[] | null; shortNames?: string[] }[] | null;
+  resources?: { name: string; kind: string; namespaced: boolean; verbs: string[] | null; shortNames?: string[] }[] | null;
 }
 
 async function getJson<T>(client: Client, path: string, options: CallOptions): Promise<T> {
   const { status, body } = await client.raw("GET", path, options);
   const text = body.toString("utf8");
-  if (status === 200) return parseWire(text) as T; // cast: the server answers with the document of the path
+  if (status === 200) {
+    const document = parseWire(text);
+    if (!isJsonObject(document)) throw new Error(`GET ${path}: the answer is not a JSON object`);
+    return document as T; // cast: an object; its fields are trusted to be those that discovery serves at the path
+  }
   let parsed: Partial<Status> = {};
   try {
     parsed = parseWire(text) ?? {};

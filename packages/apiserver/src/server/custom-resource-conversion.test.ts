@@ -150,6 +150,50 @@ test("admission webhooks for another version are shown the object there, and wha
   assert.deepEqual([made.apiVersion, made.spec], [`${group}/v2`, { length: 7 }]);
 });
 
+test("a patch of a mutating webhook that leaves no custom object is refused, whatever it leaves", async (t) => {
+  const { server, hook } = await converting(t);
+  const otherKind = `Internal error occurred: admission webhook "widgets.example.com" attempted to change the kind of the object`;
+  const cases: Record<string, { operation: object; want: readonly [code: number, message: string] }> = {
+    kind: { operation: { op: "replace", path: "/kind", value: "Other" }, want: [500, otherKind] },
+    nothing: { operation: { op: "replace", path: "", value: null }, want: [500, otherKind] },
+    list: { operation: { op: "replace", path: "", value: [] }, want: [500, otherKind] },
+    unnamed: {
+      operation: { op: "remove", path: "/metadata" },
+      want: [422, `Widget.example.com "" is invalid: metadata.name: Required value: name or generateName is required`],
+    },
+    text: {
+      operation: { op: "replace", path: "/metadata", value: "text" },
+      want: [500, "Internal error occurred: json: cannot unmarshal string into Go value of type v1.ObjectMeta"],
+    },
+  };
+  hook.raw.set("/mutate", (response, { uid, object }: Loose) => {
+    const operations = [cases[object.metadata.name]?.operation ?? { op: "test", path: "/kind", value: "Widget" }];
+    const patch = Buffer.from(JSON.stringify(operations)).toString("base64");
+    const answer = { uid, allowed: true, patchType: "JSONPatch", patch };
+    response.end(JSON.stringify({ kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1", response: answer }));
+  });
+  await server.request("POST", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", {
+    metadata: { name: "widgets" },
+    webhooks: [
+      {
+        name: "widgets.example.com",
+        clientConfig: { url: `${hook.url}/mutate`, caBundle: hook.caBundle },
+        rules: [{ operations: ["CREATE"], apiGroups: [group], apiVersions: ["v1"], resources: ["widgets"] }],
+        sideEffects: "None",
+        admissionReviewVersions: ["v1"],
+      },
+    ],
+  });
+  await waitFor(async () => {
+    await server.request("POST", `${v1}?dryRun=All`, aWidget(group, "probe"));
+    return hook.requested.some(({ path }) => path === "/mutate");
+  });
+  for (const [name, { want }] of Object.entries(cases)) {
+    const { code, body } = await server.request("POST", v1, aWidget(group, name, { spec: { size: 1 } }));
+    assert.deepEqual([code, body.message], want, name);
+  }
+});
+
 test("finalizers and owners are not the webhook's to change, labels are", async (t) => {
   const { server } = await converting(t, (object) => ({
     ...object,

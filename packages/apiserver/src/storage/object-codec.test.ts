@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import { unlimitedEntries } from "./testing.ts";
 
@@ -91,3 +92,17 @@ test("selectable fields are name and namespace, for namespaced resources, and th
     "spec.x": "1",
   });
 });
+
+for (const { stored, message } of [
+  { stored: "null", message: "the value is not a JSON object" },
+  { stored: "[]", message: "the value is not a JSON object" },
+  { stored: '"text"', message: "the value is not a JSON object" },
+  { stored: '{"metadata":5}', message: "the metadata of the value are not a JSON object" },
+]) {
+  test(`a value in etcd that is ${stored} is refused, at once and in steps, whether versions are kept or not`, () => {
+    for (const codec of [codecOf(widgets), codecOf({ ...widgets, keepsVersions: true })]) {
+      assert.throws(() => codec.fromStored(Buffer.from(stored)), { message });
+      assert.throws(() => atOnce(codec.fromStoredInSteps(Buffer.from(stored))), { message });
+    }
+  });
+}

@@ -14,7 +14,8 @@ import {
 } from "@coxswain/apimachinery/objects/codec/protobuf-reuse";
 import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { EntryCodec, EntryMemory } from "./entry.ts";
 
@@ -155,23 +156,20 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
       return Buffer.from(yield* encodeJsonTextInSteps(value, storedKind));
     },
     fromStored(bytes, before) {
-      // Cast: etcd holds what this codec has written.
-      if (resource.keepsVersions) return withMetadata(parseJson(bytes) as KubeObject);
-      if (!isProtobuf(bytes)) return form.toHub(parseJson(bytes) as KubeObject); // cast: etcd holds what this codec has written
+      if (resource.keepsVersions) return objectOf(parseJson(bytes));
+      if (!isProtobuf(bytes)) return form.toHub(objectOf(parseJson(bytes)));
       return form.toHub(before !== undefined && shares ? decodeProtobufReusing(bytes, before) : decodeProtobuf(bytes));
     },
     *fromStoredInSteps(bytes, before) {
-      // Cast: etcd holds what this codec has written.
-      if (resource.keepsVersions) return withMetadata((yield* parseLargeJson(bytes)) as KubeObject);
-      // Cast: etcd holds what this codec has written.
-      if (!isProtobuf(bytes)) return yield* form.toHubInSteps((yield* parseLargeJson(bytes)) as KubeObject);
+      if (resource.keepsVersions) return objectOf(yield* parseLargeJson(bytes));
+      if (!isProtobuf(bytes)) return yield* form.toHubInSteps(objectOf(yield* parseLargeJson(bytes)));
       const decoding =
         before !== undefined && shares ? decodeProtobufReusingInSteps(bytes, before) : decodeProtobufInSteps(bytes);
       return yield* form.toHubInSteps(yield* decoding);
     },
     toJson: (object) => encodeJsonText(object, hub),
     toJsonInSteps: (object) => encodeJsonTextInSteps(object, hub),
-    fromJson: (bytes) => parseJson(bytes) as KubeObject, // cast: etcd holds what this codec has written
+    fromJson: (bytes) => parseJson(bytes) as KubeObject, // cast: the bytes are those of `toJson`, above
     fieldsOf(object) {
       const fields: Record<string, string> = { "metadata.name": object.metadata.name ?? "" };
       if (resource.namespaced) fields["metadata.namespace"] = object.metadata.namespace ?? "";
@@ -184,7 +182,10 @@ function isProtobuf(bytes: Buffer): boolean {
   return bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
 }
 
-function withMetadata(object: KubeObject): KubeObject {
-  object.metadata ??= {};
-  return object;
+/** A value from etcd, which other programs may have written, with metadata. @throws Error when it cannot be an object */
+function objectOf(value: unknown): KubeObject {
+  if (!isJsonObject(value)) throw new Error("the value is not a JSON object");
+  const metadata = (value["metadata"] ??= {});
+  if (!isJsonObject(metadata)) throw new Error("the metadata of the value are not a JSON object");
+  return value as Unstructured; // cast: an object with metadata, by the lines above; its fields were checked when it was written
 }

@@ -11,7 +11,7 @@ import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
 import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
@@ -134,12 +134,13 @@ async function patched(
       0,
       attributes.signal,
     );
-    const document = changed as KubeObject; // cast: its kind is checked here, its fields by the decoder
-    if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
+    if (!isJsonObject(changed) || changed["kind"] !== kind.kind || changed["apiVersion"] !== formatGroupVersion(kind)) {
       throw new Error(`admission webhook ${name} attempted to change the kind of the object`);
     }
+    changed["metadata"] ??= {};
     const type = scheme.kind(kind);
-    const object = type === undefined ? document : decodeParsed(document, type).object;
+    // Cast: its kind was compared above; `toHub` checks the metadata and the fields of a custom object.
+    const object = type === undefined ? (changed as Unstructured) : decodeParsed(changed, type).object;
     if (!invocation.isResourceItself) return object;
     return await ctx.versions.toHub(object, invocation.target, attributes.object.apiVersion);
   } catch (err) {
