@@ -234,7 +234,7 @@ class MemberClient implements Client {
     readsMetadataOnly = false,
   ): Promise<T> {
     const { response, body } = await this.#answer(verb, ref, name, request);
-    // Cast: the server answers with an object of the requested kind.
+    // Cast: the server is trusted to answer with an object of the requested kind.
     return objectIn(response, body, readsMetadataOnly ? { ...this.#call.config, readsMetadataOnly } : this.#call.config) as T;
   }
 

@@ -22,7 +22,7 @@ export function requestOverHttp1(
       method,
       path,
       headers: {
-        ...(headers as http.OutgoingHttpHeaders), // cast: Node changes no list of values
+        ...(headers as http.OutgoingHttpHeaders), // cast: the lists of values are readonly here; Node does not change them
         ...(body === undefined ? {} : { "content-length": Buffer.byteLength(body) }),
       },
     });

@@ -249,7 +249,7 @@ function ofShape(value: unknown, wanted: Shape, path: string): unknown {
     return entries.map(([entry, i]) => ofShape(entry, wanted[0] as Shape, `${path}[${i}]`));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("map");
-  const fields = wanted as Readonly<Record<string, Shape>>; // cast: what is neither text, boolean nor list is a map
+  const fields = wanted as Readonly<Record<string, Shape>>; // cast: a shape that is neither the name of a type nor a list is a map of shapes
   const known = Object.entries(value).flatMap(([name, field]): [string, unknown][] => {
     const inside = fields["*"] ?? (Object.hasOwn(fields, name) ? fields[name] : undefined);
     if (inside === undefined || field === null || field === undefined) return [];

@@ -57,7 +57,7 @@ export async function* decodeProtobufWatch<T>(
     for await (const chunk of body) {
       for (const event of decoder.push(chunk)) {
         if (event.type === "ERROR") throw new StatusError(event.object);
-        yield event as ObjectEvent<T>; // cast: the server sends objects of the watched kind
+        yield event as ObjectEvent<T>; // cast: the server is trusted to send objects of the watched kind
       }
     }
   } catch (err) {
@@ -70,10 +70,10 @@ export async function* decodeProtobufWatch<T>(
 const newline = 0x0a;
 
 function parseEvent<T>(line: string, options: ReadOptions | undefined): ObjectEvent<T> {
-  const event = parseWire(line) as { type: string; object: unknown } | null; // cast: its fields are checked in the next line
+  const event = parseWire(line) as { type: string; object: unknown } | null; // cast: the next line checks both fields, and null
   if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null)
     throw new Error("unable to decode an event from the watch stream");
-  if (event.type === "ERROR") throw new StatusError(event.object as Status); // cast: the object of an ERROR is a Status
+  if (event.type === "ERROR") throw new StatusError(event.object as Status); // cast: an object; readers of a Status take every field for optional
   if (options?.omitsManagedFields === true) dropManagedFields(event.object);
-  return event as ObjectEvent<T>; // cast: the server sends objects of the watched kind
+  return event as ObjectEvent<T>; // cast: the server is trusted to send objects of the watched kind
 }

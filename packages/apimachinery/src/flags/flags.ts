@@ -45,7 +45,7 @@ export function flags<const S extends readonly Section<FlagTable>[]>(...sections
       table[name] = flag;
     }
   }
-  return { sections, table: table as TableOf<S> }; // cast: it has the flags of all sections
+  return { sections, table: table as TableOf<S> }; // cast: the loop above has added the flags of all sections
 }
 
 /** An invalid command line; the message is printed after `Error: `. */
@@ -102,7 +102,7 @@ export function parseFlags<T extends FlagTable>({ table }: ProgramFlags<T>, argv
     name,
     values.has(name) ? values.get(name) : flag.default,
   ]);
-  // Cast: each flag reads values of its type.
+  // Cast: each value was read by its flag, or is the default of the flag.
   return { values: Object.fromEntries(defaults) as FlagValues<T>, set: new Set(values.keys()), help, version };
 }
 

@@ -58,14 +58,14 @@ export function settingValues<T extends Settings>(
     const value = chosen(row);
     return [name, row.zeroIsDefault === "always" && isZero(value) ? row.default : value];
   });
-  return Object.fromEntries(entries) as SettingValues<T>; // cast: each row reads values of its type
+  return Object.fromEntries(entries) as SettingValues<T>; // cast: each value was read by its row, or is the default of the row
 }
 
 /** The values of settings that only flags set. @param flags values by flag name */
 export function valuesOfFlags<T extends Settings>(settings: T, flags: Readonly<Record<string, unknown>>): SettingValues<T> {
   return Object.fromEntries(
     Object.entries<Flag<unknown>>(settings).map(([name, { flag = "" }]) => [name, flags[flag]]),
-  ) as SettingValues<T>; // cast: each row reads values of its type
+  ) as SettingValues<T>; // cast: the flag that a row names reads values of the type of the row
 }
 
 const isZero = (value: unknown): boolean => value === 0 || value === "";

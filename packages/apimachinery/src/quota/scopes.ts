@@ -11,8 +11,7 @@ interface Requirement {
 /** All scope requirements of a quota; those in `spec.scopes` have the operator Exists. */
 export function scopesOf(spec: ResourceQuotaSpec | undefined): Requirement[] {
   const plain = (spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: "Exists" }));
-  // Cast: both have the same fields, of wider types here.
-  return [...plain, ...((spec?.scopeSelector?.matchExpressions ?? []) as Requirement[])];
+  return [...plain, ...(spec?.scopeSelector?.matchExpressions ?? [])];
 }
 
 /** True when the pod satisfies the scope requirement. */

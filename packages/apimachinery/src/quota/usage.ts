@@ -14,19 +14,22 @@ import { podResources } from "./pod-resources.ts";
 import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
 import { podMatchesScope, scopesOf } from "./scopes.ts";
 
-/** Computes the usage of objects of one resource. */
-export interface QuotaEvaluator {
+/**
+ * Computes the usage of objects of one resource; callers pass it no others. TypeScript takes an evaluator of Pods for one of any
+ * objects, because these are methods.
+ */
+export interface QuotaEvaluator<T extends KubeObject = KubeObject> {
   /** True when admission also charges UPDATE; CREATE is always charged. */
   readonly chargesUpdates: boolean;
   /** The subset of quota resource names that objects of this resource consume. */
   matching(names: readonly string[]): string[];
-  usage(object: KubeObject): ResourceList;
+  usage(object: T): ResourceList;
   /** Error text when a container lacks requests or limits that the quota requires; `""` when none is missing. */
-  missing(required: readonly string[], object: KubeObject): string;
+  missing(required: readonly string[], object: T): string;
   /** True when an update may have reduced the usage. Source: pkg/quota/v1/install/update_filter.go */
-  replenishes(old: KubeObject, now: KubeObject): boolean;
+  replenishes(old: T, now: T): boolean;
   /** True when the object matches all scopes of the quota. */
-  inScope(spec: ResourceQuotaSpec | undefined, object: KubeObject): boolean;
+  inScope(spec: ResourceQuotaSpec | undefined, object: T): boolean;
 }
 
 /** Resources that can also be counted by plain name, without `count/`. */
@@ -82,17 +85,15 @@ const podNames = new Set([
 /** Resources that containers have to specify when a quota limits them. */
 const mustBeSaid = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-function podEvaluator(clock: Clock): QuotaEvaluator {
+function podEvaluator(clock: Clock): QuotaEvaluator<Pod> {
   return {
     chargesUpdates: false,
     matching: (names) => names.filter((name) => podNames.has(name) || name.startsWith("hugepages-") || isExtendedRequest(name)),
-    usage(object) {
-      const pod = object as Pod & KubeObject; // cast: an evaluator is given objects of its resource
+    usage(pod) {
       if (isOver(pod, clock.now())) return { "count/pods": "1" };
       return { "count/pods": "1", ...computeUsage(podResources(pod, "requests"), podResources(pod, "limits")) };
     },
-    missing(required, object) {
-      const { spec } = object as Pod & KubeObject; // cast: an evaluator is given objects of its resource
+    missing(required, { spec }) {
       const wanted = mustBeSaid.filter((name) => required.includes(name));
       const missing = new Set<string>();
       for (const { resources } of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
@@ -101,10 +102,8 @@ function podEvaluator(clock: Clock): QuotaEvaluator {
       }
       return missing.size === 0 ? "" : `must specify ${[...missing].sort().join(",")}`;
     },
-    // Cast: an evaluator is given objects of its resource.
-    replenishes: (old, now) => !isOver(old as Pod & KubeObject, clock.now()) && isOver(now as Pod & KubeObject, clock.now()),
-    // Cast: an evaluator is given objects of its resource.
-    inScope: (spec, object) => scopesOf(spec).every((scope) => podMatchesScope(object as Pod, scope)),
+    replenishes: (old, now) => !isOver(old, clock.now()) && isOver(now, clock.now()),
+    inScope: (spec, pod) => scopesOf(spec).every((scope) => podMatchesScope(pod, scope)),
   };
 }
 
@@ -127,7 +126,7 @@ function computeUsage(requests: ResourceList, limits: ResourceList): ResourceLis
 }
 
 /** True for a terminated pod, or one whose deletion is overdue: only its object counts. */
-function isOver(pod: Pod & KubeObject, now: number): boolean {
+function isOver(pod: Pod, now: number): boolean {
   if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") return true;
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (!deletionTimestamp || deletionGracePeriodSeconds === undefined) return false;
@@ -136,11 +135,10 @@ function isOver(pod: Pod & KubeObject, now: number): boolean {
 
 const serviceNames = ["count/services", "services", "services.nodeports", "services.loadbalancers"];
 
-const serviceEvaluator: QuotaEvaluator = {
+const serviceEvaluator: QuotaEvaluator<Service> = {
   chargesUpdates: true,
   matching: (names) => names.filter((name) => serviceNames.includes(name)),
-  usage(object) {
-    const { spec } = object as Service & KubeObject; // cast: an evaluator is given objects of its resource
+  usage({ spec }) {
     const ports = spec?.ports?.length ?? 0;
     let nodePorts = 0;
     let balancers = 0;
@@ -161,8 +159,7 @@ const serviceEvaluator: QuotaEvaluator = {
   },
   missing: () => "",
   // A change of type may release node ports and load balancers.
-  // Cast: an evaluator is given objects of its resource.
-  replenishes: (old, now) => (old as Service & KubeObject).spec?.type !== (now as Service & KubeObject).spec?.type,
+  replenishes: (old, now) => old.spec?.type !== now.spec?.type,
   inScope: noScopes,
 };
 
@@ -170,7 +167,7 @@ const claimNames = ["count/persistentvolumeclaims", "persistentvolumeclaims", "r
 const classSuffix = ".storageclass.storage.k8s.io/";
 
 /** @param recovers RecoverVolumeExpansionFailure: requests can shrink, so the larger of request and allocated size counts */
-const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
+const claimEvaluator = (recovers: boolean): QuotaEvaluator<PersistentVolumeClaim> => ({
   chargesUpdates: true,
   matching: (names) =>
     names.filter(
@@ -179,8 +176,7 @@ const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
         name.endsWith(`${classSuffix}requests.storage`) ||
         name.endsWith(`${classSuffix}persistentvolumeclaims`),
     ),
-  usage(object) {
-    const claim = object as PersistentVolumeClaim & KubeObject; // cast: an evaluator is given objects of its resource
+  usage(claim) {
     const className = claim.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? claim.spec?.storageClassName;
     const requested = quantityIn(claim.spec?.resources?.requests ?? {}, "storage");
     const allocated = recovers ? quantityIn(claim.status?.allocatedResources ?? {}, "storage") : undefined;

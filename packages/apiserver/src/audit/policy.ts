@@ -144,9 +144,8 @@ export function parsePolicy(text: string): AuditPolicy {
       `failed decoding: no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)} in scheme "k8s.io/apiserver/pkg/audit/scheme.go:30"`,
     );
   }
-  // Cast: an empty list has no type of its own.
-  const policy = { ...shape(written, policyShape, ""), rules: [] as PolicyRule[] };
-  policy.rules = objects(written["rules"], "rules").map((rule, i) => readRule(rule, `rules[${i}]`));
+  const rules = objects(written["rules"], "rules").map((rule, i) => readRule(rule, `rules[${i}]`));
+  const policy: AuditPolicy = { ...shape(written, policyShape, ""), rules };
   const errors = policy.rules.flatMap((rule, i) => validateRule(rule, `rules[${i}]`)).map(formatFieldError);
   if (errors.length > 0) throw new Error(errors.length === 1 ? errors[0] : `[${errors.join(", ")}]`);
   if (policy.rules.length === 0) throw new Error("loaded illegal policy with 0 rules");
@@ -155,7 +154,7 @@ export function parsePolicy(text: string): AuditPolicy {
 
 function readRule(rule: Record<string, unknown>, path: string): PolicyRule {
   const resources = objects(rule["resources"], `${path}.resources`);
-  // Cast: the shape has the fields of a rule, and was checked.
+  // Cast: `shape` has checked the types of the fields; `validateRule` checks that there is a level, and the words of a list.
   return {
     ...shape(rule, ruleShape, `${path}.`),
     ...(resources.length === 0
@@ -201,7 +200,7 @@ function objects(value: unknown, path: string): Record<string, unknown>[] {
 
 function validateRule(rule: PolicyRule, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  // Cast: configurations may have an empty one.
+  // Cast: `readRule` has checked that it is a string, if it is there, not which.
   if (rule.level === undefined || (rule.level as string) === "") errors.push(required(`${path}.level`, ""));
   else if (!levels.includes(rule.level)) errors.push(notSupported(`${path}.level`, rule.level, [...levels]));
   for (const [i, url] of (rule.nonResourceURLs ?? []).entries()) {

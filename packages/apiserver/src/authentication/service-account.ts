@@ -102,7 +102,7 @@ async function verify(token: string, keys: readonly VerificationKey[]): Promise<
   for (const { key, algorithm } of candidates) {
     try {
       const { payload } = await compactVerify(token, key, { algorithms: [algorithm] });
-      return JSON.parse(Buffer.from(payload).toString("utf8")) as Claims; // cast: claims are checked where they are read
+      return JSON.parse(Buffer.from(payload).toString("utf8")) as Claims; // cast: an object, as `issuerOf` has found; each claim is checked where it is read
     } catch {
       // Try the next key.
     }
@@ -142,7 +142,7 @@ interface Reference {
 async function checkBound(claims: Claims, options: ServiceAccountTokenOptions): Promise<AuthenticationResult> {
   const now = options.clock.now();
   checkTimes(claims, now);
-  const own = claims["kubernetes.io"] as Record<string, unknown> | undefined; // cast: fields are checked where they are read
+  const own = claims["kubernetes.io"] as Record<string, unknown> | undefined; // cast: each field is checked where it is read, and other values have none
   const namespace = typeof own?.["namespace"] === "string" ? own["namespace"] : "";
   const account = reference(own?.["serviceaccount"]);
   if (namespace === "" || account === undefined) throw new Error("token has no namespace or service account claim");
@@ -194,7 +194,7 @@ function checkTimes(claims: Claims, now: number): void {
 
 function reference(claim: unknown): Reference | undefined {
   if (typeof claim !== "object" || claim === null) return undefined;
-  const { name, uid } = claim as Record<string, unknown>; // cast: an object, by the line before
+  const { name, uid }: { name?: unknown; uid?: unknown } = claim;
   return typeof name === "string" && name !== "" ? { name, uid: typeof uid === "string" ? uid : "" } : undefined;
 }
 
@@ -242,7 +242,7 @@ async function checkLegacy(token: string, claims: Claims, options: ServiceAccoun
     const secret =
       (await getter.get("secrets", namespace, secretName, false)) ?? (await getter.get("secrets", namespace, secretName, true));
     if (secret === undefined || secret.metadata.deletionTimestamp) throw new Error("Token has been invalidated");
-    const stored = (secret as { data?: Record<string, string> }).data?.["token"]; // cast: read from the secrets
+    const stored = (secret as { data?: Record<string, string> }).data?.["token"]; // cast: the getter returns Secrets for this resource
     if (stored === undefined || !sameBytes(Buffer.from(stored, "base64"), Buffer.from(token))) {
       throw new Error("Token does not match server's copy");
     }

@@ -40,9 +40,9 @@ export function nodeAuthorizer(graph: NodeGraph, nodeRules: readonly PolicyRule[
 function decideByGraph(graph: NodeGraph, node: string, attributes: Attributes): Decision | undefined {
   switch (`${attributes.resource}.${attributes.group}`) {
     case "secrets.":
+      return readNamespaced(graph, node, "secrets", attributes);
     case "configmaps.":
-      // Cast: the caller has matched the resource.
-      return readNamespaced(graph, node, attributes.resource as ReferenceKind, attributes);
+      return readNamespaced(graph, node, "configmaps", attributes);
     case "persistentvolumeclaims.":
       if (attributes.subresource === "status") return updateStatus(graph, node, attributes);
       return readOne(graph, node, "persistentvolumeclaims", attributes);

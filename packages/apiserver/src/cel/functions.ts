@@ -79,7 +79,7 @@ export function index(value: Value, key: Value, budget: Budget): Value {
 }
 
 function keyText(key: Value): string {
-  // Cast: an object of the language or null.
+  // Cast: null or an object of values.ts, of which some have a `value`; the others give undefined.
   return typeof key === "object" ? String((key as { value?: unknown } | null)?.value) : String(key);
 }
 

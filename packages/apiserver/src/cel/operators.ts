@@ -71,7 +71,7 @@ export function operate(name: string, a: Value, b: Value, budget: Budget): Value
   if (run === undefined) return noOverload(name);
   const isTimeAndTime = name === "_+_" && left === "google.protobuf.Timestamp" && right === left;
   if ((left !== right || isTimeAndTime) && !mixed.has(`${name} ${left} ${right}`)) return noOverload();
-  return run(a as never, b as never, budget); // cast: the checker has matched the types of the operands
+  return run(a as never, b as never, budget); // cast: the row was found by the type of `a`; that of `b` is equal or in `mixed`
 }
 
 function concatTexts(a: string, b: string, budget: Budget): string {
@@ -100,10 +100,10 @@ export function compare(name: string, a: Value, b: Value, budget: Budget): Value
   if (typeOf(a) !== typeOf(b)) return noOverload();
   if (a instanceof Uint8Array) {
     budget.spendOnText(a.length);
-    return meanings[name]!(Buffer.compare(a, b as Uint8Array)); // cast: both operands have one type
+    return meanings[name]!(Buffer.compare(a, b as Uint8Array)); // cast: both have one type, compared above
   }
   const other = sortKey(b)!;
-  if (typeof key === "string") budget.spendOnText(key.length, (other as string).length); // cast: both operands have one type
+  if (typeof key === "string") budget.spendOnText(key.length, (other as string).length); // cast: the operands have one type, so have their keys
   return meanings[name]!(orderOf(key, other));
 }
 
@@ -118,7 +118,7 @@ function sortKey(value: Value): boolean | bigint | number | string | Uint8Array 
 
 function orderOf(a: boolean | bigint | number | string | Uint8Array, b: typeof a): number {
   // Go compares strings by their UTF-8 bytes, that is by code points; JavaScript compares UTF-16 code units.
-  // Cast: both operands have one type.
+  // Cast: keys of operands of one type, which `compare` has checked.
   if (typeof a === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b as string));
   return a < b ? -1 : a > b ? 1 : 0;
 }

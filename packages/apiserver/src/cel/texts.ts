@@ -73,7 +73,7 @@ const reversed = (text: string): string => [...text].reverse().join("");
 const method = <Args extends readonly unknown[]>(
   takes: Method["takes"],
   run: (text: string, args: Args, budget: Budget) => Value,
-): Method => ({ takes, run: run as unknown as Method["run"] }); // cast: `takes` names the types of the arguments
+): Method => ({ takes, run: run as unknown as Method["run"] }); // cast: `callTextMethod` runs it only with arguments that `takes` names
 
 const one = [["string"]] as const;
 const none = [[]] as const;
@@ -115,7 +115,7 @@ export function callTextMethod(name: string, [text, ...args]: readonly Value[], 
   const [part] = args;
   // Substring search takes, in the worst case, time proportional to the product of both lengths.
   if (typeof part === "string") budget.spend((text.length * part.length) / 100);
-  return run(text, args as never[], budget); // cast: `takes` was compared with their types
+  return run(text, args as never[], budget); // cast: `fits`: the arguments have the types that `takes` names
 }
 
 /** `list.join(separator)`. @returns a Failure when an element is not a string or the budget is used up */

@@ -134,7 +134,7 @@ export function equal(a: Value, b: Value, budget: Budget): boolean | Failure {
   if (typeOf(a) !== typeOf(b) || b instanceof List || b instanceof Mapping) return noOverload();
   if (typeof a === "string") budget.spendOnText(a.length);
   if (a instanceof Uint) return a.value === (b as Uint).value; // cast: both values have one type, checked above
-  if (a instanceof Duration) return a.nanos === (b as Duration).nanos; // cast: both values have one type
+  if (a instanceof Duration) return a.nanos === (b as Duration).nanos; // cast: both values have one type, checked above
   // Cast: both values have one type, checked above.
   if (a instanceof Timestamp) return a.seconds === (b as Timestamp).seconds && a.nanos === (b as Timestamp).nanos;
   if (a instanceof TypeName) return a.name === (b as TypeName).name; // cast: both values have one type, checked above

@@ -23,7 +23,7 @@ export function withPrecompiledRules<A extends Write, Chain extends { mutate(att
       const { resource, subresource, object } = attributes;
       const isDefinition = resource.group === "apiextensions.k8s.io" && resource.resource === "customresourcedefinitions";
       if (isDefinition && subresource === "" && object !== undefined)
-        await compileAhead(turns, object as CustomResourceDefinition); // cast: watched by this resource
+        await compileAhead(turns, object as CustomResourceDefinition); // cast: the resource of the write, and it was decoded as that kind
     },
   };
 }

@@ -57,7 +57,7 @@ function at<T>(object: KubeObject, path: string, wanted: string, is: (value: unk
     if (value === null || value === undefined) return {};
     if (typeof value !== "object" || Array.isArray(value)) return fault(i + 1, value, "map[string]interface{}");
     if (!Object.hasOwn(value, part)) return {};
-    value = (value as Record<string, unknown>)[part]; // cast: an object, by the line before
+    value = (value as Record<string, unknown>)[part]; // cast: an object, by the lines above
   }
   return is(value) ? { value } : fault(parts.length, value, wanted);
 }

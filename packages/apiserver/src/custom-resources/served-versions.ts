@@ -146,7 +146,7 @@ function versionDefinition(
     defaults: (object) => applySchema(object, application),
     defaultsInSteps: (object) => applySchemaInSteps(object, application),
     // Each takes tens of milliseconds for a large schema, so it is computed at its first use, not when the definition is served.
-    applyType: once(() => applyTypeOfSchema(known as ApplySchema)), // cast: reads the same keywords
+    applyType: once(() => applyTypeOfSchema(known as ApplySchema)), // cast: `ApplySchema` names those keywords of a schema that are read
     published: onceInSteps(function* () {
       return { schema: schema && (yield* isStructural(schema)) ? schema : undefined, preserving: !prunes };
     }),

@@ -64,8 +64,8 @@ export function converterOf(conversion: CustomResourceConversion | undefined, ca
 }
 
 /** Formats like GroupVersionKind.String() in Go. */
-function kindOf({ apiVersion = "", kind = "" }: KubeObject): string {
-  return `${apiVersion}, Kind=${kind}`;
+function kindOf({ apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown }): string {
+  return `${String(apiVersion ?? "")}, Kind=${String(kind ?? "")}`;
 }
 
 interface Review {
@@ -76,13 +76,11 @@ interface Review {
 /** Objects in the response of a webhook. @throws Error when the review is invalid or reports a failure */
 function convertedIn(review: unknown, wanted: Review, uid: string): readonly unknown[] {
   if (!isJsonObject(review)) throw new Error("the response is not a JSON object");
-  const got = review as unknown as KubeObject; // cast: only kind and apiVersion are compared
   // v1beta1 requires neither a matching kind nor a matching uid.
   const isStrict = wanted.apiVersion.endsWith("/v1");
   if (!isStrict) return resultOf(review["response"]);
-  if (got.kind !== wanted.kind || got.apiVersion !== wanted.apiVersion) {
-    // Cast: only kind and apiVersion are read.
-    throw new Error(`expected webhook response of ${kindOf(wanted as KubeObject)}, got ${kindOf(got)}`);
+  if (review["kind"] !== wanted.kind || review["apiVersion"] !== wanted.apiVersion) {
+    throw new Error(`expected webhook response of ${kindOf(wanted)}, got ${kindOf(review)}`);
   }
   const { response } = review;
   if (isJsonObject(response) && response["uid"] !== uid) {
@@ -114,7 +112,7 @@ interface Place {
 function checked(original: KubeObject, converted: unknown, { apiVersion, subject, i }: Place): KubeObject {
   const fail = (why: string): Error => plainError(`${subject} returned invalid object at index ${i}: ${why}`);
   if (!isJsonObject(converted)) throw fail("it is not an object");
-  const object = converted as unknown as KubeObject; // cast: its metadata is checked below
+  const object = converted as unknown as KubeObject; // cast: apiVersion, kind and metadata are checked below; the caller checks the rest by the schema
   if (object.apiVersion !== apiVersion || parseGroupVersion(apiVersion) === undefined) {
     throw fail(`invalid groupVersion (expected ${apiVersion}, received ${object.apiVersion ?? ""})`);
   }
@@ -151,7 +149,7 @@ function restored(original: KubeObject, given: Record<string, unknown>, subject:
     if (!isJsonObject(map)) throw fail(`invalid metadata.${field} in converted object`);
     const other = Object.entries(map).find(([, value]) => typeof value !== "string");
     if (other !== undefined) throw fail(`metadata.${field}[${other[0]}] must be a string in converted object`);
-    const errors = validate(map as Record<string, string>, `metadata.${field}`); // cast: its values are checked before
+    const errors = validate(map as Record<string, string>, `metadata.${field}`); // cast: the lines above refuse values that are no strings
     if (errors.length > 0) throw fail(formatFieldErrors(errors));
     metadata[field] = map;
   }

@@ -31,7 +31,7 @@ export function readEgressConfiguration(path: string): ProxyServers {
   const proxies: ProxyServers = {};
   for (const { name = "", connection = {} } of selections) {
     if (connection.proxyProtocol === "Direct") continue;
-    const selection = name.toLowerCase() as SelectionName; // cast: validated above
+    const selection = name.toLowerCase() as SelectionName; // cast: `egressErrors` has refused other names
     const what = `failed to setup egress selector: failed to create dialer for egressSelection "${selection}"`;
     proxies[selection] = orSay(what, () => proxyServerOf(connection));
   }

@@ -52,7 +52,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
   return {
     dryRun: dryRun.length > 0,
     fieldManager,
-    fieldValidation: fieldValidation === "" ? "Warn" : (fieldValidation as FieldValidation), // cast: checked above
+    fieldValidation: fieldValidation === "" ? "Warn" : (fieldValidation as FieldValidation), // cast: `fieldValidations` has no other words
     force,
   };
 }

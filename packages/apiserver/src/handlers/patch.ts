@@ -192,20 +192,20 @@ function patchFunction(
     };
   }
   // Parsed when there is an object: for a missing object upstream answers 404, whatever the patch is.
-  let document: unknown;
+  let document: object | undefined;
   return function* (object) {
-    let patch: Unstructured;
+    let patch: object;
     if (bytes.length > largeJsonBytes) {
       // Parsed again for a retry: it yields, unlike a clone.
-      // Cast: `parsePatch` refuses other values; `claimedKind` checks objects.
-      patch = (yield* parsePatch(type, bytes, repeated)) as Unstructured;
+      patch = yield* parsePatch(type, bytes, repeated);
     } else {
       document ??= yield* parsePatch(type, bytes, repeated);
       yield;
-      patch = deepClone(document) as Unstructured; // cast: `parsePatch` refuses other values; `claimedKind` checks objects
+      patch = deepClone(document);
     }
     yield;
-    if (type === "strategic") return { value: mergeInto({ ...object }, patch, descriptor!), patch };
+    // Cast: `parsePatch` takes no list for a strategic merge patch.
+    if (type === "strategic") return { value: mergeInto({ ...object }, patch as Unstructured, descriptor!), patch };
     const touched = Object.keys(patch);
     return { value: mergePatchInto(object, patch), touched };
   };
@@ -221,11 +221,11 @@ function nameRepeated(bytes: Buffer, repeated: string[]): void {
 }
 
 /**
- * Parses a merge patch or strategic merge patch; null as a strategic merge patch changes nothing.
+ * Parses a merge patch, an object or a list, or a strategic merge patch, an object; null as the latter changes nothing.
  * @param repeated collects `duplicate field "spec.paused"`, each once
  * @throws BadRequest with the text of upstream's parser
  */
-function* parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): Steps<unknown> {
+function* parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): Steps<object> {
   let document: unknown;
   try {
     document = yield* parseLargeJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
@@ -279,7 +279,7 @@ function checked(
     throw refuse(messageOf(err));
   }
   if (value === null || value === undefined) throw refuse("Object 'Kind' is missing in 'null'");
-  const object = value as Unstructured; // cast: `parsePatch` refuses other values; `claimedKind` checks objects
+  const object = value as Unstructured; // cast: `claimedKind` has refused scalars and lists, the line above null
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
     throw refuse(`no kind ${textOf(object.kind)} is registered for version ${textOf(object.apiVersion)}`);
   }

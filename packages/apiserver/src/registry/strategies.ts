@@ -52,7 +52,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
     allowUnconditionalUpdate: rest.allowUnconditionalUpdate ?? true,
     ...(status ? { resetFields: rest.resetFields ?? ["status"] } : {}),
     prepareForCreate(next: T, ctx: StrategyContext) {
-      if (status) (next as SpecAndStatus).status = {}; // cast: read without regard to the kind
+      if (status) (next as SpecAndStatus).status = {}; // cast: every kind with this option has a status
       if (generation) next.metadata.generation = 1;
       dropGated(next, undefined, ctx);
       rest.prepareForCreate?.(next, ctx);
@@ -63,7 +63,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
       dropGated(next, current, ctx);
       const preparing = rest.prepareForUpdate?.(next, current, ctx);
       if (preparing) yield* preparing;
-      // Cast: read without regard to the kind.
+      // Cast: every kind with this option has a spec.
       if (generation && !(yield* semanticEqualInSteps((next as SpecAndStatus).spec, (current as SpecAndStatus).spec))) {
         next.metadata.generation = (current.metadata.generation ?? 0) + 1;
       }

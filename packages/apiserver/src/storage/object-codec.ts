@@ -185,7 +185,7 @@ function isProtobuf(bytes: Buffer): boolean {
 /** A value from etcd, which other programs may have written, with metadata. @throws Error when it cannot be an object */
 function objectOf(value: unknown): KubeObject {
   if (!isJsonObject(value)) throw new Error("the value is not a JSON object");
-  const metadata = (value["metadata"] ??= {});
-  if (!isJsonObject(metadata)) throw new Error("the metadata of the value are not a JSON object");
+  value["metadata"] ??= {};
+  if (!isJsonObject(value["metadata"])) throw new Error("the metadata of the value are not a JSON object");
   return value as Unstructured; // cast: an object with metadata, by the lines above; its fields were checked when it was written
 }

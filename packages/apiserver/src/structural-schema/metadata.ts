@@ -66,7 +66,7 @@ function metadataOf({ metadata }: Fields): ObjectMeta {
 
 /** A name is not required here: an embedded resource gets one when it is created. */
 function faultsOf(resource: Fields, path: string): FieldError[] {
-  // Cast: the schema of an embedded resource requires texts, and was applied before.
+  // Cast: `typeFaults` has reported other types; its faults end the validation before this.
   const { apiVersion = "", kind = "" } = resource as Readonly<Record<string, string>>;
   const metadata = metadataOf(resource);
   const named = { ...metadata, name: metadata.name || "fakename" };

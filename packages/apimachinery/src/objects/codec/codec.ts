@@ -54,8 +54,7 @@ export function decodeObject(
   }
   if (isBuiltIn(expected) && !options.asExpected)
     return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
-  // Cast: `typed` checks the kind and the metadata.
-  const value = parsed(bytes, options.asExpected ? undefined : expected) as Unstructured;
+  const value = parsed(bytes, options.asExpected ? undefined : expected);
   return { object: typed(value, bytes, expected, options), warnings: [] };
 }
 
@@ -102,8 +101,7 @@ async function decodeLargeJson(
   } catch (err) {
     throw unparsable(err, bytes, expected);
   }
-  // Cast: `typed` checks the kind and the metadata.
-  return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
+  return { object: typed(value, bytes, expected, options), warnings: [] };
 }
 
 /** Array for messages about duplicate keys; undefined when field validation ignores them. */
@@ -119,8 +117,7 @@ function decodeYaml(
   options: DecodeOptions,
 ): { object: KubeObject; warnings: string[] } {
   if (isBuiltIn(expected) && !options.asExpected) return decodeParsed(value, expected, options.strict, bytes, repeated);
-  // Cast: `typed` checks the kind and the metadata.
-  return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
+  return { object: typed(value, bytes, expected, options), warnings: [] };
 }
 
 function isBuiltIn(kind: GroupVersionKind | undefined): kind is GroupVersionKind {
@@ -160,13 +157,15 @@ function unreadable(why: string, bytes: Buffer, expected: GroupVersionKind | und
   return expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes);
 }
 
-function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
+function typed(body: unknown, bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
   let said: { apiVersion: string; kind: string };
   try {
-    said = claimedKind(value);
+    said = claimedKind(body);
   } catch (err) {
     throw unreadable(messageOf(err), bytes, options.asExpected ? undefined : expected);
   }
+  // Cast: `claimedKind` has refused scalars and lists; readers of custom resources check the other fields by the schema.
+  const value = body as Unstructured;
   if (options.asExpected && expected !== undefined) {
     const type = scheme.kind(expected);
     return type === undefined ? value : coerce(value ?? {}, type);

@@ -17,7 +17,7 @@ import { isTooDeep, maxDepth, maxTextDepth, numberOf, setOwn } from "./json-pars
  * @throws DecodeFailure
  */
 export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
-  return structDecoder(type)(value, 0) as Record<string, unknown>; // cast: the decoder of a struct returns one
+  return structDecoder(type)(value, 0) as Record<string, unknown>; // cast: the decoder of a struct returns an object or throws
 }
 
 /**

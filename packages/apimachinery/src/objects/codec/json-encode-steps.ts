@@ -18,7 +18,7 @@ export function* encodeJsonTextInSteps(object: object, kind?: GroupVersionKind):
 
 /** As `encodeValue`. */
 export function encodeValueInSteps(object: object, type: TypeDescriptor): Steps<string> {
-  return new Encoding().struct(object as Fields, type); // cast: values have the types of their descriptor
+  return new Encoding().struct(object as Fields, type); // cast: decoded, or made by a program, as the descriptor says
 }
 
 function kindOf(object: object): GroupVersionKind {
@@ -56,7 +56,7 @@ class Encoding {
 
   #container(value: object): Steps<string> {
     if (Array.isArray(value)) return this.#list(value, (item) => this.#container(item), encodeAny);
-    // Cast: values have the types of their descriptor.
+    // Cast: an object that is no list.
     return this.#map(value as Fields, (member) => this.#container(member), encodeAny);
   }
 
@@ -64,12 +64,12 @@ class Encoding {
   *#value(value: object, type: FieldType): Steps<string> {
     switch (type.kind) {
       case "struct":
-        return yield* this.struct(value as Fields, type.struct); // cast: values have the types of their descriptor
+        return yield* this.struct(value as Fields, type.struct); // cast: decoded, or made by a program, as the descriptor says
       case "list":
-        // Cast: values have the types of their descriptor.
+        // Cast: decoded, or made by a program, as the descriptor says.
         return yield* this.#list(value as unknown[], (item) => this.#value(item, type.element), typeEncoder(type.element));
       case "map":
-        // Cast: values have the types of their descriptor.
+        // Cast: decoded, or made by a program, as the descriptor says.
         return yield* this.#map(value as Fields, (member) => this.#value(member, type.value), typeEncoder(type.value));
       case "any":
         return yield* this.#container(value);

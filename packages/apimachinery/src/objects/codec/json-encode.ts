@@ -10,7 +10,7 @@ import { textOfFields } from "./fields-v1.ts";
  * (structs, times and quantities are always written), sorted map keys, `<`, `>` and `&` escaped.
  */
 export function encodeValue(value: unknown, type: TypeDescriptor): string {
-  return structEncoder(type).encode(value as Record<string, unknown>); // cast: values have the types of their descriptor
+  return structEncoder(type).encode(value as Record<string, unknown>); // cast: decoded, or made by a program, as the descriptor says
 }
 
 /** Any JSON value with sorted keys, as Go writes `map[string]interface{}`. */
@@ -32,7 +32,7 @@ export function encodeAny(value: unknown): string {
         for (let i = 1; i < value.length; i++) text += "," + encodeAny(value[i]);
         return text + "]";
       }
-      return encodeMap(value as Record<string, unknown>, encodeAny); // cast: values have the types of their descriptor
+      return encodeMap(value as Record<string, unknown>, encodeAny); // cast: what is neither scalar nor list is an object
     }
     default:
       return "null";
@@ -254,12 +254,12 @@ export function typeEncoder(type: FieldType): Encode {
   switch (type.kind) {
     case "struct": {
       const encoder = structEncoder(type.struct);
-      return (value) => encoder.encode(value as Fields); // cast: values have the types of their descriptor
+      return (value) => encoder.encode(value as Fields); // cast: decoded, or made by a program, as the descriptor says
     }
     case "list": {
       const element = typeEncoder(type.element);
       return (value) => {
-        const list = value as unknown[]; // cast: values have the types of their descriptor
+        const list = value as unknown[]; // cast: decoded, or made by a program, as the descriptor says
         if (list.length === 0) return "[]";
         let text = "[" + element(list[0]);
         for (let i = 1; i < list.length; i++) text += "," + element(list[i]);
@@ -268,7 +268,7 @@ export function typeEncoder(type: FieldType): Encode {
     }
     case "map": {
       const element = typeEncoder(type.value);
-      return (value) => encodeMap(value as Fields, element); // cast: values have the types of their descriptor
+      return (value) => encodeMap(value as Fields, element); // cast: decoded, or made by a program, as the descriptor says
     }
     case "string":
     case "bytes":
@@ -304,8 +304,8 @@ function encodeSchemaChoice(value: unknown): string {
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value !== "object" || value === null) return "null";
   const props = structEncoder(scheme.type("apiextensions/v1.JSONSchemaProps")!);
-  if (!Array.isArray(value)) return props.encode(value as Fields); // cast: values have the types of their descriptor
-  // Cast: values have the types of their descriptor.
+  if (!Array.isArray(value)) return props.encode(value as Fields); // cast: decoded, or made by a program, as the descriptor says
+  // Cast: decoded, or made by a program, as the descriptor says.
   return `[${value.map((v) => (typeof v === "string" ? quote(v) : props.encode(v as Fields))).join(",")}]`;
 }
 

@@ -149,7 +149,7 @@ function* decodingParsed(
       complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
       yield;
     }
-    object = decodeValue(value, type) as unknown as KubeObject; // cast: the descriptors of kinds have metadata
+    object = decodeValue(value, type) as unknown as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
   } catch (err) {
     // strictComplaints recurses into JSON schemas before the decoder can check their depth.
     const why = err instanceof RangeError ? "exceeded max depth" : messageOf(err);
@@ -219,7 +219,7 @@ export function encodeUntyped(value: unknown): Buffer {
  */
 export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
   try {
-    return decodeValue(value, type) as unknown as KubeObject; // cast: the descriptors of kinds have metadata
+    return decodeValue(value, type) as unknown as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
   } catch (err) {
     throw badRequest(messageOf(err));
   }
@@ -233,12 +233,12 @@ export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
 export function coerceFields(object: Record<string, unknown>, type: TypeDescriptor, names: readonly string[]): KubeObject {
   const part: Record<string, unknown> = {};
   for (const name of names) if (Object.hasOwn(object, name)) setOwn(part, name, object[name]);
-  const coerced = coerce(part, type) as unknown as Record<string, unknown>; // cast: the descriptor of a part has no metadata
+  const coerced = coerce(part, type) as unknown as Record<string, unknown>; // cast: a part of an object, read by field name
   for (const name of names) {
     if (Object.hasOwn(coerced, name)) setOwn(object, name, coerced[name]);
     else delete object[name];
   }
-  return object as unknown as KubeObject; // cast: the descriptors of kinds have metadata
+  return object as unknown as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
 }
 
 /**
@@ -341,15 +341,12 @@ export function claimedKind(value: unknown): { apiVersion: string; kind: string 
     throw failed(`${jsonWord(value)} into Go value of type ${struct}`);
   }
   const said: { apiVersion?: unknown; kind?: unknown } = value;
-  for (const field of ["apiVersion", "kind"] as const) {
-    const text = said[field];
-    if (text === undefined || text === null || typeof text === "string") continue;
+  const textOf = (field: keyof typeof said): string => {
+    const text = said[field] ?? "";
+    if (typeof text === "string") return text;
     throw failed(`${jsonWord(text)} into Go struct field .${field} of type string`);
-  }
-  return {
-    apiVersion: (said.apiVersion as string | null | undefined) ?? "", // cast: its type was checked above
-    kind: (said.kind as string | null | undefined) ?? "", // cast: its type was checked above
   };
+  return { apiVersion: textOf("apiVersion"), kind: textOf("kind") };
 }
 
 /** Type name of a JSON value in the errors of Go's decoder. */

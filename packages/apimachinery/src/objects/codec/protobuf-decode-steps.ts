@@ -82,7 +82,7 @@ class SteppedReader {
   *#inner(field: MessageField, into: Fields): Steps<void> {
     const reader = this.#reader;
     if (isJsonText(field)) {
-      const text = readRaw(reader, (text) => text) as string | undefined; // cast: the reader returns what its function does
+      const text = readRaw(reader, (text) => text) as string | undefined; // cast: `readRaw` returns what the function given to it returns
       if (text === undefined) return;
       const isFields = field.type.kind === "fieldsV1" && text.startsWith("{");
       const value = (yield* isFields ? sharedFieldsInSteps(text) : parseJsonInSteps(text)) ?? undefined;
@@ -100,7 +100,7 @@ class SteppedReader {
       if (Array.isArray(into[name])) into[name].push(value);
       else into[name] = [value];
     } else {
-      // Cast: readers of messages are passed what they returned before.
+      // Cast: `into` holds here what an earlier message of this field was read to.
       const value = yield* this.message(end, struct, (into[name] ?? {}) as Fields);
       if (!field.pointer && !field.required && isZero(value, type)) delete into[name];
       else into[name] = value;

@@ -42,11 +42,11 @@ class SteppedWriting {
 
   /** @returns undefined for a value that is written at once */
   #inner({ name, number, type }: MessageField, value: object): Steps<void> | undefined {
-    // Cast: values have the types of their descriptor.
+    // Cast: decoded, or made by a program, as the descriptor says.
     if (type.kind === "struct") return this.#struct(value as Fields, type.struct, number);
-    // Cast: values have the types of their descriptor.
+    // Cast: decoded, or made by a program, as the descriptor says.
     if (name !== undefined && type.kind === "list" && !type.wrapped) return this.#list(value as unknown[], type.element, number);
-    // Cast: values have the types of their descriptor.
+    // Cast: decoded, or made by a program, as the descriptor says.
     return type.kind === "map" ? this.#map(value as Fields, type.value, number) : undefined;
   }
 
@@ -59,7 +59,7 @@ class SteppedWriting {
   *#list(items: readonly unknown[], type: FieldType, number: number): Steps<void> {
     const write = valueWriter(type, number);
     for (let i = items.length - 1; i >= 0; i--) {
-      // Cast: values have the types of their descriptor.
+      // Cast: decoded, or made by a program, as the descriptor says.
       if (type.kind === "struct") yield* this.#struct((items[i] ?? nothing) as Fields, type.struct, number);
       else write(this.writer, items[i], nothing);
       if (this.#isDue()) yield;
@@ -72,7 +72,7 @@ class SteppedWriting {
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i]!;
       const end = this.writer.mark;
-      // Cast: values have the types of their descriptor.
+      // Cast: decoded, or made by a program, as the descriptor says.
       if (type.kind === "struct") yield* this.#struct((map[key] ?? nothing) as Fields, type.struct, 2);
       else write(this.writer, map[key], nothing);
       this.writer.string(key);

@@ -142,7 +142,7 @@ export function valueWriter(type: FieldType, number: number): Write {
       const inner = valueWriter(type.value, 2);
       return (writer, value) => {
         if (typeof value !== "object" || value === null) return;
-        const map = value as Fields; // cast: values have the types of their descriptor
+        const map = value as Fields; // cast: decoded, or made by a program, as the descriptor says
         const keys = sortedKeys(map);
         for (let i = keys.length - 1; i >= 0; i--) {
           const key = keys[i]!;
@@ -172,7 +172,7 @@ function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => v
   switch (type.kind) {
     case "struct": {
       const write = messageWriter(type.struct);
-      return (writer, value) => write(writer, (value ?? nothing) as Fields); // cast: values have the types of their descriptor
+      return (writer, value) => write(writer, (value ?? nothing) as Fields); // cast: decoded, or made by a program, as the descriptor says
     }
     case "list": {
       // A named slice type is encoded as a message with its elements as field 1.
@@ -222,7 +222,7 @@ function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => v
       return (writer, value) => writeSchemaChoice(writer, value, true);
     case "schemaOrBool":
       return (writer, value) => {
-        // Cast: values have the types of their descriptor.
+        // Cast: decoded, or made by a program, as the descriptor says.
         if (typeof value === "object" && value !== null) writeSchema(writer, 2, value as Fields);
         writer.bool(value !== false && value !== undefined && value !== null);
         writer.uint32(8);
@@ -251,14 +251,14 @@ function writeTimestamp(writer: BackWriter, seconds: number | bigint, nanos: num
 function writeSchemaChoice(writer: BackWriter, value: unknown, strings: boolean): void {
   if (typeof value !== "object" || value === null) return;
   if (!Array.isArray(value)) {
-    writeSchema(writer, 1, value as Fields); // cast: values have the types of their descriptor
+    writeSchema(writer, 1, value as Fields); // cast: decoded, or made by a program, as the descriptor says
     return;
   }
   for (let i = value.length - 1; i >= 0; i--) {
     if (strings) {
       writer.string(String(value[i]));
       writer.uint32(18);
-    } else writeSchema(writer, 2, value[i] as Fields); // cast: values have the types of their descriptor
+    } else writeSchema(writer, 2, value[i] as Fields); // cast: decoded, or made by a program, as the descriptor says
   }
 }
 

@@ -45,7 +45,7 @@ export function* decodeProtobufReusingInSteps(bytes: Uint8Array, before: Encoded
     if (value === undefined) delete object[name];
     else object[name] = value;
   }
-  return object as unknown as KubeObject; // cast: the descriptors of kinds have metadata
+  return object as unknown as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
 }
 
 const noStructs: ReadonlyMap<number, string> = new Map();

@@ -40,7 +40,7 @@ interface Unknown {
  */
 export function encodeProtobuf(object: object, gvk?: GroupVersionKind): Buffer {
   const { apiVersion, kind, type } = kindToEncode(object, gvk);
-  // Cast: objects have the types of their descriptor.
+  // Cast: decoded, or made by a program, as the descriptor says.
   return envelope(apiVersion, kind, (writer) => writeMessage(writer, object as Record<string, unknown>, type));
 }
 
@@ -49,7 +49,7 @@ export function* encodeProtobufInSteps(object: object, gvk?: GroupVersionKind): 
   if (!hasManyValues(object)) return encodeProtobuf(object, gvk);
   yield;
   const { apiVersion, kind, type } = kindToEncode(object, gvk);
-  // Cast: objects have the types of their descriptor.
+  // Cast: decoded, or made by a program, as the descriptor says.
   const raw = yield* messageBytesInSteps(object as Record<string, unknown>, type);
   return encodeUnknown({ apiVersion, kind, raw });
 }
@@ -66,7 +66,7 @@ export function hasProtobufForm(gvk: GroupVersionKind): boolean {
  */
 export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
   writer.reset();
-  writeMessage(writer, object as Record<string, unknown>, type); // cast: objects have the types of their descriptor
+  writeMessage(writer, object as Record<string, unknown>, type); // cast: decoded, or made by a program, as the descriptor says
   return writer.finish();
 }
 
@@ -80,7 +80,7 @@ export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, o
   if (raw.length >= largeMessageBytes) return atOnce(decodeProtobufInSteps(bytes, expected, options));
   try {
     const object: object = readMessage(raw, known.type, options, headOf(known));
-    return object as KubeObject; // cast: the descriptors of kinds have metadata
+    return object as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
   } catch (err) {
     throw refusalOf(err, known, expected);
   }
@@ -91,7 +91,7 @@ export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersio
   const { raw, known } = openEnvelope(bytes, expected);
   try {
     const object: object = { ...headOf(known), ...(yield* messageIn(raw, known.type, options)) };
-    return object as KubeObject; // cast: the descriptors of kinds have metadata
+    return object as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
   } catch (err) {
     throw refusalOf(err, known, expected);
   }
@@ -162,7 +162,7 @@ export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, opti
     if (type === undefined)
       throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
     const object: object = readMessage(raw, type, options, { apiVersion, kind: said });
-    return object as KubeObject; // cast: the descriptors of kinds have metadata
+    return object as KubeObject; // cast: decoded by the descriptor of a kind, which has metadata
   } catch (err) {
     throw refusalOf(err, kind, undefined);
   }

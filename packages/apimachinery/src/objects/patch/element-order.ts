@@ -6,7 +6,7 @@ type Identify = (element: unknown) => unknown;
 /** @param mergeKey undefined for lists of scalars */
 export function identifyBy(mergeKey: string | undefined): Identify {
   return (element) => {
-    // Cast: elements of a list with a merge key are objects.
+    // Cast: with a merge key callers pass objects, as `elementKind` of strategic-lists.ts has found.
     const value = mergeKey === undefined ? element : (element as Record<string, unknown>)[mergeKey];
     // No schema has lists or objects as merge keys; they are compared by their string form.
     return typeof value === "object" && value !== null ? `\u0000${String(value)}` : value;

@@ -128,7 +128,7 @@ function parentOf(state: State, path: string): { container: Container; key: stri
   let at: unknown = state.root;
   for (let i = 1; i < steps.length - 1; i++) at = childOf(at, unescapeStep(steps[i]!));
   if (typeof at !== "object" || at === null) return undefined;
-  return { container: at as Container, key: unescapeStep(steps.at(-1)!) }; // cast: scalars were refused in the loop
+  return { container: at as Container, key: unescapeStep(steps.at(-1)!) }; // cast: a list or an object, by the line above
 }
 
 function unescapeStep(step: string): string {
@@ -141,7 +141,7 @@ function childOf(container: unknown, key: string): unknown {
     return index === undefined ? undefined : container[index < 0 ? index + container.length : index];
   }
   if (typeof container !== "object" || container === null || !Object.hasOwn(container, key)) return undefined;
-  return (container as Record<string, unknown>)[key]; // cast: what is no list is an object
+  return (container as Record<string, unknown>)[key]; // cast: an object that is no list, by the lines above
 }
 
 /** Negative indexes count from the end. */

@@ -16,13 +16,13 @@ export function checkRestorable(value: unknown, type: FieldType): void {
       if (from !== "map") throw new Error(`cannot restore struct from: ${from}`);
       for (const field of type.struct.fields) {
         if (Object.hasOwn(value, field.name)) {
-          checkRestorable((value as Record<string, unknown>)[field.name], field.type); // cast: its type is a struct
+          checkRestorable((value as Record<string, unknown>)[field.name], field.type); // cast: `goKind` has found a map
         }
       }
       return;
     case "list":
       if (from !== "slice") throw new Error(`cannot restore slice from ${from}`);
-      for (const element of value as unknown[]) checkRestorable(element, type.element); // cast: its type is a list
+      for (const element of value as unknown[]) checkRestorable(element, type.element); // cast: `goKind` has found a slice
       return;
     case "map":
       if (from !== "map") throw new Error(`cannot restore map from ${from}`);

@@ -25,7 +25,7 @@ export function mergeList(current: unknown[], patch: unknown[], field: ListField
     return ordered([...new Set([...current, ...patch])], patch, current, mergeKey);
   }
   if (mergeKey === undefined) throw new Error(`cannot merge lists without merge key for ${goKindOf(inner)}`);
-  // Cast: elements of a list with a merge key are objects, which was checked.
+  // Cast: `elementKind` has found objects alone.
   const { kept, additions, replaces } = applyElementDirectives(current as Fields[], patch as Fields[], mergeKey);
   if (replaces) return ordered(additions, [], additions, mergeKey);
   return ordered(

@@ -53,7 +53,7 @@ export function uncoveredScopes(
   quotas: readonly CoveringQuota[],
 ): string[] {
   const scopes = limited.flatMap(({ resource, matchScopes = [] }) => (resource === "pods" ? matchScopes : []));
-  const pod = object as Pod; // cast: only entries for pods are used, and they are those for the resource of the object
+  const pod = object as Pod; // cast: read for entries of pods alone, and `limited` has entries for the resource of the object alone
   const matched = scopes.filter((scope) => podMatchesScope(pod, scope));
   if (matched.length === 0) return [];
   const coveredScopes = new Set(

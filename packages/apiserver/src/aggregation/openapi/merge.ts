@@ -133,7 +133,7 @@ function kindsOf(schema: Schema): [string, unknown][] {
   const kinds = schema[kindsKey];
   if (!Array.isArray(kinds)) return [];
   return kinds.map((kind: unknown) => {
-    const { group, version, kind: name } = (kind ?? {}) as Record<string, unknown>; // cast: each field is compared with text
+    const { group, version, kind: name } = (kind ?? {}) as Record<string, unknown>; // cast: each field is turned into text, whatever it is
     return [`${String(group)}/${String(version)}.${String(name)}`, kind];
   });
 }

@@ -47,8 +47,7 @@ export async function podsOf(owner: KubeObject, selector: unknown, reader: Reade
   return { pods, unready: unready.map((pod) => reader.refOf(pod, "pods", "")) };
 }
 
-/** Selectors in the store are valid. */
-// Cast: selectors in the store are valid.
+// Cast: selectors were validated before they were stored.
 const selectorOf = (selector: unknown): LabelSelector => LabelSelector.fromObject(selector as never);
 
 type HasEvents = Pick<Facts<KubeObject, unknown>, "events" | "now">;

@@ -310,7 +310,7 @@ function mapSelector(selector: Record<string, string> | undefined): string {
   return selector && Object.keys(selector).length > 0 ? labelsText(selector) : "";
 }
 
-/** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. Cast: one row. */
+/** Allocated cluster IPs and node ports: `/registry/ranges/serviceips`, `/registry/ranges/servicenodeports`. Not served. Cast: the table has one row. */
 export const rangeAllocations: ResourceDefinition = (
   inGroup("", [
     {

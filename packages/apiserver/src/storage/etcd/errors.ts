@@ -34,7 +34,7 @@ export class EtcdError extends Error {
 /** Maps gRPC code and etcd's text to a reason. Source: etcd api/v3rpc/rpctypes/error.go */
 export function etcdErrorOf(cause: unknown): EtcdError {
   if (cause instanceof EtcdError) return cause;
-  const { code, details } = cause as { code?: number; details?: string }; // cast: both fields are compared only
+  const { code, details } = cause as { code?: number; details?: string }; // cast: an error of the gRPC client has both fields, other errors have none
   const text = details ?? (cause instanceof Error ? cause.message : String(cause));
   if (cause instanceof GrpcError && cause.unprocessed) return new EtcdError("unsent", text, { cause });
   return new EtcdError(reasonOf(code, text), text, { cause });

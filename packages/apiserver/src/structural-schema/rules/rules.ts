@@ -25,7 +25,7 @@ export const self = "self";
 
 /** Rules of this schema alone, without those of its properties and items. */
 export function rulesOf(schema: Schema): readonly ValidationRule[] {
-  return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? []; // cast: null counts as absent
+  return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? []; // cast: the definition was decoded, with this type for the rules; null counts as absent
 }
 
 /** @returns an empty list for values that rules cannot access (see `ruleType`) */

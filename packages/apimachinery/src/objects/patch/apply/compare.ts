@@ -117,18 +117,18 @@ class Walk {
       case "list":
         if (hasNoItems(a) && hasNoItems(b)) return;
         if (type.relation === "atomic") this.#whole(a, b);
-        // Cast: values were validated against their type.
+        // Cast: `validateTyped` has checked the object against its type.
         else this.#items(type, (a as unknown[]) ?? [], (b as unknown[]) ?? []);
         return;
       case "map":
         if (hasNoFields(a) && hasNoFields(b)) return;
         if (type.atomic) this.#whole(a, b);
-        // Cast: values were validated against their type.
+        // Cast: `validateTyped` has checked the object against its type.
         else this.#entries(type.value, (a as Fields) ?? nothing, (b as Fields) ?? nothing);
         return;
       case "struct":
         if (type.atomic) this.#whole(a, b);
-        // Cast: values were validated against their type.
+        // Cast: `validateTyped` has checked the object against its type.
         else this.#fields(type, (a as Fields) ?? nothing, (b as Fields) ?? nothing);
         return;
     }
@@ -291,7 +291,7 @@ class Walk {
     switch (type.kind) {
       case "list":
         if (type.relation === "atomic" || hasNoItems(value)) return;
-        // Cast: values were validated against their type.
+        // Cast: `validateTyped` has checked the object against its type.
         this.#fillItems(childrenOf(nodes, element), type, value as unknown[], element);
         return;
       case "map":
@@ -299,7 +299,7 @@ class Walk {
         return;
       case "struct":
         if (type.atomic) return;
-        this.#fillFields(nodes, element, type, value as Fields); // cast: values were validated against their type
+        this.#fillFields(nodes, element, type, value as Fields); // cast: `validateTyped` has checked the object against its type
         return;
       case "any":
         if (!type.atomic) this.#fillEntries(nodes, element, deducedType, value);

@@ -54,7 +54,7 @@ function changedBelow(type: ApplyType, value: unknown, left: LeftOut | undefined
   if (type.kind !== "struct") throw lookCloser;
   let text = "";
   for (const { field, key } of ordered(type)) {
-    const held = present(field, (value as Fields)[field.name]); // cast: values were validated against their type
+    const held = present(field, (value as Fields)[field.name]); // cast: `validateTyped` has checked the object against its type
     if (held === undefined || held === field.implied) continue;
     const { element } = field;
     const inner = below(left, element);
@@ -83,15 +83,15 @@ function allBelow(type: ApplyType, value: unknown, left: LeftOut | undefined): s
     case "scalar":
       return "";
     case "list":
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return type.relation === "atomic" || hasNoItems(value) ? "" : items(type, value as unknown[], left);
     case "map":
-      return type.atomic ? "" : entries(type.value, value as Fields, left); // cast: values were validated against their type
+      return type.atomic ? "" : entries(type.value, value as Fields, left); // cast: `validateTyped` has checked the object against its type
     case "any":
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return type.atomic || hasNoFields(value) ? "" : entries(deducedType, value as Fields, left);
     case "struct":
-      return type.atomic ? "" : fields(type, value as Fields, left); // cast: values were validated against their type
+      return type.atomic ? "" : fields(type, value as Fields, left); // cast: `validateTyped` has checked the object against its type
   }
 }
 

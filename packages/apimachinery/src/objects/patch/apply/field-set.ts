@@ -237,7 +237,7 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
     let node = leaf;
     if (value !== null) {
       if (typeof value !== "object" || Array.isArray(value)) throw new Error(`expected an object of fields at ${key}`);
-      const children = readNodes(value as Record<string, unknown>); // cast: what is not an object was refused above
+      const children = readNodes(value as Record<string, unknown>); // cast: the line above refuses what is no object
       if (children !== undefined) node = { member: Object.hasOwn(value, "."), children };
     }
     nodes ??= new Map();

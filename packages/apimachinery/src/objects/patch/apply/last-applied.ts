@@ -33,7 +33,7 @@ function lastAppliedOf(object: KubeObject): string {
  */
 export function fieldsLastApplied(type: ApplyType, apiVersion: string, live: KubeObject): FieldSet | undefined {
   try {
-    const config = parseJson(lastAppliedOf(live)) as Unstructured; // cast: each part is checked where it is read
+    const config = parseJson(lastAppliedOf(live)) as Unstructured; // cast: other values make the lines below throw, which counts as invalid
     if (config.apiVersion !== apiVersion) return undefined;
     validateTyped(type, config);
     const changes = compare(type, config, live);

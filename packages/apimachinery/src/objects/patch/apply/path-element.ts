@@ -158,19 +158,17 @@ function compareKeys(a: readonly KeyField[], b: readonly KeyField[]): number {
 function compareJson(a: unknown, b: unknown): number {
   const rank = jsonRank(a);
   if (rank !== jsonRank(b)) return rank - jsonRank(b);
-  if (typeof a === "string") return compareText(a, b as string); // cast: both have the same rank, hence the same type
-  if (Array.isArray(a)) {
-    const other = b as unknown[]; // cast: both have the same rank, hence the same type
-    for (let i = 0; i < a.length && i < other.length; i++) {
-      const order = compareJson(a[i], other[i]);
+  if (typeof a === "string" && typeof b === "string") return compareText(a, b);
+  if (Array.isArray(a) && Array.isArray(b)) {
+    for (let i = 0; i < a.length && i < b.length; i++) {
+      const order = compareJson(a[i], b[i]);
       if (order !== 0) return order;
     }
-    return a.length - other.length;
+    return a.length - b.length;
   }
-  // Cast: both have the same rank, hence the same type.
-  if (typeof a === "object" && a !== null) return compareKeys(sortedEntries(a), sortedEntries(b as object));
-  // Cast: both have the same rank, hence the same type.
-  return (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : 0;
+  if (isJsonObject(a) && isJsonObject(b)) return compareKeys(sortedEntries(a), sortedEntries(b));
+  const [x, y] = [a, b] as [number, number]; // cast: of one rank, and none of the above: two numbers, bigints, booleans or nulls
+  return x < y ? -1 : x > y ? 1 : 0;
 }
 
 function sortedEntries(map: object): KeyField[] {

@@ -39,7 +39,7 @@ class Collector {
     switch (type.kind) {
       case "list":
         if (type.relation === "atomic" || hasNoItems(value)) return;
-        // Cast: values were validated against their type.
+        // Cast: `validateTyped` has checked the object against its type.
         for (const item of value as unknown[]) {
           const element = itemElement(type, item);
           addMember(nodes, element);
@@ -117,21 +117,21 @@ export function* mergeInSteps(
       return config;
     case "list":
       if (type.relation === "atomic" || (hasNoItems(live) && hasNoItems(config))) return config;
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return yield* mergeItems(type, (live as unknown[]) ?? [], (config as unknown[]) ?? [], pace);
     case "any":
       if (type.atomic || !isFields(live) || !isFields(config)) return config;
       return yield* mergeFields(() => deducedType, live, config, pace);
     case "map":
       if (type.atomic || (hasNoFields(live) && hasNoFields(config))) return config;
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return yield* mergeFields(() => type.value, (live as Fields) ?? {}, (config as Fields) ?? {}, pace);
     case "struct":
       if (type.atomic || (hasNoFields(live) && hasNoFields(config))) return config;
       return yield* mergeFields(
         (key) => type.fields.get(key)?.type ?? type.other ?? deducedType,
-        (live as Fields) ?? {}, // cast: values were validated against their type
-        (config as Fields) ?? {}, // cast: values were validated against their type
+        (live as Fields) ?? {}, // cast: `validateTyped` has checked the object against its type
+        (config as Fields) ?? {}, // cast: `validateTyped` has checked the object against its type
         pace,
       );
   }
@@ -189,17 +189,17 @@ export function* removeFieldsInSteps(
       return value;
     case "list":
       if (type.relation === "atomic" || hasNoItems(value)) return null;
-      return yield* removeItems(type, value as unknown[], fields, pace); // cast: values were validated against their type
+      return yield* removeItems(type, value as unknown[], fields, pace); // cast: `validateTyped` has checked the object against its type
     case "any":
       if (!isFields(value)) return Array.isArray(value) ? null : value;
       return type.atomic ? null : yield* removeKeys(() => deducedType, value, fields, pace);
     case "map":
       if (type.atomic || hasNoFields(value)) return null;
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return yield* removeKeys(() => type.value, value as Fields, fields, pace);
     case "struct":
       if (type.atomic || hasNoFields(value)) return null;
-      // Cast: values were validated against their type.
+      // Cast: `validateTyped` has checked the object against its type.
       return yield* removeKeys((key) => type.fields.get(key)?.type ?? type.other ?? deducedType, value as Fields, fields, pace);
   }
 }

@@ -43,9 +43,9 @@ class Visit {
     if (value === null || value === undefined || type.kind === "any") return;
     const fault = shapeFault(type, value);
     if (fault !== undefined) this.#complain(fault);
-    // Cast: values were validated against their type.
+    // Cast: `shapeFault` has refused other shapes.
     else if (type.kind === "list") yield* this.#items(type, value as unknown[]);
-    // Cast: values were validated against their type.
+    // Cast: `shapeFault` has refused other shapes.
     else if (type.kind !== "scalar") yield* this.#fields(type, value as Fields);
   }
 

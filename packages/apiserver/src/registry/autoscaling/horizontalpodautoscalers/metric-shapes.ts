@@ -1,3 +1,4 @@
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { MetricSpec, MetricStatus } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -51,57 +52,54 @@ const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {
 };
 
 /** Metrics in the flat form of v2beta1 and of the annotations of v1; not in canonical form. */
-// Cast: the shape names the fields of both forms.
-export const flatSpec = (metric: MetricSpec): object => flattened(metric as unknown as Fields, specShape);
-// Cast: the shape names the fields of both forms.
-export const flatStatus = (status: MetricStatus): object => flattened(status as unknown as Fields, statusShape);
+export const flatSpec = (metric: MetricSpec): object => flattened(metric, specShape);
+export const flatStatus = (status: MetricStatus): object => flattened(status, statusShape);
 
 /** From the flat form to v2. @param flat in canonical form */
-// Cast: the shape names the fields of both forms.
-export const statusOfFlat = (flat: object): MetricStatus => unflattened(flat as Fields, statusShape) as unknown as MetricStatus;
+export function statusOfFlat(flat: object): MetricStatus {
+  const status: object = unflattened(flat, statusShape);
+  return status as MetricStatus; // cast: the flat form was decoded by its descriptor, and the shape writes the fields of v2
+}
 
 /** From the flat form to v2, with the target type that follows from the fields. @param flat in canonical form */
 export function specOfFlat(flat: object): MetricSpec {
-  const metric = unflattened(flat as Fields, specShape); // cast: the shape names the fields of both forms
+  const metric = unflattened(flat, specShape);
   for (const [source, typeOf] of Object.entries(targetTypes)) {
-    const part = metric[source] as { target?: object } | undefined; // cast: the shape names the fields of both forms
-    if (part === undefined) continue;
-    // Cast: the shape names the fields of both forms.
-    part.target = { type: typeOf((flat as Record<string, Fields>)[source]!), ...part.target };
+    const part = metric[source];
+    if (isJsonObject(part)) part["target"] = { type: typeOf(fieldsOf(fieldsOf(flat)[source])), ...fieldsOf(part["target"]) };
   }
-  return metric as unknown as MetricSpec; // cast: the shape names the fields of both forms
+  const spec: object = metric;
+  return spec as MetricSpec; // cast: the flat form was decoded by its descriptor, and the shape writes the fields of v2
 }
 
-function flattened(metric: Fields, shape: Shape): object {
-  const flat: Record<string, unknown> = { type: metric["type"] };
+function flattened(metric: object, shape: Shape): object {
+  const from = fieldsOf(metric);
+  const flat: Record<string, unknown> = { type: from["type"] };
   for (const [source, fields] of Object.entries(shape)) {
-    // Cast: the shape names the fields of both forms.
-    const from = metric[source] as Record<string, Fields | undefined> | undefined;
-    if (from === undefined) continue;
-    flat[source] = Object.fromEntries(
-      fields.map(([path, name]) => {
-        const [outer, inner] = path.split(".") as [string, string | undefined]; // cast: paths have one or two parts
-        return [name, inner === undefined ? from[outer] : from[outer]?.[inner]];
-      }),
-    );
+    const part = from[source];
+    if (isJsonObject(part)) flat[source] = Object.fromEntries(fields.map(([path, name]) => [name, valueAt(part, path)]));
   }
   return flat;
 }
 
-function unflattened(flat: Fields, shape: Shape): Record<string, unknown> {
-  const metric: Record<string, unknown> = { type: flat["type"] };
+function unflattened(flat: object, shape: Shape): Record<string, unknown> {
+  const from = fieldsOf(flat);
+  const metric: Record<string, unknown> = { type: from["type"] };
   for (const [source, fields] of Object.entries(shape)) {
-    const from = flat[source] as Fields | undefined; // cast: the shape names the fields of both forms
-    if (from === undefined) continue;
+    const part = from[source];
+    if (!isJsonObject(part)) continue;
     const to: Record<string, unknown> = {};
     for (const [path, name] of fields) {
-      const value = from[name];
+      const value = part[name];
       if (value === undefined) continue;
-      const [outer, inner] = path.split(".") as [string, string | undefined]; // cast: paths have one or two parts
-      // Cast: the shape names the fields of both forms.
-      to[outer] = inner === undefined ? value : { ...(to[outer] as object | undefined), [inner]: value };
+      const [outer = "", inner] = path.split(".");
+      to[outer] = inner === undefined ? value : { ...fieldsOf(to[outer]), [inner]: value };
     }
     metric[source] = to;
   }
   return metric;
 }
+
+const fieldsOf = (value: unknown): Fields => (isJsonObject(value) ? value : {});
+const valueAt = (part: Fields, path: string): unknown =>
+  path.split(".").reduce<unknown>((value, field) => fieldsOf(value)[field], part);

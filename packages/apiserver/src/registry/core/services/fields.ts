@@ -3,7 +3,7 @@ import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema
 
 /** Fields that depend on the type of a service. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
 export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";
-export const isHeadless = (service: Service): boolean =>
+export const isHeadless = (service: Pick<Service, "spec">): boolean =>
   service.spec.clusterIP === "None" || service.spec.clusterIPs?.[0] === "None";
 
 /** Whether ports without a node port get one: type NodePort, and LoadBalancer unless allocateLoadBalancerNodePorts is false. */

@@ -74,7 +74,7 @@ function badPolicy(spec: Service["spec"], wanted: string): FieldError {
 /** Infers missing ipFamilies from the addresses. */
 function inferFamilies({ spec }: Service, available: readonly Family[]): FieldError[] {
   const errors: FieldError[] = [];
-  if (isHeadless({ spec } as Service)) return errors; // cast: only the spec is read
+  if (isHeadless({ spec })) return errors;
   for (const [i, ip] of (spec.clusterIPs ?? []).entries()) {
     if (i < (spec.ipFamilies?.length ?? 0)) continue;
     const family: Family = isIPv4(parseIp(ip) ?? "") ? "IPv4" : "IPv6";

@@ -64,7 +64,7 @@ const kinds = { ServiceAccount: "serviceAccount", User: "user", Group: "group" }
 function validateSubject(subject: Subject, path: string): FieldError[] {
   const kind: string = subject.kind ?? "";
   if (!Object.hasOwn(kinds, kind)) return [notSupported(child(path, "kind"), kind, ["Group", "ServiceAccount", "User"])];
-  const own = kinds[kind as keyof typeof kinds]; // cast: undefined for other kinds
+  const own = kinds[kind as keyof typeof kinds]; // cast: the line above refuses other kinds
   const errors = subject[own]
     ? validatePart(subject, own, child(path, own))
     : [required(child(path, own), `${own} is required when subject kind is '${kind}'`)];

@@ -85,7 +85,7 @@ export function checkContainerResourceName(name: string, path: string): FieldErr
  */
 export function checkQuantity(name: string, value: unknown, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const quantity = quantityOf(value as string); // cast: `quantityOf` counts anything but a quantity as 0
+  const quantity = quantityOf(value);
   if (quantity.sign < 0) errors.push(invalidValue(path, quantity.toString(), isNegativeText));
   if (quantity.nanos % 1_000_000_000n !== 0n && (objectCounts.includes(name) || isExtendedResource(name)))
     errors.push(invalidValue(path, goQuantity(String(value)), "must be an integer"));
@@ -94,7 +94,7 @@ export function checkQuantity(name: string, value: unknown, path: string): Field
 
 /** A missing or malformed amount counts as 0, which is an error. */
 export function checkPositive(value: unknown, path: string): FieldError[] {
-  const quantity = quantityOf(value as string); // cast: `quantityOf` counts anything but a quantity as 0
+  const quantity = quantityOf(value);
   return quantity.sign > 0 ? [] : [invalidValue(path, quantity.toString(), "must be greater than zero")];
 }
 
@@ -103,7 +103,7 @@ export function checkPositive(value: unknown, path: string): FieldError[] {
  * Source: pkg/apis/core/validation validateBasicResource
  */
 export function checkNotNegative(value: unknown, path: string): FieldError[] {
-  const quantity = quantityOf(value as string); // cast: `quantityOf` counts anything but a quantity as 0
+  const quantity = quantityOf(value);
   return quantity.sign < 0 ? [invalidValue(path, quantity.value(), "must be a valid resource quantity")] : [];
 }
 
@@ -121,7 +121,7 @@ export function* validateResourceRequirements(
   ];
   const pages = (name: string, value: unknown, at: string): FieldError[] => {
     if (!isHugePage(name) || partialHugePages) return [];
-    const amount = quantityOf(value as string); // cast: `quantityOf` counts anything but a quantity as 0
+    const amount = quantityOf(value);
     if (pageSizeFits(name, amount)) return [];
     return [invalidValue(at, amount.toString(), `${amount.toString()} is not positive integer multiple of ${name}`)];
   };
