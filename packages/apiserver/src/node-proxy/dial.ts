@@ -126,7 +126,7 @@ export function openRequest(
   const { tunnel } = dial;
   const options: RequestOptions = { ...request, host: dial.address, port: dial.port };
   if (!dial.secure) return httpRequest({ ...options, agent: tunnel === undefined ? false : tunnelledPlainAgent(tunnel) });
-  const tls = { ...dial.tls, ...identity(target) };
+  const tls = { ...dial.tls, ...identity(dial, target) };
   return httpsRequest({ ...options, ...tls, agent: tunnel === undefined ? false : tunnelledAgent(tls, tunnel) });
 }
 
@@ -168,7 +168,7 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
   return new Promise((resolve, reject) => {
     const connectOptions = through === undefined ? { host, port } : { socket: through };
     const socket: Socket = dial.secure
-      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(target) })
+      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
       : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {
@@ -190,9 +190,9 @@ function dialled({ address, port }: Dial): string {
   return `dial tcp ${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
 }
 
-/** The name in the URL counts, not the address that it resolved to. */
-function identity(target: ConnectTarget) {
-  const host = target.url.hostname.replace(/^\[|\]$/g, "");
+/** The server name counts, then the name in the URL; not the address that it resolved to. */
+function identity({ tls }: Dial, target: ConnectTarget) {
+  const host = tls.servername || target.url.hostname.replace(/^\[|\]$/g, "");
   return { checkServerIdentity: (_: string, peer: PeerCertificate) => serverIdentityFault(host, peer) };
 }
 
