@@ -138,7 +138,7 @@ class RecordingClient implements FakeClient {
   async delete(ref: ResourceRef, target: NamedTarget, options: DeleteOptions & CallOptions = {}): Promise<void> {
     const { signal: _, ...deleteOptions } = options;
     const answer = () => this.#store.remove(ref, this.#store.find(ref, target), deleteOptions);
-    this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
+    await this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
   }
 
   async deleteCollection(
@@ -148,7 +148,7 @@ class RecordingClient implements FakeClient {
   ): Promise<void> {
     const { signal: _, labelSelector, fieldSelector, ...deleteOptions } = options;
     const matches = matching(ref, target.namespace, { labelSelector, fieldSelector });
-    this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
+    await this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
       const chosen = [...this.#store.collection(ref).values()].filter(matches);
       for (const stored of chosen) this.#store.remove(ref, stored, deleteOptions);
     });

@@ -132,6 +132,7 @@ test("an upgraded connection is passed through, with the user and without the cl
       "x-remote-user": "root",
     },
   });
+  request.once("response", ({ statusCode }) => request.destroy(new Error(`the upgrade was refused with ${statusCode}`)));
   request.end();
   const [answer, socket] = (await once(request, "upgrade")) as [{ statusCode: number }, Socket];
   assert.equal(answer.statusCode, 101);
