@@ -5,12 +5,22 @@ import type { OpenRequests } from "../filters/lifetime.ts";
 /** Tunes V8's garbage collector for a process that only runs an API server. */
 export function tendHeap(server: { readonly started: Promise<void>; readonly requests: OpenRequests }): void {
   const settle = (): void => {
+    keepNewObjectsYoung();
     growHeapInLargerSteps();
     collectYoungAlone();
     releaseStartMemory();
     collectBetweenRequests(server.requests);
   };
   void server.started.then(settle, () => {});
+}
+
+/**
+ * Allocates all objects in the young generation. V8 otherwise allocates those of a literal whose objects have lived long, while caches were
+ * filled, in the old generation from then on. Those of a request die at once, but what they refer to then survives each young collection: up to
+ * half of a read's CPU time.
+ */
+function keepNewObjectsYoung(): void {
+  setFlagsFromString("--no-allocation-site-pretenuring");
 }
 
 /**
