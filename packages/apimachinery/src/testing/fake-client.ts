@@ -138,7 +138,8 @@ class RecordingClient implements FakeClient {
   async delete(ref: ResourceRef, target: NamedTarget, options: DeleteOptions & CallOptions = {}): Promise<void> {
     const { signal: _, ...deleteOptions } = options;
     const answer = () => this.#store.remove(ref, this.#store.find(ref, target), deleteOptions);
-    await this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
+    const answered: unknown = this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
+    if (answered instanceof Promise) await answered; // of a reaction
   }
 
   async deleteCollection(
@@ -148,10 +149,11 @@ class RecordingClient implements FakeClient {
   ): Promise<void> {
     const { signal: _, labelSelector, fieldSelector, ...deleteOptions } = options;
     const matches = matching(ref, target.namespace, { labelSelector, fieldSelector });
-    await this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
+    const answered: unknown = this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
       const chosen = [...this.#store.collection(ref).values()].filter(matches);
       for (const stored of chosen) this.#store.remove(ref, stored, deleteOptions);
     });
+    if (answered instanceof Promise) await answered; // of a reaction
   }
 
   async *watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
