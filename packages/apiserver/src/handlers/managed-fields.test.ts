@@ -17,7 +17,12 @@ const entry: ManagedFieldsEntry = {
   fieldsV1: { "f:data": {} },
 };
 
-function aCall({ tracksFields = true, userAgent = "", run = (): unknown => [entry] } = {}) {
+function aCall({
+  tracksFields = true,
+  userAgent = "",
+  run = (): unknown => [entry],
+  signal = new AbortController().signal,
+} = {}) {
   const [warnings, errors]: [string[], unknown[]] = [[], []];
   const call = {
     env: {
@@ -31,7 +36,11 @@ function aCall({ tracksFields = true, userAgent = "", run = (): unknown => [entr
       definition: { resource: "configmaps" },
       fieldManagers: { getOrInsertComputed: () => ({ update: () => undefined }) },
     },
-    ctx: { exchange: { headers: { "user-agent": userAgent } }, warn: (text: string) => warnings.push(text) },
+    ctx: {
+      exchange: { headers: { "user-agent": userAgent } },
+      warn: (text: string) => warnings.push(text),
+      throwIfAborted: () => signal.throwIfAborted(),
+    },
     name: "a",
     subresource: "",
   } as unknown as Call;
@@ -70,6 +79,20 @@ for (const { name, options, wantErrors } of [
     const object = await trackFields(call, "m", undefined, objectWith([{ ...entry, manager: "invented" }]));
     assert.ok(!Object.hasOwn(object.metadata, "managedFields"));
     assert.equal(errors.length, wantErrors);
+  });
+}
+
+for (const { name, run } of [
+  { name: "while they are computed", run: (err: Error) => () => Promise.reject(err) },
+  { name: "at once", run: (err: Error) => () => assert.fail(err) },
+]) {
+  test(`a request that ends ${name} does not go on without managed fields`, async () => {
+    const gone = new AbortController();
+    const reason = new Error("the client has gone");
+    gone.abort(reason);
+    const { call, errors } = aCall({ run: run(reason), signal: gone.signal });
+    await assert.rejects(async () => trackFields(call, "m", undefined, objectWith([entry])), reason);
+    assert.deepEqual(errors, []);
   });
 }
 

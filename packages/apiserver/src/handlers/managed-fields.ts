@@ -55,6 +55,7 @@ export function trackFields(
   const { env, served } = call;
   if (!env.gates.tracksFields) return withEntries(next, undefined);
   const failed = (err: unknown): KubeObject => {
+    call.ctx.throwIfAborted(); // the request has ended, and nothing is wrong with the fields
     env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
     return withEntries(next, undefined);
   };

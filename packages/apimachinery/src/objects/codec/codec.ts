@@ -99,6 +99,7 @@ async function decodeLargeJson(
   try {
     value = await options.turns.run(parseLargeJson(bytes), 0, options.request);
   } catch (err) {
+    options.request?.throwIfAborted();
     throw unparsable(err, bytes, expected);
   }
   return { object: typed(value, bytes, expected, options), warnings: [] };
