@@ -12,9 +12,9 @@ interface Selectable {
 export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};
   for (const [key, value] of entriesOf(pod.spec.nodeSelector)) if (labelOf(labels, key) !== value) return false;
-  const terms = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  if (pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined) return true;
-  return matchingTerms(terms ?? [], itself, node).next().done !== true;
+  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  if (required === undefined) return true;
+  return matchingTerms(required.nodeSelectorTerms ?? [], itself, node).next().done !== true;
 }
 
 const itself = (term: NodeSelectorTerm): NodeSelectorTerm => term;

@@ -4,14 +4,13 @@
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
 
-import { tooManyRequests as tooManyError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { ReadWriteLoad } from "../flow-control/read-write-load.ts";
 import { isReadOnly } from "../request/request-info.ts";
 import { ArrivingBodies } from "./arriving-bodies.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
-import { tooManyRequests } from "./too-many-requests.ts";
+import { noSeat, tooManyRequests } from "./too-many-requests.ts";
 
 interface MaxInFlightOptions {
   /** 0: no limit. */
@@ -55,7 +54,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
       bodies.receive(body, request.exchange, {
         release: leave,
         async acquire() {
-          if (isRefused()) throw tooManyError("Too many requests, please try again later.", 1);
+          if (isRefused()) throw noSeat();
           enter();
         },
       });

@@ -1,6 +1,12 @@
+import { type StatusError, tooManyRequests as tooManyError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { isReadOnly } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { countTermination, type RequestMetrics } from "./metrics.ts";
+
+const text = "Too many requests, please try again later.";
+
+/** The error of a request that gets no seat again after its body has arrived. */
+export const noSeat = (): StatusError => tooManyError(text, 1);
 
 /** Rejects a request with 429 because of overload. Source: k8s.io/apiserver pkg/server/filters/maxinflight.go tooManyRequests */
 export function tooManyRequests(metrics: RequestMetrics, request: ServerRequest): void {
@@ -9,6 +15,6 @@ export function tooManyRequests(metrics: RequestMetrics, request: ServerRequest)
   request.exchange.respond(
     429,
     { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", "retry-after": "1" },
-    "Too many requests, please try again later.\n",
+    `${text}\n`,
   );
 }

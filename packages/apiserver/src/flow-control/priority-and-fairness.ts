@@ -1,10 +1,9 @@
-import { tooManyRequests as tooManyError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { GaugeChild } from "@coxswain/apimachinery/process/metrics/registry";
 import { ArrivingBodies, type Seat } from "../filters/arriving-bodies.ts";
 import type { Filter, Handler } from "../filters/filter.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
-import { tooManyRequests } from "../filters/too-many-requests.ts";
+import { noSeat, tooManyRequests } from "../filters/too-many-requests.ts";
 import { isReadOnly } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { type Classified, matchesRules } from "./flow-rules.ts";
@@ -59,7 +58,7 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
       const ticket = enqueue(flow, request, facts);
       const runs = ticket?.state === "executing" || (ticket !== undefined && (await turnOf(ticket, request.signal)));
       request.throwIfAborted();
-      if (!runs) throw tooManyError("Too many requests, please try again later.", 1);
+      if (!runs) throw noSeat();
       counts.executing(1);
       return () => {
         counts.executing(-1);
@@ -76,7 +75,8 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
         finish();
       };
       const seats = new HeldSeats(finished, acquire);
-      if (flow.queues !== undefined) request.receive = (body) => bodies.receive(body, request.exchange, seats);
+      if (flow.queues !== undefined && !request.exchange.bodyIsReceived)
+        request.receive = (body) => bodies.receive(body, request.exchange, seats);
       return run(request, next, seats);
     };
     if (flow.queues === undefined) return execute(nothing);

@@ -17,11 +17,13 @@ interface Deletion {
   readonly admit: (old: KubeObject) => Promise<void>;
 }
 
+/** Reads what a delete of an object or of a collection asks for. @throws as `readDeleteOptions` */
 export async function readDelete(call: Call): Promise<Deletion> {
   const options = await readDeleteOptions(call);
   const dryRun = (options.dryRun ?? []).length > 0;
   return {
-    ...{ options, dryRun },
+    options,
+    dryRun,
     // Both kinds of plugins run, although nothing can be mutated. Source: rest.AdmissionToValidateObjectDeleteFunc
     async admit(old) {
       const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });

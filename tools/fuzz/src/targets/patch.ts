@@ -4,12 +4,13 @@ import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
 import { equal, readFieldsV1, toFieldsV1, union } from "@coxswain/apimachinery/objects/patch/apply/field-set";
-import { fieldSetOf, merge, removeFields } from "@coxswain/apimachinery/objects/patch/apply/typed-value";
+import { fieldSetOf, mergeInSteps, removeFieldsInSteps } from "@coxswain/apimachinery/objects/patch/apply/typed-value";
 import { TypedValueError, validateTyped } from "@coxswain/apimachinery/objects/patch/apply/validate";
 import { applyJsonPatch } from "@coxswain/apimachinery/objects/patch/json-patch";
 import { applyMergePatch, createMergePatch } from "@coxswain/apimachinery/objects/patch/merge-patch";
 import { applyStrategicMerge } from "@coxswain/apimachinery/objects/patch/strategic-merge";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { deployment, pod } from "../objects.ts";
 import type { Target } from "../target.ts";
 
@@ -133,9 +134,9 @@ export const targets: readonly Target[] = [
         equal(readFieldsV1(parseJson(encodeAny(toFieldsV1(set))) as Record<string, unknown>), set),
         "fields are read as they are written",
       );
-      const merged = merge(podApplyType, live, config);
+      const merged = atOnce(mergeInSteps(podApplyType, live, config));
       validateTyped(podApplyType, merged);
-      removeFields(podApplyType, merged, set);
+      atOnce(removeFieldsInSteps(podApplyType, merged, set));
     },
   },
   {

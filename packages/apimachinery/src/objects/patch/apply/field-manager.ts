@@ -186,11 +186,9 @@ export class FieldManager {
     yield;
     const set = union(taken, managed.get(id)?.set ?? emptySet);
     yield;
-    const isFormer = former !== undefined && equal(former.set, set);
-    const time = isFormer ? former.time : formatTime(now);
     // Keep the identity of an unchanged entry, so that its original FieldsV1 is written again.
-    if (isFormer && former.time === time) managed.set(id, former);
-    else managed.set(id, { ...own, time, set });
+    if (former !== undefined && equal(former.set, set)) managed.set(id, former);
+    else managed.set(id, { ...own, time: formatTime(now), set });
   }
 
   /** One apply operation; `managed` is not mutated. */

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "../../../process/event-loop/steps.ts";
 import { compare } from "./compare.ts";
 import { paths } from "./field-set.ts";
 import { displayPath } from "./path-element.ts";
 import { applyTypeOfSchema } from "./schema-type.ts";
-import { fieldSetOf, merge } from "./typed-value.ts";
+import { fieldSetOf, mergeInSteps } from "./typed-value.ts";
 import { validateTyped } from "./validate.ts";
 
 const type = applyTypeOfSchema({
@@ -77,7 +78,7 @@ test("the schema determines which fields are granular and which atomic", () => {
     ".spec.template.metadata.labels.t",
     ".spec.template.spec.x",
   ]);
-  assert.deepEqual(merge(type, value, { spec: { rules: [{ name: "r", mode: "rw", value: 2 }] } }), {
+  assert.deepEqual(atOnce(mergeInSteps(type, value, { spec: { rules: [{ name: "r", mode: "rw", value: 2 }] } })), {
     ...value,
     spec: { ...value.spec, rules: [{ name: "r", value: 2, mode: "rw" }] },
   });

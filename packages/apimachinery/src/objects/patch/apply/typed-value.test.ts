@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "../../../process/event-loop/steps.ts";
 import fc from "../../../testing/fast-check.ts";
 import { decodeJson } from "../../codec/json.ts";
 import type { TypeDescriptor } from "../../schema/descriptor.ts";
@@ -8,7 +9,7 @@ import { applyTypeOf, deducedType } from "./apply-type.ts";
 import { compare, isSame } from "./compare.ts";
 import { equal, type FieldSet, paths, setOf, union } from "./field-set.ts";
 import { displayPath } from "./path-element.ts";
-import { fieldSetOf, merge, removeFields } from "./typed-value.ts";
+import { fieldSetOf, mergeInSteps, removeFieldsInSteps } from "./typed-value.ts";
 import { validateTyped } from "./validate.ts";
 
 const podKind = { group: "", version: "v1", kind: "Pod" };
@@ -245,7 +246,7 @@ test("keys of Object.prototype are not fields", () => {
     ".data.constructor",
     ".data.toString",
   ]);
-  const merged = merge(configMap, { data: { a: "b" } }, weird) as { data: object };
+  const merged = atOnce(mergeInSteps(configMap, { data: { a: "b" } }, weird)) as { data: object };
   assert.deepEqual(Object.keys(merged.data), ["a", "__proto__", "constructor", "toString"]);
   assert.equal(Object.getPrototypeOf(merged.data), Object.prototype);
 });
@@ -290,7 +291,7 @@ for (const { name, live, config, want } of [
 ]) {
   test(`merge: ${name}`, () => {
     const before = JSON.stringify([live, config]);
-    assert.deepEqual(merge(pod, live, config), want);
+    assert.deepEqual(atOnce(mergeInSteps(pod, live, config)), want);
     assert.equal(JSON.stringify([live, config]), before);
   });
 }
@@ -302,7 +303,7 @@ test("removing fields turns emptied containers into null and removes items", () 
     ["f:spec", "f:containers", 'k:{"name":"a"}'],
     ["f:spec", "f:containers", 'k:{"name":"b"}', "f:image"],
   );
-  assert.deepEqual(removeFields(pod, value, set), {
+  assert.deepEqual(atOnce(removeFieldsInSteps(pod, value, set)), {
     metadata: { name: "p", labels: null },
     spec: { containers: [{ name: "b" }] },
   });
@@ -356,9 +357,9 @@ test("a comparison is empty for equal objects, and its mirror image the other wa
 test("a merged object has every field of its parts, and merging again changes nothing", () => {
   fc.assert(
     fc.property(somePod.map(withoutEmpty), somePod.map(withoutEmpty), (live, config) => {
-      const merged = merge(pod, live, config);
+      const merged = atOnce(mergeInSteps(pod, live, config));
       validateTyped(pod, merged);
-      assert.equal(JSON.stringify(merge(pod, merged, config)), JSON.stringify(merged));
+      assert.equal(JSON.stringify(atOnce(mergeInSteps(pod, merged, config))), JSON.stringify(merged));
       const both = union(fieldSetOf(pod, live), fieldSetOf(pod, config));
       assert.deepEqual(shown(fieldSetOf(pod, merged)), shown(both));
     }),

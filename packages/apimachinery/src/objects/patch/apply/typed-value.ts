@@ -98,12 +98,7 @@ function isLeaf(type: ApplyType, value: unknown): boolean {
   }
 }
 
-/** Merges `config` over `live`: nothing is removed, items keep the order of `live`, new ones are appended. */
-export function merge(type: ApplyType, live: unknown, config: unknown): unknown {
-  return atOnce(mergeInSteps(type, live, config));
-}
-
-/** As `merge`, in steps for many values. */
+/** Merges `config` over `live`: nothing is removed, items keep the order of `live`, new ones are appended. In steps for many values. */
 export function* mergeInSteps(
   type: ApplyType,
   live: unknown,
@@ -171,12 +166,7 @@ function* mergeItems(list: ListApplyType, live: readonly unknown[], config: read
   return merged;
 }
 
-/** @returns the value without the fields; null for a container that becomes empty. */
-export function removeFields(type: ApplyType, value: unknown, fields: FieldSet): unknown {
-  return atOnce(removeFieldsInSteps(type, value, fields));
-}
-
-/** As `removeFields`, in steps for many values. */
+/** In steps for many values. @returns the value without the fields; null for a container that becomes empty */
 export function* removeFieldsInSteps(
   type: ApplyType,
   value: unknown,
