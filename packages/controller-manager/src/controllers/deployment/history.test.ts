@@ -8,9 +8,9 @@ import { buildNewSet } from "./new-replica-set.ts";
 
 function set(
   name: string,
-  options: { image?: string; revision?: number; replicas?: number; minute?: number; observed?: number } = {},
+  options: { image?: string; revision?: number; replicas?: number; pods?: number; minute?: number; observed?: number } = {},
 ): ReplicaSet {
-  const { image = "busybox", revision = 1, replicas = 0, minute = 0, observed = 1 } = options;
+  const { image = "busybox", revision = 1, replicas = 0, pods = replicas, minute = 0, observed = 1 } = options;
   const replicaSet = aReplicaSet({
     name,
     replicas,
@@ -22,7 +22,7 @@ function set(
     metadata: { labels: { app: "web", "pod-template-hash": name } },
     spec: { containers: [{ name: "main", image }] },
   };
-  replicaSet.status = { replicas, observedGeneration: observed };
+  replicaSet.status = { replicas: pods, observedGeneration: observed };
   return replicaSet;
 }
 
@@ -49,7 +49,14 @@ for (const { name, sets, limit, want } of [
     limit: 1,
     want: [],
   },
-  { name: "nothing that still has pods", sets: [set("a", { replicas: 1 }), set("b", { revision: 2 })], limit: 1, want: [] },
+  { name: "nothing that still has pods", sets: [set("a", { pods: 1 }), set("b", { revision: 2 })], limit: 1, want: [] },
+  {
+    name: "nothing that is to get pods",
+    sets: [set("a", { replicas: 1, pods: 0 }), set("b", { revision: 2 })],
+    limit: 1,
+    want: [],
+  },
+  { name: "the older of the same revision", sets: [set("b", { minute: 2 }), set("a", { minute: 1 })], limit: 1, want: ["a"] },
   { name: "nothing whose status is old", sets: [set("a", { observed: 0 }), set("b", { revision: 2 })], limit: 0, want: ["b"] },
 ]) {
   test(`history: removes ${name}`, () => {
@@ -81,13 +88,27 @@ test("revisions have 64 bits", () => {
 
 test("a set that becomes the newest again gets a new revision and remembers the old ones", () => {
   const deployment = aDeployment({
-    annotations: { team: "a", [revisionAnnotation]: "5", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
+    annotations: {
+      team: "a",
+      [revisionAnnotation]: "5",
+      [revisionHistoryAnnotation]: "4",
+      "deployment.kubernetes.io/desired-replicas": "1",
+      "deployment.kubernetes.io/max-replicas": "2",
+      "deprecated.deployment.rollback.to": "3",
+      "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    },
   });
   const first = annotationsOfNewSet(deployment, { [revisionAnnotation]: "1" }, 6n);
   assert.deepEqual(first, { team: "a", [revisionAnnotation]: "6", [revisionHistoryAnnotation]: "1" });
   assert.equal(annotationsOfNewSet(deployment, first, 8n)[revisionHistoryAnnotation], "1,6");
   assert.equal(annotationsOfNewSet(deployment, first, 3n)[revisionAnnotation], "6");
   assert.deepEqual(annotationsOfNewSet(deployment, first, 6n), first);
+  assert.equal(annotationsOfNewSet(deployment, { [revisionAnnotation]: "" }, 6n)[revisionAnnotation], "6", "an empty one is 0");
+  assert.equal(
+    annotationsOfNewSet(deployment, { [revisionAnnotation]: "x" }, 6n)[revisionAnnotation],
+    "x",
+    "malformed, it stays",
+  );
 });
 
 test("the oldest revisions leave a history that would be longer than 2,000 characters", () => {

@@ -29,7 +29,7 @@ function withoutHash(template: PodTemplateSpec | undefined): object {
  */
 export function planCleanup(deployment: Deployment, oldSets: readonly ReplicaSet[]): ReplicaSet[] {
   const { revisionHistoryLimit: limit } = deployment.spec;
-  if (limit === undefined || limit === 2147483647) return [];
+  if (limit === undefined) return [];
   const alive = oldSets.filter(({ metadata }) => !metadata.deletionTimestamp);
   const surplus = alive.length - limit;
   if (surplus <= 0) return [];

@@ -67,6 +67,14 @@ for (const { name, deployment, newSet, old, now, want } of [
     now: minutes(1),
     want: { status: "True", reason: "ReplicaSetUpdated", message: 'ReplicaSet "new" is progressing.' },
   },
+  {
+    name: "all updated and available beside an old pod",
+    deployment: aDeployment({ replicas: 2 }),
+    newSet: set("new", 2, 2),
+    old: [set("old", 1, 0)],
+    now: minutes(1),
+    want: { status: "True", reason: "ReplicaSetUpdated" },
+  },
 ]) {
   test(`a rollout that is ${name}`, () => {
     assert.partialDeepStrictEqual(conditionOf(after(deployment, newSet, old, now).conditions, "Progressing"), want);
@@ -90,6 +98,47 @@ test("a rollout that stands still times out after its deadline, not before", () 
     reason: "ProgressDeadlineExceeded",
     message: 'ReplicaSet "new" has timed out progressing.',
   });
+});
+
+const shape = (name: string, replicas: number, readyReplicas: number, availableReplicas: number): ReplicaSet => ({
+  ...aReplicaSet({ name, replicas }),
+  status: { replicas, readyReplicas, availableReplicas },
+});
+for (const { name, newSet, old, want } of [
+  { name: "an old pod that is gone", newSet: shape("new", 1, 0, 0), old: [shape("old", 1, 1, 1)], want: true },
+  { name: "a pod that became ready", newSet: shape("new", 1, 1, 0), old: [shape("old", 2, 2, 2)], want: true },
+  { name: "a ready pod that became available", newSet: shape("new", 1, 1, 1), old: [shape("old", 2, 1, 2)], want: true },
+  { name: "an old pod that stopped being ready", newSet: shape("new", 1, 0, 0), old: [shape("old", 2, 1, 1)], want: false },
+]) {
+  test(`${name} is ${want ? "" : "no "}progress`, () => {
+    const deployment = aDeployment({ replicas: 3 });
+    const before = calculateStatus(deployment, shape("new", 1, 0, 0), [shape("new", 1, 0, 0), shape("old", 2, 2, 2)], start);
+    deployment.status = { ...before, conditions: [progressing("ReplicaSetUpdated")] };
+    const condition = conditionOf(after(deployment, newSet, old, minutes(5)).conditions, "Progressing");
+    assert.equal(condition?.lastUpdateTime === "2024-01-01T00:05:00Z", want);
+  });
+}
+
+test("a deployment that was complete and goes on to another template progresses again", () => {
+  const deployment = aDeployment({ replicas: 2 });
+  const { conditions: _, ...counts } = calculateStatus(deployment, set("old", 2, 2), [set("old", 2, 2)], start);
+  deployment.status = { ...counts, conditions: [progressing("NewReplicaSetAvailable")] };
+  const status = after(deployment, set("new", 1, 1), [set("old", 2, 2)], minutes(1));
+  assert.equal(conditionOf(status.conditions, "Progressing")?.reason, "ReplicaSetUpdated");
+});
+
+test("progress after a timeout is a transition", () => {
+  const deployment = standingStill("ReplicaSetUpdated", start);
+  const timedOut = newCondition("Progressing", "False", "ProgressDeadlineExceeded", "", start);
+  deployment.status = { ...deployment.status, conditions: [timedOut] };
+  const condition = conditionOf(after(deployment, set("new", 2, 1), [], minutes(20)).conditions, "Progressing");
+  assert.partialDeepStrictEqual(condition, { status: "True", lastTransitionTime: "2024-01-01T00:20:00Z" });
+});
+
+test("more available replicas than a shrinking set should have are not counted as unavailable below zero", () => {
+  const deployment = { ...aDeployment({ replicas: 1 }), status: { collisionCount: 3 } };
+  const status = calculateStatus(deployment, set("new", 1, 3), [set("new", 1, 3)], start);
+  assert.deepEqual([status.unavailableReplicas, status.collisionCount], [0, 3]);
 });
 
 test("a complete rollout never times out", () => {
@@ -130,6 +179,11 @@ for (const { name, reason, at, want } of [
   });
 }
 
+test("does not look again at a rollout that is complete", () => {
+  const deployment = standingStill("ReplicaSetUpdated", start);
+  assert.equal(nextProgressCheckMs(deployment, after(deployment, set("new", 2, 2), [], start), start), undefined);
+});
+
 for (const { name, paused, current, want } of [
   { name: "pausing", paused: true, current: "ReplicaSetUpdated", want: "DeploymentPaused" },
   { name: "being paused", paused: true, current: "DeploymentPaused", want: undefined },
@@ -167,8 +221,10 @@ test("a condition keeps its transition time while its status is the same", () =>
     lastUpdateTime: "2024-01-01T00:01:00Z",
     lastTransitionTime: "2024-01-01T00:00:00Z",
   });
-  const [third] = withCondition([first], newCondition("Available", "False", "B", "b", minutes(1)));
-  assert.equal(third?.lastTransitionTime, "2024-01-01T00:01:00Z");
+  for (const reason of ["A", "B"]) {
+    const [third] = withCondition([first], newCondition("Available", "False", reason, "b", minutes(1)));
+    assert.deepEqual([third?.status, third?.lastTransitionTime], ["False", "2024-01-01T00:01:00Z"], reason);
+  }
 });
 
 test("the failure of an old set is shown when the new one has none", () => {
@@ -177,4 +233,8 @@ test("the failure of an old set is shown when the new one has none", () => {
   old.status = { replicas: 2, conditions: [failure] };
   const status = after(aDeployment({ replicas: 2 }), set("new", 1, 1), [set("older", 1, 1), old], start);
   assert.partialDeepStrictEqual(conditionOf(status.conditions, "ReplicaFailure"), failure);
+  const failing = set("new", 1, 1);
+  failing.status = { replicas: 1, conditions: [{ ...failure, message: "of the new one" }] };
+  const both = after(aDeployment({ replicas: 2 }), failing, [old], start);
+  assert.equal(conditionOf(both.conditions, "ReplicaFailure")?.message, "of the new one", "it comes first");
 });

@@ -47,7 +47,6 @@ function isTimedOut(deployment: Deployment, status: CountedStatus, now: number):
   if (!hasProgressDeadline(deployment)) return false;
   const condition = conditionOf(status.conditions, "Progressing");
   if (condition === undefined || condition.reason === progressReasons.available) return false;
-  if (condition.reason === progressReasons.timedOut) return true;
   return updatedAt(condition) + deadlineMs(deployment) < now;
 }
 

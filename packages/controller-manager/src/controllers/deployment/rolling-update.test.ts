@@ -145,8 +145,8 @@ for (const { name, old, phase, want } of [
   test(`recreate with ${name} ${want ? "waits" : "continues"}`, () => {
     const oldSet = set("a", old);
     const pods = new Map([
-      [oldSet.metadata.uid ?? "", [aPod({ phase })]],
       ["new-uid", [aPod()]],
+      [oldSet.metadata.uid ?? "", [aPod({ phase })]],
     ]);
     assert.equal(oldPodsRun(set("new", 0), [oldSet], pods), want);
   });
@@ -227,6 +227,48 @@ for (const { name, deployment, newSet, old, want } of [
     newSet: set("new", 4, 4, 3, sized(10, 10)),
     old: [set("a", 6, 6, 2, sized(10, 10))],
     want: { a: 3, new: 2 },
+  },
+  {
+    name: "a new set of the right size that is not available yet does not end the old ones",
+    deployment: deploymentOf(5, 1, 1),
+    newSet: set("new", 5, 4, 3, sized(5, 6)),
+    old: [set("a", 1, 1, 2, sized(5, 6))],
+    want: { new: 5, a: 1 },
+  },
+  {
+    name: "a new set that is available but remembers another number does not end the old ones",
+    deployment: deploymentOf(5, 1, 1),
+    newSet: set("new", 5, 5, 3, sized(4, 5)),
+    old: [set("a", 1, 1, 2, sized(4, 5))],
+    want: { new: 5, a: 1 },
+  },
+  {
+    name: "shares are rounded, and the last ones get what is left",
+    deployment: deploymentOf(15, 0, 1),
+    newSet: set("new", 4, 4, 3, sized(10, 10)),
+    old: [set("a", 3, 3, 2, sized(10, 10)), set("b", 3, 3, 1, sized(10, 10))],
+    want: { new: 6, a: 5, b: 4 },
+  },
+  {
+    name: "of sets of one size the older one shrinks most",
+    deployment: deploymentOf(5, 0, 1),
+    newSet: set("new", 3, 3, 3, sized(6, 6)),
+    old: [set("a", 3, 3, 2, sized(6, 6))],
+    want: { a: 2, new: 3 },
+  },
+  {
+    name: "no surge is kept when no replicas are desired",
+    deployment: deploymentOf(0, 2, 1),
+    newSet: set("new", 4, 4, 3, sized(10, 12)),
+    old: [set("a", 6, 6, 2, sized(10, 12))],
+    want: { a: 0, new: 0 },
+  },
+  {
+    name: "several sets of a deployment that recreates stay as they are",
+    deployment: aDeployment({ replicas: 20, spec: { strategy: { type: "Recreate" } } }),
+    newSet: set("new", 5, 5, 3, sized(10, 10)),
+    old: [set("a", 5, 5, 2, sized(10, 10))],
+    want: {},
   },
   {
     name: "all sets are scaled to zero when no replicas are desired",

@@ -85,6 +85,35 @@ for (const { name, replicas, parallel, pods = [], revisions, partition, strategy
   { name: "continues when it is ready", replicas: 2, revisions: rolling, pods: [stale(0), up(1)], want: ["delete db-0"] },
   { name: "stops at the partition", replicas: 3, partition: 2, revisions: rolling, pods: [stale(0), stale(1), up(2)] },
   {
+    name: "all at once, does not delete an outdated pod twice",
+    parallel: true,
+    replicas: 2,
+    revisions: rolling,
+    pods: [stale(0), stale(1, gone)],
+  },
+  {
+    name: "all at once, waits for an updated pod that is being deleted",
+    parallel: true,
+    replicas: 2,
+    revisions: rolling,
+    pods: [stale(0), up(1, gone)],
+  },
+  {
+    name: "all at once, replaces a failed outdated pod once",
+    parallel: true,
+    replicas: 2,
+    revisions: rolling,
+    pods: [stale(0), stale(1, { phase: "Failed" })],
+    want: ["delete failed db-1", "create db-1"],
+  },
+  { name: "waits for a pod that is ready but not running", replicas: 2, pods: [up(0, { phase: "Pending", ready: true })] },
+  {
+    name: "repairs a pod whose number has a leading zero",
+    replicas: 1,
+    pods: [up(0, { name: "db-00" })],
+    want: ["repair db-00"],
+  },
+  {
     name: "updates nothing that is not deleted",
     replicas: 2,
     strategy: "OnDelete",
@@ -153,6 +182,13 @@ test("waits until a pod has served for minReadySeconds", () => {
   assert.deepEqual(steps({ ...view, now: now + 30_000 }), ["create db-1"]);
 });
 
+test("deletes no available pod while another that is to go has not served for minReadySeconds", () => {
+  const recent = { readySince: "2024-01-01T23:59:30Z" };
+  const view = viewOf(aStatefulSet({ replicas: 1 }), [up(0), up(1, { ready: false }), up(2, recent)], { minReadySeconds: 60 });
+  assert.deepEqual(steps(view), []);
+  assert.deepEqual(steps({ ...view, now: now + 30_000 }), ["delete db-2"]);
+});
+
 test("a pod has its name, host, service, revision and claims, which win over the template's volumes", () => {
   const claim = (name: string): PersistentVolumeClaim => ({ metadata: { name, labels: { kept: "yes" } }, spec: {} });
   const set = aStatefulSet({
@@ -201,6 +237,12 @@ for (const { name, updateStrategy, currentReplicas, want } of [
     want: ["v1", "v2", "v2"],
   },
   { name: "nowhere", updateStrategy: { type: "OnDelete" }, currentReplicas: 3, want: ["v2", "v2", "v2"] },
+  {
+    name: "nowhere without a number in the partition",
+    updateStrategy: { type: "RollingUpdate", rollingUpdate: {} },
+    currentReplicas: 3,
+    want: ["v2", "v2", "v2"],
+  },
 ]) {
   test(`the former template is for new pods ${name}`, () => {
     const set = aStatefulSet({ spec: { updateStrategy } });
@@ -214,6 +256,7 @@ for (const { name, updateStrategy, currentReplicas, want } of [
 
 test("reads a pod's number from its name", () => {
   assert.deepEqual(parsePodName("my-db-12"), { parent: "my-db", ordinal: 12 });
+  assert.deepEqual(parsePodName("db-2147483647"), { parent: "db", ordinal: 2147483647 });
   assert.deepEqual(parsePodName("db-2147483648"), { parent: "db", ordinal: -1 });
   for (const name of ["db", "db-", "db-x1", "12"]) assert.equal(parsePodName(name), undefined, name);
   const set = aStatefulSet();
@@ -228,6 +271,38 @@ test("knows whether a pod has its claims, and gives it those that it lacks", () 
   assert.equal(hasStorage(set, repaired), true);
   assert.equal(repaired.metadata.labels?.["statefulset.kubernetes.io/pod-name"], "db-1");
 });
+
+test("a claim has the labels of the selector, and every claim of a pod has to be among its volumes", () => {
+  const template = (name: string): PersistentVolumeClaim => ({ metadata: { name, labels: { app: "other" } }, spec: {} });
+  const set = aStatefulSet({ spec: { volumeClaimTemplates: [template("data"), template("log")] } });
+  assert.deepEqual(claimsOf(set, 1).get("data")?.metadata.labels, { app: "db" });
+  const half = aPod({ name: "db-1", spec: { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data-db-1" } }] } });
+  assert.equal(hasStorage(set, half), false);
+});
+
+test("a rollout is complete only when all pods are ready", () => {
+  const set = aStatefulSet({ replicas: 2 });
+  const view = viewOf(set, [up(0), up(1, unready)], { revisions: rolling });
+  assert.partialDeepStrictEqual(statefulSetStatus(view, [], 0), { currentRevision: "db-old", updatedReplicas: 2 });
+});
+
+test("a pod that was just created counts under its revision", () => {
+  const view = viewOf(aStatefulSet({ replicas: 2 }), [up(0)]);
+  const created = statefulSetStatus(view, [{ action: "create", pod: up(1) }], 0);
+  assert.partialDeepStrictEqual(created, { replicas: 2, currentReplicas: 2, updatedReplicas: 2, readyReplicas: 1 });
+});
+
+for (const { name, change } of [
+  { name: "another revision", change: { updateRevision: "db-next" } },
+  { name: "a later generation", change: { observedGeneration: 2 } },
+  { name: "a collision", change: { collisionCount: 1 } },
+]) {
+  test(`a status with ${name} is written`, () => {
+    const set = aStatefulSet({ generation: 1 });
+    const status = statefulSetStatus(viewOf(set, [up(0)]), [], 0);
+    assert.equal(isOutdated({ ...set, status }, { ...status, ...change }), true);
+  });
+}
 
 test("the status counts pods of each revision, and is at the new one when all are", () => {
   const set = aStatefulSet({ generation: 4, replicas: 3 });
@@ -306,6 +381,13 @@ for (const { name, policy, ordinal, owners = [], want } of [
   },
   { name: "is deleted with the pod that is scaled away", policy: ["Retain", "Delete"], ordinal: 1, want: [ownedByPod(1)] },
   {
+    name: "of a former set of the name is deleted with the one of now",
+    policy: ["Delete", "Retain"],
+    ordinal: 0,
+    owners: [{ ...ownedBySet, uid: "former" }],
+    want: [{ ...ownedBySet, uid: "former" }, ownedBySet],
+  },
+  {
     name: "is deleted with the pod alone when both policies apply",
     policy: ["Delete", "Delete"],
     ordinal: 1,
@@ -330,8 +412,27 @@ test("no pod is created while a claim is being deleted with its predecessor", ()
   const set = set3("Retain", "Delete");
   assert.equal(isStale(set, "db-0", claim), true);
   assert.equal(isStale(set3("Delete", "Retain"), "db-0", claim), false);
+  const ownedBy = (...ownerReferences: OwnerReference[]) => ({ metadata: { name: "data-db-0", ownerReferences }, spec: {} });
+  assert.equal(isStale(set, "db-0", ownedBy(stranger, ownedByPod(0))), true, "by the second owner");
+  assert.equal(isStale(set, "db-0", ownedBy({ ...stranger, name: "db-0" })), false, "not by another kind of its name");
   const claims = (name: string): PersistentVolumeClaim | undefined => (name === "data-db-0" ? claim : undefined);
   assert.deepEqual(steps(viewOf(set, [], { claims })), []);
   assert.deepEqual(steps(viewOf(set, [], { claims: () => undefined })), ["create db-0"]);
   assert.deepEqual(steps(viewOf(set, [])), ["create db-0"], "with the gate off it is not consulted");
+  set.spec.volumeClaimTemplates?.unshift({ metadata: { name: "log" }, spec: {} });
+  const both = (name: string) => (name === "log-db-0" ? { metadata: { name }, spec: {} } : claims(name));
+  assert.deepEqual(steps(viewOf(set, [], { claims: both })), [], "the second claim counts too");
+});
+
+test("a pod is repaired when the owner of its second claim is not the policy's, without replicas as with one", () => {
+  const set = set3("Retain", "Delete");
+  delete set.spec.replicas;
+  set.spec.volumeClaimTemplates?.push({ metadata: { name: "log" }, spec: {} });
+  const volume = (name: string) => ({ name, persistentVolumeClaim: { claimName: `${name}-db-0` } });
+  const pod = up(0, { spec: { volumes: [volume("data"), volume("log")] } });
+  const owned = (...wrong: string[]) => ({
+    claims: (name: string) => ({ metadata: { name, ownerReferences: wrong.includes(name) ? [ownedByPod(0)] : [] }, spec: {} }),
+  });
+  assert.deepEqual(steps(viewOf(set, [pod], owned("log-db-0"))), ["repair db-0"]);
+  assert.deepEqual(steps(viewOf(set, [pod], owned())), []);
 });
