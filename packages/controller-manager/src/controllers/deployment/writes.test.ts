@@ -139,7 +139,7 @@ test("an own replica set of the name, with another template, is a collision, cou
   const world = newTestContext(t);
   const deployment = { ...aDeployment({ image: "v1" }), status: { collisionCount: 2 } };
   const taken = buildNewSet(deployment, [], 1n);
-  taken.spec.template = setOf("v0", 1n, 0).spec.template ?? {};
+  taken.spec = { ...taken.spec, ...setOf("v0", 1n, 0).spec };
   await running(world, deployment, taken);
   await world.clock.advance(1000);
   await settle(30);
