@@ -1,4 +1,4 @@
-import { deployment, manifest, type Situation } from "./situation.ts";
+import { deployment, manifest, restrictedDeployment, type Situation } from "./situation.ts";
 
 const webhooks = (name: string): ReturnType<typeof manifest> =>
   manifest("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `why-${name}`, {
@@ -34,7 +34,7 @@ export const admissionSituations: readonly Situation[] = [
   },
   {
     name: "quota-demands",
-    objects: [manifest("v1", "ResourceQuota", "cores", { spec: { hard: { "requests.cpu": "1" } } }), deployment()],
+    ...restrictedDeployment("quota-demands", "cores", { "requests.cpu": "1" }),
     args: ["deployment/web"],
     phrase: /quota cores demands that every container specifies requests\.cpu/,
     quick: true,

@@ -1,6 +1,4 @@
-import { deployment, manifest, podSpec, type Situation, template } from "./situation.ts";
-
-const quota = (hard: object): ReturnType<typeof manifest> => manifest("v1", "ResourceQuota", "few", { spec: { hard } });
+import { deployment, manifest, podSpec, restrictedDeployment, type Situation, template } from "./situation.ts";
 
 /** Rollouts that do not come to an end. */
 export const rolloutSituations: readonly Situation[] = [
@@ -12,7 +10,7 @@ export const rolloutSituations: readonly Situation[] = [
   },
   {
     name: "rollout-quota",
-    objects: [quota({ pods: "0" }), deployment()],
+    ...restrictedDeployment("rollout-quota", "few", { pods: "0" }),
     args: ["deploy/web"],
     phrase:
       /^Cause: replicaset\/web-\S+: pods cannot be created: quota few does not allow it: requested pods=1, used pods=0, limited to pods=0/,

@@ -77,6 +77,25 @@ export const volumeOf = (claimName: string): object => ({ volumes: [{ name: "dat
 
 export const service = (spec: object): Manifest => manifest("v1", "Service", "web", { spec: { ports: [{ port: 80 }], ...spec } });
 
+/**
+ * A quota, then a Deployment that it restricts. Admission enforces what the quota's status says, which its controller writes some time after the
+ * creation; the Deployment's pods would be allowed until then.
+ */
+export const restrictedDeployment = (
+  situation: string,
+  quota: string,
+  hard: Readonly<Record<string, string>>,
+): Pick<Situation, "objects" | "steps"> => ({
+  objects: [manifest("v1", "ResourceQuota", quota, { spec: { hard } })],
+  steps: [
+    {
+      of: `/api/v1/namespaces/why-${situation}/resourcequotas/${quota}`,
+      status: { hard, used: Object.fromEntries(Object.keys(hard).map((resource) => [resource, "0"])) },
+    },
+    { make: deployment() },
+  ],
+});
+
 export const keep = { finalizers: ["example.com/keep"] };
 
 export const release = (object: string): readonly string[] => [
