@@ -17,7 +17,8 @@ import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic
 import type { EntryMemory } from "../storage/entry.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { Storage } from "../storage/storage.ts";
-import { applySchema, applySchemaInSteps, type SchemaApplication, unknownFields } from "../structural-schema/apply.ts";
+import { applySchema, applySchemaInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
+import { unknownFields } from "../structural-schema/prune.ts";
 import { ruleCheckOf } from "../structural-schema/rules/evaluation.ts";
 import { schemaIn } from "../structural-schema/schema.ts";
 import { isStructural } from "../structural-schema/structural.ts";

@@ -5,13 +5,12 @@
  * pkg/apiserver/customresource_handler.go unstructuredSchemaCoercer
  */
 
-import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dropNulls, fillDefaults, put } from "./defaults.ts";
 import { coerceMetadata } from "./metadata.ts";
 import { prune } from "./prune.ts";
-import { additionalOf, isEmbedded, isPreserving, itemsOf, metaFields, propertyOf, type Schema } from "./schema.ts";
+import type { Schema } from "./schema.ts";
 
 /** The schema of one version and whether it prunes unknown fields. */
 export interface SchemaApplication {
@@ -60,34 +59,4 @@ function replaceFields(object: KubeObject, pruned: unknown): void {
   const kept = pruned as Record<string, unknown>; // cast: pruning an object returns one
   for (const name of Object.keys(fields)) if (!Object.hasOwn(kept, name)) delete fields[name];
   for (const [name, value] of Object.entries(kept)) put(fields, name, value);
-}
-
-/** Paths reported for one object, as for built-in kinds: each becomes a header of the response. */
-const mostUnknown = 100;
-
-/** Paths of the fields that pruning removes, at most 100: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
-export function unknownFields(value: unknown, schema: Schema | undefined): string[] {
-  const found: string[] = [];
-  collectUnknown(value, schema, "", true, found);
-  return found;
-}
-
-function collectUnknown(value: unknown, schema: Schema | undefined, path: string, isResource: boolean, found: string[]): void {
-  if (found.length >= mostUnknown) return;
-  if (Array.isArray(value)) {
-    const items = schema && (itemsOf(schema) ?? (isPreserving(schema) ? schema : undefined));
-    for (const [i, item] of value.entries()) {
-      collectUnknown(item, items, `${path}[${i}]`, items !== undefined && isEmbedded(items), found);
-    }
-    return;
-  }
-  if (!isJsonObject(value)) return;
-  for (const name of Object.keys(value)) {
-    if (found.length >= mostUnknown) return;
-    if (isResource && metaFields.includes(name)) continue;
-    const at = path === "" ? name : `${path}.${name}`;
-    const below = schema && (propertyOf(schema, name) ?? additionalOf(schema));
-    if (below !== undefined) collectUnknown(value[name], below, at, isEmbedded(below), found);
-    else if (schema?.additionalProperties !== true && (schema === undefined || !isPreserving(schema))) found.push(at);
-  }
 }

@@ -84,7 +84,9 @@ testRefusals<object>(
       name: "metadata of names, with what is checked elsewhere",
       input: {
         ...object,
-        properties: { metadata: { ...object, default: {}, externalDocs: {}, properties: { name: text, generateName: text } } },
+        properties: {
+          metadata: { ...object, default: {}, example: {}, externalDocs: {}, properties: { name: text, generateName: text } },
+        },
       },
       want: [],
     },
@@ -142,6 +144,26 @@ testRefusals<object>(
       ],
     },
     {
+      name: "a map at the root and an embedded resource, neither of which may have fields",
+      input: {
+        ...object,
+        additionalProperties: false,
+        properties: { a: { ...embedded, "x-kubernetes-preserve-unknown-fields": true, additionalProperties: false } },
+      },
+      want: [
+        "s.additionalProperties: Forbidden: must not be used at the root",
+        "s.properties[a].additionalProperties: Forbidden: must not be used if x-kubernetes-embedded-resource is set",
+      ],
+    },
+    {
+      name: "a pattern of items in an operator, and items that are described there alone",
+      input: { ...withField(object), oneOf: [{}, { properties: { spec: { items: { pattern: "(" } } } }] },
+      want: [
+        's.oneOf[1].properties[spec].items.pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(`',
+        `${spec}.items: Required value: because it is defined in s.oneOf[1].properties[spec].items`,
+      ],
+    },
+    {
       name: "an integer or string, said in allOf",
       input: withField({ "x-kubernetes-int-or-string": true, allOf: [{ anyOf: integerOrString }, { pattern: "a" }] }),
       want: [],
@@ -192,6 +214,23 @@ testRefusals<object>(
     },
   ],
 );
+
+for (const [what, word, isKept] of [
+  ["an id", { id: "a" }, false],
+  ["another draft", { $schema: "a" }, false],
+  ["a reference", { $ref: "#/a" }, false],
+  ["properties by pattern", { patternProperties: { a: text } }, false],
+  ["dependencies", { dependencies: { a: ["b"] } }, false],
+  ["items behind a list's own", { additionalItems: false }, false],
+  ["definitions", { definitions: { a: text } }, false],
+  ["a schema for each item", { items: [text] }, false],
+  ["unknown fields that are not kept", { "x-kubernetes-preserve-unknown-fields": false }, false],
+  ["none of these", { id: "", patternProperties: {}, dependencies: {}, additionalItems: null, definitions: {}, items: [] }, true],
+] as const) {
+  test(`a field with ${what} is ${isKept ? "" : "not "}structural`, () => {
+    assert.equal(atOnce(isStructural(withField({ ...text, ...word }) as never)), isKept);
+  });
+}
 
 for (const [shape, leaf] of Object.entries({ plain: text, nested: withField(text) })) {
   test(`a schema of many ${shape} properties is checked in steps, to the last`, () => {
