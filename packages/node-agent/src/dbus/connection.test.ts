@@ -5,6 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectToBus, connectToPeer, DbusClosed, type DbusConnection, DbusError } from "./connection.ts";
 import { type DbusMessage, decodeMessage, encodeMessage } from "./message.ts";
 
@@ -197,6 +198,21 @@ test("connecting fails when the bus closes the connection, when nothing listens,
   await assert.rejects(connectToBus(address), DbusClosed, "instead of the reply to Hello");
   await assert.rejects(connectToPeer(`${address}-absent`), /ENOENT/);
   await assert.rejects(connectToPeer("tcp:host=127.0.0.1"), /no unix socket in the bus address tcp:host=127\.0\.0\.1/);
+});
+
+test("a connection whose Hello the bus refuses is closed", async (t) => {
+  let isClosed = false;
+  const address = await listen(t, "OK 1\r\n", (socket, rest) => {
+    socket.once("close", () => {
+      isClosed = true;
+    });
+    const peer = new Peer(socket, rest);
+    void peer
+      .next()
+      .then(({ serial }) => peer.send({ kind: "error", replySerial: serial, errorName: "x.LimitsExceeded", body: [] }));
+  });
+  await assert.rejects(connectToBus(address), DbusError);
+  await waitFor(() => isClosed, { what: "the connection to be closed" });
 });
 
 test("a connection to a bus says Hello first, and adds a match for each signal", async (t) => {

@@ -4,7 +4,7 @@ import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
-import { connectToPeer } from "./connection.ts";
+import { connectToPeer, type DbusConnection } from "./connection.ts";
 import { Systemd, type UnitProperty } from "./systemd.ts";
 
 const shares = (value: bigint): UnitProperty => ["CPUShares", { type: "t", value }];
@@ -92,4 +92,45 @@ test("requests fail after several attempts while systemd is unreachable, and suc
   await played.start();
   await systemd.startTransientUnit("b.slice", []);
   assert.deepEqual([...played.units.keys()], ["a.slice", "b.slice"]);
+});
+
+test("no timer is left once all jobs have ended", async (t) => {
+  const clock = newFakeClock();
+  const { systemd } = await talking(t, clock);
+  for (const unit of ["a.slice", "b.slice"]) {
+    await systemd.startTransientUnit(unit, []);
+    await systemd.stopUnit(unit);
+  }
+  assert.equal(clock.waiting, 0);
+});
+
+test("a connection that cannot hear of ended jobs is closed, and another one is used", async (t) => {
+  const played = await startFakeSystemd(t);
+  const buses: DbusConnection[] = [];
+  let closed = 0;
+  const systemd = new Systemd({
+    clock: realClock,
+    async connect() {
+      const bus = await connectToPeer(played.address);
+      if (buses.push(bus) === 1) bus.onSignal = () => Promise.reject(new Error("no match rule"));
+      void bus.closed.then(() => closed++);
+      return bus;
+    },
+  });
+  t.after(() => systemd.close());
+  await systemd.startTransientUnit("a.slice", []);
+  assert.deepEqual([buses.length, closed, [...played.units.keys()]], [2, 1, ["a.slice"]]);
+});
+
+test("a request that waits for systemd's return fails at its next attempt once the agent has closed the connection", async (t) => {
+  const clock = newFakeClock();
+  const { systemd, played } = await talking(t, clock);
+  await played.stop();
+  const failed = assert.rejects(systemd.startTransientUnit("a.slice", []), /systemd/);
+  await waitFor(() => clock.waiting > 0, { what: "the wait" });
+  systemd.close();
+  await played.start();
+  await clock.advance(50);
+  await failed;
+  assert.deepEqual(played.calls, []);
 });

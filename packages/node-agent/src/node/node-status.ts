@@ -82,10 +82,6 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
       systemUUID: machine.systemUuid,
     },
   };
-  for (const [name, amount] of Object.entries(current?.allocatable ?? {})) {
-    if (name.includes("/") && status.allocatable !== undefined && !Object.hasOwn(status.allocatable, name))
-      status.allocatable[name] = amount;
-  }
   for (const field of ["volumesAttached", "volumesInUse", "config", "phase"] as const) {
     if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
   }

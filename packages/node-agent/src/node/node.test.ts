@@ -84,6 +84,7 @@ for (const { name, before, after, want } of [
     after: statusWith("True"),
     want: ["NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID", "NodeReady"],
   },
+  { name: "did not report a boot ID yet", before: statusWith("False", ""), after: statusWith("False"), want: [] },
   { name: "has been rebooted", before: statusWith("False", "old"), after: statusWith("False"), want: ["Rebooted"] },
 ]) {
   test(`a node that ${name} reports ${want.join() || "nothing"}`, () =>
@@ -141,6 +142,26 @@ test("status fields of other writers are kept, and a condition's transition time
   assert.deepEqual([time("Ready"), time("DiskPressure")], ["2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"]);
 });
 
+test("only extended resources of other writers are kept, not a page size that the machine no longer has", () => {
+  const amounts = { "hugepages-64Ki": "1Gi", "example.com/gpu": "2" };
+  const { capacity, allocatable } = nodeStatus({ ...input, current: { capacity: amounts, allocatable: amounts } });
+  for (const shown of [capacity, allocatable])
+    assert.deepEqual([shown?.["example.com/gpu"], shown?.["hugepages-64Ki"]], ["2", undefined]);
+});
+
+test("an extended resource that the capacity does not list is not allocatable", () => {
+  const current = { capacity: { "example.com/gpu": "2" }, allocatable: { "example.com/gpu": "1", "example.com/gone": "1" } };
+  const { allocatable } = nodeStatus({ ...input, current });
+  assert.deepEqual([allocatable?.["example.com/gpu"], allocatable?.["example.com/gone"]], ["2", undefined]);
+});
+
+test("the list of volumes in use is emptied with the last volume, and not touched while it is not known", () => {
+  const shown = (volumesInUse: readonly string[] | undefined, before: string[] | undefined): unknown =>
+    nodeStatus({ ...input, volumesInUse, current: before && { volumesInUse: before } }).volumesInUse;
+  assert.deepEqual([shown(["v1"], undefined), shown([], ["v1"]), shown(undefined, ["v1"])], [["v1"], [], ["v1"]]);
+  assert.equal(shown([], undefined), undefined);
+});
+
 test("images are reported by descending size, up to the configured number", () => {
   const image = (name: string, size: number): NodeStatusInput["images"][number] => ({
     id: name,
@@ -157,7 +178,8 @@ test("images are reported by descending size, up to the configured number", () =
     nodeStatus({ ...input, images, maxImages: 2 }).images?.map(({ names }) => names?.[0]),
     ["large", "middle"],
   );
-  assert.equal(nodeStatus({ ...input, images, maxImages: -1 }).images?.length, 3);
+  const reported = (maxImages: number) => nodeStatus({ ...input, images, maxImages }).images?.length;
+  assert.deepEqual([reported(-1), reported(0)], [3, 0]);
   const known = { ...image("many", 1), repoDigests: ["d1", "d2"], repoTags: ["t1", "t2", "t3", "t4"] };
   const [shown] = nodeStatus({ ...input, images: [known], maxImages: 1 }).images ?? [];
   assert.deepEqual(shown?.names, ["d1", "d2", "t1", "t2", "t3"], "five of its names");

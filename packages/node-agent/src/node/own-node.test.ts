@@ -5,7 +5,8 @@ import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newBackground } from "../background.ts";
 import { newAgentConfig } from "../config.ts";
 import { newAgentEvents } from "../events.ts";
@@ -15,7 +16,7 @@ import { readIdentity } from "./identity.ts";
 import { OwnNode, type OwnNodeOptions } from "./own-node.ts";
 import { newRuntimeHealth } from "./runtime-health.ts";
 
-async function ownNode(parts: Partial<OwnNodeOptions>) {
+async function ownNode(parts: Partial<OwnNodeOptions>, ...more: string[]) {
   const flags = [
     "--container-runtime=remote",
     "--container-runtime-endpoint=unix:///run/none.sock",
@@ -26,6 +27,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
     "--max-pods=110",
     "--pods-per-core=1",
     "--pod-cidr=10.1.0.0/24",
+    ...more,
   ];
   const { values, set } = parseFlags(kubelet.flags, flags);
   const config = newAgentConfig(values, set);
@@ -125,6 +127,52 @@ test("conditions show pressure; devices and volumes are current at each report",
     ["DiskPressure"],
   );
   assert.deepEqual([allocatable?.["example.com/light"], volumesInUse], ["1", ["v1"]]);
+});
+
+test("a change of pressure is reported without waiting for the next interval", async () => {
+  const { node } = await ownNode({});
+  let hurries = 0;
+  node.hurry = () => void hurries++;
+  node.setPressure({ memory: true, disk: false, pid: false });
+  assert.deepEqual([hurries, node.pressure().memory], [1, true]);
+});
+
+test("--pods-per-core does not raise the number of pods above --max-pods", async () => {
+  const { node } = await ownNode({}, "--max-pods=1", "--pods-per-core=100");
+  assert.equal((await node.status(undefined)).capacity?.pods, "1");
+});
+
+test("images are listed as soon as a runtime that was not ready at the start is", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const { node } = await ownNode({ clock, runtime, runtimeHealth: newRuntimeHealth({ runtime, clock }) });
+  runtime.addImage("example.com/app:1", { sizeBytes: 7 });
+  const { status, listImages } = runtime;
+  const away = () => Promise.reject(new Error("connect ECONNREFUSED"));
+  Object.assign(runtime, { status: away, listImages: away });
+  const background = newBackground({ clock, log: discardLogger });
+  node.watchRuntime(background);
+  await settle();
+  Object.assign(runtime, { status, listImages });
+  await clock.advance(5_000);
+  await settle();
+  assert.equal((await node.status(undefined)).images?.length, 1);
+  await background.stop();
+});
+
+test("the runtime learns both pod ranges that the node gets from the cluster", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.react("patch", "nodes", () => ({ metadata: { name: "node1" }, spec: { podCIDRs: ["10.1.0.0/24", "fd00::/64"] } }));
+  const api = { heartbeat: client, node: { lister: { get: () => undefined } }, certFile: undefined };
+  const { node, runtime } = await ownNode({ clock, api: api as unknown as NonNullable<OwnNodeOptions["api"]> }, "--pod-cidr=");
+  const background = newBackground({ clock, log: discardLogger });
+  node.join(background);
+  const updates = () => runtime.calls.filter((call) => call.startsWith("UpdateRuntimeConfig"));
+  await waitFor(() => updates().length > 0, { what: "the range" });
+  assert.deepEqual(updates(), ["UpdateRuntimeConfig 10.1.0.0/24,fd00::/64"]);
+  assert.equal(node.registered()?.metadata.name, "node1");
+  await background.stop();
 });
 
 test("without an API server the runtime learns the range of --pod-cidr", async () => {

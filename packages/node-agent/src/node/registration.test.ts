@@ -172,6 +172,33 @@ test("a status update is attempted five times, then again at the next interval, 
   await running;
 });
 
+test("a change of the node's spec is passed on by the next report though the status is the same", async () => {
+  const heard: unknown[] = [];
+  const { clock, client, stop, registration } = registering({ onUpdate: ({ spec }) => void heard.push(spec?.podCIDR) });
+  const running = registration.run(stop.signal);
+  await settle();
+  client.put(nodes, { ...(await client.get<Node>(nodes, { name: "n1" })), spec: { podCIDR: "10.1.0.0/24" } });
+  client.clearActions();
+  await clock.advance(10_000);
+  assert.deepEqual([heard.at(-1), client.writes], ["10.1.0.0/24", []]);
+  stop.abort();
+  await running;
+});
+
+test("an existing node is known from its registration on, not only after its first report", async () => {
+  const heard: unknown[] = [];
+  const { client, stop, registration } = registering({ onUpdate: ({ metadata }) => void heard.push(metadata.uid) });
+  client.put(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid" }, spec: {} } as Node);
+  client.react("patch", "nodes", () => {
+    throw new Error("connect ECONNRESET");
+  });
+  const running = registration.run(stop.signal);
+  await settle(30);
+  assert.deepEqual(heard, ["node-uid"]);
+  stop.abort();
+  await running;
+});
+
 test("an urgent change during a report causes another report immediately after it", async () => {
   const hold = Promise.withResolvers<void>();
   let looks = 0;

@@ -169,6 +169,12 @@ test("limits hold for every volume and every container", () => {
     message: 'Container b exceeded its local ephemeral storage limit "2Mi". ',
   });
   assert.equal(exceededStorage(pod, used({ diskBytes: 4 * mi + 1 }))?.limit, "ephemeralpodfs.limit");
+  const oneLimited = aNodePod({ containers: [containers[0]!, aContainer({ name: "b" })] });
+  assert.equal(
+    exceededStorage(oneLimited, used({ diskBytes: 2 * mi, containers: of(0, 2 * mi) })),
+    undefined,
+    "a container without a limit has none of its own",
+  );
 });
 
 test("the message names each container above its request, none at it", () => {
@@ -196,11 +202,15 @@ for (const { name, own, maxGraceSeconds, want } of [
   { name: "its own time where that is shorter", own: 3, maxGraceSeconds: 5, want: 3 },
   { name: "its own time where the node has no limit", own: 30, maxGraceSeconds: -1, want: 30 },
   { name: "none where the node gives none", own: 30, maxGraceSeconds: 0, want: 0 },
+  { name: "thirty seconds where neither says how long", own: undefined, maxGraceSeconds: -1, want: 30 },
 ]) {
   test(`a pod that is evicted for a soft threshold has ${name}`, async () => {
     const settings = { soft: { "memory.available": "100" }, softGraceMs: { "memory.available": 0 } };
     const thresholds = parseThresholds({ ...none, ...settings }).map((threshold) => ({ ...threshold, graceMs: 1 }));
-    const made = looking({}, [named("p", { terminationGracePeriodSeconds: own })], { maxGraceSeconds, thresholds });
+    const made = looking({}, [named("p", { ...(own !== undefined && { terminationGracePeriodSeconds: own }) })], {
+      maxGraceSeconds,
+      thresholds,
+    });
     made.set("memory.available", 50);
     await made.eviction.check();
     await made.clock.advance(1);

@@ -28,6 +28,7 @@ const aPod = (name: string, memory?: string, spec: Partial<PodSpec> = {}): NodeP
 test("pods above their request are evicted first, then by priority, then by usage above the request", () => {
   const pods = [
     aPod("within", "500Mi"),
+    aPod("exactly", "100Mi", { priority: -1 }),
     aPod("over-a-little", "100Mi"),
     aPod("over-a-lot"),
     aPod("over-and-important", "0", { priority: 1000 }),
@@ -35,6 +36,7 @@ test("pods above their request are evicted first, then by priority, then by usag
   ];
   const usage = new Map([
     ["within", used(400)],
+    ["exactly", used(100)],
     ["over-a-little", used(110)],
     ["over-a-lot", used(300)],
     ["over-and-important", used(900)],
@@ -42,7 +44,7 @@ test("pods above their request are evicted first, then by priority, then by usag
   ]);
   assert.deepEqual(
     rankPods(pods, usage, "memory.available").map((pod) => pod.metadata.name),
-    ["over-a-lot", "over-a-little", "over-and-important", "within"],
+    ["over-a-lot", "over-a-little", "over-and-important", "exactly", "within"],
   );
 });
 

@@ -180,6 +180,34 @@ test("a pod's resources are released when it has ended, but not before all sourc
   assert.deepEqual(managers.placementOf(pod, main), { cpusetCpus: "0-1" });
 });
 
+const twoContainers = (first: string, second: string): NodePod => {
+  const of = (name: string, cpu: string) => {
+    const amounts = { cpu, memory: "1Gi" };
+    return aContainer({ name, resources: { requests: amounts, limits: amounts } });
+  };
+  return aNodePod({ containers: [of("first", first), of("second", second)] }, { uid: "two", name: "two" });
+};
+
+test("CPUs of a pod that is rejected for its second container are shared again from the next check on", async (t) => {
+  const { managers, cpu, active } = await open(t, "--cpu-manager-policy=static");
+  const shared = aNodePod({}, { uid: "shared" });
+  active.push(shared);
+  assert.equal((await managers.admit(twoContainers("2", "4")))?.reason, "UnexpectedAdmissionError");
+  assert.deepEqual(cpu.exclusiveCpusOf("two", "first"), [2, 3]);
+  await managers.reconcile();
+  assert.deepEqual(managers.placementOf(shared, main), { cpusetCpus: "0-3" });
+});
+
+test("a check during the admission of a pod keeps what its first container was given", async (t) => {
+  const { managers, cpu, devices } = await open(t, "--cpu-manager-policy=static");
+  const pod = twoContainers("2", "1");
+  devices.allocate = async (_, { name }) => {
+    if (name === "second") await managers.reconcile();
+  };
+  assert.equal(await managers.admit(pod), undefined);
+  assert.deepEqual([cpu.exclusiveCpusOf("two", "first"), cpu.exclusiveCpusOf("two", "second")], [[2, 3], [1]]);
+});
+
 for (const { argv, want } of [
   { argv: ["--cpu-manager-policy=dynamic"], want: 'unknown policy: "dynamic"' },
   { argv: ["--memory-manager-policy=static"], want: 'unknown policy: "static"' },

@@ -7,7 +7,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { labelNames } from "../runtime/labels.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
-import { podUsage, usageBelow } from "./usage.ts";
+import { observeNode, podUsage, usageBelow } from "./usage.ts";
 
 async function tempDir(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "cox-usage-"));
@@ -122,4 +122,13 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
       ["second", scratch],
     ]),
   );
+});
+
+test("the disk of images is observed unless it cannot be read; without a limit of pods there is none to observe", async (t) => {
+  const dir = await tempDir(t);
+  const seen = await observeNode(dir, dir, { available: 1, capacity: 2 });
+  assert.deepEqual(seen["imagefs.inodesFree"]?.capacity, seen["nodefs.inodesFree"]?.capacity);
+  assert.deepEqual(seen["allocatableMemory.available"], { available: 1, capacity: 2 });
+  const some = await observeNode(dir, join(dir, "none"), undefined);
+  assert.deepEqual(Object.keys(some).toSorted(), ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"]);
 });

@@ -37,6 +37,7 @@ test("a pod belongs to the highest group that is not above it", () => {
 /** A node with a fake logind. */
 function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number; cannotEnd?: string } = {}) {
   let isAway = false;
+  let holding: Promise<void> | undefined;
   const clock = newFakeClock();
   const seen: string[] = [];
   let delayMs = options.delayMs ?? 60_000;
@@ -47,6 +48,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
   const ending = new Map<string, () => void>();
   const connect = async (): Promise<Logind> => {
     connections++;
+    await holding;
     if (isAway) throw new Error("no bus");
     const whenClosed = new Promise<void>((resolve) => {
       close = resolve;
@@ -92,6 +94,12 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
     loseBus: () => close(),
     setAway: (yes: boolean) => {
       isAway = yes;
+    },
+    /** Lets the next connections wait. @returns a function that lets them continue */
+    holdConnect: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      holding = promise;
+      return resolve;
     },
     connections: () => connections,
     closed: () => closed,
@@ -231,6 +239,45 @@ test("a second shutdown during the pod termination of a cancelled one holds its 
   ends[1]?.();
   await settle();
   assert.equal(released(), before + 1);
+  stop.abort();
+});
+
+test("a connection to logind that is established after the agent's stop is closed", async () => {
+  const node = aNode([]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  const connect = node.holdConnect();
+  node.loseBus();
+  await node.clock.advance(1_000);
+  stop.abort();
+  connect();
+  await settle();
+  assert.deepEqual([node.connections(), node.closed(), node.clock.waiting], [2, 1, 0]);
+});
+
+test("a cancellation without a shutdown leaves exactly one inhibitor lock", async () => {
+  const node = aNode([]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  for (const _ of [1, 2]) {
+    node.goDown(false);
+    await settle();
+  }
+  const count = (what: string): number => node.seen.filter((one) => one === what).length;
+  assert.equal(count("lock") - count("release"), 1);
+  stop.abort();
+});
+
+test("the time limit of a group ends with its last pod", async () => {
+  const node = aNode([pod("web", 0, 5)]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  node.goDown(true);
+  await settle();
+  assert.equal(node.clock.waiting, 1);
+  node.end("web");
+  await settle();
+  assert.equal(node.clock.waiting, 0);
   stop.abort();
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newApiObjects } from "./api-objects.ts";
 
@@ -9,14 +9,14 @@ function reading() {
   const clock = newFakeClock();
   const answer = { data: "1", error: undefined as Error | undefined, requested: 0 };
   const client = {
-    get: async (_: unknown, { name }: { name: string }) => {
+    get: async ({ resource }: { resource: string }, { namespace, name }: { namespace: string; name: string }) => {
       answer.requested++;
       if (answer.error !== undefined) throw answer.error;
-      return { metadata: { name }, data: { key: answer.data } };
+      return { metadata: { name }, data: { key: answer.data, of: `${resource} ${namespace}/${name}` } };
     },
   } as unknown as Client;
   const objects = newApiObjects(client, clock);
-  return { clock, answer, read: async () => (await objects.configMap("default", "cm")).data?.key };
+  return { clock, answer, objects, read: async () => (await objects.configMap("default", "cm")).data?.key };
 }
 
 test("concurrent reads of an object share one request, and later reads see a change", async () => {
@@ -46,6 +46,39 @@ for (const { what, error } of [
     assert.equal(await read(), "2", "a failure is not kept");
   });
 }
+
+test("objects of one name in two namespaces, or of two kinds, are read separately", async () => {
+  const { objects } = reading();
+  const of = async ({ data = {} }: { data?: Readonly<Record<string, string>> }) => data["of"];
+  assert.deepEqual(
+    await Promise.all([
+      objects.configMap("a", "x").then(of),
+      objects.configMap("b", "x").then(of),
+      objects.secret("a", "x").then(of),
+    ]),
+    ["configmaps a/x", "configmaps b/x", "secrets a/x"],
+  );
+});
+
+test("an object is kept for five seconds, also when more objects than are kept were read since", async () => {
+  const { clock, answer, objects, read } = reading();
+  await read();
+  await clock.advance(4_999);
+  for (let i = 0; i < 1_001; i++) await objects.configMap("default", `cm-${i}`);
+  answer.requested = 0;
+  answer.data = "2";
+  assert.deepEqual([await read(), answer.requested], ["1", 0]);
+  await clock.advance(1);
+  assert.deepEqual([await read(), answer.requested], ["2", 1]);
+});
+
+test("an object that may no longer be read is not returned from the cache, and the error says so", async () => {
+  const { clock, answer, read } = reading();
+  await read();
+  await clock.advance(5_000);
+  answer.error = forbidden({ group: "", resource: "configmaps" }, "cm", "not of this node");
+  await assert.rejects(read(), { code: 403 });
+});
 
 test("a deleted object is not returned from the cache", async () => {
   const { clock, answer, read } = reading();

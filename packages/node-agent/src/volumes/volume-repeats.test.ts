@@ -520,6 +520,34 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
   });
 }
 
+test("a claim that is being deleted, but kept by a finalizer while pods use it, is mounted", async (t) => {
+  const path = await tempDir(t);
+  const metadata = { ...bound.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["kubernetes.io/pvc-protection"] };
+  const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path } } } as PersistentVolume;
+  const objects = { ...noObjects, claim: async () => ({ ...bound, metadata }), persistentVolume: async () => stored };
+  const { volumes } = await bench(t, { objects });
+  const pod = aPodWithVolumes([{ name: "data", persistentVolumeClaim: { claimName: "data" } }]);
+  assert.equal((await volumes.setUp(pod, downward)).volumes.get("data")?.path, path);
+});
+
+test("a claim that was not made for the pod's ephemeral volume is not used", async (t) => {
+  const objects = { ...noObjects, claim: async () => ({ ...bound, metadata: { ...bound.metadata, name: "web-data" } }) };
+  const { volumes } = await bench(t, { objects });
+  const { failures } = await volumes.setUp(aPodWithVolumes([{ name: "data", ephemeral: {} }]), downward);
+  assert.match(failures[0]?.message ?? "", /PVC default\/web-data was not created for pod default\/web \(pod is not owner\)$/);
+});
+
+test("an optional object that cannot be read is a failure of its volume; only one that does not exist is empty", async (t) => {
+  const objects = { ...noObjects, secret: () => Promise.reject(new Error("connect ECONNREFUSED")) };
+  const { volumes } = await bench(t, { objects });
+  const pod = aPodWithVolumes([
+    { name: "s", secret: { secretName: "s", optional: true } },
+    { name: "c", configMap: { name: "c", optional: true } },
+  ]);
+  const made = await volumes.setUp(pod, downward);
+  assert.deepEqual([made.failures.map(({ volume }) => volume), [...made.volumes.keys()]], [["s"], ["c"]]);
+});
+
 test("files of a local volume keep the modes that a pod set, also after a restart of the agent", async (t) => {
   const path = await tempDir(t);
   const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path } } } as PersistentVolume;

@@ -168,6 +168,17 @@ test("only the disconnected one of two plugins loses its devices, also after a r
   assert.deepEqual(Object.keys(open().inUse()), [gpu]);
 });
 
+test("a resource that no pod has used is still reported, as 0, by an agent that starts anew", async (t) => {
+  const { open, register } = await bench(t);
+  await register(gpu, "a", [aDevice("g1")]);
+  assert.deepEqual(open().amounts(), { capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } });
+});
+
+test("the connection that read a plugin's options is closed, that of its devices stays", async (t) => {
+  const { register } = await bench(t);
+  assert.equal((await register(gpu, "a", [aDevice("g1")])).closed, 1);
+});
+
 test("lists and the disconnect of a replaced plugin are ignored", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const old = await register(gpu, "a", [aDevice("g1")]);
@@ -246,6 +257,21 @@ test("a pod's containers reuse the devices of its own init containers", async (t
     assert.deepEqual(given.flat().toSorted(), ["g1", "g2"]);
     manager.release([]);
   }
+});
+
+test("devices that only a pod's init container uses are not allocated to the next pod", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  await register(
+    gpu,
+    "a",
+    ["g1", "g2", "g3"].map((id) => aDevice(id)),
+  );
+  const init = aContainer({ name: "init", resources: { limits: { [gpu]: "2" } } });
+  const own = podOf("u1", { [gpu]: "1" });
+  const pod = { ...own, spec: { ...own.spec, initContainers: [init] } };
+  await manager.allocate(pod, init, anywhere);
+  await allocate(pod);
+  assert.deepEqual(await allocate(podOf("u2", { [gpu]: "1" })), [`${gpu} g3`]);
 });
 
 test("a container that requests fewer devices than it was allocated is refused", async (t) => {
