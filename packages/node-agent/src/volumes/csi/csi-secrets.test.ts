@@ -22,9 +22,9 @@ function asking(tokenRequests: NonNullable<CSIDriver["spec"]["tokenRequests"]> |
 
 test("a driver gets a token for each audience it lists, of the pod's service account and for an hour unless it says otherwise", async () => {
   const { requested, attributes } = asking([{ audience: "vault" }, { audience: "", expirationSeconds: 600 }], "robot");
-  const tokens = JSON.parse((await attributes())[attribute] ?? "{}");
+  const tokens: Record<string, { token: string }> = JSON.parse((await attributes())[attribute] ?? "{}");
   assert.deepEqual(
-    Object.entries(tokens).map(([audience, { token }]: [string, { token: string }]) => [audience, token]),
+    Object.entries(tokens).map(([audience, { token }]) => [audience, token]),
     [
       ["vault", "for vault"],
       ["", "for "],
