@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { breaches, type Figures, quantile, trend } from "./limits.ts";
 
 const MB = 2 ** 20;
-const held = { heldBytes: 100 * MB, residentBytes: 200 * MB, descriptors: 30 };
+const held = { heldBytes: 100 * MB, cachedBytes: 20 * MB, residentBytes: 200 * MB, descriptors: 30 };
 const good: Figures = {
   latenciesMs: [1, 2, 3],
   longestTurnMs: 20,

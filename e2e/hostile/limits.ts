@@ -18,8 +18,10 @@ export interface Figures {
 
 /** Resources held by the server. */
 export interface Holdings {
-  /** Heap and external memory after a forced garbage collection. */
+  /** Heap and external memory after a forced garbage collection, without `cachedBytes`. */
   readonly heldBytes: number;
+  /** What its caches hold within their limits, by its metric `coxswain_apiserver_cache_bytes`. */
+  readonly cachedBytes: number;
   readonly residentBytes: number;
   readonly descriptors: number;
 }

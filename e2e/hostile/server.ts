@@ -83,16 +83,26 @@ export async function startAttackedServer(t: TestContext): Promise<AttackedServe
     process: server,
     client,
     async holdings() {
-      const heldBytes = await inspector.heldBytes();
+      const cachedBytes = await cachedBy(admin);
+      const heldBytes = (await inspector.heldBytes()) - cachedBytes;
       const residentPages = Number(readFileSync(`/proc/${server.pid}/statm`, "latin1").split(" ")[1]);
       return {
         heldBytes,
+        cachedBytes,
         residentBytes: residentPages * 4096,
         descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
       };
     },
     longestTurnMs: inspector.longestTurnMs,
   };
+}
+
+/** Sum of the bytes in all caches that have a limit. */
+async function cachedBy(admin: Client): Promise<number> {
+  const { body } = await admin.raw("GET", "/metrics");
+  const values = [...body.toString().matchAll(/^coxswain_apiserver_cache_bytes\{.*\} (\S+)$/gm)];
+  if (values.length === 0) throw new Error("the server's metrics show no caches");
+  return values.reduce((sum, [, bytes]) => sum + Number(bytes), 0);
 }
 
 /** @returns a token of the service account `attacked/robot` */

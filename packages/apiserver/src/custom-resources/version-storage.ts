@@ -54,8 +54,12 @@ function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = Symbol("version");
   const closing = new AbortController();
-  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
-    object === stored ? entry : newEntry(codec, entry.key, entry.revision, object, entry);
+  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry => {
+    if (object === stored) return entry;
+    const made = newEntry(codec, entry.key, entry.revision, object, entry);
+    made.warm();
+    return made;
+  };
   /**
    * Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call.
    * @returns a promise when a webhook is called, or when the conversions take more than a turn

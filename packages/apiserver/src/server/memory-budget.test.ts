@@ -19,6 +19,7 @@ test("the metrics show what each use keeps and may keep", async (t) => {
     'coxswain_apiserver_cache_bytes{use="histories"} 0',
     'coxswain_apiserver_cache_bytes{use="documents"} 0',
     'coxswain_apiserver_cache_bytes{use="fields"} 0',
+    'coxswain_apiserver_cache_bytes{use="patterns"} 0',
     'coxswain_apiserver_cache_bytes{use="buffers"} 0',
     'coxswain_apiserver_cache_bytes{use="headers"} 1200',
     'coxswain_apiserver_cache_limit_bytes{use="encodings"} 134217728',
@@ -27,6 +28,7 @@ test("the metrics show what each use keeps and may keep", async (t) => {
     'coxswain_apiserver_cache_limit_bytes{use="histories"} 134217728',
     'coxswain_apiserver_cache_limit_bytes{use="documents"} 67108864',
     'coxswain_apiserver_cache_limit_bytes{use="fields"} 2097152',
+    'coxswain_apiserver_cache_limit_bytes{use="patterns"} 50331648',
     'coxswain_apiserver_cache_limit_bytes{use="buffers"} 16777216',
     'coxswain_apiserver_cache_limit_bytes{use="headers"} 67108864',
   ]);

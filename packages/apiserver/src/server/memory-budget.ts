@@ -5,6 +5,7 @@ import { HeaderMemory } from "@coxswain/apimachinery/transport/http2/server/inpu
 import { slabMemory } from "@coxswain/apimachinery/transport/http2/wire/buffers";
 import definitions from "../metrics.json" with { type: "json" };
 import { EntryMemory } from "../storage/entry.ts";
+import { patternMemory } from "../structural-schema/patterns.ts";
 import { HistoryMemory } from "../watch/history.ts";
 
 const mib = 1024 * 1024;
@@ -45,8 +46,8 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   };
   const histories = new HistoryMemory(shares.histories);
   const headers = new HeaderMemory();
-  // All servers of the process share the cache of parsed field sets (managed fields) and the free buffers of HTTP/2 connections.
-  const shared = { fields: fieldsMemory, buffers: slabMemory };
+  // All servers of the process share parsed field sets (managed fields), compiled patterns and the free buffers of HTTP/2 connections.
+  const shared = { fields: fieldsMemory, patterns: patternMemory, buffers: slabMemory };
   const uses = Object.entries({ encodings, objects, lists, histories, documents, ...shared, headers });
   metrics.gauge({
     ...definitions.coxswain_apiserver_cache_bytes,

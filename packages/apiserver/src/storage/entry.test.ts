@@ -196,12 +196,44 @@ test("an entry that was cooled and is read again makes room for others again", (
   };
   const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } } as KubeObject);
   const first = make("a");
+  first.warm();
   for (let round = 1; round <= 2; round++) {
     first.object();
-    for (let i = 0; i < 3 * 4_096; i++) make(`b-${i}`).object();
+    for (let i = 0; i < 3 * 4_096; i++) make(`b-${i}`).warm();
     first.object();
     assert.equal(decoded, round);
   }
+});
+
+test("an entry that no cache keeps takes no room from others, and is not held by them", () => {
+  const memory = new EntryMemory(encodings, 100_000);
+  const large = (name: string, isKept: boolean) => {
+    const stored = Buffer.from(JSON.stringify({ metadata: { name, annotations: { a: "x".repeat(60_000) } } }));
+    const entry = newEntry({ ...codec, memory }, name, 3, codec.fromStored(stored));
+    entry.decodedFrom(stored);
+    if (isKept) entry.warm();
+    return entry;
+  };
+  const cached = large("cached", true);
+  const before = memory.largeBytes;
+  assert.ok(before > 60_000, "its size is known before it is encoded");
+  const object = cached.object();
+  for (let i = 0; i < 10; i++) large(`answer-${i}`, false).object();
+  assert.equal(memory.largeBytes, before);
+  assert.equal(cached.object(), object);
+  large("other", true);
+  assert.ok(memory.largeBytes <= 100_000, String(memory.largeBytes));
+});
+
+test("the last state of a deleted object is decoded from what etcd held, at the revision of its deletion", () => {
+  const stored = Buffer.from(JSON.stringify({ metadata: { name: "a", annotations: { a: "x".repeat(60_000) } } }));
+  const entry = newEntry(codec, "a", 3, codec.fromStored(stored));
+  entry.decodedFrom(stored);
+  const deleted = entry.atRevision(4);
+  deleted.warm();
+  deleted.retire();
+  assert.equal(deleted.object().metadata.resourceVersion, "4");
+  assert.equal(entry.object().metadata.resourceVersion, "3");
 });
 
 test("large decoded objects stay within a limit by size, those that are used the longest", () => {
@@ -220,7 +252,7 @@ test("large decoded objects stay within a limit by size, those that are used the
   const often = large("often");
   const others = Array.from({ length: 40 }, (_, at) => large(`other-${at}`));
   for (const entry of [often, ...others]) {
-    entry.object();
+    entry.warm();
     entry.json();
     often.object();
     assert.ok((counting.memory?.largeBytes ?? 0) <= mostBytes);

@@ -140,6 +140,8 @@ export class Entry {
   /** Used since the hand of the hot ring last passed it. */
   used = false;
   #isHot = false;
+  /** A cache or a history holds it. Others end with their request, and the hot ring would only prolong their lives. */
+  #isKept = false;
   #object: KubeObject | undefined;
   #json: Buffer | undefined;
   /** The stored form; set only while `#json` is undefined. */
@@ -170,7 +172,7 @@ export class Entry {
    * @typeParam T the kind of the resource that the entry was read from
    */
   object<T extends KubeObject = KubeObject>(): T {
-    this.warm();
+    this.#use();
     this.#object ??= this.#decoded();
     return this.#object as T; // cast: a storage holds objects of one kind, which the caller names
   }
@@ -205,8 +207,11 @@ export class Entry {
   }
 
   get #bytes(): Buffer | undefined {
-    // Cast: this slot holds the stored form.
-    return this.#json ?? this.#stored ?? (this.#memo?.get(storedSlot) as Buffer | undefined);
+    return this.#json ?? this.#stored ?? this.#storedMemo;
+  }
+
+  get #storedMemo(): Buffer | undefined {
+    return this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
   }
 
   /** Encodes a large object in steps, so that `json()` has it already. */
@@ -231,7 +236,7 @@ export class Entry {
 
   /** Memoizes a value derived from this entry (another version's bytes, protobuf, Table rows, watch frames) while it is hot. */
   memo<T>(slot: string | symbol, make: (entry: Entry) => T): T {
-    this.warm();
+    this.#use();
     this.#memo ??= new Map();
     if (this.#memo.has(slot)) return this.#memo.get(slot) as T; // cast: a slot holds what its `make` returned
     const value = make(this);
@@ -296,7 +301,9 @@ export class Entry {
   atRevision(revision: number): Entry {
     const last = this.object();
     const object = { ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } };
-    return new Entry(this.#codec, this.key, revision, object, this.labels, this.fields);
+    const entry = new Entry(this.#codec, this.key, revision, object, this.labels, this.fields);
+    entry.#stored = this.#stored ?? this.#storedMemo; // it contains no resourceVersion
+    return entry;
   }
 
   /** The stored bytes, memoized while the entry is hot: updates compare against them to detect no-ops. */
@@ -306,7 +313,7 @@ export class Entry {
 
   /** As `stored`, in steps. */
   *storedInSteps(make: () => Steps<Buffer>): Steps<Buffer> {
-    const known = this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
+    const known = this.#storedMemo;
     if (known !== undefined) return known;
     const bytes = yield* make();
     return this.stored(() => bytes);
@@ -319,6 +326,7 @@ export class Entry {
    */
   cool(stored?: Buffer): void {
     this.#isHot = false;
+    this.#isKept = true;
     this.#codec.memory?.forget(this);
     if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
@@ -336,6 +344,11 @@ export class Entry {
     this.warm();
   }
 
+  /** Keeps the bytes that the entry was decoded from, if the memory of its decoded object is limited by their size. */
+  decodedFrom(stored: Buffer): void {
+    if (stored.length >= countedFromBytes) this.#keepStored(stored);
+  }
+
   #keepStored(stored: Buffer): void {
     if (this.#json === undefined) this.#stored = ownMemory(stored);
   }
@@ -345,14 +358,19 @@ export class Entry {
    * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
    */
   retire(): void {
-    const stored = this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
+    const stored = this.#storedMemo;
     if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
   }
 
-  /** Adds the entry to the hot ring, so that its object is evicted eventually. */
+  /** Must be called for an entry that is kept beyond a request: it joins the hot ring, so that its object is evicted eventually. */
   warm(): void {
+    this.#isKept = true;
+    this.#use();
+  }
+
+  #use(): void {
     this.used = true;
-    if (this.#isHot) return;
+    if (this.#isHot || !this.#isKept) return;
     this.#isHot = true;
     this.#codec.memory?.keepHot(this);
     this.#weigh();
@@ -360,7 +378,7 @@ export class Entry {
 
   /** Estimated bytes that the entry holds; used to bound histories. */
   get sizeBytes(): number {
-    return (this.#json ?? this.#stored)?.byteLength ?? 2048;
+    return this.#bytes?.byteLength ?? 2048;
   }
 }
 

@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { Pattern } from "@coxswain/apimachinery/objects/validation/pattern";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { CheckBudget } from "./check-budget.ts";
+import { patternMemory, patternOf } from "./patterns.ts";
 import type { Schema } from "./schema.ts";
 import { validatingStructural } from "./structural.ts";
 import { schemaFaults } from "./values.ts";
@@ -59,4 +61,17 @@ test("an object whose validation exceeds its budget is refused with one error", 
   const [fault, ...others] = schemaFaults(value, schema, "", new CheckBudget(20));
   assert.deepEqual(others, []);
   assert.match(fault?.detail ?? "", /^takes too long to validate: /);
+});
+
+test("the compiled patterns of all schemas stay within a limit; what was dropped is compiled again", () => {
+  const schemas = Array.from({ length: 40 }, (_, at): Schema => ({ type: "string", pattern: `${"(a|b)*".repeat(1500)}${at}` }));
+  const first = patternOf(schemas[0]!);
+  assert.ok(first instanceof Pattern);
+  assert.equal(patternOf(schemas[0]!), first);
+  for (const schema of schemas) patternOf(schema);
+  assert.ok(patternMemory.bytes <= patternMemory.limitBytes);
+  assert.ok(patternMemory.bytes > patternMemory.limitBytes / 2, String(patternMemory.bytes));
+  for (const schema of schemas.slice(1)) patternOf(schema);
+  const again = patternOf(schemas[0]!);
+  assert.ok(again instanceof Pattern && again !== first && again.source === first.source);
 });

@@ -93,7 +93,7 @@ test("histories share their memory: the largest drops its oldest changes, each k
   const push = (history: History, count: number, bytes: number): void => {
     for (let i = 0; i < count; i++) {
       const revision = history.start + history.length + 1;
-      history.push(new Change("a", revision, entry("a", revision - 1, bytes), undefined));
+      history.push(change("a", revision, entry("a", revision - 1, bytes)));
     }
   };
   push(idle, 500, 1000);
@@ -111,6 +111,11 @@ test("histories share their memory: the largest drops its oldest changes, each k
   );
   for (const history of [busy, large]) history.reset(9);
   assert.equal(shared.bytes, idle.sizeBytes);
+});
+
+test("a deletion counts twice, because its event has an encoding of its own", () => {
+  assert.equal(new Change("a", 3, entry("a", 2, megabyte), undefined).weightBytes, 256 + 2 * megabyte);
+  assert.equal(change("a", 3, entry("a", 2, megabyte)).weightBytes, 256 + megabyte);
 });
 
 test("the past can be put in front", () => {

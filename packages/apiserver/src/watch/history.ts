@@ -222,10 +222,10 @@ export class Change {
 
   /**
    * Bytes that a history keeps in memory by holding the change: only those of the previous state; the current one is in the cache, or is
-   * the previous state of a later change. The same when the change is added and dropped, while cached encodings vary.
+   * the previous state of a later change. The event of a deletion has an encoding of its own. The same when the change is added and dropped, while cached encodings vary.
    */
   get weightBytes(): number {
-    this.#weightBytes ??= 256 + (this.previous?.sizeBytes ?? 0);
+    this.#weightBytes ??= 256 + (this.previous?.sizeBytes ?? 0) * (this.current === undefined ? 2 : 1);
     return this.#weightBytes;
   }
 

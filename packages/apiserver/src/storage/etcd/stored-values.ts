@@ -61,6 +61,7 @@ export class StoredValues {
     const { codec, prefix, turns } = this.#options;
     const stateWith = (object: KubeObject): PresentState => {
       const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, object);
+      entry.decodedFrom(value);
       return { entry, bytes: value, rewrite: stale, suggested: false };
     };
     if (value.length < largeBytes) return stateWith(codec.fromStored(value));
