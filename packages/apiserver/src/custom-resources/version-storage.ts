@@ -50,16 +50,17 @@ function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps
   return objects;
 }
 
+function warmed(entry: Entry): Entry {
+  entry.warm();
+  return entry;
+}
+
 /** @param codec encodes and decodes entries in the served version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = Symbol("version");
   const closing = new AbortController();
-  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry => {
-    if (object === stored) return entry;
-    const made = newEntry(codec, entry.key, entry.revision, object, entry);
-    made.warm();
-    return made;
-  };
+  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
+    object === stored ? entry : warmed(newEntry(codec, entry.key, entry.revision, object, entry));
   /**
    * Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call.
    * @returns a promise when a webhook is called, or when the conversions take more than a turn
