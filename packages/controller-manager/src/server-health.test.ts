@@ -7,13 +7,13 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { requireHealthyServer } from "./server-health.ts";
 
 /** @param statusAt HTTP status of /healthz by seconds since the start */
-function requiring(statusAt: (seconds: number) => number) {
+function requiring(statusAt: (seconds: number, signal: AbortSignal | undefined) => number | Promise<number>) {
   const clock = newFakeClock();
   const startMs = clock.monotonic();
   const ending = new AbortController();
-  const raw: Client["raw"] = async (_method, path) => {
+  const raw: Client["raw"] = async (_method, path, { signal } = {}) => {
     assert.equal(path, "/healthz");
-    const status = statusAt((clock.monotonic() - startMs) / 1000);
+    const status = await statusAt((clock.monotonic() - startMs) / 1000, signal);
     return { status, headers: {}, body: Buffer.from(status === 200 ? "ok" : "[-]etcd failed") };
   };
   const done = requireHealthyServer({ raw } as Client, clock, discardLogger, ending.signal);
@@ -25,7 +25,7 @@ function requiring(statusAt: (seconds: number) => number) {
     }
     await settle();
   };
-  return { done, advance, ending };
+  return { done, advance, ending, clock };
 }
 
 test("a server that becomes healthy within 10 s is enough", async () => {
@@ -47,4 +47,25 @@ test("a manager that is stopped meanwhile does not wait for it", async () => {
   await settle();
   ending.abort(new Error("no longer the leader"));
   await assert.rejects(done, /no longer the leader/);
+});
+
+test("a server that does not answer for 10 s is given up, with the reason", async () => {
+  const { done, advance, clock } = requiring((_seconds, signal) => {
+    const { promise, reject } = Promise.withResolvers<number>();
+    signal?.addEventListener("abort", () => reject(signal.reason));
+    return promise;
+  });
+  await advance(11);
+  await assert.rejects(done, /timed out waiting .*failed to get apiserver \/healthz status: no answer within 10 s$/);
+  assert.equal(clock.waiting, 0, "no timer is left");
+});
+
+test("a server that refuses connections at first is asked again", async () => {
+  const { done, advance, clock } = requiring((seconds) => {
+    if (seconds < 3) throw new Error("connection refused");
+    return 200;
+  });
+  await advance(3);
+  await done;
+  assert.equal(clock.waiting, 0, "no timer is left");
 });

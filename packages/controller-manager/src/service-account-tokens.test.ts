@@ -3,6 +3,8 @@ import { type TestContext, test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { alreadyExists, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -71,4 +73,34 @@ test("a token is renewed when it is refused, once for all requests that had it, 
   assert.equal(await token("token-1"), "token-2");
   await clock.advance(2 * 60_000);
   assert.equal(await token("token-1"), "token-3");
+});
+
+test("a request that failed is repeated for the next caller; only a missing account is created", async () => {
+  let isAway = true;
+  const created: string[] = [];
+  const create = async (_ref: unknown, _object: unknown, { subresource = "" }: { subresource?: string } = {}) => {
+    created.push(subresource);
+    if (isAway) throw serviceUnavailable("away");
+    return { status: { token: "token-1", expirationTimestamp: "2022-01-01T01:00:00Z" } };
+  };
+  const token = serviceAccountTokens({ create } as unknown as Client, "a", newFakeClock());
+  await assert.rejects(token(undefined), { message: "cannot get a token of service account kube-system/a" });
+  isAway = false;
+  assert.equal(await token(undefined), "token-1");
+  assert.deepEqual(created, ["token", "token"]);
+});
+
+test("an account that another process creates first is used", async () => {
+  let tries = 0;
+  const create = async (_ref: unknown, _object: unknown, { subresource }: { subresource?: string } = {}) => {
+    if (subresource !== "token") throw alreadyExists(serviceAccounts, "a");
+    if (tries++ === 0) throw notFound(serviceAccounts, "a");
+    return { status: { token: "token-1" } };
+  };
+  const clock = newFakeClock();
+  const token = serviceAccountTokens({ create } as unknown as Client, "a", clock);
+  assert.equal(await token(undefined), "token-1");
+  await clock.advance(47 * 60_000);
+  await token(undefined);
+  assert.equal(tries, 2, "without an expiration it is taken to last an hour, as requested");
 });

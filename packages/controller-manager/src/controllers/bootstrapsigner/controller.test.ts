@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -30,6 +31,8 @@ function world(t: Parameters<typeof newTestContext>[0], data: Record<string, str
 
 test("the kubeconfig of cluster-info is signed with each token that may sign, and again when it changes", async (t) => {
   const { client, ctx, run, put, stored } = world(t, { kubeconfig: "one", "jws-kubeconfig-gone00": "x", other: "kept" });
+  const { metadata, ...token } = aBootstrapToken("hhhhhh");
+  const elsewhere = { ...token, metadata: { ...metadata, namespace: "web" } };
   client.put(
     secrets,
     aBootstrapToken("aaaaaa"),
@@ -37,6 +40,8 @@ test("the kubeconfig of cluster-info is signed with each token that may sign, an
     aBootstrapToken("cccccc", { expiration: "2000-01-01T00:00:00Z" }),
     aBootstrapToken("dddddd", { "token-id": "eeeeee" }),
     aBootstrapToken("ffffff", { "token-secret": "" }),
+    { ...aBootstrapToken("gggggg"), type: "Opaque" },
+    elsewhere,
   );
   const signed = (kubeconfig: string) => ({
     kubeconfig,
@@ -57,4 +62,16 @@ test("without a kubeconfig nothing is signed", async (t) => {
   client.put(secrets, aBootstrapToken("aaaaaa"));
   await run(newBootstrapSigner(ctx));
   assert.deepEqual(client.writes, []);
+});
+
+test("a ConfigMap that is deleted while its signatures are written is no failure", async (t) => {
+  const { client, clock, ctx, run } = world(t, { kubeconfig: "one" });
+  client.put(secrets, aBootstrapToken("aaaaaa"));
+  client.react("update", "configmaps", ({ name }) => {
+    throw notFound(configMaps, name);
+  });
+  await run(newBootstrapSigner(ctx));
+  await clock.advance(60_000);
+  await settle(20);
+  assert.equal(client.writes.length, 1);
 });

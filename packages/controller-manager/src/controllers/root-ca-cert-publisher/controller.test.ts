@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newRootCaCertPublisher } from "./controller.ts";
 
@@ -45,3 +47,19 @@ test("publishes it again when it was deleted, keeps what others noted on it, and
   await settle(30);
   assert.equal(client.writes.length, before);
 });
+
+for (const { what, refusal } of [
+  { what: "a ConfigMap that the cache does not show yet", refusal: () => alreadyExists(configMaps, "kube-root-ca.crt") },
+  { what: "a namespace that has begun to end", refusal: () => namespaceTerminating(configMaps, "kube-root-ca.crt") },
+])
+  test(`${what} is no failure`, async (t) => {
+    const { client, ctx, clock, run } = newTestContext(t, { rootCa: "CA" });
+    client.react("create", "configmaps", () => {
+      throw refusal();
+    });
+    client.put(namespaces, aNamespace({ name: "web" }));
+    await run(newRootCaCertPublisher(ctx));
+    await clock.advance(60_000);
+    await settle(30);
+    assert.equal(client.writes.length, 1);
+  });

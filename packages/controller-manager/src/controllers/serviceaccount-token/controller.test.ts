@@ -6,6 +6,7 @@ import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/sche
 import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newServiceAccountTokenController } from "./controller.ts";
 import { newLegacyTokenSigner } from "./legacy-token.ts";
@@ -176,4 +177,117 @@ test("a secret that is deleted before its account names it is replaced", async (
   const names = world.client.objects<Secret>(secrets).map(({ metadata }) => ({ name: metadata.name }));
   assert.equal(names.length, 1);
   assert.deepEqual(account(world)?.secrets, names);
+});
+
+const tokenOf = (name: string, accountUid = "", data: Record<string, string> = {}, namespace = "web"): Secret => ({
+  metadata: {
+    ...{ namespace, name, uid: `uid-of-${name}` },
+    annotations: { "kubernetes.io/service-account.name": "default", "kubernetes.io/service-account.uid": accountUid },
+  },
+  type: "kubernetes.io/service-account-token",
+  data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")])),
+});
+const prepared = (t: { after(fn: () => void): void }) => newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+
+test("the secrets of an account that only the cache does not show are kept and filled in", async (t) => {
+  const world = prepared(t);
+  world.client.put(secrets, tokenOf("mine"));
+  const live = aServiceAccount({ namespace: "web" });
+  world.client.react("get", "serviceaccounts", () => live);
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  assert.ok(text(world.client.object<Secret>(secrets, "web/mine"), "token"));
+  assert.deepEqual(
+    world.client.writes.filter(({ verb }) => verb === "delete"),
+    [],
+  );
+});
+
+test("an account that names a secret made by hand gets no other one", async (t) => {
+  const world = prepared(t);
+  world.client.put(secrets, tokenOf("mine"));
+  world.client.put(serviceAccounts, { ...aServiceAccount({ namespace: "web" }), secrets: [{ name: "pull" }, { name: "mine" }] });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  assert.deepEqual(
+    world.client.objects(secrets).map(({ metadata }) => metadata.name),
+    ["mine"],
+  );
+});
+
+test("the token and namespace of a filled secret are kept, and its outdated CA bundle is replaced", async (t) => {
+  const world = prepared(t);
+  world.client.put(serviceAccounts, { ...aServiceAccount({ namespace: "web" }), secrets: [{ name: "mine" }] });
+  world.client.put(secrets, tokenOf("mine", "default-uid", { token: "signed before", namespace: "noted", "ca.crt": "old" }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  const mine = world.client.object<Secret>(secrets, "web/mine");
+  assert.deepEqual(
+    ["token", "namespace", "ca.crt"].map((key) => text(mine, key)),
+    ["signed before", "noted", "CA"],
+  );
+});
+
+test("an account that is being deleted gets no secret", async (t) => {
+  const world = prepared(t);
+  const deletedAt = "2022-01-01T00:00:00Z";
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web", deletedAt, finalizers: ["example.com/hold"] }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  assert.deepEqual(world.client.writes, []);
+});
+
+test("nothing is made for an account that was deleted and created again, of which the cache shows the former", async (t) => {
+  const world = prepared(t);
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  const { metadata, ...former } = account(world) as ServiceAccount;
+  world.client.react("get", "serviceaccounts", () => ({ ...former, metadata: { ...metadata, uid: "next" } }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.deepEqual(world.client.writes, []);
+});
+
+test("in a namespace that has begun to end no secret is made, without a retry", async (t) => {
+  const world = prepared(t);
+  world.client.react("create", "secrets", () => {
+    throw namespaceTerminating(secrets);
+  });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.deepEqual(
+    world.client.writes.map(({ verb }) => verb),
+    ["create"],
+  );
+});
+
+test("a secret that replaced the one of a missing account meanwhile is kept, and that is no failure", async (t) => {
+  const world = prepared(t);
+  world.client.put(secrets, tokenOf("old", "gone"));
+  world.client.react("delete", "secrets", () => {
+    if (world.client.object(secrets, "web/old")?.metadata.uid === "second") return undefined;
+    const { metadata, ...rest } = tokenOf("old", "gone");
+    world.client.remove(secrets, "web/old");
+    world.client.put(secrets, { ...rest, type: "Opaque", metadata: { ...metadata, uid: "second" } });
+    return undefined;
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.equal(world.client.object(secrets, "web/old")?.metadata.uid, "second");
+  assert.equal(world.client.writes.length, 1);
+});
+
+test("secrets of an account of the same name in another namespace are not touched", async (t) => {
+  const world = prepared(t);
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "other", uid: "other-uid" }));
+  world.client.put(secrets, tokenOf("theirs", "other-uid", { token: "t", namespace: "n", "ca.crt": "CA" }, "other"));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  await settle(30);
+  world.client.remove(serviceAccounts, "web/default");
+  await settle(30);
+  assert.equal(world.client.object(secrets, "other/theirs")?.metadata.name, "theirs");
 });

@@ -4,6 +4,7 @@ import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-erro
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newServiceAccountController } from "./controller.ts";
 
@@ -19,14 +20,21 @@ test("gives each active namespace an account, and gives it back when someone del
   assert.deepEqual(names().toSorted(), ["new/default", "web/default"]);
 });
 
-test("an account that is there though the cache does not show it is no failure", async (t) => {
-  const { client, ctx, clock, run } = newTestContext(t);
-  client.react("create", "serviceaccounts", () => {
-    throw alreadyExists(serviceAccounts, "default");
+for (const { what, refusal } of [
+  {
+    what: "an account that is there though the cache does not show it",
+    refusal: () => alreadyExists(serviceAccounts, "default"),
+  },
+  { what: "a namespace that has begun to end", refusal: () => namespaceTerminating(serviceAccounts, "default") },
+])
+  test(`${what} is no failure`, async (t) => {
+    const { client, ctx, clock, run } = newTestContext(t);
+    client.react("create", "serviceaccounts", () => {
+      throw refusal();
+    });
+    client.put(namespaces, aNamespace({ name: "web" }));
+    await run(newServiceAccountController(ctx));
+    await clock.advance(60_000);
+    await settle(30);
+    assert.equal(client.writes.length, 1);
   });
-  client.put(namespaces, aNamespace({ name: "web" }));
-  await run(newServiceAccountController(ctx));
-  await clock.advance(60_000);
-  await settle(30);
-  assert.equal(client.writes.length, 1);
-});

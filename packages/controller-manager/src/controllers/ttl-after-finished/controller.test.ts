@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -43,12 +43,17 @@ for (const type of ["Complete", "Failed"] as const) {
     assert.deepEqual(sent, { propagationPolicy: "Foreground", preconditions: { uid: "work-uid" } });
     const metrics = await ctx.registry.render();
     assert.match(metrics, /^ttl_after_finished_controller_job_deletion_duration_seconds_count 1$/m);
+    assert.match(metrics, /^ttl_after_finished_controller_job_deletion_duration_seconds_sum 0$/m);
   });
 }
 
 for (const { name, job } of [
   { name: "that has no such time", job: ended(undefined) },
   { name: "that has not ended", job: aJob({ spec: { ttlSecondsAfterFinished: 0 } }) },
+  {
+    name: "that is being deleted already",
+    job: { ...ended(0), metadata: { ...ended(0).metadata, deletionTimestamp: "2022-01-01T00:00:00Z" } },
+  },
   {
     name: "that failed once but still runs",
     job: aJob({ spec: { ttlSecondsAfterFinished: 0 }, status: { conditions: [{ type: "Failed", status: "False" }] } }),
@@ -101,3 +106,29 @@ test("tries again when the server is away", async (t) => {
   await pass(31_000);
   assert.ok(isDeleted());
 });
+
+test("the metric of a late deletion is the delay in seconds", async (t) => {
+  const { pass, ctx } = await runWith(t, ended(0, "Complete", "2021-12-31T23:59:30Z"));
+  await pass(0);
+  assert.match(await ctx.registry.render(), /^ttl_after_finished_controller_job_deletion_duration_seconds_sum 30$/m);
+});
+
+for (const { what, answer } of [
+  { what: "was deleted by another client", answer: () => undefined },
+  { what: "has no time to live any more", answer: () => ended(undefined) },
+])
+  test(`a job that ${what}, which the cache does not show yet, is left alone without a retry`, async (t) => {
+    const context = newTestContext(t);
+    const { client, clock, ctx, run } = context;
+    client.put(jobs, ended(0));
+    client.react("get", "jobs", () => {
+      const live = answer();
+      if (live === undefined) throw notFound(jobs, "work");
+      return live;
+    });
+    await run(newTtlAfterFinishedController(ctx));
+    await clock.advance(60_000);
+    await settle(30);
+    assert.deepEqual(client.writes, []);
+    assert.equal(client.actions.filter(({ verb }) => verb === "get").length, 1);
+  });
