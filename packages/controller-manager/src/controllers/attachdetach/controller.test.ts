@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { alreadyExists, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
@@ -54,6 +55,12 @@ async function uses(context: TestContext, node: string, volumesInUse: string[]):
   await settle(30);
 }
 
+async function touch({ client }: TestContext, name: string): Promise<void> {
+  const pod = client.object<Pod>(pods, `default/${name}`) as Pod;
+  client.put(pods, { ...pod, metadata: { ...pod.metadata, labels: { touched: pod.metadata.resourceVersion ?? "" } } });
+  await settle(30);
+}
+
 /** Starts with Pod web using the volume on node a, attached. */
 async function attachedOnA(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}): Promise<void> {
   withDisk(context, spec);
@@ -84,6 +91,9 @@ test("has a volume attached where a pod needs it, and then says so to node and p
     `storage_operation_duration_seconds_count{volume_plugin="kubernetes.io/csi:${driver}",operation_name="volume_attach",status="success",migrated="false"} 1`,
   ])
     assert.ok(text.includes(`${line}\n`), line);
+  assert.equal(await context.ctx.registry.render(), text, "looking at the numbers does not change them");
+  await touch(context, "web");
+  assert.equal(context.events.length, 1, "the event is not repeated");
 });
 
 test("makes an attachment's name as drivers and node agents do: of handle, driver and node", () => {
@@ -168,9 +178,15 @@ test("says to pods elsewhere that a volume can be on one node only, and moves it
   context.client.put(pods, user("next", "b"));
   await settle(30);
   assert.equal(attachmentOf(context, "b"), undefined);
-  assert.deepEqual(context.events, [
-    'Warning FailedAttachVolume Multi-Attach error for volume "pv-1" Volume is already used by pod(s) web',
-  ]);
+  const refusal = 'Warning FailedAttachVolume Multi-Attach error for volume "pv-1" Volume is already used by pod(s) web';
+  assert.deepEqual(context.events, [refusal]);
+  await touch(context, "next");
+  assert.deepEqual(context.events, [refusal], "once");
+  context.client.remove(pods, "default/next");
+  await settle(30);
+  context.client.put(pods, user("next", "b"));
+  await settle(30);
+  assert.deepEqual(context.events, [refusal, refusal], "to another pod again");
   context.client.remove(pods, "default/web");
   await settle(40);
   assert.equal(attachmentOf(context, "a"), undefined);
@@ -193,6 +209,8 @@ test("reports to pods why a driver could not attach, less and less often", async
   await answer(context, "a", { attached: false, attachError: { message: "rpc error: no slot" } });
   const failure = 'Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-1" : rpc error: no slot';
   assert.deepEqual(context.events, [failure]);
+  await touch(context, "web");
+  assert.equal(context.events.length, 1, "not before the back-off ends");
   await context.clock.advance(500);
   assert.equal(context.events.length, 2);
   await context.clock.advance(500);
@@ -212,13 +230,19 @@ test("says after two minutes that a driver does not answer", async (t) => {
   assert.deepEqual(context.events, [
     `Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-1" : timed out waiting for external-attacher of ${driver} CSI driver to attach volume disk-1`,
   ]);
+  await touch(context, "web");
+  assert.equal(context.events.length, 1, "its time begins anew");
+  await context.clock.advance(2 * 60_000);
+  assert.equal(context.events.length, 2);
 });
 
 test("tries again where the server refused, and resumes where another process stopped", async (t) => {
   const context = newTestContext(t);
   withDisk(context);
   let refuse = true;
+  let tries = 0;
   context.client.react("create", "volumeattachments", () => {
+    tries++;
     if (refuse) throw new Error("connection lost");
     return undefined;
   });
@@ -228,8 +252,99 @@ test("tries again where the server refused, and resumes where another process st
     context.events[0] ?? "",
     /AttachVolume.Attach failed for volume "pv-1" : attacher.Attach failed: connection lost$/,
   );
+  await touch(context, "web");
+  assert.equal(tries, 1, "not before the back-off ends");
   refuse = false;
   await context.clock.advance(500);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("an attachment that the cache does not show yet is no failure", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.react("create", "volumeattachments", ({ name }) => {
+    throw alreadyExists(volumeAttachments, name);
+  });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.deepEqual(context.events, []);
+});
+
+test("a driver that fails for long is reported every two minutes", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: false, attachError: { message: "no slot" } });
+  await context.clock.advance(10 * 60_000);
+  const before = context.events.length;
+  await context.clock.advance(10 * 122_000);
+  assert.equal(context.events.length - before, 10);
+});
+
+test("a detach that failed is tried again after its back-off, not before", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  let [refusals, tries] = [1, 0];
+  context.client.react("delete", "volumeattachments", () => {
+    tries++;
+    if (refusals-- > 0) throw serviceUnavailable("away");
+  });
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.equal(tries, 1);
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }], "the node may use it meanwhile");
+  await uses(context, "a", []);
+  assert.equal(tries, 1);
+  await context.clock.advance(500);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.match(await context.ctx.registry.render(), /operation_name="volume_detach",status="fail-unknown"[^}]*\} 1/);
+});
+
+test("a driver's failure on one node is tried again in its time though that on another has longer to go", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context, { accessModes: ["ReadWriteMany"] });
+  context.client.put(pods, user("web", "a"), user("next", "b"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: false, attachError: { message: "no slot" } });
+  assert.equal(context.events.length, 1);
+  await context.clock.advance(500);
+  assert.equal(context.events.length, 2);
+});
+
+test("takes a volume off at once when the node that used it is removed after the pod", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  await uses(context, "a", [id]);
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+  context.client.remove(nodes, "a");
+  await settle(30);
+  assert.equal(attachmentOf(context, "a"), undefined);
+});
+
+test("attaches when the node leaves that to the control plane from now on", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(nodes, aNode({ name: "a" }));
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.deepEqual(context.client.writes, []);
+  context.client.put(nodes, aManagedNode("a"));
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("attaches when the driver object that made that unnecessary is removed", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(csiDrivers, { metadata: { name: driver }, spec: { attachRequired: false } });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.deepEqual(context.client.writes, []);
+  context.client.remove(csiDrivers, driver);
+  await settle(30);
   assert.ok(attachmentOf(context, "a"));
 });
 
@@ -381,6 +496,10 @@ for (const { name, source } of [
     assert.equal(spec?.attacher, "ebs.csi.aws.com");
     if (source !== undefined) assert.deepEqual(spec?.source, source);
     else assert.equal(spec?.source.inlineVolumeSpec?.csi?.volumeHandle, "vol-1");
+    // Not attached yet, so the node's list does not lead to it.
+    context.client.remove(pods, "default/web");
+    await settle(30);
+    assert.equal(attachmentOf(context, "a", ebs), undefined);
   });
 }
 

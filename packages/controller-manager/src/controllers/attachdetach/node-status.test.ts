@@ -27,14 +27,15 @@ async function start(t: { after(fn: () => void): void }) {
     ["a", ["v1"]],
     ["b", ["v9"]],
   ]);
+  const devices = new Map<string, string>();
   const report = newNodeStatusUpdater({
     client,
     known,
-    usable: (node) => (usable.get(node) ?? []).map((name) => ({ name, devicePath: "" })),
+    usable: (node) => (usable.get(node) ?? []).map((name) => ({ name, devicePath: devices.get(name) ?? "" })),
     isManaged: (name) => name.startsWith("v"),
   });
   const listed = (node: string) => client.object<Node>(nodes, node)?.status?.volumesAttached?.map(({ name }) => name);
-  return { client, report, usable, listed };
+  return { client, report, usable, devices, listed };
 }
 
 test("the second write of a node waits for the first, and says what is true then; another node's does not wait", async (t) => {
@@ -116,4 +117,13 @@ test("a write that fails does not fail the one that waits for it", async (t) => 
   await assert.rejects(one, /away/);
   await two;
   assert.deepEqual(listed("a"), ["v1"]);
+});
+
+test("a volume that has another device now is written, one whose device is the same is not", async (t) => {
+  const { client, report, devices } = await start(t);
+  await report.write("a", signal);
+  devices.set("v1", "/dev/x");
+  for (let i = 0; i < 2; i++) await report.write("a", signal);
+  assert.deepEqual(client.object<Node>(nodes, "a")?.status?.volumesAttached, [{ name: "v1", devicePath: "/dev/x" }]);
+  assert.equal(client.writes.length, 2);
 });

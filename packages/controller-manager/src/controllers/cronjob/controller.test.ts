@@ -6,6 +6,7 @@ import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/b
 import { cronJobs, jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aCronJob, aJob, finishedAt } from "../../testing/jobs.ts";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newCronJobController } from "./controller.ts";
 
@@ -339,4 +340,58 @@ test("a deleted job is not started again for the same time", async (t) => {
   assert.deepEqual(names(), []);
   await pass(50_000);
   assert.deepEqual(names(), [`tick-${first + 1}`]);
+});
+
+test("what was seen is stored, and said once, though the next job cannot be created", async (t) => {
+  const { client, pass, finish, status, events } = await runCronJob(t, aCronJob());
+  await pass(60_200);
+  client.react("create", "jobs", () => {
+    throw forbidden(jobs, "", "exceeded quota");
+  });
+  await pass(60_000);
+  await finish(`tick-${first}`);
+  assert.equal(status().active, undefined);
+  assert.equal(status().lastSuccessfulTime, "2022-01-01T00:02:00Z");
+  assert.equal(events.filter((event) => event.includes("SawCompletedJob")).length, 1);
+});
+
+test("a job that only the cached cron job does not list is not reported", async (t) => {
+  const cronJob = aCronJob({ spec: { suspend: true } });
+  const known = childOf(cronJob, "known");
+  const { uid, name, namespace } = known.metadata;
+  const context = newTestContext(t);
+  context.client.put(cronJobs, cronJob);
+  context.client.put(jobs, known);
+  const listed = { ...cronJob, status: { active: [{ kind: "Job", apiVersion: "batch/v1", uid, name, namespace }] } };
+  context.client.react("get", "cronjobs", () => listed);
+  await context.run(newCronJobController(context.ctx));
+  assert.deepEqual(context.events, []);
+});
+
+for (const { what, verb, answer, want } of [
+  { what: "whose namespace has begun to end", verb: "create", answer: () => namespaceTerminating(jobs, "tick"), want: 1 },
+  // Once at its time, and once for the event of the job that it created.
+  { what: "that was deleted while its status is written", verb: "update", answer: () => notFound(cronJobs, "tick"), want: 2 },
+] as const)
+  test(`a cron job ${what} is no failure, and nothing is tried again for this time`, async (t) => {
+    const { client, pass, events } = await runCronJob(t, aCronJob());
+    let tries = 0;
+    client.react(verb, verb === "create" ? "jobs" : "cronjobs", () => {
+      tries++;
+      throw answer();
+    });
+    await pass(60_200);
+    await pass(50_000);
+    assert.equal(tries, want);
+    assert.deepEqual(
+      events.filter((event) => event.startsWith("Warning Failed")),
+      [],
+    );
+  });
+
+test("of finished jobs that started at the same time the first by name is deleted", async (t) => {
+  const cronJob = aCronJob({ spec: { suspend: true, failedJobsHistoryLimit: 1 } });
+  const status = { conditions: [finishedAt("2022-01-01T00:00:00Z", "Failed")], startTime: "2021-12-31T00:00:00Z" };
+  const { names } = await runCronJob(t, cronJob, childOf(cronJob, "b", status), childOf(cronJob, "a", status));
+  assert.deepEqual(names(), ["b"]);
 });

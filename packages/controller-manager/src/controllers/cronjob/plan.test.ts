@@ -25,6 +25,22 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
       "Warning TooManyMissedTimes too many missed start times: 120. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
     ],
   },
+  { name: "starts at the very time, the first", now: "2022-01-01T00:01:00Z", start: "2022-01-01T00:01:00Z" },
+  { name: "starts at the very time, the second", now: "2022-01-01T00:02:00Z", start: "2022-01-01T00:02:00Z" },
+  { name: "does not report a hundred missed starts", now: "2022-01-01T01:40:30Z", start: "2022-01-01T01:40:00Z" },
+  {
+    name: "reports one more",
+    now: "2022-01-01T01:41:30Z",
+    start: "2022-01-01T01:41:00Z",
+    events: [
+      "Warning TooManyMissedTimes too many missed start times: 101. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
+    ],
+  },
+  {
+    name: "looks not back at all with a starting deadline of 0",
+    spec: { startingDeadlineSeconds: 0 },
+    now: "2022-01-01T00:01:30Z",
+  },
   {
     name: "looks no further back than its starting deadline",
     spec: { startingDeadlineSeconds: 200 },

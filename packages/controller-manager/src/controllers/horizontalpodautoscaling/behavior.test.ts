@@ -211,6 +211,95 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
     limited: "False DesiredWithinRange",
   },
   {
+    name: "a recommendation as old as the window still counts",
+    options: { current: 10, desired: 3, history: past(ago(300, 8)) },
+    replicas: 8,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "the maximum, not the speed, limits where both are the same",
+    options: { current: 10, desired: 25 },
+    replicas: 20,
+    limited: "True TooManyReplicas",
+  },
+  {
+    name: "rules: the maximum, not the speed, limits where both are the same",
+    options: { current: 10, desired: 25, behavior: behavior() },
+    replicas: 20,
+    limited: "True TooManyReplicas",
+  },
+  {
+    name: "rules: the minimum, not the speed, limits where both are the same",
+    options: {
+      current: 10,
+      desired: 1,
+      behavior: behavior({}, { policies: [{ type: "Pods", value: 8, periodSeconds: 60 }] }),
+    },
+    replicas: 2,
+    limited: "True TooFewReplicas",
+  },
+  {
+    name: "rules: more than allowed was taken away already",
+    options: {
+      current: 10,
+      desired: 5,
+      behavior: behavior({}, { policies: [{ type: "Pods", value: 2, periodSeconds: 60 }] }),
+      history: events("scaledDown", [10, 6]),
+    },
+    replicas: 10,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: a share that is no whole number is rounded up going up",
+    options: { current: 5, desired: 20, behavior: behavior({ policies: [{ type: "Percent", value: 50, periodSeconds: 60 }] }) },
+    replicas: 8,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: and what remains of it is rounded down going down",
+    options: {
+      current: 7,
+      desired: 2,
+      behavior: behavior({}, { policies: [{ type: "Percent", value: 50, periodSeconds: 60 }] }),
+    },
+    replicas: 3,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: each policy looks back over its own period",
+    options: {
+      current: 12,
+      desired: 20,
+      behavior: behavior({
+        policies: [
+          { type: "Pods", value: 4, periodSeconds: 15 },
+          { type: "Pods", value: 10, periodSeconds: 60 },
+        ],
+      }),
+      history: events("scaledUp", [30, 8]),
+    },
+    replicas: 16,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: down at once with a window of 0, whatever the flag says",
+    options: { current: 9, desired: 3, behavior: behavior({}, { stabilizationWindowSeconds: 0 }), history: past(ago(1, 9)) },
+    replicas: 3,
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "rules: a recommendation as old as the window no longer counts going down",
+    options: {
+      current: 9,
+      desired: 3,
+      behavior: behavior({}, { stabilizationWindowSeconds: 60 }),
+      history: past(ago(60, 8)),
+    },
+    replicas: 3,
+    limited: "False DesiredWithinRange",
+  },
+  {
     name: "rules: down waits for the flag's window where there is none",
     options: { current: 9, desired: 3, behavior: behavior(), history: past(ago(299, 5)) },
     replicas: 5,
@@ -229,6 +318,9 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
 test("keeps recommendations, and drops those older than all windows", () => {
   const { recommendations } = smoothed({ current: 5, desired: 7, history: past(ago(301, 1), ago(300, 2)) });
   assert.deepEqual(recommendations, [ago(300, 2), ago(0, 7)]);
+  const own = behavior({ stabilizationWindowSeconds: 600 }, { stabilizationWindowSeconds: 60 });
+  const kept = smoothed({ current: 5, desired: 7, behavior: own, history: past(ago(601, 1), ago(600, 2), ago(61, 3)) });
+  assert.deepEqual(kept.recommendations, [ago(600, 2), ago(61, 3), ago(0, 7)], "the longer of the two windows counts");
 });
 
 test("remembers changes as long as a policy looks back, and none without a behavior", () => {
@@ -240,7 +332,15 @@ test("remembers changes as long as a policy looks back, and none without a behav
   ]);
   assert.deepEqual(withScaleEvent(history, rules, 8, 5, now).scaledDown, [{ at: now, change: 3 }]);
   assert.equal(withScaleEvent(history, undefined, 5, 8, now), history);
-  const longDown = behavior({}, { policies: [{ type: "Pods", value: 4, periodSeconds: 1800 }] });
+  const longDown = behavior(
+    {},
+    {
+      policies: [
+        { type: "Percent", value: 10, periodSeconds: 60 },
+        { type: "Pods", value: 4, periodSeconds: 1800 },
+      ],
+    },
+  );
   assert.deepEqual(withScaleEvent(events("scaledDown", [600, 1]), longDown, 8, 5, now).scaledDown, [
     { at: now - 600 * second, change: 1 },
     { at: now, change: 3 },

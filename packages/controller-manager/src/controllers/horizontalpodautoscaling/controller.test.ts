@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { deployments, horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { aDeployment } from "@coxswain/apimachinery/testing/builders";
+import { aDeployment, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import {
   conditions,
@@ -244,4 +244,57 @@ test("an autoscaler of the name of a deleted one does not inherit its recommenda
   await oncePeriod(world);
   await oncePeriod(world);
   assert.equal(replicasOf(world), 1);
+});
+
+const pods1 = (periodSeconds: number) => ({ policies: [{ type: "Pods", value: 1, periodSeconds }], selectPolicy: "Max" });
+
+test("what was added counts against the policies of the next periods", async (t) => {
+  const world = await started(t, { behavior: { scaleUp: pods1(60) } }, measured("900m", "900m", "900m"));
+  const sizes = [replicasOf(world)];
+  for (let i = 0; i < 4; i++) {
+    await oncePeriod(world);
+    sizes.push(replicasOf(world));
+  }
+  assert.deepEqual(sizes, [4, 4, 4, 4, 5]);
+});
+
+const queue = (value: string): MetricSpec => ({
+  type: "External",
+  external: { metric: { name: "queue" }, target: { type: "Value", value } },
+});
+const serveQueue = ({ client }: TestContext): void =>
+  void client.rawAnswers.set("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue", { items: [{ value: "20" }] });
+
+test("a target at zero replicas is scaled up where the autoscaler may scale to zero", async (t) => {
+  const world = await started(t, { minReplicas: 0, metrics: [queue("10")] }, { replicas: 0, prepare: serveQueue });
+  assert.equal(replicasOf(world), 2);
+});
+
+test("one metric that fails is reported, and does not disturb when the others want the present size", async (t) => {
+  const world = await started(t, { metrics: [queue("10"), cpu(50)] }, measured("500m", "500m", "500m"));
+  assert.deepEqual(
+    world.events.map((event) => event.split(" ")[1]),
+    ["FailedGetExternalMetric"],
+  );
+  assert.match(conditions(world)["ScalingActive"] ?? "", /^True ValidMetricFound: .* from cpu resource utilization/);
+});
+
+test("of several metrics that fail the first gives the reason", async (t) => {
+  const world = await started(t, { metrics: [queue("10"), cpu(50)] });
+  assert.match(conditions(world)["ScalingActive"] ?? "", /^False FailedGetExternalMetric: /);
+  assert.match(world.events.at(-1) ?? "", /invalid metrics \(2 invalid out of 2\), first error is: failed to get queue external/);
+});
+
+test("pods of another namespace with the same labels do not count", async (t) => {
+  const world = await started(
+    t,
+    {},
+    {
+      prepare(made) {
+        made.client.put(pods, aPod({ name: "theirs", namespace: "other", labels: { app: "web" } }));
+        measure(made, { cpu: "800m" }, { cpu: "800m" }, { cpu: "800m" });
+      },
+    },
+  );
+  assert.equal(replicasOf(world), 5);
 });

@@ -120,6 +120,46 @@ for (const { name, of, metrics, target, want, percent } of [
     percent: 60,
   },
   {
+    name: "a starting pod keeps it where it is when that brings the use near the target",
+    of: [{}, {}, unready],
+    metrics: [480, 480, 100],
+    target: 30,
+    want: 3,
+    percent: 48,
+  },
+  {
+    name: "a pod without a sample changes nothing when the others are at the target",
+    of: [{}, {}, {}],
+    metrics: [500, 500, undefined],
+    target: 50,
+    want: 3,
+    percent: 50,
+  },
+  {
+    name: "a pod whose initialization has just ended counts though it is not ready",
+    of: [{}, { ready: false, readySince: ago(30), status: { startTime: ago(120) } }],
+    metrics: [600, 600],
+    target: 30,
+    want: 4,
+    percent: 60,
+  },
+  {
+    name: "a pod that stopped being ready as long after its start as the initial delay counts",
+    of: [{}, { ready: false, readySince: ago(3590) }],
+    metrics: [600, 600],
+    target: 30,
+    want: 4,
+    percent: 60,
+  },
+  {
+    name: "a sample whose window begins with the readiness counts",
+    of: [{}, {}, { status: { startTime: ago(100) }, readySince: ago(70) }],
+    metrics: [900, 900, 900],
+    target: 30,
+    want: 9,
+    percent: 90,
+  },
+  {
     name: "a pod that never was ready does not, going down",
     of: [{}, {}, { ready: false, readySince: ago(3599) }],
     metrics: [100, 100, 900],
@@ -216,6 +256,15 @@ for (const { name, of, metrics, target, current, want, value } of [
     value: 40_000,
   },
   {
+    name: "a pod without a sample counts as zero when the others are at the target",
+    of: [{}, {}, {}],
+    metrics: [20_000, 20_000, undefined],
+    target: 20_000,
+    current: 3,
+    want: 2,
+    value: 20_000,
+  },
+  {
     name: "readiness does not matter",
     of: [unready, unready],
     metrics: [40_000, 40_000],
@@ -248,9 +297,11 @@ for (const { name, of, metrics, target, current, want, value } of [
 }
 
 test("a value as a whole multiplies the ready pods, or what there is not", () => {
-  const all = pods({}, {}, { ready: false });
-  const forValue = (value: number, current = 3) =>
-    replicasForValue({ pods: all, value, target: 10_000, current, rules }).replicas;
+  const ended = pod(3);
+  const all = [...pods({}, {}, { ready: false }), { ...ended, status: { ...ended.status, phase: "Succeeded" } }];
+  const forValue = (value: number, current = 3, own = rules) =>
+    replicasForValue({ pods: all, value, target: 10_000, current, rules: own }).replicas;
+  assert.equal(forValue(15_000, 3, { ...rules, tolerance: 0.5 }), 3, "a deviation as large as the tolerance");
   assert.equal(forValue(20_000), 4);
   assert.equal(forValue(10_900), 3);
   assert.equal(forValue(25_000, 0), 3);

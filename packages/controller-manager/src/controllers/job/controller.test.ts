@@ -6,6 +6,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newJobContext } from "./context.ts";
 import { newJobController } from "./controller.ts";
@@ -69,6 +70,7 @@ for (const tracked of [true, false]) {
     assert.equal(status().active, undefined);
     assert.equal(condition("Complete")?.status, "True");
     assert.equal(events.at(-1), "Normal Completed Job completed");
+    assert.ok(!events.some((event) => event.includes("TooMany")));
     assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulCreate Created pod: work-")).length, 3);
     assert.equal(await counted("job_controller_job_finished_total", 'completion_mode="NonIndexed",result="succeeded"'), 1);
     const finished = 'completion_mode="NonIndexed",result="succeeded"';
@@ -138,7 +140,7 @@ for (const tracked of [true, false]) {
 
   test(`an indexed job runs each index once more until it succeeds (${kind})`, async (t) => {
     const job = aJob({ spec: { completionMode: "Indexed", completions: 3, parallelism: 2 }, tracked });
-    const { active, podsNow, end, status, condition } = await runJob(t, job);
+    const { active, podsNow, end, status, condition, counted } = await runJob(t, job);
     const indexes = () =>
       active()
         .map(({ metadata }) => metadata.annotations?.["batch.kubernetes.io/job-completion-index"])
@@ -157,6 +159,9 @@ for (const tracked of [true, false]) {
     await end("Succeeded", 2);
     assert.partialDeepStrictEqual(status(), { completedIndexes: "0-2", succeeded: 3, failed: 1 });
     assert.equal(condition("Complete")?.status, "True");
+    const finished = (result: string) =>
+      counted("job_controller_job_pods_finished_total", `completion_mode="Indexed",result="${result}"`);
+    if (tracked) assert.deepEqual([await finished("succeeded"), await finished("failed")], [3, 1]);
   });
 
   test(`suspended it deletes its pods and stops its time, resumed it begins anew (${kind})`, async (t) => {
@@ -441,9 +446,11 @@ test("creates nothing while it is being deleted, and releases its pods", async (
 
 test("counts its looks by what they came to", async (t) => {
   const { end, counted } = await runJob(t, aJob());
+  const syncs = (action: string, result = "success") =>
+    counted("job_controller_job_sync_total", `completion_mode="NonIndexed",result="${result}",action="${action}"`);
+  await end("Failed");
+  assert.equal(await syncs("pods_created", "error"), 1, "one that found a failed pod");
   await end("Succeeded");
-  const syncs = (action: string) =>
-    counted("job_controller_job_sync_total", `completion_mode="NonIndexed",result="success",action="${action}"`);
   assert.equal(await syncs("pods_created"), 1);
   assert.ok((await syncs("tracking")) >= 1);
   const duration = 'completion_mode="NonIndexed",result="success",action="pods_created"';
@@ -595,4 +602,101 @@ test("a pod that is deleted with its finalizer is expected to lose it no longer"
   assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["a-uid", "b-uid"]);
   handlers.deleted?.(aJobPod(job, "a", { deletedAt: "2022-01-01T00:00:00Z" }));
   assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["b-uid"]);
+});
+
+test("a job of the name of a deleted one does not wait for the pods of that one", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(jobs, aJob());
+  let created = 0;
+  client.react("create", "pods", () => aJobPod(aJob(), `unseen-${++created}`)); // not stored, so no watch event follows
+  await run(newJobController(ctx));
+  client.remove(jobs, "default/work");
+  await settle(30);
+  client.put(jobs, aJob());
+  await settle(30);
+  assert.equal(created, 2);
+});
+
+test("a job whose deadline has passed has not failed while a pod of it cannot be deleted", async (t) => {
+  const job = aJob({ spec: { activeDeadlineSeconds: 30, parallelism: 2, completions: 2 } });
+  const { client, clock, podsNow, condition, status } = await runJob(t, job);
+  const [held] = podsNow();
+  let refuse = true;
+  client.react("delete", "pods", ({ name }) => {
+    if (refuse && name === held?.metadata.name) throw forbidden(pods, name, "not now");
+  });
+  await clock.advance(30_000);
+  await settle(30);
+  assert.deepEqual([condition("Failed"), status().active], [undefined, 1]);
+  refuse = false;
+  await clock.advance(20_000);
+  await settle(30);
+  assert.deepEqual([condition("Failed")?.reason, status().active], ["DeadlineExceeded", undefined]);
+});
+
+test("the backoff starts over when the job is suspended", async (t) => {
+  const { active, end, change } = await runJob(t, aJob());
+  await end("Failed");
+  await end("Failed");
+  assert.equal(active().length, 0, "waits");
+  await change({ suspend: true });
+  await change({ suspend: false });
+  assert.equal(active().length, 1);
+  await end("Failed");
+  assert.equal(active().length, 1, "replaced at once");
+});
+
+test("a pod that had succeeded before it was adopted is counted in the same look, without another one", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const job = aJob({ spec: { manualSelector: true } });
+  const { metadata, ...pod } = aJobPod(job, "orphan", { phase: "Succeeded", withFinalizer: false });
+  const { ownerReferences: _, ...orphan } = metadata;
+  client.put(jobs, job);
+  client.put(pods, { ...pod, metadata: orphan });
+  await run(newJobController(ctx));
+  assert.equal(client.objects(pods).length, 1);
+  assert.equal(client.object<Job>(jobs, "default/work")?.status?.succeeded, 1);
+});
+
+test("in a namespace that has begun to end no pod is created, without a retry or an event", async (t) => {
+  const { client, clock, ctx, run, events } = newTestContext(t);
+  let tries = 0;
+  client.react("create", "pods", () => {
+    tries++;
+    throw namespaceTerminating(pods);
+  });
+  client.put(jobs, aJob());
+  await run(newJobController(ctx));
+  await clock.advance(60_000);
+  await settle(30);
+  assert.deepEqual([tries, events], [1, []]);
+});
+
+test("a status whose write got no answer is read from the server once", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(jobs, aJob());
+  let failures = 1;
+  client.react("update", "jobs", () => {
+    if (failures-- > 0) throw serviceUnavailable("etcd is busy");
+  });
+  await run(newJobController(ctx));
+  await clock.advance(10_000);
+  await settle(30);
+  client.put(jobs, {
+    ...(client.object<Job>(jobs, "default/work") as Job),
+    metadata: { ...aJob().metadata, labels: { touched: "yes" } },
+  });
+  await settle(30);
+  assert.equal(client.actions.filter(({ verb, resource }) => verb === "get" && resource === "jobs").length, 1);
+});
+
+test("a pod of a former job of the same name loses its finalizer, and is not counted", async (t) => {
+  const former = aJob({ name: "work" });
+  former.metadata = { ...former.metadata, uid: "former-uid", labels: { "job-name": "former" } };
+  const { client, ctx, run } = newTestContext(t);
+  client.put(jobs, aJob());
+  client.put(pods, aJobPod(former, "old", { phase: "Succeeded" }));
+  await run(newJobController(ctx));
+  assert.deepEqual(client.object<Pod>(pods, "default/old")?.metadata.finalizers ?? [], []);
+  assert.equal(client.object<Job>(jobs, "default/work")?.status?.succeeded, undefined);
 });

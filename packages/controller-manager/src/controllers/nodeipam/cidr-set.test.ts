@@ -67,9 +67,12 @@ test("a range outside the cluster CIDR is refused", () => {
 test("counts under upstream's names", async () => {
   const registry = newMetricsRegistry();
   const set = newSet("10.0.0.0/22", 24, registry);
-  set.occupy("10.0.0.0/23");
+  const usage = async () => /usage_cidrs\{[^}]*\} (.*)/.exec(await registry.render())?.[1];
+  for (let i = 0; i < 2; i++) set.occupy("10.0.0.0/23");
+  assert.equal(await usage(), "0.5");
   set.allocateNext();
-  set.release("10.0.0.0/24");
+  assert.equal(await usage(), "0.75");
+  for (let i = 0; i < 2; i++) set.release("10.0.0.0/24");
   const lines = (await registry.render()).split("\n");
   for (const line of [
     'node_ipam_controller_cidrset_cidrs_allocations_total{clusterCIDR="10.0.0.0/22"} 3',

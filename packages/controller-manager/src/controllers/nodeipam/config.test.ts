@@ -19,6 +19,13 @@ for (const { flags, ranges, serviceCidrs = [] } of [
   { flags: [`${allocate}=false`, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range=10.0.0.0/24"], ranges: [] },
   { flags: [allocate, "--cluster-cidr=10.0.0.0/16"], ranges: ["10.0.0.0/16 24"] },
   { flags: [allocate, "--cluster-cidr=fd00::/56"], ranges: ["fd00::/56 64"] },
+  { flags: [allocate, "--cluster-cidr=fd00::/48"], ranges: ["fd00::/48 64"] },
+  { flags: [allocate, "--cluster-cidr=fd00::/112", "--node-cidr-mask-size=128"], ranges: ["fd00::/112 128"] },
+  {
+    flags: [allocate, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range= 10.0.0.0/24 , fd01::/108"],
+    ranges: ["10.0.0.0/16 24"],
+    serviceCidrs: ["10.0.0.0/24", "fd01::/108"],
+  },
   { flags: [allocate, "--cluster-cidr=10.0.0.0/16,fd00::/56"], ranges: ["10.0.0.0/16 24", "fd00::/56 64"] },
   {
     flags: [allocate, "--cluster-cidr=fd00::/56,10.0.0.0/16", "--node-cidr-mask-size-ipv4=20", "--node-cidr-mask-size-ipv6=60"],
@@ -87,6 +94,12 @@ for (const { flags, message } of [
     message:
       "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",
   },
+  {
+    flags: [allocate, "--cluster-cidr=fd00::/120", "--node-cidr-mask-size=129"],
+    message:
+      "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",
+  },
+  { flags: [allocate, "--cluster-cidr=fd00::/47"], message: "New CIDR set failed; the node CIDR size is too big" },
   { flags: [allocate, "--cluster-cidr=fd00::/40"], message: "New CIDR set failed; the node CIDR size is too big" },
   {
     flags: [allocate, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24"],

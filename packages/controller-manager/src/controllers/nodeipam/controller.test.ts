@@ -37,6 +37,7 @@ test("gives one range of each family", async (t) => {
   world.client.put(nodes, named("a"), named("b"));
   await run(world);
   assert.deepEqual(rangesOf(world), { a: "10.0.0.0/24,fd00::/64", b: "10.0.1.0/24,fd00:0:0:1::/64" });
+  assert.equal(world.client.object<Node>(nodes, "a")?.spec?.podCIDR, "10.0.0.0/24");
 });
 
 test("the ranges of services are not assigned to nodes", async (t) => {
@@ -201,4 +202,22 @@ test("a range whose assignment got no answer is given to no other node, as it ma
   await settle(30);
   const given = Object.values(rangesOf(world)).filter((range) => range !== undefined);
   assert.deepEqual(given.toSorted(), ["10.0.1.0/24", "10.0.2.0/24", "10.0.3.0/24"]);
+});
+
+test("the ranges of services are not assigned from any of the cluster's ranges", async (t) => {
+  const world = prepared(t, { ranges: [ipv4, ipv6], serviceCidrs: ["10.0.0.0/24", "fd00::/108"] });
+  world.client.put(nodes, named("a"));
+  await run(world);
+  assert.deepEqual(rangesOf(world), { a: "10.0.1.0/24,fd00:0:0:1::/64" });
+});
+
+test("of a deleted node each range that can be is released, whatever the others are", async (t) => {
+  const world = prepared(t, { ranges: [ipv4, ipv6] });
+  world.client.put(nodes, named("a", "192.0.2.0/24", "fd00::/64"));
+  await run(world);
+  const usage = async () => /cidrset_usage_cidrs\{clusterCIDR="fd00::\/60"\} (.*)/.exec(await world.ctx.registry.render())?.[1];
+  assert.equal(await usage(), "0.0625");
+  world.client.remove(nodes, "a");
+  await settle(30);
+  assert.equal(await usage(), "0");
 });
