@@ -1,53 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conflict, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
-import { namespaceTerminating } from "../../testing/terminating.ts";
+import { runJob } from "../../testing/run-job.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newJobContext } from "./context.ts";
 import { newJobController } from "./controller.ts";
 import { podHandlers } from "./pod-handlers.ts";
-
-type Test = Parameters<typeof newTestContext>[0];
-
-/** Runs the controller with one Job, with helpers to change its Pods. */
-async function runJob(t: Test, job: Job, gates: Record<string, boolean> = {}) {
-  const context = newTestContext(t, {}, gates);
-  const { client, ctx, run } = context;
-  client.put(jobs, job);
-  const current = (): Job => client.object<Job>(jobs, "default/work") as Job;
-  const podsNow = (): Pod[] => client.objects<Pod>(pods);
-  const active = (): Pod[] =>
-    podsNow().filter(
-      ({ metadata, status }) => !metadata.deletionTimestamp && !["Succeeded", "Failed"].includes(status?.phase ?? ""),
-    );
-  await run(newJobController(ctx));
-  return {
-    ...context,
-    current,
-    podsNow,
-    active,
-    status: (): JobStatus => current().status ?? {},
-    condition: (type: string) => current().status?.conditions?.find((condition) => condition.type === type),
-    /** Sets the phase of the first `count` active Pods. */
-    async end(phase: string, count = 1) {
-      for (const pod of active().slice(0, count)) client.put(pods, { ...pod, status: { ...pod.status, phase } });
-      await settle(30);
-    },
-    async change(spec: Partial<JobSpec>) {
-      client.put(jobs, { ...current(), spec: { ...current().spec, ...spec } });
-      await settle(30);
-    },
-    counted: async (name: string, labels: string) => {
-      const text = await ctx.registry.render();
-      return Number(new RegExp(`^${name}\\{${labels}\\} (.*)$`, "m").exec(text)?.[1] ?? 0);
-    },
-  };
-}
 
 for (const tracked of [true, false]) {
   const kind = tracked ? "tracked" : "untracked";
@@ -602,101 +565,4 @@ test("a pod that is deleted with its finalizer is expected to lose it no longer"
   assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["a-uid", "b-uid"]);
   handlers.deleted?.(aJobPod(job, "a", { deletedAt: "2022-01-01T00:00:00Z" }));
   assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["b-uid"]);
-});
-
-test("a job of the name of a deleted one does not wait for the pods of that one", async (t) => {
-  const { client, ctx, run } = newTestContext(t);
-  client.put(jobs, aJob());
-  let created = 0;
-  client.react("create", "pods", () => aJobPod(aJob(), `unseen-${++created}`)); // not stored, so no watch event follows
-  await run(newJobController(ctx));
-  client.remove(jobs, "default/work");
-  await settle(30);
-  client.put(jobs, aJob());
-  await settle(30);
-  assert.equal(created, 2);
-});
-
-test("a job whose deadline has passed has not failed while a pod of it cannot be deleted", async (t) => {
-  const job = aJob({ spec: { activeDeadlineSeconds: 30, parallelism: 2, completions: 2 } });
-  const { client, clock, podsNow, condition, status } = await runJob(t, job);
-  const [held] = podsNow();
-  let refuse = true;
-  client.react("delete", "pods", ({ name }) => {
-    if (refuse && name === held?.metadata.name) throw forbidden(pods, name, "not now");
-  });
-  await clock.advance(30_000);
-  await settle(30);
-  assert.deepEqual([condition("Failed"), status().active], [undefined, 1]);
-  refuse = false;
-  await clock.advance(20_000);
-  await settle(30);
-  assert.deepEqual([condition("Failed")?.reason, status().active], ["DeadlineExceeded", undefined]);
-});
-
-test("the backoff starts over when the job is suspended", async (t) => {
-  const { active, end, change } = await runJob(t, aJob());
-  await end("Failed");
-  await end("Failed");
-  assert.equal(active().length, 0, "waits");
-  await change({ suspend: true });
-  await change({ suspend: false });
-  assert.equal(active().length, 1);
-  await end("Failed");
-  assert.equal(active().length, 1, "replaced at once");
-});
-
-test("a pod that had succeeded before it was adopted is counted in the same look, without another one", async (t) => {
-  const { client, ctx, run } = newTestContext(t);
-  const job = aJob({ spec: { manualSelector: true } });
-  const { metadata, ...pod } = aJobPod(job, "orphan", { phase: "Succeeded", withFinalizer: false });
-  const { ownerReferences: _, ...orphan } = metadata;
-  client.put(jobs, job);
-  client.put(pods, { ...pod, metadata: orphan });
-  await run(newJobController(ctx));
-  assert.equal(client.objects(pods).length, 1);
-  assert.equal(client.object<Job>(jobs, "default/work")?.status?.succeeded, 1);
-});
-
-test("in a namespace that has begun to end no pod is created, without a retry or an event", async (t) => {
-  const { client, clock, ctx, run, events } = newTestContext(t);
-  let tries = 0;
-  client.react("create", "pods", () => {
-    tries++;
-    throw namespaceTerminating(pods);
-  });
-  client.put(jobs, aJob());
-  await run(newJobController(ctx));
-  await clock.advance(60_000);
-  await settle(30);
-  assert.deepEqual([tries, events], [1, []]);
-});
-
-test("a status whose write got no answer is read from the server once", async (t) => {
-  const { client, clock, ctx, run } = newTestContext(t);
-  client.put(jobs, aJob());
-  let failures = 1;
-  client.react("update", "jobs", () => {
-    if (failures-- > 0) throw serviceUnavailable("etcd is busy");
-  });
-  await run(newJobController(ctx));
-  await clock.advance(10_000);
-  await settle(30);
-  client.put(jobs, {
-    ...(client.object<Job>(jobs, "default/work") as Job),
-    metadata: { ...aJob().metadata, labels: { touched: "yes" } },
-  });
-  await settle(30);
-  assert.equal(client.actions.filter(({ verb, resource }) => verb === "get" && resource === "jobs").length, 1);
-});
-
-test("a pod of a former job of the same name loses its finalizer, and is not counted", async (t) => {
-  const former = aJob({ name: "work" });
-  former.metadata = { ...former.metadata, uid: "former-uid", labels: { "job-name": "former" } };
-  const { client, ctx, run } = newTestContext(t);
-  client.put(jobs, aJob());
-  client.put(pods, aJobPod(former, "old", { phase: "Succeeded" }));
-  await run(newJobController(ctx));
-  assert.deepEqual(client.object<Pod>(pods, "default/old")?.metadata.finalizers ?? [], []);
-  assert.equal(client.object<Job>(jobs, "default/work")?.status?.succeeded, undefined);
 });
