@@ -1,5 +1,7 @@
 /** A reader over objects in memory, with or without permission to read them. */
 
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import type { Decision, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { noDecisions } from "@coxswain/apimachinery/decisions/decision";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -8,7 +10,7 @@ import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/me
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import * as refs from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type EventReader, Explainer } from "./explainer.ts";
-import type { Explanation } from "./explanation.ts";
+import { type Explanation, nameOf } from "./explanation.ts";
 
 const nowText = "2026-03-01T12:00:00Z";
 const now = parseTime(nowText) as number;
@@ -113,3 +115,48 @@ export async function explained(world: World): Promise<Explanation> {
   const explainer = new Explainer(reader, decisions, new AbortController().signal);
   return explainer.explain({ object, ref: reader.refOf(object, resource, groupOf(object)) });
 }
+
+export interface Case extends World {
+  /** Condition and outcome, as the title of the test. */
+  readonly name: string;
+  /** The chain of findings as `kind/name`, the cause last; empty: the object is healthy. */
+  readonly chain: readonly string[];
+  /** Of the cause. */
+  readonly reason?: string;
+  /** Matches the summary of the cause. */
+  readonly says?: RegExp;
+  /** Matches the remedy of the cause. */
+  readonly remedy?: RegExp;
+  /** Of the cause. */
+  readonly since?: string;
+}
+
+/** Defines one test per case, which explains the first object of its world. */
+export function testExplanations(cases: readonly Case[]): void {
+  for (const { name, chain, reason, says, remedy, since, ...world } of cases) {
+    test(name, async () => {
+      const { chain: found, cause, healthy } = await explained(world);
+      const shown = JSON.stringify(found);
+      assert.deepEqual(
+        found.map(({ object }) => nameOf(object)),
+        chain,
+        shown,
+      );
+      assert.equal(healthy, chain.length === 0);
+      if (reason !== undefined) assert.equal(cause?.reason, reason, shown);
+      if (says !== undefined) assert.match(cause?.summary ?? "", says);
+      if (remedy !== undefined) assert.match(cause?.remedy ?? "", remedy);
+      if (since !== undefined) assert.equal(cause?.since, since, shown);
+    });
+  }
+}
+
+/** A reference to the controller of the object. */
+export const ownedBy = (kind: string, name: string, apiVersion = "apps/v1"): object => ({
+  ownerReferences: [{ apiVersion, kind, name, uid: `uid-${name}`, controller: true, blockOwnerDeletion: true }],
+});
+
+/** `status` with one condition of that type. */
+export const conditionOfType = (type: string, status: string, reason: string, message = "why", time = earlier): object => ({
+  conditions: [{ type, status, reason, message, lastTransitionTime: time }],
+});

@@ -203,6 +203,57 @@ test("a grace period of 0 counts as set", () => {
   assert.deepEqual(deleteOptions(new URLSearchParams("gracePeriodSeconds=0"), undefined), { gracePeriodSeconds: 0 });
 });
 
+test("zero values of a delete's body count as set, null and empty ones do not", () => {
+  const zeros = { gracePeriodSeconds: 0, orphanDependents: false, preconditions: {} };
+  assert.deepEqual(deleteOptions(new URLSearchParams(), zeros), zeros);
+  const none = { gracePeriodSeconds: null, orphanDependents: null, preconditions: null, propagationPolicy: null, dryRun: [] };
+  assert.deepEqual(deleteOptions(new URLSearchParams(), none as never), {});
+});
+
+test("each value of a delete's query counts, false and every dryRun too", () => {
+  assert.deepEqual(deleteOptions(new URLSearchParams("orphanDependents=false&dryRun=All&dryRun=All"), undefined), {
+    orphanDependents: false,
+    dryRun: ["All", "All"],
+  });
+  assert.throws(() => deleteOptions(new URLSearchParams("dryRun=All&dryRun=None"), undefined), { code: 422 });
+});
+
+test("only an exact match is refused for resourceVersion 0, and every field of a read is passed on", () => {
+  const query = "resourceVersionMatch=NotOlderThan&resourceVersion=0&labelSelector=a%3Db&fieldSelector=metadata.name%3Dc";
+  const { match, revision, labels, fields, signal } = listRequest(listOptions(new URLSearchParams(query)), never, true, true);
+  assert.deepEqual([match, revision, labels?.matches({ a: "c" }), labels?.matches({ a: "b" })], ["NotOlderThan", 0, false, true]);
+  assert.deepEqual([fields?.requiresExact("metadata.name"), signal], ["c", never]);
+});
+
+for (const [text, want] of [
+  ["9223372036854775807", 2 ** 63],
+  ["-9223372036854775808", -(2 ** 63)],
+  ["+7", 7],
+] as const) {
+  test(`the parameter ${text} is an integer of 64 bits`, () => {
+    // 2^63-1 has no exact double, so that it is read as 2^63.
+    if (Math.abs(want) === 2 ** 63 && want > 0)
+      assert.throws(() => intParam(new URLSearchParams({ a: text }), "a"), { code: 400 });
+    else assert.equal(intParam(new URLSearchParams({ a: text }), "a"), want);
+  });
+}
+
+for (const { what, definition, known } of [
+  { what: "a namespaced custom resource", definition: { custom: true, namespaced: true }, known: true },
+  { what: "a custom resource without namespaces", definition: { custom: true, namespaced: false }, known: false },
+  { what: "a built-in resource without namespaces", definition: { namespaced: false }, known: true },
+]) {
+  test(`${what} ${known ? "may" : "may not"} be selected by its namespace`, () => {
+    const check = () =>
+      checkFieldSelector(
+        definition as unknown as ResourceDefinition,
+        listOptions(new URLSearchParams({ fieldSelector: "metadata.namespace=a" })).fields,
+      );
+    if (known) assert.doesNotThrow(check);
+    else assert.throws(check, /"metadata.namespace" is not a known field selector/);
+  });
+}
+
 for (const { query, chunking, limit } of [
   { query: "limit=5", chunking: true, limit: 5 },
   { query: "limit=5", chunking: false, limit: undefined },

@@ -1,0 +1,361 @@
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { conditionOfType, earlier, eventAbout, stored, testExplanations } from "../testing.ts";
+
+const later = "2026-03-01T11:56:00Z";
+const recent = "2026-03-01T11:59:55Z";
+
+const aClaim = (spec: object = {}, status: object = { phase: "Pending" }, metadata: object = {}): Unstructured =>
+  stored("v1", "PersistentVolumeClaim", "data", {
+    metadata,
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "5Gi" } }, ...spec },
+    status,
+  });
+const aVolume = (name: string, spec: object = {}, status: object = { phase: "Available" }, metadata: object = {}): Unstructured =>
+  stored("v1", "PersistentVolume", name, {
+    metadata,
+    spec: { capacity: { storage: "9Gi" }, accessModes: ["ReadWriteOnce"], persistentVolumeReclaimPolicy: "Retain", ...spec },
+    status,
+  });
+const aClass = (more: object = {}): Unstructured =>
+  stored("storage.k8s.io/v1", "StorageClass", "fast", { provisioner: "p", ...more });
+const user = (name: string, nodeName = "", status: object = {}): Unstructured =>
+  stored("v1", "Pod", name, {
+    spec: {
+      ...(nodeName && { nodeName }),
+      containers: [],
+      volumes: [{ name: "o" }, { name: "v", persistentVolumeClaim: { claimName: "data" } }],
+    },
+    status,
+  });
+const claim = ["persistentvolumeclaim/data"];
+const ofClass = { storageClassName: "fast" };
+const noClass = { storageClassName: "" };
+
+testExplanations([
+  { name: "a bound claim is well", objects: [aClaim({}, { phase: "Bound" })], chain: [] },
+  {
+    name: "a claim that has lost its volume",
+    objects: [aClaim({ volumeName: "v" }, { phase: "Lost" })],
+    chain: claim,
+    reason: "VolumeLost",
+    says: /its volume v/,
+  },
+  {
+    name: "a claim of a volume that does not exist",
+    objects: [aClaim({ volumeName: "v" })],
+    chain: claim,
+    reason: "VolumeMissing",
+  },
+  {
+    name: "a claim of a volume that another namespace's claim has",
+    objects: [aClaim({ volumeName: "v" }), aVolume("v", { claimRef: { namespace: "other", name: "data" } })],
+    chain: claim,
+    reason: "VolumeTaken",
+  },
+  {
+    name: "a claim of a volume that does not match it",
+    objects: [
+      aClaim({ volumeName: "v", ...noClass }),
+      aVolume("v", { capacity: { storage: "1Gi" }, claimRef: { namespace: "default", name: "data" } }),
+    ],
+    chain: claim,
+    reason: "VolumeMismatch",
+  },
+  {
+    name: "a claim of a class that does not exist, and of no volume",
+    objects: [aClaim(ofClass)],
+    chain: claim,
+    reason: "StorageClassMissing",
+    says: /^storage class fast does not exist, and no persistent volume matches: there is none$/,
+  },
+  ...(
+    [
+      ["of its class", [aVolume("v", ofClass)], /none of 1 volume is of its class$/],
+      [
+        "that is available",
+        [aVolume("v", noClass, { phase: "Released" }), aVolume("w", { ...noClass, claimRef: {} })],
+        /none of 2 is available \(1 released/,
+      ],
+      [
+        "as large",
+        [aVolume("v", { ...noClass, capacity: { storage: "1Gi" } }), aVolume("w", { ...noClass, capacity: { storage: "4Gi" } })],
+        /requests 5Gi, the largest available has 4Gi$/,
+      ],
+      [
+        "with its access mode",
+        [aVolume("v", { ...noClass, accessModes: ["ReadOnlyMany"] })],
+        /none has access mode ReadWriteOnce$/,
+      ],
+      ["with its labels", [aVolume("v", noClass)], /1 volume of the size and class has other labels/],
+    ] as [string, Unstructured[], RegExp][]
+  ).map(([what, volumes, says]) => ({
+    name: `a claim without a class, and no volume ${what}`,
+    objects: [aClaim(noClass), ...volumes],
+    chain: claim,
+    reason: "NoVolumeMatches",
+    says,
+  })),
+  {
+    name: "a claim of a class without a provisioner waits for a volume",
+    objects: [aClaim(ofClass), aClass({ provisioner: "kubernetes.io/no-provisioner" })],
+    chain: claim,
+    reason: "NoVolumeMatches",
+    says: /^storage class fast provisions none/,
+  },
+  {
+    name: "a claim whose volumes may not be listed is just not bound",
+    objects: [aClaim(noClass)],
+    hidden: ["persistentvolumes"],
+    chain: claim,
+    reason: "NotBound",
+  },
+  {
+    name: "a claim whose volume cannot be provisioned",
+    objects: [aClaim(ofClass), aClass()],
+    events: [eventAbout("PersistentVolumeClaim", "data", "ProvisioningFailed", "no space", later)],
+    chain: claim,
+    reason: "ProvisioningFailed",
+    says: /no space/,
+    since: later,
+  },
+  {
+    name: "a claim that waits for a first pod has none",
+    objects: [aClaim(ofClass), aClass({ volumeBindingMode: "WaitForFirstConsumer" }), user("p", "n1")],
+    chain: claim,
+    reason: "WaitsForFirstConsumer",
+    says: /no pod does$/,
+  },
+  {
+    name: "a claim that waits for its pod leads to it",
+    objects: [aClaim(ofClass), aClass({ volumeBindingMode: "WaitForFirstConsumer" }), user("p")],
+    chain: [...claim, "pod/p"],
+  },
+  {
+    name: "a claim for which a node is selected waits for its provisioner",
+    objects: [
+      aClaim(
+        ofClass,
+        { phase: "Pending" },
+        { annotations: { "volume.kubernetes.io/selected-node": "n", "volume.beta.kubernetes.io/storage-provisioner": "p" } },
+      ),
+      aClass({ volumeBindingMode: "WaitForFirstConsumer" }),
+    ],
+    chain: claim,
+    reason: "ProvisionerSilent",
+    says: /provisioner p /,
+  },
+  {
+    name: "a claim without a provisioner's name is not bound yet",
+    objects: [aClaim(ofClass), aClass()],
+    chain: claim,
+    reason: "NotBound",
+    says: /\(storage class fast\)$/,
+  },
+  {
+    name: "a claim whose file system is still to grow",
+    objects: [aClaim({}, { phase: "Bound", ...conditionOfType("FileSystemResizePending", "True", "") })],
+    chain: claim,
+    reason: "FileSystemResizePending",
+    says: /has grown/,
+  },
+  {
+    name: "a claim that is being resized",
+    objects: [aClaim({}, { phase: "Bound", ...conditionOfType("Resizing", "True", "") })],
+    chain: claim,
+    reason: "Resizing",
+    says: /being resized: why/,
+  },
+  {
+    name: "a claim whose resize is over is well",
+    objects: [aClaim({}, { phase: "Bound", ...conditionOfType("Resizing", "False", "") })],
+    chain: [],
+  },
+  {
+    name: "a claim that is being deleted is in use, not by a pod that is done",
+    objects: [
+      aClaim({}, { phase: "Bound" }, { deletionTimestamp: later, finalizers: ["kubernetes.io/pvc-protection"] }),
+      user("p", "n", { phase: "Succeeded" }),
+      user("q", "n"),
+      user("r", "n"),
+    ],
+    chain: claim,
+    reason: "ClaimInUse",
+    says: /: q, r do$/,
+  },
+  {
+    name: "a claim that is being deleted and used by none is kept by its finalizer",
+    objects: [
+      aClaim({}, { phase: "Bound" }, { deletionTimestamp: later, finalizers: ["kubernetes.io/pvc-protection"] }),
+      user("p", "n", { phase: "Failed" }),
+    ],
+    chain: claim,
+    reason: "FinalizerPending",
+  },
+  {
+    name: "a volume whose policy failed",
+    objects: [aVolume("v", {}, { phase: "Failed", message: "busy" })],
+    chain: ["persistentvolume/v"],
+    reason: "VolumeFailed",
+    says: /busy$/,
+  },
+  {
+    name: "a released volume is kept by its policy",
+    objects: [aVolume("v", { claimRef: { namespace: "a", name: "b" } }, { phase: "Released" })],
+    chain: ["persistentvolume/v"],
+    says: /its claim a\/b was deleted/,
+  },
+  {
+    name: "a released volume that is to be deleted waits for its provisioner",
+    objects: [aVolume("v", { persistentVolumeReclaimPolicy: "Delete" }, { phase: "Released" })],
+    chain: ["persistentvolume/v"],
+    says: /policy Delete is still to be carried out/,
+  },
+  {
+    name: "a new volume that is to be deleted is well",
+    objects: [aVolume("v", { persistentVolumeReclaimPolicy: "Delete" }, { phase: "Released" }, { creationTimestamp: recent })],
+    chain: [],
+  },
+  {
+    name: "a bound volume that is being deleted is in use",
+    objects: [
+      aVolume(
+        "v",
+        { claimRef: { namespace: "a", name: "b" } },
+        { phase: "Bound" },
+        { deletionTimestamp: later, finalizers: ["kubernetes.io/pv-protection"] },
+      ),
+    ],
+    chain: ["persistentvolume/v"],
+    reason: "VolumeInUse",
+    says: /when claim a\/b/,
+  },
+]);
+
+const attachment = (status: object, metadata: object = {}): Unstructured =>
+  stored("storage.k8s.io/v1", "VolumeAttachment", "a", {
+    metadata,
+    spec: { attacher: "d", nodeName: "n", source: { persistentVolumeName: "v" } },
+    status,
+  });
+const wrong = (message: string): object => ({ message, time: later });
+
+testExplanations([
+  {
+    name: "an attachment that fails",
+    objects: [attachment({ attached: false, attachError: wrong("no"), detachError: wrong("other") })],
+    chain: ["volumeattachment/a"],
+    reason: "AttachFailed",
+    says: /node n: no$/,
+    since: later,
+  },
+  {
+    name: "an attachment that succeeded after an error is well",
+    objects: [attachment({ attached: true, attachError: wrong("no") })],
+    chain: [],
+  },
+  {
+    name: "an attachment whose removal fails",
+    objects: [attachment({ attached: false, attachError: wrong("other") }, { deletionTimestamp: later })],
+    chain: ["volumeattachment/a"],
+    reason: "BeingDeleted",
+  },
+]);
+
+const aNode = (spec: object, ...conditions: object[]): Unstructured =>
+  stored("v1", "Node", "n", { spec, status: { conditions } });
+const condition = (type: string, status: string, more: object = {}): object => ({
+  type,
+  status,
+  reason: "R",
+  message: "m",
+  lastTransitionTime: later,
+  ...more,
+});
+const nodeReady = condition("Ready", "True");
+const n = ["node/n"];
+
+testExplanations([
+  {
+    name: "a node whose kubelet never came",
+    objects: [aNode({}, condition("Ready", "Unknown", { reason: "NodeStatusNeverUpdated" }))],
+    chain: n,
+    reason: "KubeletNeverCame",
+  },
+  { name: "a node without conditions", objects: [aNode({})], chain: n, reason: "KubeletNeverCame", since: earlier },
+  {
+    name: "a node whose kubelet went silent",
+    objects: [aNode({}, condition("Ready", "Unknown", { lastHeartbeatTime: earlier }))],
+    chain: n,
+    reason: "R",
+    says: /stopped reporting at 2026-03-01T11:50:00Z/,
+    since: later,
+  },
+  {
+    name: "a node without a network plugin",
+    objects: [aNode({}, condition("Ready", "False", { message: "CNI config uninitialized" }))],
+    chain: n,
+    remedy: /network plugin/,
+  },
+  {
+    name: "a node that is not ready for another reason",
+    objects: [aNode({}, condition("Ready", "False"))],
+    chain: n,
+    remedy: /container runtime/,
+  },
+  {
+    name: "a node short of memory",
+    objects: [aNode({}, nodeReady, condition("DiskPressure", "False"), condition("MemoryPressure", "True"))],
+    chain: n,
+    reason: "MemoryPressure",
+    says: /short of memory \(MemoryPressure\): m/,
+    remedy: /requests and limits/,
+  },
+  {
+    name: "a node short of process numbers",
+    objects: [aNode({}, nodeReady, condition("PIDPressure", "True"))],
+    chain: n,
+    says: /short of process numbers/,
+  },
+  {
+    name: "a node without its network",
+    objects: [aNode({}, nodeReady, condition("NetworkUnavailable", "True"))],
+    chain: n,
+    says: /NetworkUnavailable\): m/,
+  },
+  {
+    name: "a cordoned node tells since when",
+    objects: [
+      aNode(
+        {
+          unschedulable: true,
+          taints: [
+            { key: "a", effect: "NoSchedule" },
+            { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule", timeAdded: later },
+          ],
+        },
+        nodeReady,
+      ),
+    ],
+    chain: n,
+    reason: "NodeCordoned",
+    since: later,
+  },
+  {
+    name: "the second taint of a node, which evicts",
+    objects: [
+      aNode(
+        {
+          taints: [
+            { key: "a", effect: "PreferNoSchedule" },
+            { key: "b", value: "c", effect: "NoExecute" },
+          ],
+        },
+        nodeReady,
+      ),
+    ],
+    chain: n,
+    reason: "NodeTainted",
+    says: /^taint b=c:NoExecute repels .*, and evicts/,
+    remedy: /taint node n b-$/,
+  },
+]);
