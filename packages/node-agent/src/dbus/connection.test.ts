@@ -168,6 +168,19 @@ test("a call without a reply is rejected after 25 s, and its late reply is ignor
   assert.deepEqual(await next, ["b"]);
 });
 
+test("a call that has its reply, or failed, leaves no timer", async (t) => {
+  const { connection, peer } = await connected(t);
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const before = timers();
+  const answered = connection.call(request("A"));
+  peer.reply(await peer.next(), "a");
+  await answered;
+  const refused = assert.rejects(connection.call(request("B")), DbusError);
+  peer.send({ kind: "error", replySerial: (await peer.next()).serial, errorName: "x.Busy", body: [] });
+  await refused;
+  assert.equal(timers(), before);
+});
+
 test("incoming calls are answered by the handler: its values, its error, and UnknownMethod without one", async (t) => {
   const { connection, peer } = await connected(t);
   const ask = async (member: string): Promise<unknown[]> => {

@@ -281,6 +281,17 @@ test("the initial delay is counted in whole seconds from the start of the contai
   assert.equal(runs.length, 1);
 });
 
+test("a container is probed at the very end of its initial delay", async () => {
+  const { clock, manager, pod, runs } = probing([aContainer({ livenessProbe: check({ initialDelaySeconds: 5 }) })]);
+  manager.remove(pod.metadata.uid);
+  await clock.advance(900);
+  manager.add(pod); // checked at whole seconds from now on
+  await clock.advance(4_099);
+  assert.equal(runs.length, 0);
+  await clock.advance(1);
+  assert.equal(runs.length, 1);
+});
+
 test("a failure of the container before does not count against the new one", async () => {
   const { clock, manager, status, running, exitCodes } = probing([
     aContainer({ name: "a", livenessProbe: check({ failureThreshold: 2 }) }),

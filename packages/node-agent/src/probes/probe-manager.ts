@@ -158,7 +158,7 @@ export class ProbeManager {
         .then((goOn) => {
           if (!goOn) return this.#stop(worker);
           const tookMs = this.#options.clock.monotonic() - started;
-          const pauseMs = worker.idle ? Math.min(idleMs, periodMs(worker.spec)) : periodMs(worker.spec) - tookMs;
+          const pauseMs = worker.idle ? idleMs : periodMs(worker.spec) - tookMs;
           this.#schedule(worker, Math.max(1, pauseMs));
         })
         .catch((err: unknown) => this.#options.log.error("probe cannot be scheduled", err, { container: worker.container.name }));
@@ -181,7 +181,6 @@ export class ProbeManager {
       worker.containerId = id;
       worker.onHold = false;
       worker.last = undefined;
-      worker.repeated = 0;
       this.#set(worker, id, initial[worker.kind]);
     }
     if (worker.onHold) return true;
@@ -198,7 +197,7 @@ export class ProbeManager {
 
     worker.idle = false;
     const outcome = await this.#probe(worker, status.podIP ?? "");
-    if (worker.stopped || worker.containerId !== id) return !worker.stopped;
+    if (worker.stopped) return false;
     if (outcome === undefined) return true; // the probe could not be executed
     const result: ProbeResult = outcome.result === "failure" ? "failure" : "success";
     if (worker.last === result) worker.repeated++;
@@ -209,10 +208,7 @@ export class ProbeManager {
     const needed = result === "failure" ? (worker.spec.failureThreshold ?? 3) : (worker.spec.successThreshold ?? 1);
     if (worker.repeated < needed) return true;
     this.#set(worker, id, result);
-    if (result === "failure" && worker.kind !== "readiness") {
-      worker.onHold = true;
-      worker.repeated = 0;
-    }
+    if (result === "failure" && worker.kind !== "readiness") worker.onHold = true;
     return true;
   }
 
@@ -266,6 +262,7 @@ const keyOf = (uid: string, container: string, kind: ProbeKind): string => `${ui
 const initial: Readonly<Record<ProbeKind, ProbeResult>> = { liveness: "success", readiness: "failure", startup: "unknown" };
 /** Delay before the first check, which is cheap until the container runs. */
 const firstDelayMs = 100;
+/** Also the shortest period that the API allows. */
 const idleMs = 1000;
 
 function periodMs(spec: Probe): number {

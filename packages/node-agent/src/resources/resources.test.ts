@@ -7,6 +7,7 @@ import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { allocatable } from "./allocatable.ts";
+import { openCgroupTree } from "./cgroup-tree.ts";
 import { type CgroupOptions, type Cgroups, newCgroups, podLimits } from "./cgroups.ts";
 import { containerResources, cpuQuotaUs, cpuShares } from "./container-resources.ts";
 import { oomScoreAdj } from "./oom-score.ts";
@@ -73,6 +74,7 @@ test("a pod is limited only where every container is", () => {
   const both = aNodePod({ containers: [container(full, full), container(full, { cpu: "2" }, "b")] });
   assert.deepEqual(podLimits(both, settings), { shares: 2048, quotaUs: 300_000, pids: 100 });
   assert.deepEqual(podLimits(aNodePod(), settings), { shares: 2, pids: 100 }, "one that asks for nothing");
+  assert.deepEqual(podLimits(aNodePod(), { ...settings, podPidsLimit: -1 }), { shares: 2 }, "-1 is no limit of processes");
 });
 
 test("allocatable is the capacity minus reservations and hard eviction thresholds", () => {
@@ -143,6 +145,26 @@ test("the cgroup of all pods is limited to allocatable, and reserved cgroups to 
     [await read("cpu/system/cpu.shares"), await read("memory/system/memory.limit_in_bytes"), await read("pids/system/pids.max")],
     ["512", String(256 * 1024 ** 2), "100"],
   );
+});
+
+test("one limit of a reserved cgroup that the kernel refuses is an error, and the others are set", async (t) => {
+  const { cgroups, mountPoint, read } = await cgroupsIn(t);
+  for (const controller of ["cpu", "memory", "pids"]) await mkdir(join(mountPoint, controller, "system"));
+  await mkdir(join(mountPoint, "memory/system/memory.limit_in_bytes"));
+  await assert.rejects(cgroups.enforceReserved("/system", { cpu: "500m", memory: "256Mi", pid: "100" }), {
+    message: 'the limits of cgroup ["system"] cannot be set',
+  });
+  assert.deepEqual([await read("cpu/system/cpu.shares"), await read("pids/system/pids.max")], ["512", "100"]);
+});
+
+test("a cgroup is populated while one below it has processes", async (t) => {
+  const { mountPoint } = await cgroupsIn(t);
+  const tree = await openCgroupTree({ cfsPeriodUs: 100_000, log: discardLogger, mountPoint });
+  for (const path of ["pod", "pod/a", "pod/b"]) {
+    await mkdir(join(mountPoint, "memory", path));
+    await writeFile(join(mountPoint, "memory", path, "cgroup.procs"), path === "pod/b" ? "42\n" : "");
+  }
+  assert.deepEqual([await tree.isPopulated("/pod"), await tree.isPopulated("/pod/a")], [true, false]);
 });
 
 test("with --qos-reserved lower QoS classes cannot use memory that higher ones requested", async (t) => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
@@ -51,4 +51,22 @@ test("connecting fails without a bus, and taking the inhibitor lock fails withou
   const failing = await connectToLogind({ clock: realClock, address, inhibitProgram: "false" });
   t.after(() => failing.close());
   await assert.rejects(failing.inhibitShutdown(), /failed creating systemd inhibitor: /);
+});
+
+test("a lock ends when it is released, and those that are still held when the connection is closed", {
+  skip: whyNoLogind,
+}, async (t) => {
+  const { address, configDir } = await startLogind(t);
+  const inhibitProgram = join(configDir, "inhibit");
+  const ended = join(configDir, "ended");
+  await writeFile(ended, "");
+  await writeFile(inhibitProgram, `#!/bin/sh\necho held\ncat\necho ended >> ${ended}\n`, { mode: 0o755 });
+  const logind = await connectToLogind({ clock: realClock, address, inhibitProgram });
+  const first = await logind.inhibitShutdown();
+  await logind.inhibitShutdown();
+  const count = async () => (await readFile(ended, "utf8")).split("\n").length - 1;
+  first.release();
+  await waitFor(async () => (await count()) === 1, { what: "the first lock to end" });
+  logind.close();
+  await waitFor(async () => (await count()) === 2, { what: "the second lock to end" });
 });
