@@ -58,6 +58,24 @@ test("fields of a pod", () => {
   assert.equal(fieldValue(pod, "metadata.labels['constructor']", context), "");
 });
 
+test("all labels are listed in the order of their keys", () => {
+  assert.equal(fieldValue(aNodePod({}, { labels: { b: "2", a: "1" } }), "metadata.labels", context), 'a="1"\nb="2"');
+});
+
+test("a resource may be that of another container, also of an init container, and only limits default to the node's", () => {
+  const of = (cpu: string) => ({ resources: { limits: { cpu }, requests: { cpu } } });
+  const pod = aNodePod({
+    initContainers: [aContainer({ name: "init", ...of("1") })],
+    containers: [aContainer(of("2")), aContainer({ name: "b" })],
+  });
+  const value = (ref: { resource: string; containerName?: string }) => resourceValue(pod, ref, "main", context);
+  assert.equal(value({ resource: "requests.cpu" }), "2");
+  assert.equal(value({ resource: "requests.cpu", containerName: "init" }), "1");
+  assert.equal(value({ resource: "requests.cpu", containerName: "b" }), "0");
+  assert.equal(value({ resource: "limits.cpu", containerName: "b" }), "4");
+  assert.throws(() => value({ resource: "limits.cpu", containerName: "none" }), /container none not found/);
+});
+
 test("Go's quotes", () => assert.equal(goQuote('a"b\\c\td\u0001é'), '"a\\"b\\\\c\\td\\x01é"'));
 
 for (const { resource, divisor, want } of [
@@ -157,6 +175,57 @@ test("variables come from values, references and whole objects", async () => {
   assert.deepEqual(invalid, ["P_not a name"]);
 });
 
+test("service links can be used by variables, do not override them, and are left out when the pod does not want them", async () => {
+  const services = [service("my-db", "default", "10.96.0.7", [{ port: 5432 }])];
+  const of = (spec: Partial<PodSpec>) =>
+    environmentOf(
+      aNodePod(spec),
+      aContainer({
+        env: [
+          { name: "URL", value: "db://$(MY_DB_SERVICE_HOST)" },
+          { name: "MY_DB_SERVICE_PORT", value: "1" },
+        ],
+      }),
+      { ...context, objects, services, onInvalidNames: () => undefined },
+    );
+  const linked = await of({});
+  assert.deepEqual(
+    ["URL", "MY_DB_SERVICE_HOST", "MY_DB_SERVICE_PORT"].map((name) => linked.get(name)),
+    ["db://10.96.0.7", "10.96.0.7", "1"],
+  );
+  assert.deepEqual(Object.fromEntries(await of({ enableServiceLinks: false })), {
+    URL: "db://$(MY_DB_SERVICE_HOST)",
+    MY_DB_SERVICE_PORT: "1",
+  });
+});
+
+test("names of a whole object that are not names of variables are reported in order, also those that begin with two dots", async () => {
+  const reported: unknown[] = [];
+  const data = { "z z": "1", ".": "2", "..a": "3", ".ok": "4", "a b": "5" };
+  const got = await environmentOf(aNodePod(), aContainer({ envFrom: [{ configMapRef: { name: "cm" } }] }), {
+    ...context,
+    objects: { ...noObjects, configMap: async () => ({ metadata: {}, data }) },
+    services: [],
+    onInvalidNames: (...given) => void reported.push(given),
+  });
+  assert.deepEqual(Object.fromEntries(got), { ".ok": "4" });
+  assert.deepEqual(reported, [["ConfigMap", "default/cm", [".", "..a", "a b", "z z"]]]);
+});
+
+test("an optional reference may be absent, but a failure to read it is one", async () => {
+  const unreadable = { ...noObjects, configMap: () => Promise.reject(new Error("connect ECONNREFUSED")) };
+  const of = (container: Partial<PodSpec["containers"][number]>) =>
+    environmentOf(aNodePod(), aContainer(container), {
+      ...context,
+      objects: unreadable,
+      services: [],
+      onInvalidNames: () => undefined,
+    });
+  await assert.rejects(of({ envFrom: [{ configMapRef: { name: "cm", optional: true } }] }), /ECONNREFUSED/);
+  const env = [{ name: "X", valueFrom: { configMapKeyRef: { name: "cm", key: "k", optional: true } } }];
+  await assert.rejects(of({ env }), /ECONNREFUSED/);
+});
+
 test("missing references that are not optional are reported", async () => {
   await assert.rejects(
     environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "none", key: "k" } } }] }),
@@ -191,6 +260,15 @@ for (const { name, spec, want } of [
     want: { servers: ["1.1.1.1"], searches: ["x"], options: ["ndots:2", "single"] },
   },
   {
+    name: "its own servers and search domains after the cluster's, each once",
+    spec: { dnsConfig: { nameservers: ["10.96.0.10", "1.1.1.1"], searches: ["cluster.local", "x"] } },
+    want: {
+      servers: ["10.96.0.10", "1.1.1.1"],
+      searches: ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example", "x"],
+      options: ["ndots:5"],
+    },
+  },
+  {
     name: "its own options over the cluster's",
     spec: { dnsConfig: { options: [{ name: "ndots", value: "1" }] } },
     want: {
@@ -202,6 +280,28 @@ for (const { name, spec, want } of [
 ] as { name: string; spec: Partial<PodSpec>; want: DnsConfig }[]) {
   test(`resolver of a pod: ${name}`, () => assert.deepEqual(podDns(aNodePod(spec), settings), want));
 }
+
+test("a pod that uses the node's resolver, which names no server, asks the node itself", () => {
+  const none = { servers: [], searches: ["corp.example"], options: [] };
+  const of = (hostIps: string[], clusterDns = ["10.96.0.10"]) =>
+    podDns(aNodePod({ dnsPolicy: "Default" }), { ...settings, clusterDns, host: none, hostIps });
+  assert.deepEqual(of(["192.0.2.1", "fd00::1"]), { servers: ["192.0.2.1", "fd00::1"], searches: ["."], options: [] });
+  assert.deepEqual(of([]).servers, ["127.0.0.1"]);
+  assert.deepEqual(of([], []), none, "without a cluster resolver the node's is passed as it is");
+});
+
+test("without a cluster domain a pod has the node's search domains only", () => {
+  assert.deepEqual(podDns(aNodePod(), { ...settings, clusterDomain: "" }).searches, ["corp.example"]);
+});
+
+test("search domains that are longer than 256 characters together are dropped from the end and reported", () => {
+  const reported: string[] = [];
+  const searches = ["a", "b", "c"].map((letter) => letter.repeat(100));
+  const spec = { dnsPolicy: "None", dnsConfig: { nameservers: ["1"], searches } };
+  const got = podDns(aNodePod(spec), settings, (_, message) => reported.push(message));
+  assert.deepEqual(got.searches, searches.slice(0, 2));
+  assert.match(reported.join(), /^Search Line limits were exceeded, .* the applied search line is: a+ b+$/);
+});
 
 test("with ClusterFirstWithHostNet a pod of the host's network uses the cluster's resolver", () => {
   assert.deepEqual(podDns(aNodePod({ hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" }), settings).servers, [

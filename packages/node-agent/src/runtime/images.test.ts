@@ -7,7 +7,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { type ContainerGcOptions, collectContainers } from "./container-gc.ts";
-import { loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
+import { fitsImage, loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
 import { newImageGc } from "./image-gc.ts";
 import { ImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
@@ -36,6 +36,30 @@ test("credentials are matched by host and path, the most specific first", () => 
   assert.deepEqual(users("busybox"), ["hub"]);
   assert.equal(loginsFor("registry.example/x", logins)[0]?.password, "p:w");
   assert.deepEqual([parseDockerConfig("no json"), parseDockerConfig("[]"), parseDockerConfig('{"auths": 1}')], [[], [], []]);
+});
+
+test("an entry's own user name and password are used before those of its auth field; it may have an identity token instead", () => {
+  const auth = Buffer.from("a:b").toString("base64");
+  const of = (entry: object) => parseDockerConfig(JSON.stringify({ auths: { "registry.example": entry } }))[0]?.auth;
+  assert.deepEqual(of({ auth }), { username: "a", password: "b", identityToken: "" });
+  assert.deepEqual(of({ auth, username: "u", password: "p" }), { username: "u", password: "p", identityToken: "" });
+  assert.deepEqual(of({ identitytoken: "t" }), { username: "", password: "", identityToken: "t" });
+});
+
+test("pull secrets of the older type have their entries at the top level, and a type says which field counts", () => {
+  const config = Buffer.from(JSON.stringify({ "registry.example": { username: "old" } })).toString("base64");
+  const of = (type: string) =>
+    loginsOf([{ metadata: {}, type, data: { ".dockercfg": config } }]).map(({ auth }) => auth.username);
+  assert.deepEqual(of("kubernetes.io/dockercfg"), ["old"]);
+  assert.deepEqual(of("kubernetes.io/dockerconfigjson"), []);
+});
+
+test("the parts around a wildcard must not overlap in the name", () => {
+  const fits = (pattern: string, host: string) => fitsImage(`${pattern}.example`, `${host}.example/app`);
+  assert.deepEqual(
+    [fits("ab*ba", "aba"), fits("ab*ba", "abba"), fits("a*b*c", "axbyc"), fits("a*b*c", "acb")],
+    [false, true, true, false],
+  );
 });
 
 const pod = aNodePod();

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { RunHook } from "../runtime/hook-call.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
+import { newTestRunner, volumesLike } from "../testing/runner.ts";
+import { killPod } from "./kill-pod.ts";
+
+const never = new AbortController().signal;
+
+async function bench(t: TestContext) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  return { clock, runtime, ...(await newTestRunner(t, runtime, clock)) };
+}
+
+test("a pod that has finished before its deadline does not fail when the deadline passes", async (t) => {
+  const { clock, runtime, runner, statusOf, events } = await bench(t);
+  const pod = aNodePod({ restartPolicy: "Never", activeDeadlineSeconds: 60 });
+  await runner.sync(pod, never);
+  runtime.exit(runtime.find("main")?.id ?? "", 0);
+  await clock.advance(60_000);
+  assert.equal((await runner.sync(pod, never)).kind, "ended");
+  assert.deepEqual([statusOf(pod)?.phase, statusOf(pod)?.reason], ["Succeeded", undefined]);
+  assert.ok(!events.some(({ reason }) => reason === "DeadlineExceeded"));
+});
+
+test("a pod that is cleaned up waits for its volumes as a new one when it is added again", async (t) => {
+  const made = await bench(t);
+  const failures = [{ volume: "v", message: "away", cause: new Error("away") }];
+  const volumes = volumesLike(made.volumes, { setUp: async () => ({ volumes: new Map(), failures }) });
+  const { runner } = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes });
+  const pod = aPodWithVolumes([{ name: "v", emptyDir: {} }]);
+  const waited = async () => {
+    const outcome = await runner.sync(pod, never);
+    return outcome.kind === "failed" ? outcome.retryMs : undefined;
+  };
+  assert.deepEqual([await waited(), await waited()], [500, 1_000]);
+  await runner.clean(pod, { deleted: true, runtimeOnly: false });
+  assert.equal(await waited(), 500);
+});
+
+test("a container that fails to start for another cause than before shows the new one", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  const messages: unknown[] = [];
+  for (const details of ["no such device", "no space left"]) {
+    runtime.failNext("CreateContainer", new RuntimeError("Unknown", details));
+    await runner.sync(aNodePod(), never);
+    messages.push(statusOf(aNodePod())?.containerStatuses?.[0]?.state?.waiting?.message);
+  }
+  assert.deepEqual(messages, ["no such device", "no space left"]);
+});
+
+test("while a pod's containers stop, their liveness is no longer probed, but their readiness is", async (t) => {
+  const { clock, runner, runtime } = await bench(t);
+  const probe = (kind: string) => ({ exec: { command: [kind] }, periodSeconds: 1 });
+  const pod = aNodePod({ containers: [aContainer({ livenessProbe: probe("live"), readinessProbe: probe("ready") })] });
+  await runner.sync(pod, never);
+  await clock.advance(1_000);
+  const stopping = Promise.withResolvers<void>();
+  const { stopContainer } = runtime;
+  runtime.stopContainer = async (...args) => {
+    await stopping.promise;
+    return stopContainer(...args);
+  };
+  const ended = runner.terminate(pod, { runtimeOnly: false });
+  await settle();
+  const probed: string[] = [];
+  runtime.execSync = async (_, [kind = ""]) => {
+    probed.push(kind);
+    return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: 0 };
+  };
+  await clock.advance(3_000);
+  assert.deepEqual([...new Set(probed)], ["ready"]);
+  stopping.resolve();
+  await ended;
+});
+
+test("each container of a pod is stopped as what it is, and its preStop hook gets the pod's address", async () => {
+  const clock = newFakeClock();
+  const preStop = { exec: { command: ["bye"] } };
+  const hooked: string[] = [];
+  const killed: string[] = [];
+  const runHook: RunHook = async ({ container, podIp }) => void hooked.push(`${container.name} ${podIp}`);
+  const deps = {
+    runtime: newFakeRuntime(clock),
+    clock,
+    log: discardLogger,
+    event: (_: unknown, container: { name: string; kind: string } | undefined) =>
+      void killed.push(`${container?.kind} ${container?.name}`),
+    runHook,
+    podLogsDir: "/none",
+    containerLogsDir: "/none",
+    seccompDefault: false,
+    seccompRoot: "/none",
+  };
+  const own = (name: string) => aContainer({ name, lifecycle: { preStop } });
+  const pod = aNodePod({
+    terminationGracePeriodSeconds: 30,
+    initContainers: [own("i")],
+    containers: [own("a"), own("b")],
+    ephemeralContainers: [aContainer({ name: "debug" })],
+  });
+  const states = { i: "created", a: "running", b: "exited", debug: "unknown" } as const;
+  const record = aPodRecord(Object.entries(states).map(([name, state]) => aContainerRecord({ name, state })));
+  await killPod(deps, pod, record, { runtimeOnly: false });
+  assert.deepEqual(killed, ["init i", "regular a", "ephemeral debug"]);
+  assert.deepEqual(hooked, ["i 10.0.0.5", "a 10.0.0.5"]);
+});
