@@ -1,7 +1,7 @@
 /** Tools of a case: connections that are closed after the attack, requests that are counted, servers that stop with the case. */
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { connectRaw } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
 import { startBackend } from "./backend.ts";
@@ -24,93 +24,132 @@ export interface RunningCase {
   cleanup(): Promise<void>;
 }
 
+/** A case against the target, with clients and connections of its own. */
 export function newRunningCase(target: Target, hostile: Case): RunningCase {
-  const { port, ca, tokens } = target;
-  const counts: Record<string, number> = {};
-  const count = (what: string): void => {
-    counts[what] = (counts[what] ?? 0) + 1;
-  };
-  const end = new AbortController();
-  const over = new Promise<void>((resolve) => end.signal.addEventListener("abort", () => resolve()));
-  const sockets = new Set<Socket>();
-  const keep = <T extends Socket>(socket: T): T => {
-    if (end.signal.aborted) socket.destroy();
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.once("close", () => sockets.delete(socket));
-    return socket;
-  };
-  const open = (token: string | undefined): Client =>
-    newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1, ...(token === undefined ? {} : { token }) });
-  const token = hostile.user === "anonymous" ? undefined : tokens[hostile.user];
-  const [client, admin] = [open(token), open(tokens.admin)];
-  const closing: (() => Promise<void>)[] = [];
-
-  const attack: Attack = {
-    port,
-    ca,
-    signal: end.signal,
-    over,
-    admin,
-    auth: token === undefined ? [] : [["authorization", `Bearer ${token}`]],
-    count,
-    async request(method, path, options) {
-      const { status, body } = await client.raw(method, path, { ...wireOf(options), signal: end.signal });
-      count(String(status));
-      return { status, body };
-    },
-    async prepare(method, path, options) {
-      const { status, body } = await admin.raw(method, path, wireOf(options));
-      if (status >= 400) throw new Error(`${method} ${path}: ${status} ${body.toString("utf8", 0, 500)}`);
-      return body;
-    },
-    async http2(options = {}) {
-      const raw = await connectRaw({ port, ca, ...options });
-      keep(raw.socket);
-      return raw;
-    },
-    async tls(protocol = "http/1.1") {
-      const socket = keep(connectTls({ host: "127.0.0.1", port, ca, ALPNProtocols: [protocol] }));
-      await once(socket, "secureConnect");
-      return socket;
-    },
-    async tcp() {
-      const socket = keep(connectTcp({ host: "127.0.0.1", port }));
-      await once(socket, "connect");
-      return socket;
-    },
-    async repeat(lanes, work) {
-      await Promise.all(Array.from({ length: lanes }, (_, lane) => repeatUntil(end.signal, (round) => work(lane, round), count)));
-    },
-    async backend(handler) {
-      const backend = await startBackend(target.pair, handler);
-      closing.push(backend.close);
-      return backend;
-    },
-  };
-
+  const attack = new CountedAttack(target, hostile.user);
   return {
     async setup() {
       await hostile.setup?.(attack);
-      for (const key of Object.keys(counts)) delete counts[key];
+      attack.resetCounts();
     },
     async run(ms) {
-      const timer = setTimeout(() => end.abort(), ms);
       const run = hostile.run(attack);
-      run.catch((err: unknown) => count(nameOf(err)));
-      await over;
-      clearTimeout(timer);
-      client.close();
-      for (const socket of sockets) socket.destroy();
-      return { ...counts };
+      run.catch((err: unknown) => attack.count(nameOf(err)));
+      await attack.endAfter(ms);
+      return attack.counts();
     },
     async cleanup() {
       await hostile.cleanup?.(attack);
-      admin.close();
-      client.close();
-      await Promise.all(closing.map((close) => close()));
+      await attack.close();
     },
   };
+}
+
+class CountedAttack implements Attack {
+  readonly port: number;
+  readonly ca: string;
+  readonly signal: AbortSignal;
+  readonly over: Promise<void>;
+  readonly admin: Client;
+  readonly auth: Attack["auth"];
+  readonly #pair: Target["pair"];
+  readonly #client: Client;
+  readonly #end = new AbortController();
+  readonly #counts = new Map<string, number>();
+  readonly #sockets = new Set<Socket>();
+  readonly #closing: (() => Promise<void>)[] = [];
+
+  constructor({ port, ca, tokens, pair }: Target, user: UserName) {
+    this.port = port;
+    this.ca = ca;
+    this.#pair = pair;
+    this.signal = this.#end.signal;
+    this.over = new Promise((resolve) => this.signal.addEventListener("abort", () => resolve()));
+    const open = (token: string | undefined): Client =>
+      newClient({ host: `https://127.0.0.1:${port}`, ca, qps: -1, ...(token === undefined ? {} : { token }) });
+    const token = user === "anonymous" ? undefined : tokens[user];
+    this.auth = token === undefined ? [] : [["authorization", `Bearer ${token}`]];
+    this.#client = open(token);
+    this.admin = open(tokens.admin);
+  }
+
+  readonly count = (what: string): void => {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+  };
+
+  counts(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+
+  resetCounts(): void {
+    this.#counts.clear();
+  }
+
+  async request(method: string, path: string, options?: RequestOptions): Promise<{ status: number; body: Buffer }> {
+    const { status, body } = await this.#client.raw(method, path, { ...wireOf(options), signal: this.signal });
+    this.count(String(status));
+    return { status, body };
+  }
+
+  async prepare(method: string, path: string, options?: RequestOptions): Promise<Buffer> {
+    const { status, body } = await this.admin.raw(method, path, wireOf(options));
+    if (status >= 400) throw new Error(`${method} ${path}: ${status} ${body.toString("utf8", 0, 500)}`);
+    return body;
+  }
+
+  async http2(options: Parameters<Attack["http2"]>[0] = {}): ReturnType<Attack["http2"]> {
+    const raw = await connectRaw({ port: this.port, ca: this.ca, ...options });
+    this.#keep(raw.socket);
+    return raw;
+  }
+
+  async tls(protocol = "http/1.1"): Promise<TLSSocket> {
+    const socket = connectTls({ host: "127.0.0.1", port: this.port, ca: this.ca, ALPNProtocols: [protocol] });
+    this.#keep(socket);
+    await once(socket, "secureConnect");
+    return socket;
+  }
+
+  async tcp(): Promise<Socket> {
+    const socket = connectTcp({ host: "127.0.0.1", port: this.port });
+    this.#keep(socket);
+    await once(socket, "connect");
+    return socket;
+  }
+
+  async repeat(lanes: number, work: (lane: number, round: number) => Promise<unknown>): Promise<void> {
+    const one = (lane: number) => repeatUntil(this.signal, (round) => work(lane, round), this.count);
+    await Promise.all(Array.from({ length: lanes }, (_, lane) => one(lane)));
+  }
+
+  async backend(handler: Parameters<Attack["backend"]>[0]): ReturnType<Attack["backend"]> {
+    const backend = await startBackend(this.#pair, handler);
+    this.#closing.push(backend.close);
+    return backend;
+  }
+
+  /** Ends the attack after `ms`, with its client and connections. */
+  async endAfter(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.#end.abort(), ms);
+    await this.over;
+    clearTimeout(timer);
+    this.#client.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.admin.close();
+    this.#client.close();
+    await Promise.all(this.#closing.map((close) => close()));
+  }
+
+  /** Destroys the socket at the end of the attack, at once if that is over. */
+  #keep(socket: Socket): void {
+    if (this.signal.aborted) socket.destroy();
+    this.#sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
 }
 
 async function repeatUntil(

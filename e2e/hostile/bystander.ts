@@ -27,99 +27,132 @@ const leasePath = "/apis/coordination.k8s.io/v1/namespaces/bystander/leases";
 
 /** Resolves when its objects exist; it reads, writes and watches until `stop`. @param client opens each of its four connections */
 export async function startBystander(client: () => Client, queue: RunQueue): Promise<Bystander> {
-  const stop = new AbortController();
-  const { signal } = stop;
-  const clients = [client(), client(), client(), client()] as const;
-  const [reader, writer, renewer, watcher] = clients;
-  const all = { latenciesMs: [] as number[], failures: [] as string[], written: [] as number[], watched: [] as number[] };
+  const bystander = new ConfigMapBystander(client, queue);
+  await bystander.start();
+  return bystander;
+}
+
+class ConfigMapBystander implements Bystander {
+  readonly #queue: RunQueue;
+  readonly #reader: Client;
+  readonly #writer: Client;
+  readonly #renewer: Client;
+  readonly #watcher: Client;
+  readonly #stopping = new AbortController();
+  #work: Promise<void>[] = [];
+  #reading: Promise<void> = Promise.resolve();
+
+  #latenciesMs: number[] = [];
+  #failures: string[] = [];
+  /** Numbers that it wrote, and that its watch showed. */
+  #written: number[] = [];
+  #watched: number[] = [];
   /** Numbers whose writes failed: they may be stored or not. */
-  const unclear = new Set<number>();
-  let longestRenewalMs = 0;
-  const fail = (what: string): void => void (signal.aborted || all.failures.push(what));
+  readonly #unclear = new Set<number>();
+  #longestRenewalMs = 0;
+
+  constructor(client: () => Client, queue: RunQueue) {
+    this.#queue = queue;
+    [this.#reader, this.#writer, this.#renewer, this.#watcher] = [client(), client(), client(), client()];
+  }
+
+  async start(): Promise<void> {
+    await this.#send(this.#writer, "POST", home, { metadata: { name: "counter" }, data: { at: "0" } });
+    const spec = { holderIdentity: "bystander", leaseDurationSeconds: 15 };
+    await this.#send(this.#renewer, "POST", leasePath, { metadata: { name: "held" }, spec });
+    const { metadata } = await this.#watcher.list(configMaps, { namespace: "bystander" });
+    this.#work = [this.#read(), this.#write(), this.#renew(), this.#watch(metadata.resourceVersion ?? "")];
+  }
+
+  async seen(): Promise<Seen> {
+    await this.#reading.catch(() => {}); // its latency counts for this case, however long it takes
+    const written = this.#written.splice(0);
+    const last = written.at(-1);
+    const hasCome = async (): Promise<boolean> => last === undefined || this.#failures.length > 0 || this.#watched.includes(last);
+    await waitFor("the bystander's watch to show its last write", hasCome);
+    const shown = this.#watched.splice(0, last === undefined ? 0 : this.#watched.indexOf(last) + 1);
+    const watched = shown.filter((number) => !this.#unclear.has(number));
+    const [latenciesMs, failures] = [this.#latenciesMs.splice(0), this.#failures.splice(0)];
+    const longestRenewalMs = this.#longestRenewalMs;
+    this.#longestRenewalMs = 0;
+    return { latenciesMs, failures, written, watched, longestRenewalMs };
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    for (const client of [this.#reader, this.#writer, this.#renewer, this.#watcher]) client.close();
+    await Promise.all(this.#work);
+  }
+
+  #read(): Promise<void> {
+    return this.#every(readEveryMs, "GET", () => {
+      this.#reading = this.#send(this.#reader, "GET", `${home}/counter`).then((ms) => void this.#latenciesMs.push(ms));
+      return this.#reading;
+    });
+  }
+
+  #write(): Promise<void> {
+    let at = 0;
+    return this.#every(writeEveryMs, "PUT", async () => {
+      const next = ++at;
+      this.#unclear.add(next);
+      const body = { metadata: { name: "counter" }, data: { at: String(next) } };
+      await this.#send(this.#writer, "PUT", `${home}/counter`, body);
+      this.#unclear.delete(next);
+      this.#written.push(next);
+    });
+  }
+
+  #renew(): Promise<void> {
+    let renewed = performance.now();
+    let renewedWaited = this.#queue.waitedMs();
+    return this.#every(renewEveryMs, "lease", async () => {
+      const spec = { renewTime: new Date().toISOString().replace("Z", "000Z") };
+      await this.#send(this.#renewer, "PATCH", `${leasePath}/held`, { spec });
+      const [now, waited] = [performance.now(), this.#queue.waitedMs()];
+      this.#longestRenewalMs = Math.max(this.#longestRenewalMs, now - renewed - (waited - renewedWaited));
+      [renewed, renewedWaited] = [now, waited];
+    });
+  }
+
+  async #watch(from: string): Promise<void> {
+    const { signal } = this.#stopping;
+    let resourceVersion = from;
+    try {
+      while (!signal.aborted) {
+        const began = performance.now();
+        const events = this.#watcher.watch(configMaps, { namespace: "bystander" }, { signal, resourceVersion });
+        for await (const { type, object } of events) {
+          resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
+          if (type === "MODIFIED") this.#watched.push(Number((object as { data?: { at?: string } }).data?.at));
+        }
+        if (performance.now() - began < leastWatchMs) this.#fail("the watch has ended");
+      }
+    } catch (err) {
+      this.#fail(`the watch: ${(err as Error).message}`);
+    }
+  }
+
+  async #every(periodMs: number, what: string, work: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const next = performance.now() + periodMs;
+      await work().catch((err: Error) => this.#fail(`${what}: ${err.message}`));
+      await sleep(Math.max(0, next - performance.now()), undefined, { signal }).catch(() => {});
+    }
+  }
+
   /** @returns its duration without the time spent waiting for a CPU, see RunQueue @throws Error for a status of 300 and above */
-  const send = async (from: Client, method: string, path: string, body?: object): Promise<number> => {
-    const [began, waited] = [performance.now(), queue.waitedMs()];
+  async #send(from: Client, method: string, path: string, body?: object): Promise<number> {
+    const [began, waited] = [performance.now(), this.#queue.waitedMs()];
     const headers = { "content-type": method === "PATCH" ? "application/merge-patch+json" : "application/json" };
     const answer = await from.raw(method, path, body === undefined ? {} : { headers, body: JSON.stringify(body) });
     if (answer.status >= 300) throw new Error(`${answer.status} ${answer.body.toString("utf8", 0, 300)}`);
     const tookMs = performance.now() - began;
-    return Math.max(0, tookMs - (queue.waitedMs() - waited));
-  };
-  const every = async (periodMs: number, what: string, work: () => Promise<void>): Promise<void> => {
-    while (!signal.aborted) {
-      const next = performance.now() + periodMs;
-      await work().catch((err: Error) => fail(`${what}: ${err.message}`));
-      await sleep(Math.max(0, next - performance.now()), undefined, { signal }).catch(() => {});
-    }
-  };
+    return Math.max(0, tookMs - (this.#queue.waitedMs() - waited));
+  }
 
-  await send(writer, "POST", home, { metadata: { name: "counter" }, data: { at: "0" } });
-  const spec = { holderIdentity: "bystander", leaseDurationSeconds: 15 };
-  await send(renewer, "POST", leasePath, { metadata: { name: "held" }, spec });
-  const start = await watcher.list(configMaps, { namespace: "bystander" });
-  let at = 0;
-  let reading: Promise<void> = Promise.resolve();
-  let renewed = performance.now();
-  let renewedWaited = queue.waitedMs();
-
-  const work = [
-    every(readEveryMs, "GET", () => {
-      reading = send(reader, "GET", `${home}/counter`).then((ms) => void all.latenciesMs.push(ms));
-      return reading;
-    }),
-    every(writeEveryMs, "PUT", async () => {
-      const next = ++at;
-      unclear.add(next);
-      const body = { metadata: { name: "counter" }, data: { at: String(next) } };
-      await send(writer, "PUT", `${home}/counter`, body);
-      unclear.delete(next);
-      all.written.push(next);
-    }),
-    every(renewEveryMs, "lease", async () => {
-      await send(renewer, "PATCH", `${leasePath}/held`, { spec: { renewTime: new Date().toISOString().replace("Z", "000Z") } });
-      const [now, waited] = [performance.now(), queue.waitedMs()];
-      longestRenewalMs = Math.max(longestRenewalMs, now - renewed - (waited - renewedWaited));
-      [renewed, renewedWaited] = [now, waited];
-    }),
-    (async () => {
-      let { resourceVersion = "" } = start.metadata;
-      try {
-        while (!signal.aborted) {
-          const began = performance.now();
-          for await (const { type, object } of watcher.watch(
-            configMaps,
-            { namespace: "bystander" },
-            { signal, resourceVersion },
-          )) {
-            resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
-            if (type === "MODIFIED") all.watched.push(Number((object as { data?: { at?: string } }).data?.at));
-          }
-          if (performance.now() - began < leastWatchMs) fail("the watch has ended");
-        }
-      } catch (err) {
-        fail(`the watch: ${(err as Error).message}`);
-      }
-    })(),
-  ];
-
-  return {
-    async seen() {
-      await reading.catch(() => {}); // its latency counts for this case, however long it takes
-      const written = all.written.splice(0);
-      const last = written.at(-1);
-      const hasCome = async (): Promise<boolean> => last === undefined || all.failures.length > 0 || all.watched.includes(last);
-      await waitFor("the bystander's watch to show its last write", hasCome);
-      const shown = all.watched.splice(0, last === undefined ? 0 : all.watched.indexOf(last) + 1);
-      const watched = shown.filter((number) => !unclear.has(number));
-      const [latenciesMs, failures] = [all.latenciesMs.splice(0), all.failures.splice(0)];
-      const renewal = longestRenewalMs;
-      longestRenewalMs = 0;
-      return { latenciesMs, failures, written, watched, longestRenewalMs: renewal };
-    },
-    async stop() {
-      stop.abort();
-      for (const one of clients) one.close();
-      await Promise.all(work);
-    },
-  };
+  #fail(what: string): void {
+    if (!this.#stopping.signal.aborted) this.#failures.push(what);
+  }
 }

@@ -67,31 +67,131 @@ const mediaTypes: Readonly<Record<PatchType, string>> = {
 };
 
 /** A client that appends all its requests to the recording of the options. */
-export function newRecordingClient(options: RecordingClientOptions): RecordingClient {
-  const { name: client, ca, token, recording } = options;
-  const { root, plural, folder } = options.resource;
-  const timeoutMs = options.timeoutMs ?? 15_000;
-  const agent = new Agent({ keepAlive: true, ca });
+export const newRecordingClient = (options: RecordingClientOptions): RecordingClient => new HttpsRecordingClient(options);
 
-  function pathOf(prefix: string): string {
+class HttpsRecordingClient implements RecordingClient {
+  readonly #options: RecordingClientOptions;
+  readonly #agent: Agent;
+  readonly #timeoutMs: number;
+
+  constructor(options: RecordingClientOptions) {
+    this.#options = options;
+    this.#agent = new Agent({ keepAlive: true, ca: options.ca });
+    this.#timeoutMs = options.timeoutMs ?? 15_000;
+  }
+
+  create(object: KubeObject): Promise<Write> {
+    const key = keyOf(object);
+    const path = this.#pathOf(`${object.metadata.namespace}/`);
+    return this.#write({ verb: "create", key, tag: tagOf(object), basedOn: undefined }, () => this.#ask("POST", path, object));
+  }
+
+  update(object: KubeObject): Promise<Write> {
+    const key = keyOf(object);
+    const basedOn = object.metadata.resourceVersion ? Number(object.metadata.resourceVersion) : undefined;
+    const send = () => this.#ask("PUT", this.#pathOf(key), object);
+    return this.#write({ verb: "update", key, tag: tagOf(object), basedOn }, send);
+  }
+
+  patch(key: string, type: PatchType, body: unknown, query = ""): Promise<Write> {
+    const { tag, basedOn } = type === "json" ? ofJsonPatch(body as JsonPatch) : ofMergePatch(body as KubeObject);
+    const path = `${this.#pathOf(key)}?${query}`;
+    const send = () => this.#ask("PATCH", path, body, mediaTypes[type]);
+    return this.#write({ verb: type === "apply" ? "apply" : "patch", key, tag, basedOn }, send);
+  }
+
+  delete(key: string): Promise<Write> {
+    const send = () => this.#ask("DELETE", this.#pathOf(key));
+    return this.#write({ verb: "delete", key, tag: undefined, basedOn: undefined }, send);
+  }
+
+  get(key: string, revision?: number): Promise<Read> {
+    const request = { prefix: key, selection: everything, revision, exact: false, limit: undefined, previous: undefined };
+    return this.#read(request, this.#pathOf(key) + queryOf([resourceVersion(revision)]));
+  }
+
+  list(prefix: string, { selection = everything, revision, exact = false, limit, previous }: ListOptions = {}): Promise<Read> {
+    const query = queryOf([
+      selection.query,
+      resourceVersion(revision),
+      revision ? `resourceVersionMatch=${exact ? "Exact" : "NotOlderThan"}` : "",
+      limit === undefined ? "" : `limit=${limit}`,
+      previous?.continueToken === undefined ? "" : `continue=${encodeURIComponent(previous.continueToken)}`,
+    ]);
+    return this.#read({ prefix, selection, revision, exact, limit, previous }, this.#pathOf(prefix) + query);
+  }
+
+  async watch(
+    prefix: string,
+    { selection = everything, revision, timeoutSeconds, signal }: WatchOptions,
+    onEvent?: (event: SeenEvent) => void,
+  ): Promise<WatchSession> {
+    const record: WatchSession = {
+      ...{ ...this.#origin(), prefix, selection, revision, events: [] },
+      ...{ start: performance.now(), end: undefined, code: undefined },
+    };
+    this.#options.recording.watches.push(record);
+    const query = queryOf([
+      "watch=true&allowWatchBookmarks=true",
+      selection.query,
+      resourceVersion(revision),
+      timeoutSeconds === undefined ? "" : `timeoutSeconds=${timeoutSeconds}`,
+    ]);
+    const sent = this.#open("GET", this.#pathOf(prefix) + query);
+    const stop = (): void => void sent.destroy();
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    // A stopped (SIGSTOP) server keeps the connection open without responding.
+    const timer = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + this.#timeoutMs);
+    try {
+      const response = await responseOf(sent);
+      record.code = response.statusCode;
+      for await (const line of linesOf(response)) {
+        const parsed = JSON.parse(line) as Pick<SeenEvent, "type" | "object">;
+        if (record.code !== 200) continue;
+        const event: SeenEvent = { at: performance.now(), ...parsed };
+        record.events.push(event);
+        onEvent?.(event);
+      }
+    } catch {
+      // Interrupted; the events so far are recorded.
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+      record.end = performance.now();
+    }
+    return record;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #origin(): { client: string; folder: string } {
+    return { client: this.#options.name, folder: this.#options.resource.folder };
+  }
+
+  #pathOf(prefix: string): string {
+    const { root, plural } = this.#options.resource;
     if (prefix === "") return `${root}/${plural}`;
     const [namespace, name] = prefix.split("/");
     return `${root}/namespaces/${namespace}/${plural}${name ? `/${name}` : ""}`;
   }
 
-  function open(method: string, path: string, body?: unknown, contentType = "application/json"): ClientRequest {
-    const sent = request(options.url() + path, {
+  #open(method: string, path: string, body?: unknown, contentType = "application/json"): ClientRequest {
+    const { url, token } = this.#options;
+    const sent = request(url() + path, {
       method,
-      agent,
+      agent: this.#agent,
       headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { "content-type": contentType }) },
     });
     sent.end(body === undefined ? undefined : JSON.stringify(body));
     return sent;
   }
 
-  async function ask(method: string, path: string, body?: unknown, contentType?: string): Promise<Answer | undefined> {
-    const sent = open(method, path, body, contentType);
-    const timer = setTimeout(() => sent.destroy(new Error("no answer in time")), timeoutMs);
+  async #ask(method: string, path: string, body?: unknown, contentType?: string): Promise<Answer | undefined> {
+    const sent = this.#open(method, path, body, contentType);
+    const timer = setTimeout(() => sent.destroy(new Error("no answer in time")), this.#timeoutMs);
     try {
       const response = await responseOf(sent);
       const chunks: Buffer[] = [];
@@ -104,35 +204,30 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
     }
   }
 
-  async function write(
+  async #write(
     request: Pick<Write, "verb" | "key" | "tag" | "basedOn">,
     send: () => Promise<Answer | undefined>,
   ): Promise<Write> {
     const record: Write = {
-      client,
-      folder,
-      ...request,
-      start: performance.now(),
-      end: undefined,
-      code: undefined,
-      answer: undefined,
+      ...{ ...this.#origin(), ...request, start: performance.now(), end: undefined },
+      ...{ code: undefined, answer: undefined },
     };
-    recording.writes.push(record);
+    this.#options.recording.writes.push(record);
     const answer = await send();
     if (answer === undefined) return record;
     return Object.assign(record, { end: performance.now(), code: answer.code, answer: answer.body });
   }
 
-  async function read(
+  async #read(
     request: Pick<Read, "prefix" | "selection" | "revision" | "exact" | "limit" | "previous">,
     path: string,
   ): Promise<Read> {
     const record: Read = {
-      ...{ client, folder, ...request, start: performance.now(), end: undefined, code: undefined },
+      ...{ ...this.#origin(), ...request, start: performance.now(), end: undefined, code: undefined },
       ...{ listRevision: undefined, items: [], continueToken: undefined },
     };
-    recording.reads.push(record);
-    const answer = await ask("GET", path);
+    this.#options.recording.reads.push(record);
+    const answer = await this.#ask("GET", path);
     if (answer === undefined) return record;
     const { code, body } = answer;
     Object.assign(record, { end: performance.now(), code });
@@ -145,81 +240,12 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
     record.continueToken = (body.metadata as { continue?: string }).continue || undefined;
     return record;
   }
-
-  return {
-    create(object) {
-      const key = keyOf(object);
-      const path = pathOf(`${object.metadata.namespace}/`);
-      return write({ verb: "create", key, tag: tagOf(object), basedOn: undefined }, () => ask("POST", path, object));
-    },
-    update(object) {
-      const key = keyOf(object);
-      const basedOn = object.metadata.resourceVersion ? Number(object.metadata.resourceVersion) : undefined;
-      return write({ verb: "update", key, tag: tagOf(object), basedOn }, () => ask("PUT", pathOf(key), object));
-    },
-    patch(key, type, body, query = "") {
-      const { tag, basedOn } = type === "json" ? ofJsonPatch(body as JsonPatch) : ofMergePatch(body as KubeObject);
-      const path = `${pathOf(key)}?${query}`;
-      return write({ verb: type === "apply" ? "apply" : "patch", key, tag, basedOn }, () =>
-        ask("PATCH", path, body, mediaTypes[type]),
-      );
-    },
-    delete: (key) => write({ verb: "delete", key, tag: undefined, basedOn: undefined }, () => ask("DELETE", pathOf(key))),
-    get(key, revision) {
-      const request = { prefix: key, selection: everything, revision, exact: false, limit: undefined, previous: undefined };
-      return read(request, `${pathOf(key)}${revision === undefined ? "" : `?resourceVersion=${revision}`}`);
-    },
-    list(prefix, { selection = everything, revision, exact = false, limit, previous } = {}) {
-      const query = [
-        selection.query,
-        revision === undefined ? "" : `resourceVersion=${revision}`,
-        revision ? `resourceVersionMatch=${exact ? "Exact" : "NotOlderThan"}` : "",
-        limit === undefined ? "" : `limit=${limit}`,
-        previous?.continueToken === undefined ? "" : `continue=${encodeURIComponent(previous.continueToken)}`,
-      ];
-      const path = `${pathOf(prefix)}?${query.filter(Boolean).join("&")}`;
-      return read({ prefix, selection, revision, exact, limit, previous }, path);
-    },
-    async watch(prefix, { selection = everything, revision, timeoutSeconds, signal }, onEvent) {
-      const record: WatchSession = {
-        ...{ client, folder, prefix, selection, revision, events: [] },
-        ...{ start: performance.now(), end: undefined, code: undefined },
-      };
-      recording.watches.push(record);
-      const query = [
-        "watch=true&allowWatchBookmarks=true",
-        selection.query,
-        revision === undefined ? "" : `resourceVersion=${revision}`,
-        timeoutSeconds === undefined ? "" : `timeoutSeconds=${timeoutSeconds}`,
-      ];
-      const sent = open("GET", `${pathOf(prefix)}?${query.filter(Boolean).join("&")}`);
-      const stop = (): void => void sent.destroy();
-      if (signal?.aborted) stop();
-      signal?.addEventListener("abort", stop, { once: true });
-      // A stopped (SIGSTOP) server keeps the connection open without responding.
-      const timer = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + timeoutMs);
-      try {
-        const response = await responseOf(sent);
-        record.code = response.statusCode;
-        for await (const line of linesOf(response)) {
-          const parsed = JSON.parse(line) as Pick<SeenEvent, "type" | "object">;
-          if (record.code !== 200) continue;
-          const event: SeenEvent = { at: performance.now(), ...parsed };
-          record.events.push(event);
-          onEvent?.(event);
-        }
-      } catch {
-        // Interrupted; the events so far are recorded.
-      } finally {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", stop);
-        record.end = performance.now();
-      }
-      return record;
-    },
-    close: () => agent.destroy(),
-  };
 }
+
+const resourceVersion = (revision: number | undefined): string => (revision === undefined ? "" : `resourceVersion=${revision}`);
+
+/** `?` and the parameters that are not empty. */
+const queryOf = (parameters: readonly string[]): string => `?${parameters.filter(Boolean).join("&")}`;
 
 interface Answer {
   code: number;

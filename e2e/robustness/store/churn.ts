@@ -59,23 +59,9 @@ export async function churn({ apis, pods: count, writesPerSecond, minutes }: Chu
     clients.push(client);
     return client;
   };
-  const writer = clientOf("writer");
+  const writer = new ChurnWriter(clientOf("writer"));
   const reader = clientOf("reader");
-  let writes = 0;
-  let failed = 0;
-  const counted = async (write: Promise<unknown>): Promise<void> => {
-    writes++;
-    await write.catch(() => {
-      failed++;
-    });
-  };
-
-  await writer.create(namespaces, named(namespace));
-  await writer.create(serviceAccounts, named("default", namespace));
-  for (let i = 0; i < nodeCount; i++) {
-    await writer.create(nodes, named(nodeName(i)));
-    await writer.create(leases, named(nodeName(i), namespace));
-  }
+  await writer.prepare();
   const watching = new AbortController();
   const listers = Array.from({ length: informers }, (_, i) => {
     const factory = newInformerFactory(clientOf(`informer-${i}`), { log: discardLogger, clock: realClock });
@@ -83,56 +69,21 @@ export async function churn({ apis, pods: count, writesPerSecond, minutes }: Chu
     factory.start(watching.signal);
     return lister;
   });
+  await writer.createPods(count);
 
-  let made = 0;
-  let deleted = 0;
-  async function makePod(): Promise<void> {
-    const n = made++;
-    const name = podName(n);
-    const target = { kind: "Node", name: nodeName(n) };
-    const status = { phase: "Running", startTime: now(), conditions: [{ type: "Ready", status: "True" }] };
-    await counted(writer.create(pods, aPod(name)));
-    await counted(writer.create(pods, { ...named(name, namespace), target } as KubeObject, { name, subresource: "binding" }));
-    await counted(writer.patch(pods, { namespace, name, subresource: "status" }, { type: "strategic", body: { status } }));
-    await counted(writer.create(events, anEvent(name, n)));
-  }
-  async function replacePod(): Promise<void> {
-    await counted(writer.delete(pods, { namespace, name: podName(deleted++) }, { gracePeriodSeconds: 0 }));
-    await makePod();
-  }
-  while (made < count) await Promise.all(Array.from({ length: Math.min(10, count - made) }, makePod));
-
-  const started = performance.now();
-  const end = started + minutes * 60_000;
-  const every = async (periodMs: number, act: (turn: number) => Promise<void>): Promise<void> => {
-    for (let turn = 0; performance.now() < end; turn++) {
-      await act(turn);
-      await delay(Math.max(started + (turn + 1) * periodMs - performance.now(), 0));
-    }
-  };
+  const schedule = new Schedule(minutes);
   const samples: Sample[] = [];
   let replaced = 0;
   await Promise.all([
-    every(batchMs, async () => {
-      const due = Math.floor(((performance.now() - started) / 1_000) * (writesPerSecond / writesPerPod));
-      await Promise.all(Array.from({ length: Math.min(due - replaced, mostAtOnce) }, replacePod));
+    schedule.every(batchMs, async () => {
+      const due = Math.floor((schedule.elapsedMs() / 1_000) * (writesPerSecond / writesPerPod));
+      await writer.replacePods(Math.min(due - replaced, mostAtOnce));
       replaced = due;
     }),
-    every(1_000, async (turn) => {
-      const spec = { renewTime: now().replace("Z", ".000000Z") };
-      await counted(writer.patch(leases, { namespace, name: nodeName(turn) }, { type: "merge", body: { spec } }));
-    }),
-    every(2_000, async (turn) => {
-      let token: string | undefined;
-      do {
-        const page = await reader.list(pods, { namespace }, { limit: 250, continue: token });
-        token = page.metadata.continue;
-      } while (token);
-      await reader.list(pods, {}, { fieldSelector: `spec.nodeName=${nodeName(turn)}` });
-      await reader.raw("GET", `/api/v1/namespaces/${namespace}/pods`, { headers: table });
-    }),
-    every(sampleMs, async () => {
-      samples.push({ second: Math.round((performance.now() - started) / 1_000), residentMb: residentMb(server.pid) });
+    schedule.every(1_000, (turn) => writer.renewLease(turn)),
+    schedule.every(2_000, (turn) => readAll(reader, turn)),
+    schedule.every(sampleMs, async () => {
+      samples.push({ second: Math.round(schedule.elapsedMs() / 1_000), residentMb: residentMb(server.pid) });
     }),
   ]);
 
@@ -146,7 +97,105 @@ export async function churn({ apis, pods: count, writesPerSecond, minutes }: Chu
   }
   watching.abort();
   for (const client of clients) client.close();
-  return { samples, writes, failed, held, listed };
+  return { samples, writes: writer.writes, failed: writer.failed, held, listed };
+}
+
+/** Creates and replaces pods, and counts its writes after `prepare`. */
+class ChurnWriter {
+  writes = 0;
+  failed = 0;
+  readonly #client: Client;
+  #created = 0;
+  #deleted = 0;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Creates what the pods need. @throws Error when a write fails */
+  async prepare(): Promise<void> {
+    await this.#client.create(namespaces, named(namespace));
+    await this.#client.create(serviceAccounts, named("default", namespace));
+    for (let i = 0; i < nodeCount; i++) {
+      await this.#client.create(nodes, named(nodeName(i)));
+      await this.#client.create(leases, named(nodeName(i), namespace));
+    }
+  }
+
+  async createPods(count: number): Promise<void> {
+    while (this.#created < count) {
+      const batch = Math.min(10, count - this.#created);
+      await Promise.all(Array.from({ length: batch }, () => this.#createPod()));
+    }
+  }
+
+  /** Replaces the oldest pods. */
+  async replacePods(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => this.#replacePod()));
+  }
+
+  async renewLease(n: number): Promise<void> {
+    const spec = { renewTime: now().replace("Z", ".000000Z") };
+    await this.#count(this.#client.patch(leases, { namespace, name: nodeName(n) }, { type: "merge", body: { spec } }));
+  }
+
+  async #replacePod(): Promise<void> {
+    const name = podName(this.#deleted++);
+    await this.#count(this.#client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }));
+    await this.#createPod();
+  }
+
+  async #createPod(): Promise<void> {
+    const client = this.#client;
+    const n = this.#created++;
+    const name = podName(n);
+    const binding: KubeObject & { target: object } = { ...named(name, namespace), target: { kind: "Node", name: nodeName(n) } };
+    const status = { phase: "Running", startTime: now(), conditions: [{ type: "Ready", status: "True" }] };
+    await this.#count(client.create(pods, aPod(name)));
+    await this.#count(client.create(pods, binding, { name, subresource: "binding" }));
+    await this.#count(client.patch(pods, { namespace, name, subresource: "status" }, { type: "strategic", body: { status } }));
+    await this.#count(client.create(events, anEvent(name, n)));
+  }
+
+  async #count(write: Promise<unknown>): Promise<void> {
+    this.writes++;
+    await write.catch(() => {
+      this.failed++;
+    });
+  }
+}
+
+/** Periodic work from its creation on, for some minutes. */
+class Schedule {
+  readonly #started = performance.now();
+  readonly #end: number;
+
+  constructor(minutes: number) {
+    this.#end = this.#started + minutes * 60_000;
+  }
+
+  elapsedMs(): number {
+    return performance.now() - this.#started;
+  }
+
+  /** @param act gets the number of earlier calls */
+  async every(periodMs: number, act: (turn: number) => Promise<void>): Promise<void> {
+    for (let turn = 0; performance.now() < this.#end; turn++) {
+      await act(turn);
+      await delay(Math.max((turn + 1) * periodMs - this.elapsedMs(), 0));
+    }
+  }
+}
+
+/** Lists the pods in pages, those of one node, and all as a table. */
+async function readAll(reader: Client, turn: number): Promise<void> {
+  let token: string | undefined;
+  do {
+    const page = await reader.list(pods, { namespace }, { limit: 250, continue: token });
+    token = page.metadata.continue;
+  } while (token);
+  await reader.list(pods, {}, { fieldSelector: `spec.nodeName=${nodeName(turn)}` });
+  await reader.raw("GET", `/api/v1/namespaces/${namespace}/pods`, { headers: table });
 }
 
 /**

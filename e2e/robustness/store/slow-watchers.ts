@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { TestContext } from "node:test";
 import { connect as connectTls, type TLSSocket } from "node:tls";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
+import type { SeenEvent } from "../../framework/history/records.ts";
 import { waitFor } from "../../framework/wait-for.ts";
 import type { ApiServer } from "./apiservers.ts";
 import { residentMb } from "./resident.ts";
@@ -23,68 +24,26 @@ const writers = 16;
 const mostGrowthMb = 100;
 
 /** Watchers that stop reading are terminated without dropped events, and other clients are not affected. */
-export async function stopReading(t: TestContext, { apis, history, namespaces }: Stage): Promise<void> {
-  const [server] = apis.servers as [ApiServer];
-  const [, namespace] = namespaces;
-  const recording = newRecording();
-  const newClient = (name: string): RecordingClient => {
-    const client = newRecordingClient({
-      name,
-      recording,
-      resource: configMaps,
-      ca: apis.ca,
-      token: apis.token,
-      url: () => server.url,
-    });
-    t.after(() => client.close());
-    return client;
-  };
+export async function stopReading(t: TestContext, stage: Stage): Promise<void> {
+  const { apis, history } = stage;
+  const namespace = stage.namespaces[1];
+  const [server] = apis.servers;
+  assert.ok(server);
   await history.caughtUp();
   const from = history.revision;
-
-  // Maximum delay between a write's acknowledgement and its event at watchers that read.
-  const acknowledged = new Map<string, number>();
-  const lags: number[] = [];
-  const ending = new AbortController();
-  const reading = Array.from({ length: size.reading }, (_, i) =>
-    newClient(`reader-${i}`).watch(`${namespace}/`, { revision: from, signal: ending.signal }, ({ at, type, object }) => {
-      if (type === "BOOKMARK") return;
-      lags.push(at - (acknowledged.get(object.metadata.resourceVersion as string) ?? at));
-    }),
-  );
-  const write = async (client: RecordingClient, n: number): Promise<void> => {
-    const name = `item-${n % (writers * 4)}`;
-    const object = {
-      ...common,
-      metadata: { name, namespace },
-      data: { tag: `tag-${n}`, filling: "x".repeat(size.valueBytes) },
-    } as KubeObject;
-    const { code, answer } = n < writers * 4 ? await client.create(object) : await client.update(object);
-    assert.ok(code === 200 || code === 201, `a write is answered ${code}`);
-    acknowledged.set(answer?.metadata.resourceVersion as string, performance.now());
-  };
-  const clients = Array.from({ length: writers }, (_, i) => newClient(`writer-${i}`));
-  const all = (first: number, last: number): Promise<unknown> =>
-    Promise.all(
-      clients.map(async (client, i) => {
-        for (let n = first + i; n < last; n += writers) await write(client, n);
-      }),
-    );
+  const clients = new ReadersAndWriters(t, stage, server, from);
   const start = residentMb(server.pid);
-  await all(0, size.events);
+  await clients.write(0, size.events);
   await history.caughtUp();
   const before = residentMb(server.pid);
 
   const stalledFrom = history.revision;
-  const stalled = await Promise.all(
-    Array.from({ length: size.stalled }, () =>
-      openStalled(server, apis, `/api/v1/namespaces/${namespace}/configmaps?watch=true&resourceVersion=${stalledFrom}`),
-    ),
-  );
+  const path = `/api/v1/namespaces/${namespace}/configmaps?watch=true&resourceVersion=${stalledFrom}`;
+  const stalled = await Promise.all(Array.from({ length: size.stalled }, () => StalledWatcher.open(server, apis, path)));
   t.after(() => {
-    for (const { socket } of stalled) socket.destroy();
+    for (const watcher of stalled) watcher.close();
   });
-  await all(size.events, 2 * size.events);
+  await clients.write(size.events, 2 * size.events);
   await history.caughtUp();
   const growth = residentMb(server.pid) - before;
 
@@ -100,9 +59,7 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   for (const revisions of seen)
     assert.deepEqual(revisions, want.slice(0, revisions.length), "a part from the start, without a gap");
 
-  ending.abort();
-  await Promise.all(reading);
-  lags.sort((a, b) => a - b);
+  const lags = await clients.finish();
   const p99 = Math.round(lags[Math.floor(lags.length * 0.99)] ?? 0);
   t.diagnostic(
     JSON.stringify({
@@ -114,7 +71,7 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
     }),
   );
   assert.equal(lags.length, shown.length * size.reading, "the others saw everything");
-  assert.deepEqual(check(recording, history.versions(configMaps)), []);
+  assert.deepEqual(check(clients.recording, history.versions(configMaps)), []);
   if (long) {
     assert.ok(
       seen.every((revisions) => revisions.length < want.length),
@@ -125,55 +82,119 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   }
 }
 
-const common = { apiVersion: "v1", kind: "ConfigMap" };
+/** The clients that must not be affected: writers, and watchers that read all events. */
+class ReadersAndWriters {
+  readonly recording = newRecording();
+  readonly #namespace: string;
+  readonly #writers: readonly RecordingClient[];
+  /** Time of the acknowledgement, by resourceVersion. */
+  readonly #acknowledged = new Map<string, number>();
+  readonly #lags: number[] = [];
+  readonly #ending = new AbortController();
+  readonly #reading: readonly Promise<unknown>[];
+
+  /** @param from revision from which the readers watch */
+  constructor(t: TestContext, { apis, namespaces }: Stage, server: ApiServer, from: number) {
+    this.#namespace = namespaces[1];
+    const newClient = (name: string): RecordingClient => {
+      const client = newRecordingClient({
+        ...{ name, recording: this.recording, resource: configMaps, ca: apis.ca, token: apis.token },
+        url: () => server.url,
+      });
+      t.after(() => client.close());
+      return client;
+    };
+    const { signal } = this.#ending;
+    this.#reading = Array.from({ length: size.reading }, (_, i) =>
+      newClient(`reader-${i}`).watch(`${this.#namespace}/`, { revision: from, signal }, (event) => this.#receive(event)),
+    );
+    this.#writers = Array.from({ length: writers }, (_, i) => newClient(`writer-${i}`));
+  }
+
+  /** Writes objects with the numbers from `first` to `last` - 1. */
+  async write(first: number, last: number): Promise<void> {
+    await Promise.all(
+      this.#writers.map(async (client, i) => {
+        for (let n = first + i; n < last; n += writers) await this.#writeOne(client, n);
+      }),
+    );
+  }
+
+  /** Ends the watches. @returns milliseconds from each write's acknowledgement to its event at each reader, ascending */
+  async finish(): Promise<number[]> {
+    this.#ending.abort();
+    await Promise.all(this.#reading);
+    return this.#lags.toSorted((a, b) => a - b);
+  }
+
+  #receive({ at, type, object }: SeenEvent): void {
+    if (type === "BOOKMARK") return;
+    this.#lags.push(at - (this.#acknowledged.get(object.metadata.resourceVersion ?? "") ?? at));
+  }
+
+  async #writeOne(client: RecordingClient, n: number): Promise<void> {
+    const metadata = { name: `item-${n % (writers * 4)}`, namespace: this.#namespace };
+    const data = { tag: `tag-${n}`, filling: "x".repeat(size.valueBytes) };
+    const object = { apiVersion: "v1", kind: "ConfigMap", metadata, data };
+    const { code, answer } = n < writers * 4 ? await client.create(object) : await client.update(object);
+    assert.ok(code === 200 || code === 201, `a write is answered ${code}`);
+    this.#acknowledged.set(answer?.metadata.resourceVersion ?? "", performance.now());
+  }
+}
 
 /** A watch whose client reads nothing, so that the buffers between it and the server fill up. */
-async function openStalled(server: ApiServer, { ca, token }: { ca: string; token: string }, path: string) {
-  const socket: TLSSocket = connectTls({
-    host: "127.0.0.1",
-    port: Number(new URL(server.url).port),
-    ca,
-    ALPNProtocols: ["http/1.1"],
-  });
-  await new Promise((resolve, reject) => {
-    socket.once("secureConnect", resolve);
-    socket.once("error", reject);
-  });
-  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  const revisions: number[] = [];
-  let rest = "";
-  let onData = (): void => {};
-  socket.setEncoding("utf8");
-  socket.on("error", () => {});
-  socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`);
-  // Stops reading after the response headers.
-  await new Promise<void>((resolve) => {
-    socket.on("data", (chunk: string) => {
-      const lines = (rest + chunk).split("\n");
-      rest = lines.pop() as string;
-      // Skips headers and chunk lengths between events; the server writes complete events.
-      for (const line of lines)
-        if (line.startsWith('{"type"')) revisions.push(Number(/"resourceVersion":"(\d+)"/.exec(line)?.[1]));
-      onData();
-      resolve();
+class StalledWatcher {
+  readonly #socket: TLSSocket;
+  readonly #closed: Promise<void>;
+  readonly #revisions: number[] = [];
+  #rest = "";
+  #onData = (): void => {};
+
+  private constructor(socket: TLSSocket) {
+    this.#socket = socket;
+    this.#closed = new Promise((resolve) => socket.once("close", () => resolve()));
+    socket.setEncoding("utf8");
+    socket.on("error", () => {});
+    socket.on("data", (chunk: string) => this.#receive(chunk));
+  }
+
+  /** Resolves after the response headers; from then on it reads nothing. */
+  static async open(server: ApiServer, { ca, token }: { ca: string; token: string }, path: string): Promise<StalledWatcher> {
+    const port = Number(new URL(server.url).port);
+    const socket = connectTls({ host: "127.0.0.1", port, ca, ALPNProtocols: ["http/1.1"] });
+    await once(socket, "secureConnect");
+    const watcher = new StalledWatcher(socket);
+    const headers = once(socket, "data");
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`);
+    await headers;
+    socket.pause();
+    return watcher;
+  }
+
+  /** Resumes reading. @returns the revisions received, after `count` of them or the end of the watch */
+  async drain(count: number): Promise<readonly number[]> {
+    const enough = new Promise<void>((resolve) => {
+      this.#onData = () => {
+        if (this.#revisions.length >= count) resolve();
+      };
     });
-  });
-  socket.pause();
-  return {
-    socket,
-    closed,
-    /** Resumes reading. @returns the revisions received, after `count` of them or the end of the watch */
-    async drain(count: number): Promise<number[]> {
-      const enough = new Promise<void>((resolve) => {
-        onData = () => {
-          if (revisions.length >= count) resolve();
-        };
-      });
-      socket.resume();
-      onData();
-      await Promise.race([closed, enough]);
-      socket.destroy();
-      return revisions;
-    },
-  };
+    this.#socket.resume();
+    this.#onData();
+    await Promise.race([this.#closed, enough]);
+    this.#socket.destroy();
+    return this.#revisions;
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #receive(chunk: string): void {
+    const lines = (this.#rest + chunk).split("\n");
+    this.#rest = lines.pop() ?? "";
+    // Skips headers and chunk lengths between events; the server writes complete events.
+    for (const line of lines)
+      if (line.startsWith('{"type"')) this.#revisions.push(Number(/"resourceVersion":"(\d+)"/.exec(line)?.[1]));
+    this.#onData();
+  }
 }

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import type { EtcdHistory } from "../../framework/history/etcd-history.ts";
-import { newRecording, newRecordingClient, type PatchType, type RecordingClient } from "../../framework/history/recorder.ts";
-import { byLabel, byName, everything, type Read, type Recording, type Resource } from "../../framework/history/records.ts";
+import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
+import type { Recording, Resource } from "../../framework/history/records.ts";
 import { newTimeline } from "../../framework/history/timeline.ts";
 import { waitFor } from "../../framework/wait-for.ts";
 import { startInformer } from "./informer.ts";
+import { type Outcome, RandomRequests, random, type Scope } from "./random-requests.ts";
 
 export const configMaps: Resource = { root: "/api/v1", plural: "configmaps", folder: "configmaps" };
 
@@ -53,8 +53,6 @@ export interface WorkloadOptions {
   timeoutMs?: number;
 }
 
-const patchTypes: readonly PatchType[] = ["json", "merge", "strategic-merge", "apply"];
-const groups = ["a", "b", "c"];
 const catchUpMs = 60_000;
 
 /**
@@ -62,192 +60,132 @@ const catchUpMs = 60_000;
  * a failure, and now and then without one.
  */
 export function startWorkload(options: WorkloadOptions): Workload {
-  const { apis, history, namespaces } = options;
-  const { names = 12, paceMs = 10, timeoutMs = 15_000 } = options;
-  const recording = newRecording();
-  const stopping = new AbortController();
-  const clients: RecordingClient[] = [];
-  const watchers: { informer: ReturnType<typeof startInformer>; prefix: string; selection: typeof everything }[] = [];
-  let tags = 0;
+  const workload = new RandomWorkload(options);
+  workload.start();
+  return workload;
+}
 
-  const random = (below: number): number => Math.floor(Math.random() * below);
-  const oneOf = <T>(all: readonly T[]): T => all[random(all.length)] as T;
-  const aKey = (): string => `${oneOf(namespaces)}/item-${random(names)}`;
+class RandomWorkload implements Workload {
+  readonly recording = newRecording();
+  readonly #options: WorkloadOptions;
+  readonly #requests: RandomRequests;
+  readonly #stopping = new AbortController();
+  readonly #clients: RecordingClient[] = [];
+  /** Watchers that listed first, so that they know the whole state. */
+  readonly #watchers: (Scope & { readonly informer: ReturnType<typeof startInformer> })[] = [];
+  /** Watchers from a past revision, which do not know the objects that existed before. */
+  readonly #followers: ReturnType<typeof startInformer>[] = [];
+  #loops: Promise<void>[] = [];
 
-  function newClient(name: string): { client: RecordingClient; move: () => void } {
-    let server = clients.length;
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+    this.#requests = new RandomRequests(options.history, options.namespaces, options.names ?? 12);
+  }
+
+  start(): void {
+    const { writers, readers, watchers } = this.#options;
+    const requests = this.#requests;
+    this.#loops = [
+      ...Array.from({ length: writers }, (_, i) => this.#loop(`writer-${i}`, (client) => requests.write(client))),
+      ...Array.from({ length: readers }, (_, i) => this.#loop(`reader-${i}`, (client) => requests.read(client))),
+    ];
+    for (let i = 0; i < watchers; i++) {
+      const scope = requests.scope();
+      this.#watchers.push({ ...scope, informer: this.#newInformer(scope) });
+    }
+  }
+
+  get acknowledged(): number {
+    return this.recording.writes.filter(isDone).length;
+  }
+
+  addWatcher(revisionsBack: number): void {
+    const from = Math.max(this.#options.history.revision - revisionsBack, 1);
+    this.#followers.push(this.#newInformer(this.#requests.scope(), from));
+  }
+
+  async finish(): Promise<{ broken: string[]; figures: Figures }> {
+    this.#stopping.abort();
+    await Promise.all(this.#loops);
+    const { history } = this.#options;
+    await history.caughtUp();
+    const timeline = newTimeline(history.versions(configMaps));
+    const broken: string[] = [];
+    for (const { informer, prefix, selection } of this.#watchers) {
+      const want = timeline
+        .state(prefix, history.revision)
+        .filter(({ object }) => object !== undefined && selection.matches(object))
+        .map(({ key, revision }) => `${key}@${revision}`)
+        .sort();
+      const held = (): string =>
+        [...informer.state]
+          .map(([key, revision]) => `${key}@${revision}`)
+          .sort()
+          .join();
+      const same = await waitFor("a watcher to catch up", async () => held() === want.join(), {
+        timeoutMs: catchUpMs,
+      }).catch(() => false);
+      if (!same)
+        broken.push(`a watcher of ${prefix || "everything"} ${selection.query} ended with ${held()} instead of ${want.join()}`);
+    }
+    await this.stop();
+    const relists = this.#watchers.reduce((sum, { informer }) => sum + informer.relists - 1, 0);
+    return {
+      broken: [...broken, ...check(this.recording, timeline.versions)],
+      figures: { ...figuresOf(this.recording), relists },
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all([
+      ...this.#loops,
+      ...this.#watchers.map(({ informer }) => informer.stop()),
+      ...this.#followers.map((informer) => informer.stop()),
+    ]);
+    for (const client of this.#clients) client.close();
+  }
+
+  /** @returns a client, and `move`, which switches it to the next server */
+  #newClient(name: string): { client: RecordingClient; move: () => void } {
+    const { apis, timeoutMs = 15_000 } = this.#options;
+    let server = this.#clients.length;
     const client = newRecordingClient({
-      ...{ name, recording, resource: configMaps, ca: apis.ca, token: apis.token, timeoutMs },
-      url: () => (apis.servers[server % apis.servers.length] as (typeof apis.servers)[number]).url,
+      ...{ name, recording: this.recording, resource: configMaps, ca: apis.ca, token: apis.token, timeoutMs },
+      url: () => apis.servers[server % apis.servers.length]?.url ?? "",
     });
-    clients.push(client);
+    this.#clients.push(client);
     return { client, move: () => void server++ };
   }
 
-  async function loop(name: string, act: (client: RecordingClient) => Promise<{ code: number | undefined }>): Promise<void> {
-    const { client, move } = newClient(name);
-    while (!stopping.signal.aborted) {
+  async #loop(name: string, act: (client: RecordingClient) => Promise<Outcome>): Promise<void> {
+    const { client, move } = this.#newClient(name);
+    while (!this.#stopping.signal.aborted) {
       const { code } = await act(client);
       // Switches away from a failing server, and occasionally to use servers that are available again.
       if (code === undefined || code >= 500 || random(10) === 0) move();
-      await delay(paceMs);
+      await delay(this.#options.paceMs ?? 10);
     }
   }
 
-  function anObject(key: string, resourceVersion?: string): KubeObject {
-    const [namespace, name] = key.split("/") as [string, string];
-    const metadata = {
-      namespace,
-      name,
-      labels: { group: oneOf(groups) },
-      ...(resourceVersion !== undefined && { resourceVersion }),
-    };
-    return {
-      apiVersion: "v1",
-      kind: "ConfigMap",
-      metadata,
-      data: { tag: `${namespaces[0]}-${tags++}`, more: "x".repeat(random(200)) },
-    } as KubeObject;
+  #newInformer({ prefix, selection }: Scope, from?: number): ReturnType<typeof startInformer> {
+    const { client, move } = this.#newClient(`watcher-${this.#watchers.length}`);
+    return startInformer({ client, prefix, selection, from, timeoutSeconds: () => 3 + random(4), onFailure: move });
   }
+}
 
-  /** Performs a random write; some are always refused. */
-  async function write(client: RecordingClient): Promise<{ code: number | undefined }> {
-    const key = aKey();
-    const kind = random(10);
-    if (kind < 2) return client.create(anObject(key));
-    if (kind < 3) return client.delete(key);
-    if (kind < 4) return client.update(anObject(key));
-    const { code, items } = await client.get(key, random(2) === 0 ? 0 : undefined);
-    if (code !== 200) return code === 404 ? client.create(anObject(key)) : { code };
-    const version = items[0]?.metadata.resourceVersion as string;
-    const conditional = random(2) === 0;
-    if (kind < 7) return client.update(anObject(key, version));
-    return patch(client, key, oneOf(patchTypes), conditional ? version : undefined);
-  }
+const isDone = ({ code }: Outcome): boolean => code !== undefined && code < 300;
 
-  function patch(
-    client: RecordingClient,
-    key: string,
-    type: PatchType,
-    version: string | undefined,
-  ): Promise<{ code: number | undefined }> {
-    const object = anObject(key, version);
-    if (type === "apply") return client.patch(key, type, object, "fieldManager=robustness&force=true");
-    if (type !== "json")
-      return client.patch(key, type, {
-        metadata: { labels: object.metadata.labels, resourceVersion: version },
-        data: (object as { data?: unknown }).data,
-      });
-    const tag = (object as unknown as { data: { tag: string } }).data.tag;
-    return client.patch(key, type, [
-      ...(version === undefined ? [] : [{ op: "test", path: "/metadata/resourceVersion", value: version }]),
-      { op: "replace", path: "/data/tag", value: tag },
-    ]);
-  }
-
-  /** Performs a random read. */
-  async function read(client: RecordingClient): Promise<{ code: number | undefined }> {
-    const seen = history.revision;
-    const prefix = oneOf(["", `${namespaces[0]}/`, `${namespaces[1]}/`]);
-    const selection = oneOf([everything, byLabel("group", "a")]);
-    switch (random(7)) {
-      case 0:
-      case 1:
-        return client.get(aKey());
-      case 2:
-        return client.get(aKey(), seen);
-      case 3:
-        return client.list(prefix, { selection });
-      case 4:
-        return client.list(prefix, { selection, revision: seen });
-      case 5:
-        return client.list(prefix, { selection, revision: Math.max(seen - random(50), 1), exact: true });
-      default:
-        return pages(client, prefix);
-    }
-  }
-
-  async function pages(client: RecordingClient, prefix: string): Promise<{ code: number | undefined }> {
-    let page: Read = await client.list(prefix, { limit: 4 });
-    while (page.continueToken !== undefined) page = await client.list(prefix, { limit: 4, previous: page });
-    return page;
-  }
-
-  function addWatcher(revisionsBack?: number): void {
-    const { client, move } = newClient(`watcher-${watchers.length}`);
-    const prefix = oneOf(["", `${namespaces[0]}/`, `${namespaces[1]}/`]);
-    const selection = oneOf([everything, everything, byLabel("group", "a"), byLabel("group", "b"), byName("item-1")]);
-    const from = revisionsBack === undefined ? undefined : Math.max(history.revision - revisionsBack, 1);
-    // A watch without an initial list does not know the objects that existed before.
-    const informer = startInformer({ client, prefix, selection, from, timeoutSeconds: () => 3 + random(4), onFailure: move });
-    if (from === undefined) watchers.push({ informer, prefix, selection });
-    else followers.push(informer);
-  }
-  const followers: ReturnType<typeof startInformer>[] = [];
-
-  const loops = [
-    ...Array.from({ length: options.writers }, (_, i) => loop(`writer-${i}`, write)),
-    ...Array.from({ length: options.readers }, (_, i) => loop(`reader-${i}`, read)),
-  ];
-  for (let i = 0; i < options.watchers; i++) addWatcher();
-
-  const isDone = ({ code }: { code: number | undefined }): boolean => code !== undefined && code < 300;
-
-  async function stop(): Promise<void> {
-    stopping.abort();
-    await Promise.all([
-      ...loops,
-      ...watchers.map(({ informer }) => informer.stop()),
-      ...followers.map((informer) => informer.stop()),
-    ]);
-    for (const client of clients) client.close();
-  }
-
+function figuresOf({ writes, reads, watches }: Recording): Omit<Figures, "relists"> {
+  const events = watches.flatMap((watch) => watch.events);
+  const bookmarks = events.filter(({ type }) => type === "BOOKMARK").length;
   return {
-    stop,
-    recording,
-    get acknowledged() {
-      return recording.writes.filter(isDone).length;
-    },
-    addWatcher,
-    async finish() {
-      stopping.abort();
-      await Promise.all(loops);
-      await history.caughtUp();
-      const timeline = newTimeline(history.versions(configMaps));
-      const broken: string[] = [];
-      for (const { informer, prefix, selection } of watchers) {
-        const want = timeline
-          .state(prefix, history.revision)
-          .filter(({ object }) => object !== undefined && selection.matches(object))
-          .map(({ key, revision }) => `${key}@${revision}`);
-        const held = (): string =>
-          [...informer.state]
-            .map(([key, revision]) => `${key}@${revision}`)
-            .sort()
-            .join();
-        const same = await waitFor("a watcher to catch up", async () => held() === want.sort().join(), {
-          timeoutMs: catchUpMs,
-        }).catch(() => false);
-        if (!same)
-          broken.push(`a watcher of ${prefix || "everything"} ${selection.query} ended with ${held()} instead of ${want.join()}`);
-      }
-      await stop();
-      const events = recording.watches.flatMap((watch) => watch.events);
-      const bookmarks = events.filter(({ type }) => type === "BOOKMARK").length;
-      return {
-        broken: [...broken, ...check(recording, timeline.versions)],
-        figures: {
-          acknowledged: recording.writes.filter(isDone).length,
-          refused: recording.writes.filter(({ code }) => code !== undefined && code >= 400 && code < 500).length,
-          unanswered: recording.writes.filter(({ code }) => code === undefined || code >= 500).length,
-          reads: recording.reads.filter(({ code }) => code === 200 || code === 404).length,
-          events: events.length - bookmarks,
-          bookmarks,
-          watches: recording.watches.length,
-          relists: watchers.reduce((sum, { informer }) => sum + informer.relists - 1, 0),
-        },
-      };
-    },
+    acknowledged: writes.filter(isDone).length,
+    refused: writes.filter(({ code }) => code !== undefined && code >= 400 && code < 500).length,
+    unanswered: writes.filter(({ code }) => code === undefined || code >= 500).length,
+    reads: reads.filter(({ code }) => code === 200 || code === 404).length,
+    events: events.length - bookmarks,
+    bookmarks,
+    watches: watches.length,
   };
 }

@@ -386,47 +386,29 @@ function openWorkers(
 
 /** Starts everything; the sources of Pods come last. */
 async function startModules(
-  options: AgentOptions,
+  { dynamic }: AgentOptions,
   foundation: Foundation,
-  parts: Runtime,
-  { node, volumes, shutdown, managers, cgroups }: Machine,
-  { status, mirrors, runner, workers, endPod, intake, usages }: Pods,
+  runtime: Runtime,
+  machine: Machine,
+  pods: Pods,
 ): Promise<Listening> {
-  const { basics, config, clock, log, identity, nodeName, background, turns, metrics, agentMetrics, decisions } = foundation;
-  const { podLogsDir, containerLogsDir, probeMetrics, startedAt } = foundation;
-  const { runtime, api, notify, events } = parts;
-  const { signal } = background;
+  const { basics, config, clock, log, nodeName, background, metrics, agentMetrics } = foundation;
+  const { api, notify, events } = runtime;
+  const { node, volumes, shutdown, managers } = machine;
   const { cpu, memory, devices } = managers;
-  const { sources } = intake;
   node.watchRuntime(background);
-  background.add(events.run(signal));
+  background.add(events.run(background.signal));
   await startPlugins({
     ...basics,
     background,
     managers: { cpu, memory, devices },
     csiHandler: volumes.csi?.handler,
-    activePods: () => localPods(intake),
+    activePods: () => localPods(pods.intake),
     metrics,
     onResourcesRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
   });
-  await shutdown?.start(signal).catch((err) => log.error("Failed to start node shutdown manager", err));
-  const servers = await openServers({
-    ...basics,
-    identity,
-    api,
-    runtime,
-    metrics,
-    probeMetrics,
-    podLogsDir,
-    cgroupParentOf: (pod) => cgroups.parentOf(pod),
-    intake,
-    status,
-    usages,
-    events,
-    startedAt,
-    signal,
-  });
-
+  await shutdown?.start(background.signal).catch((err) => log.error("Failed to start node shutdown manager", err));
+  const servers = await serveRequests(foundation, runtime, machine, pods);
   node.join(background);
   await reportResolvConf(config, notify);
   background.add(
@@ -441,7 +423,43 @@ async function startModules(
     ),
   );
   startVolumes(volumes, background);
-  options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, notify, metrics, background });
+  dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, notify, metrics, background });
+  followSources(foundation, runtime, pods);
+  keepUp(foundation, runtime, machine, pods);
+  return servers;
+}
+
+function serveRequests(
+  { basics, identity, background, metrics, probeMetrics, podLogsDir, startedAt }: Foundation,
+  { runtime, api, events }: Runtime,
+  { cgroups }: Machine,
+  { intake, status, usages }: Pods,
+): Promise<Listening> {
+  return openServers({
+    ...basics,
+    identity,
+    api,
+    runtime,
+    metrics,
+    probeMetrics,
+    podLogsDir,
+    cgroupParentOf: (pod) => cgroups.parentOf(pod),
+    intake,
+    status,
+    usages,
+    events,
+    startedAt,
+    signal: background.signal,
+  });
+}
+
+/** Starts the sources of Pods, and what else is read from the API server. */
+function followSources(
+  { config, clock, log, nodeName, background, turns, decisions }: Foundation,
+  { api }: Runtime,
+  { status, intake: { sources } }: Pods,
+): void {
+  const { signal } = background;
   if (api !== undefined) {
     followApiserver(api.pods, sources, clock);
     api.informers.start(signal);
@@ -451,7 +469,15 @@ async function startModules(
     background.every(statusResyncMs, "status resync", () => status.resync());
   }
   followStaticPods(config, { sources, nodeName, clock, log }, background);
+}
 
+/** Starts the periodic tasks. */
+function keepUp(
+  { basics, background, agentMetrics, podLogsDir, containerLogsDir }: Foundation,
+  { runtime, notify, events }: Runtime,
+  { node, volumes, managers, cgroups }: Machine,
+  { mirrors, runner, workers, endPod, intake, usages }: Pods,
+): void {
   startUpkeep({
     ...basics,
     background,
@@ -475,5 +501,4 @@ async function startModules(
     onEvictionDue: agentMetrics.evictionDue,
     onPressureChange: (...args) => node.setPressure(...args),
   });
-  return servers;
 }

@@ -25,26 +25,28 @@ interface Answer {
   body: string;
 }
 
-/** The handler over plain HTTP, with a fake runtime, one running Pod, and an API server that accepts two tokens. */
-export async function serveKubelet(
-  t: TestContext,
-  options: {
-    mode?: "AlwaysAllow" | "Webhook";
-    anonymous?: boolean;
-    clientCa?: CertificatePool;
-    tls?: TlsOptions;
-    readOnly?: boolean;
-    volumes?: readonly VolumeUsage[];
-    ofSandboxes?: boolean;
-  } = {},
-): Promise<{
+interface ServeOptions {
+  mode?: "AlwaysAllow" | "Webhook";
+  anonymous?: boolean;
+  clientCa?: CertificatePool;
+  tls?: TlsOptions;
+  readOnly?: boolean;
+  volumes?: readonly VolumeUsage[];
+  ofSandboxes?: boolean;
+}
+
+interface ServedKubelet {
   get(path: string, token?: string, method?: string, tls?: RequestOptions): Promise<Answer>;
   port: number;
   runtime: FakeRuntime;
   pod: NodePod;
+  /** A line for each TokenReview and SubjectAccessReview. */
   reviews: string[];
   close(): Promise<void>;
-}> {
+}
+
+/** The handler over plain HTTP, with a fake runtime, one running Pod, and an API server that accepts two tokens. */
+export async function serveKubelet(t: TestContext, options: ServeOptions = {}): Promise<ServedKubelet> {
   // Generated certificates are valid from the real current time.
   const clock = options.tls === undefined ? newFakeClock() : newFakeClock(Date.now());
   const runtime = newFakeRuntime(clock);

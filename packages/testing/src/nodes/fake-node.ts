@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
@@ -39,71 +40,105 @@ interface AgentLife {
 }
 
 /** The agent of a node without containers: moves the Pods bound to it through their phases, by rules. Level-triggered like a kubelet. */
-export async function runFakeNode({ client, clock, log, signal }: AgentLife, machine: Machine, rules: PodRules): Promise<void> {
+export async function runFakeNode(life: AgentLife, machine: Machine, rules: PodRules): Promise<void> {
+  const { client, clock, log, signal } = life;
   await register(client, machine.name, (ms) => clock.sleep(ms));
   const informers = newInformerFactory(client, { log, clock });
   const bound = informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${machine.name}` });
-  const busy = new Set<string>();
-  const due = new Map<string, number>();
-  let isStopped = false;
+  const agent = new FakeAgent(life, machine, rules, bound.lister);
+  const stop = bound.addHandler({
+    added: (pod) => void agent.work(keyOf(pod)),
+    updated: (_, pod) => void agent.work(keyOf(pod)),
+    deleted: (pod) => void agent.work(keyOf(pod)),
+  });
+  informers.start(signal);
+  await informers.waitForSync(signal);
+  // Pods that an earlier incarnation started and that were deleted meanwhile.
+  for (const { key } of machine.running.values()) void agent.work(key);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  stop();
+}
 
-  const worked = async (key: string): Promise<void> => {
-    if (busy.has(key)) return void due.set(key, 1);
-    busy.add(key);
+class FakeAgent {
+  readonly #life: AgentLife;
+  readonly #machine: Machine;
+  readonly #rules: PodRules;
+  readonly #bound: Pick<Lister<Pod>, "get">;
+  /** Keys of Pods that are being worked on. */
+  readonly #busy = new Set<string>();
+  /** Keys that are busy and have to be looked at again. */
+  readonly #due = new Set<string>();
+
+  constructor(life: AgentLife, machine: Machine, rules: PodRules, bound: Pick<Lister<Pod>, "get">) {
+    this.#life = life;
+    this.#machine = machine;
+    this.#rules = rules;
+    this.#bound = bound;
+  }
+
+  /** Syncs the Pod until there is nothing left to do; errors are retried until the agent ends. */
+  async work(key: string): Promise<void> {
+    if (this.#busy.has(key)) return void this.#due.add(key);
+    const { clock, log, signal } = this.#life;
+    this.#busy.add(key);
     try {
-      for (let tries = 0; !isStopped; tries++) {
-        due.delete(key);
+      for (let tries = 0; !signal.aborted; tries++) {
+        this.#due.delete(key);
         try {
-          await sync(key);
-          if (!due.has(key)) return;
+          await this.#sync(key);
+          if (!this.#due.has(key)) return;
         } catch (err) {
           if (!isNotFound(err) && !isConflict(err)) log.v(2)?.info("cannot read a pod's state", { key, err: String(err) });
-          if (isNotFound(err) && !due.has(key)) return;
+          if (isNotFound(err) && !this.#due.has(key)) return;
           await clock.sleep(Math.min(100 * 2 ** tries, 2_000));
         }
       }
     } finally {
-      busy.delete(key);
+      this.#busy.delete(key);
     }
-  };
+  }
 
-  const sync = async (key: string): Promise<void> => {
-    const pod = bound.lister.get(key);
-    for (const [uid, held] of machine.running) if (held.key === key && uid !== pod?.metadata.uid) machine.running.delete(uid);
+  async #sync(key: string): Promise<void> {
+    const { running, finished } = this.#machine;
+    const pod = this.#bound.get(key);
+    for (const [uid, held] of running) if (held.key === key && uid !== pod?.metadata.uid) running.delete(uid);
     if (pod === undefined) return;
-    const uid = pod.metadata.uid as string;
-    const { namespace, name = "" } = pod.metadata;
-    if (pod.metadata.deletionTimestamp) {
-      if (machine.running.has(uid)) await clock.sleep(rules.stopMs(pod));
-      machine.running.delete(uid);
-      await client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid } });
-      return;
-    }
+    const { uid = "", deletionTimestamp } = pod.metadata;
+    if (deletionTimestamp) return this.#end(pod, uid);
     const { phase } = pod.status ?? {};
-    if (phase === "Succeeded" || phase === "Failed") return void machine.running.delete(uid);
-    const ended = machine.finished.get(uid);
-    if (ended !== undefined) return report(pod, ended, false);
-    if (!machine.running.has(uid)) {
-      await clock.sleep(rules.startMs(pod));
-      if (bound.lister.get(key)?.metadata.uid !== uid || bound.lister.get(key)?.metadata.deletionTimestamp)
-        return void due.set(key, 1);
-      machine.running.set(uid, { key, uid });
+    if (phase === "Succeeded" || phase === "Failed") return void running.delete(uid);
+    const ended = finished.get(uid);
+    if (ended !== undefined) return this.#report(pod, ended, false);
+    if (!running.has(uid)) {
+      await this.#life.clock.sleep(this.#rules.startMs(pod));
+      const current = this.#bound.get(key)?.metadata;
+      if (current?.uid !== uid || current.deletionTimestamp) return void this.#due.add(key);
+      running.set(uid, { key, uid });
     }
-    if (phase !== "Running") await report(pod, "Running", true);
-    const end = rules.ends(pod);
+    if (phase !== "Running") await this.#report(pod, "Running", true);
+    const end = this.#rules.ends(pod);
     if (end === undefined) return;
-    await clock.sleep(end.afterMs);
-    if (!machine.running.delete(uid)) return void due.set(key, 1);
-    machine.finished.set(uid, end.phase);
-    due.set(key, 1);
-  };
+    await this.#life.clock.sleep(end.afterMs);
+    if (running.delete(uid)) finished.set(uid, end.phase);
+    this.#due.add(key);
+  }
 
-  const report = async (pod: Pod, phase: string, isReady: boolean): Promise<void> => {
+  /** Ends the Pod, and deletes its object. */
+  async #end(pod: Pod, uid: string): Promise<void> {
+    const { client, clock } = this.#life;
+    const { namespace, name = "" } = pod.metadata;
+    if (this.#machine.running.has(uid)) await clock.sleep(this.#rules.stopMs(pod));
+    this.#machine.running.delete(uid);
+    await client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid } });
+  }
+
+  async #report(pod: Pod, phase: string, isReady: boolean): Promise<void> {
+    const { client, clock } = this.#life;
     const { namespace, name = "", uid } = pod.metadata;
     const status = isReady ? "True" : "False";
     const at = formatTime(clock.now());
-    const { addresses } = machine;
-    const podIP = addresses.getOrInsertComputed(uid ?? "", () => `10.1.${machine.name.slice(-1)}.${addresses.size + 1}`);
+    const { addresses, name: node } = this.#machine;
+    const podIP = addresses.getOrInsertComputed(uid ?? "", () => `10.1.${node.slice(-1)}.${addresses.size + 1}`);
     const conditions = ["Initialized", "Ready", "ContainersReady"].map((type) => ({ type, status, lastTransitionTime: at }));
     await client.patch(
       pods,
@@ -116,20 +151,7 @@ export async function runFakeNode({ client, clock, log, signal }: AgentLife, mac
         },
       },
     );
-  };
-
-  const stop = bound.addHandler({
-    added: (pod) => void worked(keyOf(pod)),
-    updated: (_, pod) => void worked(keyOf(pod)),
-    deleted: (pod) => void worked(keyOf(pod)),
-  });
-  informers.start(signal);
-  await informers.waitForSync(signal);
-  // Pods that an earlier incarnation started and that were deleted meanwhile.
-  for (const { key } of machine.running.values()) void worked(key);
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-  isStopped = true;
-  stop();
+  }
 }
 
 /** Creates the Node or sets it to ready, unless it is. */

@@ -84,24 +84,38 @@ export function Search(): JSX.Element {
         onKeyDown={onKeyDown}
       />
       <kbd>/</kbd>
-      <div id="offered" role="listbox" aria-label="Objects" class="offered" hidden={!isListed}>
-        {offered.map((row, i) => (
-          <div
-            key={row.uid}
-            id={`offer-${i}`}
-            role="option"
-            aria-selected={i === chosen}
-            class="offer"
-            onMouseDown={(event) => event.preventDefault()}
-            onClick={() => open(row)}
-          >
-            <Mark health={row.health} />
-            <span class="dim">{kindNames[row.resource]}</span>
-            <span class="cut">{row.name}</span>
-            <span class="dim end">{row.namespace}</span>
-          </div>
-        ))}
-      </div>
+      <Offered rows={offered} chosen={chosen} isListed={isListed} open={open} />
+    </div>
+  );
+}
+
+interface OfferedProps {
+  rows: readonly Row[];
+  /** Index of the row that Enter opens; -1: none. */
+  chosen: number;
+  isListed: boolean;
+  open: (row: Row) => void;
+}
+
+function Offered({ rows, chosen, isListed, open }: OfferedProps): JSX.Element {
+  return (
+    <div id="offered" role="listbox" aria-label="Objects" class="offered" hidden={!isListed}>
+      {rows.map((row, i) => (
+        <div
+          key={row.uid}
+          id={`offer-${i}`}
+          role="option"
+          aria-selected={i === chosen}
+          class="offer"
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => open(row)}
+        >
+          <Mark health={row.health} />
+          <span class="dim">{kindNames[row.resource]}</span>
+          <span class="cut">{row.name}</span>
+          <span class="dim end">{row.namespace}</span>
+        </div>
+      ))}
     </div>
   );
 }

@@ -33,12 +33,7 @@ const resizeConditions = ["Resizing", "FileSystemResizePending"];
 /** States of the claim in which the node expands; failed expansions are left to the resizer. */
 const nodesTurn = ["NodeExpansionPending", "NodeExpansionInProgress"];
 
-/**
- * Returns an `Expand` that reports each outcome as an event of the Pod and of its claim.
- * Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, node_expander.go,
- * pkg/volume/util/resize_util.go, pkg/volume/csi/expander.go
- */
-export function newExpansion(options: {
+interface ExpansionOptions {
   client: Client;
   recorder: EventRecorder;
   reportPodEvent: ContainerEvent;
@@ -46,32 +41,28 @@ export function newExpansion(options: {
   /** Claims have a `resizeStatus` (RecoverVolumeExpansionFailure). */
   recovers: boolean;
   log: Logger;
-}): Expand {
-  const { client, nodeName, log } = options;
+}
 
-  function notify(pod: NodePod, claim: PersistentVolumeClaim, type: "Normal" | "Warning", reason: string, message: string): void {
-    options.reportPodEvent(pod, undefined, type, reason, message);
-    const { namespace = "", name = "", uid = "" } = claim.metadata;
-    const ref = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid };
-    options.recorder.event(ref, type, reason, message);
+/**
+ * Returns an `Expand` that reports each outcome as an event of the Pod and of its claim.
+ * Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, node_expander.go,
+ * pkg/volume/util/resize_util.go, pkg/volume/csi/expander.go
+ */
+export function newExpansion(options: ExpansionOptions): Expand {
+  const expansion = new Expansion(options);
+  return (request) => expansion.expand(request);
+}
+
+class Expansion {
+  readonly #options: ExpansionOptions;
+
+  constructor(options: ExpansionOptions) {
+    this.#options = options;
   }
 
-  async function markFinished(claim: PersistentVolumeClaim, storage: string): Promise<void> {
-    const { namespace, name = "" } = claim.metadata;
-    const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !resizeConditions.includes(type));
-    const finished = options.recovers && { resizeStatus: "" };
-    const body = { status: { capacity: { ...claim.status?.capacity, storage }, conditions, ...finished } };
-    await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
-  }
-
-  /** @param resourceVersion when given, the update fails if the claim was modified since */
-  async function mark({ metadata }: PersistentVolumeClaim, resizeStatus: string, resourceVersion?: string): Promise<void> {
-    const { namespace, name = "" } = metadata;
-    const body = { ...(resourceVersion !== undefined && { metadata: { resourceVersion } }), status: { resizeStatus } };
-    await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
-  }
-
-  return async ({ pod, claim: seen, volume, source, published, driver: findDriver }) => {
+  async expand(request: ExpansionRequest): Promise<void> {
+    const { pod, claim: seen, volume, source, published } = request;
+    const { client, recovers, nodeName } = this.#options;
     const capacity = volume.spec.capacity?.["storage"];
     if (capacity === undefined || !isSmaller(seen, capacity)) return;
     const claim = await client.get<PersistentVolumeClaim>(persistentVolumeClaims, {
@@ -81,52 +72,86 @@ export function newExpansion(options: {
     if (!isSmaller(claim, capacity)) return;
     // Resizers without RecoverVolumeExpansionFailure set neither field; the node then expands without tracking.
     const { resizeStatus, allocatedResources } = claim.status ?? {};
-    const tracked = options.recovers && (resizeStatus !== undefined || allocatedResources !== undefined);
+    const tracked = recovers && (resizeStatus !== undefined || allocatedResources !== undefined);
     const label = `for volume ${JSON.stringify(source.name)}`;
     if (source.readOnly) {
       const message = `MountVolume.NodeExpandVolume failed ${label} requested read-only file system`;
-      if (!published.again) notify(pod, claim, "Warning", "FileSystemResizeFailed", message);
+      if (!published.again) this.#notify(pod, claim, "Warning", "FileSystemResizeFailed", message);
       return;
     }
     if (tracked && resizeStatus !== undefined && !nodesTurn.includes(resizeStatus)) return;
     try {
-      const driver = findDriver();
+      const driver = request.driver();
       if (!(await driver.capabilities()).has("expand")) return;
-      if (tracked) await mark(claim, "NodeExpansionInProgress", claim.metadata.resourceVersion);
-      await driver.expand({
-        handle: source.handle,
-        path: published.targetPath,
-        stagingPath: published.stagingPath,
-        bytes: Quantity.parse(String(capacity)).value(),
-        capability: {
-          kind: source.kind,
-          fsType: source.fsType,
-          mountOptions: source.mountOptions,
-          accessMode: source.accessModes[0] ?? "ReadWriteOnce",
-        },
-      });
+      if (tracked) await this.#mark(claim, "NodeExpansionInProgress", claim.metadata.resourceVersion);
+      await driver.expand(expandCall(request, String(capacity)));
     } catch (err) {
-      if (tracked && isFinal(err)) {
-        await mark(claim, "NodeExpansionFailed").catch((failed: Error) =>
-          log.error("MountVolume.NodeExpandVolume failed to mark node expansion as failed", failed, { volume: source.name }),
-        );
-      }
-      const text = `Expander.NodeExpand failed to expand the volume : ${messageOf(err)}`;
-      // The driver refuses to expand a volume in use (FailedPrecondition); the volume itself stays usable.
-      if (err instanceof PluginError && err.code === "FailedPrecondition") {
-        log.error("MountVolume.NodeExpandVolume failed", err, { volume: source.name });
-        return;
-      }
-      if (!published.again) throw new Error(text);
-      const message = `NodeExpandVolume.NodeExpandVolume failed ${label} : ${text}`;
-      options.reportPodEvent(pod, undefined, "Warning", "VolumeResizeFailed", message);
+      await this.#failed(request, claim, tracked, err);
       return;
     }
     const message = `MountVolume.NodeExpandVolume succeeded ${label} ${nodeName}`;
-    notify(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
-    await markFinished(claim, String(capacity)).catch((err: Error) => {
+    this.#notify(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
+    await this.#markFinished(claim, String(capacity)).catch((err: Error) => {
       throw new Error(`MountVolume.NodeExpandVolume update PVC status failed : ${err.message}`);
     });
+  }
+
+  async #failed(
+    { pod, source, published }: ExpansionRequest,
+    claim: PersistentVolumeClaim,
+    tracked: boolean,
+    err: unknown,
+  ): Promise<void> {
+    const { log, reportPodEvent } = this.#options;
+    if (tracked && isFinal(err)) {
+      await this.#mark(claim, "NodeExpansionFailed").catch((failed: Error) =>
+        log.error("MountVolume.NodeExpandVolume failed to mark node expansion as failed", failed, { volume: source.name }),
+      );
+    }
+    const text = `Expander.NodeExpand failed to expand the volume : ${messageOf(err)}`;
+    // The driver refuses to expand a volume in use (FailedPrecondition); the volume itself stays usable.
+    if (err instanceof PluginError && err.code === "FailedPrecondition") {
+      log.error("MountVolume.NodeExpandVolume failed", err, { volume: source.name });
+      return;
+    }
+    if (!published.again) throw new Error(text);
+    const message = `NodeExpandVolume.NodeExpandVolume failed for volume ${JSON.stringify(source.name)} : ${text}`;
+    reportPodEvent(pod, undefined, "Warning", "VolumeResizeFailed", message);
+  }
+
+  #notify(pod: NodePod, claim: PersistentVolumeClaim, type: "Normal" | "Warning", reason: string, message: string): void {
+    this.#options.reportPodEvent(pod, undefined, type, reason, message);
+    const { namespace = "", name = "", uid = "" } = claim.metadata;
+    const ref = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid };
+    this.#options.recorder.event(ref, type, reason, message);
+  }
+
+  async #markFinished(claim: PersistentVolumeClaim, storage: string): Promise<void> {
+    const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !resizeConditions.includes(type));
+    const finished = this.#options.recovers && { resizeStatus: "" };
+    await this.#patch(claim, { status: { capacity: { ...claim.status?.capacity, storage }, conditions, ...finished } });
+  }
+
+  /** @param resourceVersion when given, the update fails if the claim was modified since */
+  async #mark(claim: PersistentVolumeClaim, resizeStatus: string, resourceVersion?: string): Promise<void> {
+    const metadata = resourceVersion !== undefined && { metadata: { resourceVersion } };
+    await this.#patch(claim, { ...metadata, status: { resizeStatus } });
+  }
+
+  async #patch({ metadata: { namespace, name = "" } }: PersistentVolumeClaim, body: object): Promise<void> {
+    const { client } = this.#options;
+    await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
+  }
+}
+
+function expandCall({ source, published }: ExpansionRequest, capacity: string): Parameters<CsiClient["expand"]>[0] {
+  const { kind, fsType, mountOptions, accessModes } = source;
+  return {
+    handle: source.handle,
+    path: published.targetPath,
+    stagingPath: published.stagingPath,
+    bytes: Quantity.parse(capacity).value(),
+    capability: { kind, fsType, mountOptions, accessMode: accessModes[0] ?? "ReadWriteOnce" },
   };
 }
 
