@@ -6,9 +6,12 @@ import type { Status } from "../objects/meta/types.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { dropManagedFields, parseWire } from "./wire-json.ts";
 
+/** An event that does not conform to the API. A watch that is resumed would receive it again. */
+export class BadEventError extends Error {}
+
 /**
  * Decodes watch events, one JSON document per line. Reads on demand, with backpressure.
- * @throws StatusError for an ERROR event; Error when the stream ends within an event
+ * @throws StatusError for an ERROR event; BadEventError; Error when the stream ends within an event
  */
 export async function* decodeWatchStream<T>(
   body: AsyncIterable<Buffer>,
@@ -72,7 +75,7 @@ const newline = 0x0a;
 function parseEvent<T>(line: string, options: ReadOptions | undefined): ObjectEvent<T> {
   const event = parseWire(line) as { type: string; object: unknown } | null; // cast: the next line checks both fields, and null
   if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null)
-    throw new Error("unable to decode an event from the watch stream");
+    throw new BadEventError("unable to decode an event from the watch stream");
   if (event.type === "ERROR") throw new StatusError(event.object as Status); // cast: an object; readers of a Status take every field for optional
   if (options?.omitsManagedFields === true) dropManagedFields(event.object);
   return event as ObjectEvent<T>; // cast: the server is trusted to send objects of the watched kind

@@ -262,6 +262,23 @@ test("a watch resumes after a deletion that was its last event", async (t) => {
   );
 });
 
+test("an event whose object has no metadata is not delivered, and everything is listed again", async (t) => {
+  const bad = { type: "MODIFIED", object: {} } as ObjectEvent<Pod>;
+  const events: ObjectEvent<Pod>[] = [
+    { type: "ADDED", object: named("a", "7") },
+    bad,
+    { type: "ADDED", object: named("b", "9") },
+  ];
+  const lists = [
+    { version: "5", names: [] },
+    { version: "9", names: ["a", "b"] },
+  ];
+  const { requested, reported, after } = await reflecting(t, lists, [{ events }]);
+  await after(800);
+  assert.deepEqual(requested, ["list 0 500", "watch 5", "list 7 all", "watch 9"]);
+  assert.deepEqual(reported, ["=", "+a", "=a,b"]);
+});
+
 test("an event without a version leaves the watch at the one before it", async (t) => {
   const bookmark = { type: "BOOKMARK", object: { ...named("", "12"), metadata: {} } } as ObjectEvent<Pod>;
   const events = [{ type: "ADDED", object: named("a", "11") }, bookmark] as ObjectEvent<Pod>[];

@@ -1,5 +1,6 @@
 import type { Client } from "../client/client.ts";
 import { isConnectionRefused } from "../client/transport-errors.ts";
+import { BadEventError } from "../client/watch-decoder.ts";
 import { isGone, isResourceExpired, isTooManyRequests } from "../objects/errors/predicates.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
@@ -133,7 +134,7 @@ class Reflector<T extends KubeObject> {
           await this.#waitAfter(err, this.#watches);
           continue;
         }
-        if (!(err instanceof StatusError)) {
+        if (!(err instanceof StatusError || err instanceof BadEventError)) {
           // A broken connection: the version stays valid, only the watch is lost.
           log.v(1)?.info("watch was cut off", { resource, err: String(err) });
           await this.#waitAfter(err, this.#watches);
@@ -160,6 +161,8 @@ class Reflector<T extends KubeObject> {
     );
     for await (const { type, object } of watched) {
       events++;
+      if (!isObject(object.metadata))
+        throw new BadEventError(`unable to understand a watch event of type ${type}: its object has no metadata`);
       if (type === "DELETED") sink.delete(object);
       else if (type !== "BOOKMARK") sink.set(object);
       this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
@@ -248,6 +251,8 @@ function typed<T extends KubeObject>(ref: ResourceRef, objects: T[], metadataOnl
   }
   return objects;
 }
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
 function isTooLarge(err: unknown): boolean {
   return (

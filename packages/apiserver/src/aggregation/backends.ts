@@ -4,7 +4,7 @@
  */
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
-import { createSecureContext } from "node:tls";
+import { createSecureContext, type SecureContext } from "node:tls";
 import type { ServiceReference } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { type Connect, watchedIdentity } from "@coxswain/apimachinery/transport/connect";
@@ -16,9 +16,8 @@ import { formatLocation, type Location } from "./service-resolver.ts";
 interface BackendTls {
   readonly servername: string;
   readonly rejectUnauthorized: boolean;
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+  /** Certificates and key, parsed once for all connections; absent when the caBundle is invalid. */
+  readonly secureContext?: SecureContext;
   readonly checkServerIdentity: ReturnType<typeof watchedIdentity>;
 }
 
@@ -62,12 +61,8 @@ export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunn
       ) {
         return before.backend;
       }
-      const backend = newBackend(
-        service,
-        caBundle,
-        { rejectUnauthorized: !insecureSkipTLSVerify, checkServerIdentity, ...pair },
-        tunnel,
-      );
+      const verified = { rejectUnauthorized: !insecureSkipTLSVerify, checkServerIdentity };
+      const backend = newBackend(service, caBundle, pair, verified, tunnel);
       known.set(name, { backend, pair, bundle: caBundle });
       return backend;
     },
@@ -82,27 +77,32 @@ function isSame(a: Required<ServiceReference>, b: Required<ServiceReference>): b
 function newBackend(
   service: Required<ServiceReference>,
   caBundle: string,
-  verified: Omit<BackendTls, "servername" | "ca">,
+  pair: KeyPair | undefined,
+  verified: Pick<BackendTls, "rejectUnauthorized" | "checkServerIdentity">,
   tunnel: Connect | undefined,
 ): Backend {
   const ca = Buffer.from(caBundle, "base64").toString("latin1");
+  const secureContext = isBundle(ca) ? createSecureContext({ ...(ca !== "" && { ca }), ...pair }) : undefined;
   const tls: BackendTls = {
     servername: `${service.name}.${service.namespace}.svc`,
-    ...(ca === "" ? {} : { ca }),
+    ...(secureContext !== undefined && { secureContext }),
     ...verified,
   };
+  const problem = secureContext === undefined ? badBundle : undefined;
   const agent = tunnelledAgent({ keepAlive: true, timeout: idleMs, ...tls }, tunnel);
-  return { service, tls, problem: bundleProblem(ca), agent, tunnel };
+  return { service, tls, problem, agent, tunnel };
 }
 
-function bundleProblem(ca: string): string | undefined {
-  if (ca === "") return undefined;
+const badBundle = "unable to load root certificates: unable to parse bytes as PEM block";
+
+function isBundle(ca: string): boolean {
+  if (ca === "") return true;
   try {
     parseBundle(ca, "caBundle");
     createSecureContext({ ca });
-    return undefined;
+    return true;
   } catch {
-    return "unable to load root certificates: unable to parse bytes as PEM block";
+    return false;
   }
 }
 

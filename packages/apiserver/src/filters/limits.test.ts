@@ -52,6 +52,25 @@ test("the request beyond the limit gets 429 with Retry-After, reads and writes c
   assert.equal(third.exchange.status, 200);
 });
 
+test("a request that gets no place again after its body has arrived is counted as dropped", async () => {
+  const options = counted();
+  const body = Promise.withResolvers<Buffer>();
+  const other = held();
+  const slow = aRequest("POST", "/api/v1/namespaces");
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...options })], async (request) => {
+    if (request === slow.request) await request.receive?.(body.promise);
+    else await other.handler(request);
+  });
+  const running = chain(slow.request);
+  await options.clock.advance(50);
+  const second = chain(aRequest("POST", "/api/v1/namespaces").request);
+  body.resolve(Buffer.alloc(0));
+  await assert.rejects(Promise.resolve(running), { code: 429 });
+  assert.equal(options.metrics.droppedRequests.labels("mutating").value, 1);
+  other.release();
+  await second;
+});
+
 test("an answer that only waits for its reader leaves its place once: the limit stays what it is", async () => {
   const read = () => aRequest("GET", "/api/v1/pods");
   const again = held();

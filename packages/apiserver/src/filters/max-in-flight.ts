@@ -54,7 +54,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
       bodies.receive(body, request.exchange, {
         release: leave,
         async acquire() {
-          if (isRefused()) throw noSeat();
+          if (isRefused()) throw noSeat(metrics, request);
           enter();
         },
       });

@@ -146,6 +146,7 @@ function aFilter(queueLengthLimit: number | undefined) {
   const filter = priorityAndFairness({ flowControl, storedObjects: () => 0, clock, metrics, load });
   const send = (method: string, path: string, handler: (request: ServerRequest) => Promise<void>, signal?: AbortSignal) => {
     const exchange = new LoopbackExchange({ method, path, headers: {}, ...(signal && { signal }) });
+    Object.defineProperty(exchange, "bodyIsReceived", { value: method === "GET" });
     const info = parseRequestInfo(method, path);
     const request = new ServerRequest(exchange, info, 0, isLongRunning(info));
     request.user = { name: "joe", groups: [] };
@@ -153,7 +154,8 @@ function aFilter(queueLengthLimit: number | undefined) {
   };
   const [own] = [...flowControl.levels()].filter(({ plan }) => plan.name === "own");
   const gauges = () => [metrics.inFlight, metrics.inQueue].map((gauge) => gauge.labels("readOnly").value);
-  return { send, gauges, clock, registry, queues: own?.queues, flow: flowControl };
+  const dropped = () => metrics.droppedRequests.labels("mutating").value;
+  return { send, gauges, dropped, clock, registry, queues: own?.queues, flow: flowControl };
 }
 
 const pods = "/api/v1/namespaces/web/pods";
@@ -202,6 +204,21 @@ for (const when of ["before it waits", "while it waits"]) {
     assert.deepEqual([gauges(), queues?.idle, ran], [[0, 0], true, false]);
   });
 }
+
+test("a request that gets no seat again after its body has arrived is counted as dropped", async () => {
+  const { send, gauges, dropped, clock, queues } = aFilter(undefined);
+  const [body, hold] = [Promise.withResolvers<Buffer>(), Promise.withResolvers<void>()];
+  const first = send("POST", pods, async (request) => void (await request.receive?.(body.promise)));
+  await clock.advance(50);
+  assert.equal(queues?.executing, 0);
+  const second = send("GET", pods, () => hold.promise);
+  body.resolve(Buffer.alloc(0));
+  await assert.rejects(first.done, { code: 429 });
+  assert.equal(dropped(), 1);
+  hold.resolve();
+  await second.done;
+  assert.deepEqual([gauges(), queues?.idle], [[0, 0], true]);
+});
 
 test("a request that waited for its turn leaves no listener at its signal", async () => {
   const { send } = aFilter(2);

@@ -58,7 +58,10 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
       const ticket = enqueue(flow, request, facts);
       const runs = ticket?.state === "executing" || (ticket !== undefined && (await turnOf(ticket, request.signal)));
       request.throwIfAborted();
-      if (!runs) throw noSeat();
+      if (!runs) {
+        options.refused?.(request, flow.schema);
+        throw noSeat(metrics, request);
+      }
       counts.executing(1);
       return () => {
         counts.executing(-1);

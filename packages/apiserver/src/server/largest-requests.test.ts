@@ -12,6 +12,7 @@ import { leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time"
 import { mostItems, type RepeatedField, repeatedFields, withRepeated } from "../testing/repeated-fields.ts";
 import { smallestObjects } from "../testing/smallest-objects.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { sendUnread } from "../testing/unread-request.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 /** Three times the limit of 100 ms: other tests run beside it on the same cores. */
@@ -34,25 +35,9 @@ const session = connect(server.url, { ca: server.ca });
 after(() => session.close());
 before(() => server.request("POST", "/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } }));
 
-/** Sends a request and discards the response, whose parsing in the thread under test would be measured, too. */
-function send(method: string, path: string, headers: Readonly<Record<string, string>>, body?: Buffer): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const stream = session.request({
-      ":method": method,
-      ":path": path,
-      authorization: `Bearer ${server.adminToken}`,
-      ...headers,
-    });
-    let code = 0;
-    stream.on("response", (received) => {
-      code = Number(received[":status"]);
-    });
-    stream.on("end", () => resolve(code));
-    stream.on("error", reject);
-    stream.resume();
-    stream.end(body);
-  });
-}
+const authorization = `Bearer ${server.adminToken}`;
+const send = async (method: string, path: string, headers: Readonly<Record<string, string>>, body?: Buffer): Promise<number> =>
+  (await sendUnread(session, method, path, { authorization, ...headers }, body)).code;
 
 const json = { "content-type": "application/json" };
 const patchTypes = {

@@ -11,6 +11,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { longestTurnMs, sized } from "../testing/turn-sizes.ts";
+import { sendUnread } from "../testing/unread-request.ts";
 
 const json = "application/json";
 const protobuf = "application/vnd.kubernetes.protobuf";
@@ -27,21 +28,9 @@ const server = await startTestServer({ after });
 const session = connect(server.url, { ca: server.ca });
 after(() => session.close());
 
-/** Sends a request and discards the response, whose parsing in the thread under test would be measured, too. */
-function send(method: string, path: string, headers: Record<string, string>, body?: Buffer): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const head = { ":method": method, ":path": path, authorization: `Bearer ${server.adminToken}`, ...headers };
-    const stream = session.request(head);
-    let code = 0;
-    stream.on("response", (received) => {
-      code = Number(received[":status"]);
-    });
-    stream.on("end", () => resolve(code));
-    stream.on("error", reject);
-    stream.resume();
-    stream.end(body);
-  });
-}
+const authorization = `Bearer ${server.adminToken}`;
+const send = async (method: string, path: string, headers: Record<string, string>, body?: Buffer): Promise<number> =>
+  (await sendUnread(session, method, path, { authorization, ...headers }, body)).code;
 
 const each = (count: number, text: (at: number) => string): string => Array.from({ length: count }, (_, at) => text(at)).join();
 const entries = (count: number, value = "v"): string => each(count, (at) => `"k${at}":"${value}"`);

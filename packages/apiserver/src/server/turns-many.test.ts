@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { define, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { sendUnread, type Unread } from "../testing/unread-request.ts";
 
 const server = await startTestServer({ after }, ["--feature-gates=OpenAPIV3=true"]);
 const session = connect(server.url, { ca: server.ca });
@@ -19,22 +20,9 @@ const as = (kind: string, type = "json"): Record<string, string> => ({
   accept: `application/${type};as=${kind};g=meta.k8s.io;v=v1`,
 });
 
-/** Sends a request and discards the body, which the test would otherwise parse in the same thread. */
-function send(method: string, path: string, headers: Record<string, string> = {}): Promise<{ code: number; bytes: number }> {
-  return new Promise((resolve, reject) => {
-    const head = { ":method": method, ":path": path, authorization: `Bearer ${server.adminToken}`, ...headers };
-    const stream = session.request(head);
-    const answer = { code: 0, bytes: 0 };
-    stream.on("response", (received) => {
-      answer.code = Number(received[":status"]);
-    });
-    stream.on("data", (chunk: Buffer) => {
-      answer.bytes += chunk.length;
-    });
-    stream.on("end", () => resolve(answer));
-    stream.on("error", reject);
-  });
-}
+const authorization = `Bearer ${server.adminToken}`;
+const send = (method: string, path: string, headers: Record<string, string> = {}): Promise<Unread> =>
+  sendUnread(session, method, path, { authorization, ...headers });
 
 before(async () => {
   await server.request("POST", "/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });

@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
 import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Scale } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
-import type { APIResourceList } from "@coxswain/apimachinery/objects/schema/kinds/meta/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /** Access to the `scale` subresource of any resource, including custom resources, by kind. */
@@ -62,8 +62,12 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
     async hasScale(ref, signal) {
       const { status, body } = await client.raw("GET", groupVersionPath(ref), { signal });
       if (status !== 200) throw new Error(`cannot discover ${groupVersionPath(ref)}: unexpected status ${status}`);
-      const { resources } = JSON.parse(body.toString("utf8")) as Partial<APIResourceList>; // cast: what discovery answers with 200
-      return (resources ?? []).some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
+      const list: unknown = JSON.parse(body.toString("utf8"));
+      const resources: unknown = isJsonObject(list) ? list["resources"] : undefined;
+      if (resources === null || resources === undefined) return false; // some servers write null for an empty list
+      if (!Array.isArray(resources))
+        throw new Error(`cannot discover ${groupVersionPath(ref)}: the response is not an APIResourceList`);
+      return resources.some((one) => isJsonObject(one) && one["name"] === `${ref.resource}/scale` && one["kind"] === "Scale");
     },
   };
 }
