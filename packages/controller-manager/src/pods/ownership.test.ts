@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { forbidden, invalid, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
@@ -103,4 +103,52 @@ test("one adoption that fails fails the whole, when the others are written; an o
   });
   await assert.rejects(claimIn(client), /forbidden/);
   assert.equal(client.object<Pod>(pods, "default/e")?.metadata.ownerReferences?.length, 1);
+});
+
+test("an owner that is being deleted, which only the server knows, adopts nothing; it is asked once", async () => {
+  const client = newFakeClient();
+  client.put(replicaSets, aReplicaSet({ name: "web", deletedAt: "2024-01-01T00:00:00Z", finalizers: ["example.com/x"] }));
+  client.put(pods, aPod({ name: "a", labels: { app: "web" } }), aPod({ name: "b", labels: { app: "web" } }));
+  await assert.rejects(claimIn(client), {
+    message: "can't adopt default/web: it has just been deleted at 2024-01-01T00:00:00Z.",
+  });
+  assert.deepEqual(
+    client.actions.map(({ verb, resource }) => `${verb} ${resource}`),
+    ["get replicasets"],
+  );
+});
+
+for (const { what, answer } of [
+  { what: "was deleted", answer: (name: string) => notFound(pods, name) },
+  { what: "was replaced by another of its name", answer: (name: string) => invalid({ group: "", kind: "Pod" }, name, []) },
+])
+  test(`an object to be released that ${what} meanwhile is no failure`, async () => {
+    const client = newFakeClient();
+    client.put(pods, aPod({ name: "relabelled", labels: { app: "api" }, owner }));
+    client.react("patch", "pods", ({ name }) => {
+      throw answer(name);
+    });
+    assert.deepEqual(await claimIn(client), []);
+  });
+
+test("a release that fails for another reason fails the whole", async () => {
+  const client = newFakeClient();
+  client.put(pods, aPod({ name: "relabelled", labels: { app: "api" }, owner }));
+  client.react("patch", "pods", ({ name }) => {
+    throw forbidden(pods, name, "no");
+  });
+  await assert.rejects(claimIn(client), /forbidden/);
+});
+
+test("both patches name the uid, so that an object of the same name is not changed", async () => {
+  const client = newFakeClient();
+  client.put(replicaSets, owner);
+  client.put(
+    pods,
+    aPod({ name: "orphan", uid: "orphan-uid", labels: { app: "web" } }),
+    aPod({ name: "relabelled", uid: "relabelled-uid", labels: { app: "api" }, owner }),
+  );
+  await claimIn(client);
+  const uids = client.writes.map(({ name, sent }) => [name, (sent as { metadata?: { uid?: string } }).metadata?.uid]);
+  assert.deepEqual(Object.fromEntries(uids), { orphan: "orphan-uid", relabelled: "relabelled-uid" });
 });

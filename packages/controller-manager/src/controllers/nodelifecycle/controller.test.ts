@@ -131,8 +131,20 @@ test("pods that come to a silent node are not ready", async (t) => {
   const world = await started(t);
   await pass(world, 60, "good");
   world.client.put(pods, aPod({ name: "late", nodeName: "bad", spec: { tolerations: [{ operator: "Exists" }] } }));
+  world.client.put(pods, aPod({ name: "unready", nodeName: "bad", ready: false }));
+  const { nodeName: _, ...unbound } = aPod({ name: "bound-later", nodeName: "bad" }).spec;
+  world.client.put(pods, { ...aPod({ name: "bound-later" }), spec: { ...unbound, tolerations: [{ operator: "Exists" }] } });
   await settle(30);
   assert.equal(isReady(world, "late"), false);
+  const late = world.client.object<Pod>(pods, "default/late")?.status?.conditions?.find(({ type }) => type === "Ready");
+  assert.equal(late?.lastTransitionTime, "2022-01-01T00:01:00Z");
+  assert.equal(isReady(world, "bound-later"), true);
+  const bound = world.client.object<Pod>(pods, "default/bound-later") as Pod;
+  world.client.put(pods, { ...bound, spec: { ...bound.spec, nodeName: "bad" } });
+  await settle(30);
+  assert.equal(isReady(world, "bound-later"), false);
+  const updated = world.client.writes.filter(({ verb, resource }) => verb === "update" && resource === "pods");
+  assert.ok(!updated.some(({ name }) => name === "unready"), "it says so already");
   assert.ok(world.events.includes("Warning NodeNotReady Node is not ready"));
 });
 
@@ -268,6 +280,11 @@ test("without a taint manager pods of daemon sets and those that are going stay,
   await world.run(newNodeLifecycleController(world.ctx));
   await pass(world, 115, "good");
   assert.deepEqual(names(world), ["a", "b"]);
+  await pass(world, 30, "good");
+  const marked = world.client.writes.filter(({ verb, resource, name, sent }) => {
+    return verb === "update" && resource === "pods" && name === "a" && (sent as Pod).status?.reason === "NodeLost";
+  });
+  assert.equal(marked.length, 1, "its reason is written once");
   const deleted = world.client.writes.filter(({ verb }) => verb === "delete").map(({ name }) => name);
   assert.deepEqual(deleted.toSorted(), ["c", "d"]);
 });

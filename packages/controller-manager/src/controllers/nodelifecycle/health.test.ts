@@ -142,6 +142,20 @@ for (const { name, conditions, unschedulable, taints, want } of [
     want: ["mine:NoSchedule"],
   },
   {
+    name: "schedulable again",
+    conditions: { Ready: "True" },
+    taints: [
+      { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" },
+      { key: "node.kubernetes.io/unschedulable", effect: "NoExecute" },
+    ],
+    want: ["unschedulable:NoExecute"],
+  },
+  {
+    name: "without a network, a disk and process IDs",
+    conditions: { Ready: "True", NetworkUnavailable: "True", DiskPressure: "True", PIDPressure: "True" },
+    want: ["disk-pressure:NoSchedule", "network-unavailable:NoSchedule", "pid-pressure:NoSchedule"],
+  },
+  {
     name: "not ready as before",
     conditions: { Ready: "False" },
     taints: [{ key: "node.kubernetes.io/not-ready", effect: "NoSchedule" }],
@@ -238,6 +252,7 @@ for (const { ready, notReady, want } of [
   { ready: 1, notReady: 2, want: "Normal" },
   { ready: 2, notReady: 3, want: "PartialDisruption" },
   { ready: 5, notReady: 5, want: "Normal" },
+  { ready: 9, notReady: 11, want: "PartialDisruption" },
   { ready: 0, notReady: 1, want: "FullDisruption" },
   { ready: 0, notReady: 0, want: "Normal" },
 ]) {
@@ -257,6 +272,12 @@ test("the rate falls in a disrupted zone, and stops where everything is silent",
 test("a node's zone is made of its labels", () => {
   assert.equal(zoneOf(aNode()), "");
   assert.equal(zoneOf(aNode({ labels: { "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r" } })), "r:\0:z");
+  assert.equal(zoneOf(aNode({ labels: { "topology.kubernetes.io/zone": "z" } })), ":\0:z");
+  assert.equal(zoneOf(aNode({ labels: { "topology.kubernetes.io/region": "r" } })), "r:\0:");
+  const former = { "failure-domain.beta.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/region": "r" };
+  assert.equal(zoneOf(aNode({ labels: former })), "r:\0:z");
+  const both = { ...former, "topology.kubernetes.io/zone": "z2", "topology.kubernetes.io/region": "r2" };
+  assert.equal(zoneOf(aNode({ labels: both })), "r2:\0:z2");
 });
 
 test("evictions take turns", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -225,4 +225,22 @@ test("a taint that another writer adds at the same time is kept", async (t) => {
     "node.kubernetes.io/unreachable:NoExecute",
     "node.kubernetes.io/unreachable:NoSchedule",
   ]);
+});
+
+test("a pod that cannot be marked not ready keeps no other from being marked; one that went is no failure", async (t) => {
+  const world = await running(t, { good: undefined, bad: undefined });
+  const spec = { tolerations: [{ operator: "Exists" }] };
+  world.client.put(pods, ...["a", "b", "c"].map((name) => aPod({ name, nodeName: "bad", spec })));
+  let tries = 0;
+  world.client.react("update", "pods", ({ name }) => {
+    if (name === "a") throw serviceUnavailable("not now");
+    if (name !== "b") return undefined;
+    tries++;
+    throw notFound(pods, name);
+  });
+  await pass(world, 45, "good");
+  assert.equal(isReady(world, "c"), false);
+  assert.equal(tries, 1);
+  const marked = world.events.filter((event) => event === "Warning NodeNotReady Node is not ready");
+  assert.equal(marked.length, 1, "an event only for the pod that was marked");
 });

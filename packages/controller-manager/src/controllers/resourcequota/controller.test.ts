@@ -343,3 +343,38 @@ test("objects that come while the usage is computed in turns are counted", async
   assert.ok(pauses >= 3, `${pauses} pauses`);
   assert.deepEqual(statusIn(world)?.used, { pods: String(2 + pauses) });
 });
+
+test("a deleted pod is released from each quota of its namespace that counts pods", async (t) => {
+  const named = (name: string, namespace = "default") => ({
+    ...aQuota({ pods: "10" }),
+    metadata: { namespace, name, uid: `${namespace}-${name}` },
+  });
+  const world = await started(t, ({ client }) => {
+    client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
+    client.put(resourceQuotas, named("q"), named("r"));
+  });
+  const used = () =>
+    ["q", "r"].map((name) => world.client.object<ResourceQuota & KubeObject>(resourceQuotas, `default/${name}`)?.status?.used);
+  assert.deepEqual(used(), [{ pods: "2" }, { pods: "2" }]);
+  world.client.remove(pods, "default/a");
+  await settle(60);
+  assert.deepEqual(used(), [{ pods: "1" }, { pods: "1" }]);
+});
+
+test("a resource of a group that cannot be discovered for a while is counted all the same", async (t) => {
+  const ofGroup = { resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs }] };
+  const world = await started(t, ({ client }) => {
+    client.rawAnswers.set("/apis", { groups: [{ name: "example.com", versions: [{ version: "v1" }] }] });
+    client.rawAnswers.set("/apis/example.com/v1", ofGroup);
+    client.rawAnswers.set("/api/v1", core("pods"));
+    client.put(resourceQuotas, aQuota({ "count/configmaps.example.com": "3" }));
+  });
+  const counted = () => statusIn(world)?.used?.["count/configmaps.example.com"];
+  assert.equal(counted(), "0");
+  world.client.rawAnswers.set("/apis/example.com/v1", "not a list");
+  await world.clock.advance(31_000);
+  world.client.put({ ...configMaps, group: "example.com" }, { metadata: { namespace: "default", name: "x" } });
+  await world.clock.advance(300_000);
+  await settle(60);
+  assert.equal(counted(), "1");
+});
