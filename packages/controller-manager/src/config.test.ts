@@ -20,6 +20,8 @@ test("without flags it is what the documentation says", () => {
 for (const { flags, message } of [
   { flags: ["--leader-elect-lease-duration=5s"], message: /leaseDuration must be greater than renewDeadline/ },
   { flags: ["--leader-elect-resource-lock=secrets"], message: /Invalid lock-type secrets/ },
+  { flags: ["--leader-elect-resource-name="], message: /^Error: --leader-elect-resource-name must not be empty$/ },
+  { flags: ["--leader-elect-resource-namespace="], message: /^Error: --leader-elect-resource-namespace must not be empty$/ },
   { flags: ["--max-endpoints-per-slice=0"], message: /max-endpoints-per-slice must not be less than 1, but got 0/ },
   {
     flags: ["--mirroring-max-endpoints-per-subset=1001"],
@@ -36,6 +38,11 @@ for (const { flags, message } of [
       /failed to parse cidr value:"10.0.0.0\/40" with error:invalid CIDR address: 10.0.0.0\/40; failed to parse cidr value:"x"/,
   },
   { flags: ["--root-ca-file=/nowhere"], message: /--root-ca-file: ENOENT/ },
+  { flags: ["--service-account-private-key-file=/nowhere"], message: /--service-account-private-key-file: ENOENT/ },
+  {
+    flags: ["--root-ca-file=/dev/null", "--controllers=x"],
+    message: /"x" is not in the list of known controllers; --root-ca-file: \/dev\/null holds no PEM block$/,
+  },
   { flags: ["--controllers=x"], message: /"x" is not in the list of known controllers/ },
   { flags: ["--cluster-cidr=10.0.0.0/8"], message: /needs --allocate-node-cidrs/ },
   { flags: ["--service-cluster-ip-range=10.0.0.0/24"], message: /needs --allocate-node-cidrs/ },

@@ -79,6 +79,8 @@ for (const { name, text, message } of [
     message: /unable to read leader migration configuration from .*no kind "Pod" is registered/,
   },
   { name: "a list that is none", text: "controllerLeaders: 3\n", message: /controllerLeaders is not a list/ },
+  { name: "a leader that is none", text: "controllerLeaders: [3]\n", message: /controllerLeaders\[0\] is not an object/ },
+  { name: "a name that is none", text: "leaderName: 3\n", message: /leaderName is not a string/ },
   {
     name: "nothing",
     text: "",
@@ -101,6 +103,19 @@ for (const { name, text, message } of [
     assert.match(errors[0] as string, message);
   });
 }
+
+test("of several entries for a controller the last one counts; without a migration all run under the main lock", () => {
+  const leaders = ["cloud-controller-manager", "kube-controller-manager"].map((component) => ({ name: "route", component }));
+  const migration = { leaderName: "moving", resourceLock: "leases", controllerLeaders: leaders };
+  assert.equal(shareOf(migration, "route"), "migrated");
+  assert.equal(shareOf({ ...migration, controllerLeaders: leaders.toReversed() }, "route"), "unowned");
+  assert.equal(shareOf(undefined, "route"), "main");
+});
+
+test("also without leader election its file is checked", (t) => {
+  const path = fileOf(t, "apiVersion: controllermanager.config.k8s.io/v1beta1\nkind: LeaderMigrationConfiguration\n");
+  assert.equal(migrationOf(on, "--leader-elect=false", `--leader-migration-config=${path}`).errors.length, 1);
+});
 
 test("refuses it while its gate is off", () => {
   const gate = "--feature-gates=ControllerManagerLeaderMigration=false";

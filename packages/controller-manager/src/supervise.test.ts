@@ -218,3 +218,38 @@ test("stopping while it waits to start again ends it", async (t) => {
   stop.abort();
   await running;
 });
+
+for (const { what, isStopped } of [
+  { what: "has ended by itself", isStopped: false },
+  { what: "was stopped before it was run", isStopped: true },
+])
+  test(`an instance that ${what} hears nothing any more, and its other parts end`, async (t) => {
+    const heard: string[] = [];
+    const signals: AbortSignal[] = [];
+    const world = supervised(t, ({ informers }) => {
+      informers.for(namespaces).addHandler({ added: ({ metadata }) => void heard.push(metadata.name ?? "") });
+      return { run: async (signal) => void signals.push(signal) };
+    });
+    const informer = world.ctx.informers.for(namespaces);
+    const seen: string[] = [];
+    informer.addHandler({ added: ({ metadata }) => void seen.push(metadata.name ?? "") });
+    await world.run();
+    await world.runnable?.run(isStopped ? AbortSignal.abort() : world.signal);
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      isStopped ? [] : [true],
+    );
+    world.client.put(namespaces, { metadata: { name: "web" } });
+    await waitFor(() => seen.length > 0);
+    assert.deepEqual(heard, []);
+  });
+
+test("a controller that fails again before it was steady is unhealthy from then on, with the new reason", async (t) => {
+  let instances = 0;
+  const world = supervised(t, () => ({ run: () => Promise.reject(new Error(`failure ${++instances}`)) }));
+  await world.run(world.runnable);
+  assert.throws(() => world.health.check("one"), { message: "failure 1" });
+  await world.clock.advance(1200);
+  assert.throws(() => world.health.check("one"), { message: "failure 2" });
+  world.health.check("another");
+});

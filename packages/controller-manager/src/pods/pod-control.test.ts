@@ -54,8 +54,9 @@ test("the outcome of a creation or deletion is an event on the owner, a pod that
   const owner = aReplicaSet({ name: "web" });
   const ref = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web-uid", controller: true };
   const ctx = { client, recorder };
+  const template = { metadata: {}, spec: { containers: [] } };
   const { signal } = new AbortController();
-  await createPod(ctx, owner, { spec: { containers: [] } }, ref, signal, "own-");
+  await createPod(ctx, owner, template, ref, signal, "own-");
   const [pod] = client.objects<Pod>(pods) as [Pod];
   const { name } = pod.metadata;
   assert.match(name ?? "", /^own-/);
@@ -64,13 +65,13 @@ test("the outcome of a creation or deletion is an event on the owner, a pod that
     client.react(verb, "pods", () => {
       if (answer !== undefined) throw answer;
     });
-  await assert.rejects(createPod(ctx, owner, { spec: { containers: [] } }, ref, signal), /not now/);
+  await assert.rejects(createPod(ctx, owner, template, ref, signal), /not now/);
   await assert.rejects(deletePod(ctx, owner, pod, signal), /not now/);
   answer = undefined;
   assert.equal(await deletePod(ctx, owner, pod, signal), true);
   assert.equal(await deletePod(ctx, owner, pod, signal), false);
   answer = namespaceTerminating(pods);
-  await assert.rejects(createPod(ctx, owner, { spec: { containers: [] } }, ref, signal), /being terminated/);
+  await assert.rejects(createPod(ctx, owner, template, ref, signal), /being terminated/);
   const refusal = 'pods "x" is forbidden: not now';
   assert.deepEqual(events, [
     `web: Normal SuccessfulCreate Created pod: ${name}`,
