@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { forbidden, StatusError, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { EndpointSubset, Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -305,4 +306,101 @@ test("own changes of several slices at once lead to no further reconciliation", 
   world.client.put(endpoints, someEndpoints({ subsets: two(3, 4) }));
   assert.equal((await synced()) - before, 1);
   assert.equal(world.client.writes.length, 2);
+});
+
+test("Endpoints are mirrored from when their service has no selector any more", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }), aService());
+  assert.deepEqual(stored(world), []);
+  world.client.put(services, bareService());
+  await settle(30);
+  assert.deepEqual(addresses(world), [["192.0.2.1"]]);
+});
+
+test("Endpoints are mirrored from when a service of their name is created", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }), aService({ name: "other" }));
+  world.client.put(services, bareService());
+  await settle(30);
+  assert.deepEqual(addresses(world), [["192.0.2.1"]]);
+});
+
+test("an invalid address alone is no reason to speak of the limit", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("not-an-ip", "192.0.2.1")] }));
+  assert.deepEqual(
+    [...new Set(world.events)],
+    ["Warning InvalidIPAddress Skipped 1 invalid IP addresses when mirroring to EndpointSlices"],
+  );
+});
+
+for (const { name, failure, tries } of [
+  { name: "is not tried again in a namespace that is being deleted", failure: "NamespaceTerminating", tries: 1 },
+  { name: "is tried again when the server was away", failure: undefined, tries: 2 },
+]) {
+  test(`a slice ${name}`, async (t) => {
+    const world = newTestContext(t);
+    let created = 0;
+    world.client.react("create", "endpointslices", () => {
+      if (created++ > 0) return undefined;
+      if (failure === undefined) throw serviceUnavailable("away");
+      const { status } = forbidden(endpointSlices, "", "the namespace is being terminated");
+      throw new StatusError({ ...status, details: { ...status.details, causes: [{ reason: failure }] } });
+    });
+    world.client.put(services, bareService());
+    world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+    await world.run(newEndpointSliceMirroringController(world.ctx));
+    await world.clock.advance(60_000);
+    await settle(30);
+    assert.equal(created, tries);
+  });
+}
+
+test("Endpoints that are being deleted get no new slice", async (t) => {
+  const world = await started(
+    t,
+    someEndpoints({ deletedAt: "2024-01-01T00:00:00Z", finalizers: ["x"], subsets: [subset("192.0.2.1")] }),
+  );
+  assert.deepEqual(stored(world), []);
+});
+
+test("an endpoint that changes its readiness, and an annotation, are written to the slice", () => {
+  const made = plan(someEndpoints({ subsets: [subset("192.0.2.1")] })).create[0] as EndpointSlice;
+  const slice = { ...made, metadata: { ...made.metadata, name: "s" } };
+  const unready = someEndpoints({ subsets: [{ notReadyAddresses: [{ ip: "192.0.2.1" }], ports }] });
+  assert.partialDeepStrictEqual(plan(unready, [slice]), {
+    added: 0,
+    updated: 1,
+    removed: 0,
+    update: [{ metadata: { name: "s" } }],
+  });
+  const noted = someEndpoints({ annotations: { note: "x" }, subsets: [subset("192.0.2.1")] });
+  assert.deepEqual(plan(noted, [slice]).update[0]?.metadata.annotations, { note: "x" });
+});
+
+test("one address of two targets is two endpoints", () => {
+  const addresses = ["a", "b"].map((name) => ({ ip: "192.0.2.1", targetRef: { kind: "Pod", namespace: "default", name } }));
+  assert.equal(plan(someEndpoints({ subsets: [{ addresses, ports }] })).create[0]?.endpoints.length, 2);
+});
+
+test("the name of a slice has a dash unless it would be too long", () => {
+  const generateName = (length: number) =>
+    plan(someEndpoints({ name: "x".repeat(length), subsets: [subset("192.0.2.1")] })).create[0]?.metadata.generateName?.length;
+  assert.deepEqual([generateName(252), generateName(253)], [253, 253]);
+});
+
+test("the limit holds for each subset, and counts only addresses that are valid", () => {
+  const two = someEndpoints({
+    subsets: [subset("x", "192.0.2.1", "192.0.2.2", "192.0.2.3"), { ...subset("192.0.2.4", "192.0.2.5"), ports: [{ port: 81 }] }],
+  });
+  const { create, invalid, skipped } = planMirror(two, [], 2);
+  assert.deepEqual(
+    create.map((slice) => slice.endpoints.length),
+    [2, 2],
+  );
+  assert.deepEqual([invalid, skipped], [1, 2]);
+});
+
+test("the counts of deleted Endpoints leave the metrics", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  world.client.remove(endpoints, "default/web");
+  await settle(30);
+  assert.match(await world.ctx.registry.render(), /endpoint_slice_mirroring_controller_endpoints_desired 0\n/);
 });
