@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unsupportedMediaType } from "@coxswain/apimachinery/objects/errors/status-error";
+import { serviceUnavailable, unsupportedMediaType } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import { clusterRoles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { cpuMsOf, leastOf } from "@coxswain/apimachinery/testing/cpu-time";
@@ -93,4 +93,47 @@ test("10,000 rules of two roles are aggregated in time that is linear in their n
   );
   assert.equal(found.length, 10_000);
   assert.ok(took < 300, `${took} ms`);
+});
+
+test("rules are applied by force under the controller's own name, with nothing but the rules", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const asked: object[] = [];
+  const patching = new Proxy(ctx.client, {
+    get(target, verb: keyof typeof ctx.client) {
+      if (verb !== "patch") return target[verb];
+      return (...[ref, target_, patch, { fieldManager, force } = {}]: Parameters<typeof client.patch>) => {
+        asked.push({ fieldManager, force, patch });
+        return client.patch(ref, target_, patch);
+      };
+    },
+  });
+  client.put(clusterRoles, anAggregate("view", { kept: "yes" }, toView), aRole("part", toView, pods));
+  await run(newClusterRoleAggregationController({ ...ctx, client: patching }));
+  const body = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "view" }, rules: [pods] };
+  assert.deepEqual(asked, [{ fieldManager: "clusterrole-aggregation-controller", force: true, patch: { type: "apply", body } }]);
+});
+
+test("another failure than that of a server without apply is tried again, not updated", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  let failures = 0;
+  client.react("patch", "clusterroles", () => {
+    if (failures++ === 0) throw serviceUnavailable("away");
+    return undefined;
+  });
+  client.put(clusterRoles, anAggregate("view", {}, toView), aRole("part", toView, pods));
+  await run(newClusterRoleAggregationController(ctx));
+  await clock.advance(1000);
+  await settle(30);
+  assert.deepEqual(
+    client.writes.map(({ verb }) => verb),
+    ["patch", "patch"],
+  );
+});
+
+test("an aggregate without rules, of no roles, is not written", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const { rules: _, ...empty } = anAggregate("view", {}, toView);
+  client.put(clusterRoles, empty as ClusterRole);
+  await run(newClusterRoleAggregationController(ctx));
+  assert.deepEqual(client.writes, []);
 });

@@ -14,8 +14,10 @@ type Refused = { allowed: boolean };
 function world(t: Parameters<typeof newTestContext>[0], granted: readonly string[]) {
   const context = newTestContext(t);
   const requested: string[] = [];
+  const reviews: SubjectAccessReview["spec"][] = [];
   context.client.react("create", "subjectaccessreviews", ({ sent }) => {
     const { spec } = sent as SubjectAccessReview;
+    reviews.push(spec);
     const subresource = spec.resourceAttributes?.subresource ?? "";
     requested.push(`${spec.user} ${spec.groups?.join()} ${spec.resourceAttributes?.verb} ${subresource}`);
     const status: Refused = { allowed: granted.includes(subresource) };
@@ -23,7 +25,7 @@ function world(t: Parameters<typeof newTestContext>[0], granted: readonly string
   });
   const conditions = () =>
     context.client.object<CertificateSigningRequest>(certificateSigningRequests, "csr-1")?.status?.conditions;
-  return { ...context, requested, conditions };
+  return { ...context, requested, reviews, conditions };
 }
 
 const approved = (message: string) => [{ type: "Approved", status: "True", reason: "AutoApproved", message }];
@@ -90,6 +92,13 @@ for (const { name, csr, granted, want, reviews } of [
     reviews: [],
   },
   {
+    name: "an approved request is not approved twice",
+    csr: { conditions: [{ type: "Approved" }] },
+    granted: ["nodeclient"],
+    want: [{ type: "Approved", status: "True" }],
+    reviews: [],
+  },
+  {
     name: "a denied request stays denied",
     csr: { conditions: [{ type: "Denied" }] },
     granted: ["nodeclient"],
@@ -144,6 +153,49 @@ test("a request of the name of an approved one does not inherit its waits", asyn
   granted.length = 0;
   client.remove(certificateSigningRequests, "csr-1");
   await settle(20);
+  requested.length = 0;
+  client.put(certificateSigningRequests, await aCertificateRequest());
+  await waitFor(() => requested.length === 1);
+  await settle(20);
+  await clock.advance(200);
+  await waitFor(() => requested.length === 2);
+});
+
+test("the review is about the requester with all that is known of them, and the subresource of requests", async (t) => {
+  const { ctx, client, run, reviews, conditions } = world(t, ["nodeclient"]);
+  const csr = await aCertificateRequest();
+  client.put(certificateSigningRequests, { ...csr, spec: { ...csr.spec, uid: "u-1", extra: { scope: ["a", "b"] } } });
+  await run(newCsrApprovingController(ctx));
+  await waitFor(() => conditions()?.[0]?.type === "Approved");
+  assert.deepEqual(reviews, [
+    {
+      user: "system:bootstrap:abcdef",
+      uid: "u-1",
+      groups: ["system:bootstrappers"],
+      extra: { scope: ["a", "b"] },
+      resourceAttributes: {
+        group: "certificates.k8s.io",
+        resource: "certificatesigningrequests",
+        subresource: "nodeclient",
+        verb: "create",
+      },
+    },
+  ]);
+});
+
+test("a request of the name of one that was refused and deleted does not inherit its waits", async (t) => {
+  const { ctx, client, run, requested, clock } = world(t, []);
+  client.put(certificateSigningRequests, await aCertificateRequest());
+  await run(newCsrApprovingController(ctx));
+  for (let reviews = 1; reviews <= 4; reviews++) {
+    await waitFor(() => requested.length === reviews);
+    await settle(20);
+    await clock.advance(200 * 2 ** (reviews - 1));
+  }
+  await waitFor(() => requested.length === 5);
+  await settle(20);
+  client.remove(certificateSigningRequests, "csr-1");
+  await clock.advance(200 * 2 ** 4);
   requested.length = 0;
   client.put(certificateSigningRequests, await aCertificateRequest());
   await waitFor(() => requested.length === 1);

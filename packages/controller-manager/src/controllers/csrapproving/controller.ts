@@ -22,6 +22,10 @@ import type { ControllerContext, Runnable } from "../../controller-context.ts";
  */
 export function newCsrApprovingController(base: ControllerContext): Runnable {
   const ctx: ApprovingContext = { ...base, refused: backoffOfRequests() };
+  const { refused } = ctx;
+  base.informers
+    .for<CertificateSigningRequest>(certificateSigningRequests)
+    .addHandler({ deleted: ({ metadata }) => refused.forget(metadata.name ?? "") });
   return newCertificateController(ctx, reconcile);
 }
 

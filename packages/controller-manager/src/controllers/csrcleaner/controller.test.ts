@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
@@ -31,6 +33,15 @@ for (const { name, csr, want } of [
   { name: "a failed one is deleted after an hour", csr: aRequest(day, ["Failed", 61]), want: /failed/ },
   { name: "a pending one stays for a day", csr: aRequest(day), want: undefined },
   { name: "a pending one is deleted after a day", csr: aRequest(day + 1), want: /it was not handled/ },
+  { name: "a denied one stays for an hour", csr: aRequest(day, ["Denied", 60]), want: undefined },
+  { name: "a failed one stays for an hour", csr: aRequest(day, ["Failed", 60]), want: undefined },
+  { name: "a valid one stays", csr: aRequest(10, ["Approved", 5], goodCertificate), want: undefined },
+  { name: "an expired one that nobody approved stays", csr: aRequest(10, undefined, expiredCertificate), want: undefined },
+  {
+    name: "one without a time of creation stays",
+    csr: { ...aRequest(3 * day), metadata: { name: "csr-1" } },
+    want: undefined,
+  },
   { name: "an expired one is deleted", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
   { name: "a malformed certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
 ]) {
@@ -69,4 +80,16 @@ test("one that cannot be deleted keeps no other", async (t) => {
     client.objects(certificateSigningRequests).map(({ metadata }) => metadata.name),
     ["a"],
   );
+});
+
+test("one that is gone already is no failure", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(certificateSigningRequests, { ...aRequest(0), metadata: { name: "a", creationTimestamp: "2000-01-01T00:00:00Z" } });
+  client.react("delete", "certificatesigningrequests", ({ name }) => {
+    throw notFound(certificateSigningRequests, name);
+  });
+  const errors: string[] = [];
+  await run(newCsrCleaner({ ...ctx, log: { ...discardLogger, error: (message) => void errors.push(message) } }));
+  await settle(20);
+  assert.deepEqual([client.writes.length, errors], [1, []]);
 });

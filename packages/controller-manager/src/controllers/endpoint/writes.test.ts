@@ -113,6 +113,8 @@ test("pods that name their ports differently are in separate subsets, one withou
       [["10.1.0.2"], [8081]],
     ],
   );
+  const headless = { ...service, spec: { ...service.spec, clusterIP: "None" } };
+  assert.deepEqual(endpointsOfPods(headless, [webPod("c", "10.1.0.3")]), [], "nor for a headless service");
   const noPorts = aService({ spec: { ports: [] } });
   assert.deepEqual(endpointsOfPods(noPorts, [webPod("a", "10.1.0.1")]), [], "without ports only a headless service has any");
 });

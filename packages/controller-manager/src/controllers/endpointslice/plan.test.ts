@@ -66,6 +66,11 @@ for (const { name, existing, all, want } of [
   test(name, () => assert.deepEqual(sizes(plan(existing, all)), want));
 }
 
+test("an endpoint of a pod made anew counts as one removed and one added", () => {
+  const { counts } = plan([sliceOf("a", numbered(1, 2))], [webPod(1), webPod(2, { uid: "anew" })]);
+  assert.deepEqual([counts.added, counts.removed], [1, 1]);
+});
+
 test("slices of a family that the service no longer has are deleted", () => {
   const v6 = { ...newSlice(service, "IPv6", []), metadata: { name: "v6" } };
   assert.deepEqual(sizes(plan([sliceOf("a", numbered(1)), v6], numbered(1))), { create: [], update: {}, delete: ["v6"] });

@@ -72,7 +72,7 @@ test("tries again where it was refused", async (t) => {
   refuse = false;
   await clock.advance(1000);
   assert.ok(client.object(persistentVolumeClaims, "default/web-scratch"));
-  assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_failures_total \d/);
+  assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_failures_total 1\n/);
 });
 
 test("a volume of another kind keeps none after it from having its claim", async (t) => {
@@ -87,4 +87,40 @@ test("a volume of another kind keeps none after it from having its claim", async
   await run(newEphemeralVolumeController(ctx));
   const names = client.objects(persistentVolumeClaims).map(({ metadata }) => metadata.name);
   assert.deepEqual(names.toSorted(), ["web-first", "web-last"]);
+});
+
+test("a claim that was made for the pod before is left as it is", async (t) => {
+  const { client, ctx, run, events } = newTestContext(t);
+  const owner = { apiVersion: "v1", kind: "Pod", name: "web", uid: "web-uid", controller: true };
+  client.put(persistentVolumeClaims, {
+    metadata: { namespace: "default", name: "web-scratch", uid: "u", ownerReferences: [owner] },
+    spec: {},
+  });
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  assert.deepEqual([client.writes, events], [[], []]);
+  assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_total 0\n/);
+});
+
+test("a claim of a pod that was deleted before its turn is not made", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.react("create", "persistentvolumeclaims", () => {
+    throw forbidden(persistentVolumeClaims, "web-scratch", "exceeded quota");
+  });
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  client.put(pods, aWebPod({ deletedAt: "2024-01-01T00:00:00Z", finalizers: ["x"] }));
+  await settle(30);
+  client.clearActions();
+  await clock.advance(60_000);
+  assert.deepEqual(client.writes, []);
+});
+
+test("a claim without metadata in its template has only its name and owner", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const ephemeral = { volumeClaimTemplate: { spec: template.spec } };
+  client.put(pods, aWebPod({ spec: { volumes: [{ name: "scratch", ephemeral }] } }));
+  await run(newEphemeralVolumeController(ctx));
+  const claim = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/web-scratch");
+  assert.deepEqual([claim?.metadata.labels, claim?.metadata.annotations], [undefined, undefined]);
 });

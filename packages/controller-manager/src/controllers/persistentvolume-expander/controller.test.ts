@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PersistentVolumeClaim, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { storageResizer } from "@coxswain/apimachinery/volumes/annotations";
+import { preResizeCapacity, storageResizer } from "@coxswain/apimachinery/volumes/annotations";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
 import { newExpandController } from "./controller.ts";
@@ -38,6 +39,11 @@ for (const { name, spec, claim, gates, events } of [
   },
   { name: "a claim that has what it asks for", spec: csi, claim: bound("1Gi"), events: [] },
   { name: "a claim that is not bound", spec: csi, claim: bound("2Gi", "Pending"), events: [] },
+  {
+    name: "a volume of a claim in another namespace",
+    spec: { ...csi, claimRef: { ...claimRef, namespace: "other" } },
+    events: [],
+  },
   { name: "a volume of another claim", spec: { ...csi, claimRef: { ...claimRef, uid: "other" } }, events: [] },
 ] as {
   name: string;
@@ -82,4 +88,39 @@ test("a claim is processed when its requested size grows, not on every change", 
 
 test("is not there when claims cannot grow", (t) => {
   assert.equal(newExpandController(newTestContext(t, {}, { ExpandPersistentVolumes: false }).ctx), undefined);
+});
+
+test("a claim that has what it asks for is processed while its volume remembers the size before", async (t) => {
+  const context = newTestContext(t);
+  const volume = aVolume("a", { claimRef, ...csi }, { [preResizeCapacity]: "1Gi" });
+  context.client.put(persistentVolumes, volume);
+  context.client.put(persistentVolumeClaims, bound("1Gi"));
+  await context.run(newExpandController(context.ctx));
+  assert.deepEqual(context.events, [`Normal ExternalExpanding ${ignored}`]);
+});
+
+test("a driver that is named already is not named again", async (t) => {
+  const context = newTestContext(t);
+  const claim = bound("2Gi");
+  claim.metadata.annotations = { [storageResizer]: "ebs.csi.aws.com" };
+  await growing(context, ebs, claim);
+  assert.deepEqual([context.events.length, context.client.writes], [1, []]);
+});
+
+test("a driver that could not be named is reported, and named later on the claim as it is then", async (t) => {
+  const context = newTestContext(t);
+  let failures = 0;
+  context.client.react("patch", "persistentvolumeclaims", () => {
+    if (failures++ > 0) return undefined;
+    throw conflict(persistentVolumeClaims, "data", "it was modified");
+  });
+  await growing(context, ebs);
+  const text = /^Warning ExternalExpanding Error setting resizer annotation to pvc default\/data, with error .*it was modified/;
+  assert.match(context.events[1] ?? "", text);
+  await context.clock.advance(1000);
+  await settle(30);
+  const claim = context.client.object(persistentVolumeClaims, "default/data");
+  assert.equal(claim?.metadata.annotations?.[storageResizer], "ebs.csi.aws.com");
+  const sent = context.client.writes[0]?.sent as PersistentVolumeClaim | undefined;
+  assert.ok(sent?.metadata.resourceVersion, "written only on what was read");
 });

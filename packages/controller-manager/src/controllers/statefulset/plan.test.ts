@@ -110,7 +110,9 @@ for (const { name, replicas, parallel, pods = [], revisions, partition, strategy
   {
     name: "repairs a pod whose number has a leading zero",
     replicas: 1,
-    pods: [up(0, { name: "db-00" })],
+    pods: [
+      up(0, { name: "db-00", labels: { "controller-revision-hash": "db-new", "statefulset.kubernetes.io/pod-name": "db-00" } }),
+    ],
     want: ["repair db-00"],
   },
   {

@@ -236,14 +236,20 @@ test("the revision before an update is kept beyond the history limit, though no 
   assert.deepEqual(kept.toSorted(), [1, 3]);
 });
 
-test("an orphaned revision with other labels is left alone", async (t) => {
+test("a revision with other labels is left alone, whoever controls it", async (t) => {
   const world = newTestContext(t);
-  world.client.put(controllerRevisions, {
-    metadata: { name: "theirs", namespace: "default", uid: "theirs", labels: { app: "api" } },
-    revision: 7,
-  });
+  const { uid = "" } = aStatefulSet().metadata;
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid, controller: true };
+  for (const [name, ownerReferences] of [
+    ["orphan", []],
+    ["own", [owner]],
+  ] as const) {
+    const metadata = { name, namespace: "default", uid: name, labels: { app: "api" }, ownerReferences: [...ownerReferences] };
+    world.client.put(controllerRevisions, { metadata, revision: 7 });
+  }
   await running(world, aStatefulSet());
   await settle(30);
-  assert.equal(world.client.object(controllerRevisions, "default/theirs")?.metadata.ownerReferences, undefined);
+  const ownersOf = (name: string) => world.client.object(controllerRevisions, `default/${name}`)?.metadata.ownerReferences;
+  assert.deepEqual([ownersOf("orphan"), ownersOf("own")], [[], [owner]]);
   assert.ok(world.client.objects<ControllerRevision>(controllerRevisions).some(({ revision }) => revision === 1));
 });
