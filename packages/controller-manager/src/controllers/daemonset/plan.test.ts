@@ -121,6 +121,8 @@ test("a pod carries its revision and generation, and is for one node alone", () 
   const requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms: [{ matchFields }] };
   const elsewhere = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } };
   assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "kept away is not pinned");
+  matchFields.splice(0, 1, { key: "metadata.name", operator: "In", values: ["n1", "n2"] });
+  assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "one of two is not pinned");
   matchFields.splice(0, 1, { key: "metadata.namespace", operator: "In", values: ["n1"] });
   assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "by another field neither");
   assert.deepEqual(daemonSet.spec.template.metadata?.labels, { app: "agent" }, "the set's own template stays as it is");
@@ -228,6 +230,30 @@ for (const { name, nodes, pods, maxSurge, surgeEnabled, waitMs = 0, create = [],
     maxSurge: "50%",
     pods: [stale("1", "a", { ready: false }), fresh("2", "a", { ready: false })],
     gone: ["1"],
+  },
+  {
+    name: "keeps a pod that is on its node rather than an older one that waits",
+    nodes: { a: always },
+    pods: [{ ...pinnedPod("waiting", "a") }, fresh("1", "a", { createdAt: "2024-01-01T01:00:00Z" })],
+    gone: ["waiting"],
+  },
+  {
+    name: "while surging, keeps the oldest of each template",
+    nodes: { a: always },
+    maxSurge: 1,
+    pods: [
+      stale("2", "a", { createdAt: "2024-01-01T01:00:00Z" }),
+      stale("1", "a"),
+      fresh("3", "a", { ready: false }),
+      fresh("4", "a", { ready: false, createdAt: "2024-01-01T01:00:00Z" }),
+    ],
+    gone: ["2", "4"],
+  },
+  {
+    name: "while surging, creates none beside one on its way out where it only may stay",
+    nodes: { a: keeps },
+    maxSurge: 1,
+    pods: [stale("1", "a", { deletedAt: longAgo })],
   },
   {
     name: "with the gate off, does not surge",
@@ -351,6 +377,23 @@ test("an update that may neither lack nor exceed replaces one at a time", () => 
   const pods = [stale("1", "a"), stale("2", "b"), stale("3", "c")];
   const plan = planRollingUpdate(viewOf({ pods, maxUnavailable: 0, maxSurge: 0 }));
   assert.equal(plan.delete.length, 1);
+});
+
+test("while surging, the old pod stays until the new one has served for minReadySeconds", () => {
+  const updateStrategy = { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } };
+  const daemonSet = aDaemonSet({ spec: { minReadySeconds: 60, updateStrategy } });
+  const pods = [stale("1", "a"), fresh("2", "a", { readySince: "2024-01-01T23:59:30Z" })];
+  const view = viewOf({ nodes: { a: always }, pods, daemonSet });
+  const gone = (at: View) => planNodes(at, () => 0).delete.map(({ metadata }) => metadata.name);
+  assert.deepEqual([gone(view), gone({ ...view, now: now + 30_000 })], [[], ["1"]]);
+});
+
+test("an old pod on a node where it only may stay is replaced too", () => {
+  const view = viewOf({ nodes: { a: always, z: keeps }, pods: [fresh("1", "a"), stale("2", "z")] });
+  assert.deepEqual(
+    planRollingUpdate(view).delete.map(({ metadata }) => metadata.name),
+    ["2"],
+  );
 });
 
 test("a new pod serves only after minReadySeconds", () => {

@@ -318,3 +318,67 @@ test("a controller that was made anew under its name is not that of the pods", a
   );
   assert.partialDeepStrictEqual(statusOf(world), { disruptionsAllowed: 0, conditions: [{ reason: "SyncFailed" }] });
 });
+
+test("a custom resource that was made anew under its name is not the controller of the pods", async (t) => {
+  const world = newTestContext(t);
+  serveDiscovery(world.client, [widgets]);
+  world.client.put(widgets, { ...widget(7), metadata: { ...widget(7).metadata, uid: "another" } });
+  world.client.put(pods, aPod({ labels, owner: widget(7) }));
+  world.client.put(podDisruptionBudgets, aBudget({ maxUnavailable: 1 }));
+  await world.run(newDisruptionController(world.ctx));
+  assert.ok(world.events.includes('Warning NoControllers found no controllers for pod "pod"'));
+  assert.equal(counts(world).disruptionsAllowed, 0);
+});
+
+test("the scale of a controller is read once for all of its pods", async (t) => {
+  const world = newTestContext(t);
+  serveDiscovery(world.client, [widgets]);
+  world.client.put(widgets, widget(7));
+  for (const name of ["a", "b", "c"]) world.client.put(pods, aPod({ name, labels, owner: widget(7) }));
+  world.client.put(podDisruptionBudgets, aBudget({ minAvailable: "50%" }));
+  await world.run(newDisruptionController(world.ctx));
+  const reads = world.client.actions.filter(({ verb, resource }) => verb === "get" && resource === "widgets").length;
+  const looks = 1 + world.client.writes.length; // a status that is written leads to another look
+  assert.ok(reads <= looks, `${reads} reads in ${looks} looks`);
+  assert.partialDeepStrictEqual(counts(world), { desiredHealthy: 4, expectedPods: 7 });
+});
+
+test("conditions of others stay beside its own; a budget without a number allows nothing", async (t) => {
+  const other = { type: "Other", status: "True" as const, reason: "R", message: "m", lastTransitionTime: "2024-01-01T00:00:00Z" };
+  const world = await started(t, [podDisruptionBudgets, aBudget({}, { conditions: [other] })], ...all(pods, webPods(2)));
+  assert.deepEqual(counts(world), { currentHealthy: 2, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0 });
+  const conditions = statusOf(world)?.conditions ?? [];
+  assert.deepEqual([conditions[0], conditions[1]?.type, conditions.length], [other, "DisruptionAllowed", 2]);
+});
+
+test("the time of the condition stays while its status does", async (t) => {
+  const world = await started(t, [podDisruptionBudgets, aBudget({ minAvailable: 1 })], ...all(pods, webPods(3)));
+  const since = statusOf(world)?.conditions?.[0]?.lastTransitionTime;
+  await world.clock.advance(60_000);
+  world.client.remove(pods, "default/p2");
+  await settle(30);
+  assert.equal(counts(world).disruptionsAllowed, 1);
+  assert.equal(statusOf(world)?.conditions?.[0]?.lastTransitionTime, since);
+});
+
+test("of two evicted pods the first that becomes overdue is looked at then, the other later", async (t) => {
+  const world = newTestContext(t);
+  const at = (ms: number) => new Date(world.clock.now() + ms).toISOString().replace(".000", "");
+  const disruptedPods = { p0: at(-30_000), p1: at(-90_000) };
+  world.client.put(podDisruptionBudgets, aBudget({ minAvailable: 1 }, { disruptedPods }));
+  world.client.put(pods, ...webPods(3));
+  await world.run(newDisruptionController(world.ctx));
+  await world.clock.advance(30_001);
+  await settle(30);
+  assert.deepEqual(Object.keys(statusOf(world)?.disruptedPods ?? {}), ["p0"]);
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.equal(statusOf(world)?.disruptedPods, undefined);
+});
+
+test("a budget with an invalid selector says so and allows nothing", async (t) => {
+  const selector = { matchExpressions: [{ key: "app", operator: "Nonsense" }] };
+  const world = await started(t, [podDisruptionBudgets, aBudget({ minAvailable: 0, selector })], ...all(pods, webPods(2)));
+  assert.match(world.events[0] ?? "", /^Warning NoPods Failed to get pods: .*Nonsense/);
+  assert.partialDeepStrictEqual(statusOf(world), { disruptionsAllowed: 0, conditions: [{ reason: "SyncFailed" }] });
+});

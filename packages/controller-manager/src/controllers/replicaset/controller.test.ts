@@ -4,7 +4,7 @@ import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { aDeployment, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newReplicationControllerController } from "../replicationcontroller/controller.ts";
@@ -272,4 +272,50 @@ test("a deletion that is not seen is repeated, and does not wait for minReadySec
     client.objects(pods).map(({ metadata }) => metadata.name),
     ["ready"],
   );
+});
+
+test("deletes the pod on the node where most pods of all sets of its deployment run", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const deployment = aDeployment();
+  const [set, sibling] = ["web", "sibling"].map((name) =>
+    aReplicaSet({ name, replicas: name === "web" ? 1 : 2, owner: deployment }),
+  );
+  const common = { createdAt: "2021-01-01T00:00:00Z", readySince: "2021-01-01T00:00:00Z" };
+  const podOf = (owner: ReplicaSet | undefined, name: string, nodeName: string) =>
+    aPod({ ...common, name, uid: name, nodeName, labels: { app: "web" }, ...(owner && { owner }) });
+  client.put(replicaSets, set as ReplicaSet, sibling as ReplicaSet);
+  client.put(pods, podOf(set, "a", "n1"), podOf(set, "b", "n2"), podOf(sibling, "c", "n2"), podOf(sibling, "d", "n2"));
+  await run(newReplicaSetController(ctx));
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.name),
+    ["a", "c", "d"],
+  );
+});
+
+test("a pod that ended is not adopted", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 1 }));
+  client.put(pods, aPod({ name: "ended", labels: { app: "web" }, phase: "Succeeded" }));
+  await run(newReplicaSetController(ctx));
+  assert.equal(client.object<Pod>(pods, "default/ended")?.metadata.ownerReferences, undefined);
+  assert.equal(client.objects(pods).length, 2);
+});
+
+test("a pod that was ready before the controller started counts as available after minReadySeconds, and a decision says so", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  const owner = aReplicaSet({ replicas: 1, minReadySeconds: 30 });
+  client.put(replicaSets, owner);
+  const readySince = new Date(clock.now()).toISOString().replace(/\.\d+Z$/, "Z");
+  client.put(pods, aPod({ name: "ready", owner, labels: { app: "web" }, readySince }));
+  await run(newReplicaSetController(ctx));
+  const available = () => client.object<ReplicaSet>(replicaSets, "default/web")?.status?.availableReplicas;
+  assert.equal(available(), 0);
+  const theSet = { group: "apps", resource: "replicasets", kind: "ReplicaSet", namespace: "default", name: "web", uid: "" };
+  assert.equal(
+    ctx.decisions.of(theSet)[0]?.summary,
+    "1 ready pods do not count as available before minReadySeconds (30 s) have passed",
+  );
+  await clock.advance(31_000);
+  await settle(30);
+  assert.equal(available(), 1);
 });

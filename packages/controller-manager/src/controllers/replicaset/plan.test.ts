@@ -12,6 +12,12 @@ for (const { name, wanted, existing, want } of [
   { name: "deletes the surplus", wanted: 1, existing: ["a", "b", "c"], want: { create: 0, delete: 2 } },
   { name: "deletes all for none", wanted: 0, existing: ["a", "b"], want: { create: 0, delete: 2 } },
   { name: "creates no more than 500 at once", wanted: 2000, existing: [], want: { create: 500, delete: 0 } },
+  {
+    name: "deletes no more than 500 at once",
+    wanted: 1,
+    existing: Array.from({ length: 510 }, (_, i) => `p${i}`),
+    want: { create: 0, delete: 500 },
+  },
 ]) {
   test(name, () => {
     const active = podsNamed(...existing);

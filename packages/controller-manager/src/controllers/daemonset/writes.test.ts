@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forbidden, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { aDaemonSet, aNode } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { revisionData } from "../../history/revision-data.ts";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newDaemonSetController } from "./controller.ts";
+import { targetNodeOf } from "./pod-template.ts";
+
+const stored = ({ client }: TestContext): DaemonSet => client.object<DaemonSet>(daemonSets, "default/agent") as DaemonSet;
+const revisions = ({ client }: TestContext): number[] =>
+  client
+    .objects<ControllerRevision>(controllerRevisions)
+    .map(({ revision }) => revision)
+    .toSorted();
+const onNodes = ({ client }: TestContext): (string | undefined)[] => client.objects<Pod>(pods).map(targetNodeOf).toSorted();
+
+async function running(world: TestContext, daemonSet: DaemonSet, ...names: string[]): Promise<void> {
+  for (const name of names) world.client.put(nodes, aNode({ name }));
+  world.client.put(daemonSets, daemonSet);
+  await world.run(newDaemonSetController(world.ctx));
+}
+
+async function setImage(world: TestContext, image: string): Promise<void> {
+  const { metadata, ...rest } = stored(world);
+  const generation = (metadata.generation ?? 0) + 1;
+  const { template } = aDaemonSet({ image }).spec;
+  world.client.put(daemonSets, { ...rest, metadata: { ...metadata, generation }, spec: { ...rest.spec, template } });
+  await settle(60);
+}
+
+test("nothing is tried again in a namespace that is being deleted", async (t) => {
+  const world = newTestContext(t);
+  let tries = 0;
+  world.client.react("create", "controllerrevisions", () => {
+    tries++;
+    const { status } = forbidden(controllerRevisions, "agent", "the namespace is being terminated");
+    throw new StatusError({ ...status, details: { ...status.details, causes: [{ reason: "NamespaceTerminating" }] } });
+  });
+  await running(world, aDaemonSet(), "a");
+  await world.clock.advance(60_000);
+  assert.equal(tries, 1);
+});
+
+test("a pod that waits for a node that is deleted is deleted, and the node no longer counted", async (t) => {
+  const world = newTestContext(t);
+  await running(world, aDaemonSet(), "a", "b");
+  assert.deepEqual(onNodes(world), ["a", "b"]);
+  world.client.remove(nodes, "b");
+  await settle(60);
+  assert.deepEqual([onNodes(world), stored(world).status?.desiredNumberScheduled], [["a"], 1]);
+});
+
+test("no more than 250 pods are created in one reconciliation; the rest follows", async (t) => {
+  const world = newTestContext(t);
+  let [creates, before] = [0, 0];
+  world.client.react("create", "pods", () => void creates++);
+  world.client.react("update", "daemonsets", () => {
+    before ||= creates;
+    return undefined;
+  });
+  await running(world, aDaemonSet(), ...Array.from({ length: 260 }, (_, i) => `n${i}`));
+  await settle(300);
+  assert.deepEqual([before, creates], [250, 260]);
+});
+
+test("a revision without the label of its hash gets its name as hash, and so do the pods", async (t) => {
+  const world = newTestContext(t);
+  const daemonSet = aDaemonSet();
+  const { uid = "" } = daemonSet.metadata;
+  world.client.put(controllerRevisions, {
+    metadata: {
+      name: "agent-older",
+      namespace: "default",
+      uid: "r",
+      labels: { app: "agent" },
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: "agent", uid, controller: true }],
+    },
+    revision: 1,
+    data: revisionData(daemonSet.spec.template),
+  });
+  await running(world, daemonSet, "a");
+  const label = "controller-revision-hash";
+  assert.deepEqual(
+    [...world.client.objects(controllerRevisions), ...world.client.objects(pods)].map(({ metadata }) => metadata.labels?.[label]),
+    ["agent-older", "agent-older"],
+  );
+});
+
+test("a revision that a pod still has is kept beyond the history limit, another one is not", async (t) => {
+  const world = newTestContext(t);
+  const spec = { updateStrategy: { type: "OnDelete" }, revisionHistoryLimit: 0 };
+  await running(world, aDaemonSet({ image: "v1", spec }), "a");
+  for (const image of ["v2", "v3"]) await setImage(world, image);
+  assert.deepEqual(revisions(world), [1, 3]);
+});
