@@ -226,21 +226,17 @@ class MemberClient implements Client {
     return { method, path, headers: { accept: this.#acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
   }
 
-  async #object<T>(
-    verb: string,
-    ref: ResourceRef,
-    name: string,
-    request: TransportRequest,
-    readsMetadataOnly = false,
-  ): Promise<T> {
-    const { response, body } = await this.#answer(verb, ref, name, request);
+  async #object<T>(ref: ResourceRef, name: string, request: TransportRequest, readsMetadataOnly = false): Promise<T> {
+    const { response, body } = await this.#answer(ref, name, request);
     // Cast: the server is trusted to answer with an object of the requested kind.
     return objectIn(response, body, readsMetadataOnly ? { ...this.#call.config, readsMetadataOnly } : this.#call.config) as T;
   }
 
-  /** @throws StatusError unless the request succeeded */
+  /**
+   * @param name as in the path; `""` for a collection
+   * @throws StatusError unless the request succeeded
+   */
   async #answer(
-    verb: string,
     ref: ResourceRef,
     name: string,
     request: TransportRequest,
@@ -248,7 +244,7 @@ class MemberClient implements Client {
     const response = await send(this.#call, request);
     const body = await readBody(response);
     if (response.status >= 200 && response.status < 300) return { response, body };
-    throw errorOf(this.#call, { verb, ref, name }, response, body);
+    throw errorOf(this.#call, { method: request.method, ref, name }, response, body);
   }
 
   #pathOf(ref: ResourceRef, target: Target, query?: Query): string {
@@ -258,7 +254,7 @@ class MemberClient implements Client {
 
   get<T extends object>(ref: ResourceRef, target: NamedTarget, options: GetOptions = {}): Promise<T> {
     const path = this.#pathOf(ref, target, { resourceVersion: options.resourceVersion });
-    return this.#object("get", ref, target.name, {
+    return this.#object(ref, target.name, {
       method: "GET",
       path,
       headers: this.#accepting(ref, options, "PartialObjectMetadata"),
@@ -269,7 +265,7 @@ class MemberClient implements Client {
   async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, options: ListOptions = {}): Promise<KubeList<T>> {
     const { signal, metadataOnly: _, ...query } = options;
     const path = this.#pathOf(ref, target, query);
-    const list = await this.#object<KubeList<T>>("list", ref, "", {
+    const list = await this.#object<KubeList<T>>(ref, "", {
       method: "GET",
       path,
       headers: this.#accepting(ref, options, "PartialObjectMetadataList"),
@@ -287,9 +283,8 @@ class MemberClient implements Client {
     };
     const path = this.#pathOf(ref, target, writeQuery(options));
     return this.#object(
-      "create",
       ref,
-      options.name ?? metadata?.name ?? "",
+      options.name ?? "",
       this.#sending(ref, "POST", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
       options.readsMetadataOnly,
     );
@@ -301,7 +296,6 @@ class MemberClient implements Client {
     const target = { namespace: options.namespace ?? metadata?.namespace, name, subresource: options.subresource };
     const path = this.#pathOf(ref, target, writeQuery(options));
     return this.#object(
-      "update",
       ref,
       name,
       this.#sending(ref, "PUT", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
@@ -313,7 +307,6 @@ class MemberClient implements Client {
     const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
     const body = { contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes };
     return this.#object(
-      "patch",
       ref,
       target.name,
       this.#sending(ref, "PATCH", this.#pathOf(ref, target, query), body, options.signal),
@@ -324,7 +317,7 @@ class MemberClient implements Client {
   async delete(ref: ResourceRef, target: NamedTarget, options: Parameters<Client["delete"]>[2] = {}): Promise<void> {
     const { signal, ...deleteOptions } = options;
     const body = deleteBody(ref, deleteOptions, this.#protobuf);
-    await this.#answer("delete", ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
+    await this.#answer(ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
   }
 
   async deleteCollection(
@@ -334,12 +327,7 @@ class MemberClient implements Client {
   ): Promise<void> {
     const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
     const path = this.#pathOf(ref, target, { labelSelector, fieldSelector });
-    await this.#answer(
-      "delete",
-      ref,
-      "",
-      this.#sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, this.#protobuf), signal),
-    );
+    await this.#answer(ref, "", this.#sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, this.#protobuf), signal));
   }
 
   async *watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
@@ -351,7 +339,7 @@ class MemberClient implements Client {
       headers: this.#accepting(ref, options, "PartialObjectMetadata"),
       signal,
     });
-    if (response.status !== 200) throw errorOf(this.#call, { verb: "watch", ref, name: "" }, response, await readBody(response));
+    if (response.status !== 200) throw errorOf(this.#call, { method: "GET", ref, name: "" }, response, await readBody(response));
     const decode = isProtobuf(response) ? decodeProtobufWatch<T> : decodeWatchStream<T>;
     yield* decode(response.parts?.() ?? response.body, signal, this.#call.config);
   }
@@ -467,12 +455,12 @@ function retryAfterSeconds(response: TransportResponse): number | undefined {
 }
 
 interface Subject {
-  readonly verb: string;
+  readonly method: string;
   readonly ref: ResourceRef;
   readonly name: string;
 }
 
-function errorOf({ transport }: Call, { verb, ref, name }: Subject, response: TransportResponse, body: Buffer): StatusError {
+function errorOf({ transport }: Call, { method, ref, name }: Subject, response: TransportResponse, body: Buffer): StatusError {
   const text = body.toString("utf8");
   const status = parseStatus(response, body);
   if (status !== undefined) {
@@ -481,7 +469,7 @@ function errorOf({ transport }: Call, { verb, ref, name }: Subject, response: Tr
     return new StatusError(fault === undefined ? status : { ...status, message: `${status.message}: client ${fault}` });
   }
   const retryAfter = Number(headerOf(response, "retry-after"));
-  return genericServerResponse(response.status, verb, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
+  return genericServerResponse(response.status, method, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
 }
 
 function isProtobuf(response: TransportResponse): boolean {
