@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners, once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
+import http2 from "node:http2";
 import https from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,6 +11,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { newCa } from "../serving/certificates.ts";
 import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { connectHost } from "./dial.ts";
@@ -151,4 +153,77 @@ test("a certificate renewed in a kubeconfig is used within a minute without a re
   assert.equal(await send(), "first");
   await clock.advance(60_000);
   await waitFor(async () => (await send()) === "second", { what: "the renewed certificate to be used" });
+});
+
+/** A server that answers with the name of the client's certificate, and a client with certificate files. */
+async function withFiles(t: TestContext, allowHTTP1: boolean) {
+  const folder = await mkdtemp(join(tmpdir(), "transport-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const options = { ...pair, requestCert: true, rejectUnauthorized: false };
+  const named = (socket: unknown): string => String((socket as TLSSocket).getPeerCertificate().subject?.CN);
+  const listener = allowHTTP1
+    ? https.createServer(options, (request, response) => response.end(named(request.socket)))
+    : http2.createSecureServer(options, (request, response) => response.end(named(request.stream.session?.socket)));
+  const sessions = new Set<http2.ServerHttp2Session>();
+  listener.on("session", (session: http2.ServerHttp2Session) => void sessions.add(session));
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const session of sessions) session.destroy();
+    if ("closeAllConnections" in listener) listener.closeAllConnections();
+    listener.close();
+  });
+  const [certFile, keyFile] = [join(folder, "c.crt"), join(folder, "c.key")];
+  const write = async (name: string, days?: number): Promise<void> => {
+    const { cert, key } = days === undefined ? await testPair(name) : await expired(name);
+    await writeFile(certFile, cert);
+    await writeFile(keyFile, key);
+  };
+  const expired = async (commonName: string): Promise<{ cert: string; key: string }> => {
+    const { certPem: cert, keyPem: key } = await newCa({ commonName, validDays: -1 });
+    return { cert, key };
+  };
+  await write("first");
+  const clock = newFakeClock(Date.now());
+  const host = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  const transport = newTransport({ host, ca: pair.ca, certFile, keyFile }, { clock });
+  t.after(() => transport.close());
+  const send = async (): Promise<string> =>
+    (await readBody(await transport.request({ method: "GET", path: "/", headers: {} }))).toString();
+  return { clock, transport, send, write, certFile };
+}
+
+test("certificate files are read once a minute: a renewed pair is used, one that cannot be read changes nothing", async (t) => {
+  const { clock, send, write, certFile } = await withFiles(t, true);
+  assert.equal(await send(), "first");
+  await rm(certFile);
+  await clock.advance(60_000);
+  assert.equal(await send(), "first");
+  await write("second");
+  assert.equal(await send(), "first");
+  await clock.advance(60_000);
+  await waitFor(async () => (await send()) === "second", { what: "the renewed certificate to be used" });
+});
+
+for (const protocol of ["HTTP/1.1", "HTTP/2"]) {
+  test(`${protocol}: nothing looks at the certificate files any more once the client is closed`, async (t) => {
+    const { clock, transport, send } = await withFiles(t, protocol === "HTTP/1.1");
+    await send();
+    assert.ok(clock.waiting > 0);
+    transport.reconnect();
+    await waitFor(() => clock.waiting === 0, { what: "the end of the retired connection's timers" });
+    await send();
+    transport.close();
+    await waitFor(() => clock.waiting === 0, { what: "the end of all timers" });
+  });
+}
+
+test("a client certificate that has expired is named, a valid one is not", async (t) => {
+  const { transport, send, write } = await withFiles(t, true);
+  assert.equal(transport.certificateFault?.(), undefined, "none was used yet");
+  await send();
+  assert.equal(transport.certificateFault?.(), undefined);
+  await write("old", -1);
+  transport.reconnect();
+  await send();
+  assert.match(transport.certificateFault?.() ?? "", /expired/);
 });

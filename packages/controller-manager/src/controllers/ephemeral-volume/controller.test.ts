@@ -118,7 +118,7 @@ test("a claim of a pod that was deleted before its turn is not made", async (t) 
 
 test("a claim without metadata in its template has only its name and owner", async (t) => {
   const { client, ctx, run } = newTestContext(t);
-  const ephemeral = { volumeClaimTemplate: { spec: template.spec } };
+  const ephemeral = { volumeClaimTemplate: { metadata: {}, spec: template.spec } };
   client.put(pods, aWebPod({ spec: { volumes: [{ name: "scratch", ephemeral }] } }));
   await run(newEphemeralVolumeController(ctx));
   const claim = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/web-scratch");
