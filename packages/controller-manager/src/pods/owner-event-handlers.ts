@@ -61,17 +61,16 @@ export function ownerEventHandlers<T extends KubeObject, O extends KubeObject>(
     },
     updated(old, now) {
       if (old === now) return; // a resync
-      const relabelled = !deepEqual(old.metadata.labels ?? {}, now.metadata.labels ?? {});
       if (now.metadata.deletionTimestamp) {
         deleted(now);
-        if (relabelled) deleted(old);
+        if (isRelabelled(old, now)) deleted(old);
         return;
       }
       const moved = controllerOf(old)?.uid !== controllerOf(now)?.uid;
       const before = moved ? ownerOf(old) : undefined;
       if (before !== undefined) queue.enqueue(keyOf(before));
       if (controllerOf(now) === undefined) {
-        if (moved || relabelled) enqueueMatching(now);
+        if (moved || isRelabelled(old, now)) enqueueMatching(now);
         return;
       }
       const owner = ownerOf(now);
@@ -81,6 +80,10 @@ export function ownerEventHandlers<T extends KubeObject, O extends KubeObject>(
     },
     deleted,
   };
+}
+
+function isRelabelled({ metadata: old }: KubeObject, { metadata: now }: KubeObject): boolean {
+  return !deepEqual(old.labels ?? {}, now.labels ?? {});
 }
 
 /**
