@@ -39,7 +39,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
   }
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
-  tuneDaemonHeap({ staysSmall: true });
+  tuneDaemonHeap({ youngBytes: 0 });
   const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
   if (config.runOnce) {
     try {
