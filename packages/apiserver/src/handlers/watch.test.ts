@@ -122,6 +122,36 @@ test("a watch that cannot be opened leaves no timer or listener behind, and its 
   assert.equal(getEventListeners(client.signal, "abort").length, 0);
 });
 
+for (const { name, isRead, want } of [
+  { name: "ends the answer of a client that reads", isRead: true, want: ["end"] },
+  { name: "breaks the connection of a client that does not read for a minute", isRead: false, want: ["destroy"] },
+]) {
+  test(`a watch ${name}`, async () => {
+    const client = new AbortController();
+    const { call, clock, said } = aCall(client.signal, async (signal) => {
+      const queue = new WatchQueue({ signal });
+      queue.push({ type: "ADDED", entry: { json: () => Buffer.from("{}") } as Entry });
+      if (isRead) queue.end();
+      return queue;
+    });
+    Object.assign(call.served, { watchFramers: new Map(), isHub: true });
+    Object.assign(call.env, { gates: handlerGates(() => true) }); // without self links
+    if (!isRead) {
+      const response = { write: () => false, drained: () => new Promise(() => {}), end: () => void said.push("end") };
+      Object.assign(call.ctx.exchange, { stream: () => response });
+    }
+    const done = watch(call, { resourceVersion: "", timeoutSeconds: 120 } as ListOptions);
+    await settle();
+    if (!isRead) {
+      await clock.advance(59_999);
+      assert.deepEqual(said, []);
+      await clock.advance(1);
+    }
+    await done;
+    assert.deepEqual([said, clock.waiting], [want, 0]);
+  });
+}
+
 describe("watch", () => {
   let server: TestServer;
   before(async () => {

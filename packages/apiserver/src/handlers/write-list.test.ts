@@ -5,11 +5,12 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { Entry } from "../storage/storage.ts";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { Entry, ListResult } from "../storage/storage.ts";
 import { type Call, handlerGates } from "./env.ts";
 import { ListBodies } from "./list-body.ts";
 import type { Output } from "./negotiation.ts";
@@ -28,8 +29,16 @@ function anEntry(name: string): Entry {
 }
 const entries = Array.from({ length: 30 }, (_, i) => anEntry(`map-${i}`));
 
-/** @param drained called after each chunk, when the client has not read all of it */
-function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortController) => Promise<void>) {
+/**
+ * @param drained called after each chunk, when the client has not read all of it
+ * @param found replaces the long list
+ */
+function listTo(
+  mediaType: string,
+  gzip: boolean,
+  drained: (aborted: AbortController) => Promise<void>,
+  found: ListResult = { entries, revision: 9 },
+) {
   const aborted = new AbortController();
   const seen = { chunks: [] as Buffer[], headers: {} as Record<string, unknown>, ended: false, destroyed: false };
   const response = {
@@ -44,6 +53,10 @@ function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortContro
       return response;
     },
     destroy: () => (seen.destroyed = true),
+    respond: (_code: number, headers: Record<string, unknown>, body: Buffer) => {
+      seen.headers = headers;
+      seen.chunks.push(body);
+    },
   };
   const call = {
     env: {
@@ -54,7 +67,7 @@ function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortContro
     served: { definition: { listKind: "ConfigMapList" }, kind, hubKind: kind, isHub: true },
     ctx: { exchange, signal: aborted.signal, query: new URLSearchParams() },
   } as unknown as Call;
-  const done = writeList(call, { entries, revision: 9 }, { mediaType } as Output);
+  const done = writeList(call, found, { mediaType } as Output);
   return { seen, done, signal: aborted.signal };
 }
 
@@ -75,6 +88,44 @@ test("writing a list ends when its client has disconnected", async () => {
   await done;
   assert.ok(seen.destroyed && !seen.ended);
   assert.equal(seen.chunks.length, 1);
+});
+
+for (const mediaType of [jsonMediaType, protobufMediaType]) {
+  for (const { name, of = [], metadata } of [
+    { name: "of a page, with how to go on and how many are left", metadata: { continue: "token", remainingItemCount: 300 } },
+    {
+      name: "of a page before one that is left",
+      of: entries.slice(0, 1),
+      metadata: { continue: "token", remainingItemCount: 1 },
+    },
+    { name: "of all", metadata: {} },
+  ] as { name: string; of?: Entry[]; metadata: { continue?: string; remainingItemCount?: number } }[]) {
+    test(`${mediaType}: a list ${name}`, async () => {
+      const { remainingItemCount, continue: continueToken } = metadata;
+      const found = {
+        ...{ entries: of, revision: 9 },
+        ...(continueToken !== undefined && { continueToken }),
+        ...(remainingItemCount !== undefined && { remainingItemCount }),
+      };
+      const { seen, done } = listTo(mediaType, false, async () => {}, found);
+      await done;
+      const body = Buffer.concat(seen.chunks);
+      const list = mediaType === jsonMediaType ? JSON.parse(body.toString()) : decodeProtobuf(body);
+      assert.deepEqual({ ...list.metadata }, { resourceVersion: "9", ...metadata });
+      assert.equal((list.items ?? []).length, of.length);
+    });
+  }
+}
+
+test("the second chunk of a list waits until its client has read the first one", async () => {
+  const read = Promise.withResolvers<void>();
+  const { seen, done } = listTo(jsonMediaType, false, () => read.promise);
+  await settle();
+  const before = seen.chunks.length;
+  assert.ok(before < 3 && !seen.ended, `${before} chunks`);
+  read.resolve();
+  await done;
+  assert.ok(seen.ended && seen.chunks.length > before);
 });
 
 const never = () => new Promise<void>(() => {});

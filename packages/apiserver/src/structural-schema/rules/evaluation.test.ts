@@ -137,6 +137,41 @@ for (const { name, properties, spec, rules } of [
     ],
   },
   {
+    name: "a unit of a duration has several names, and several of them add up",
+    properties: { a: { type: "string", format: "duration" }, b: { type: "string", format: "duration" } },
+    spec: { a: "1 hr 2 wk", b: "3 nanoseconds 4 micro 5 millis" },
+    rules: ["self.a == duration('337h')", "self.b == duration('5004003ns')"],
+  },
+  {
+    name: "an empty text has a value in each format that it has a value in",
+    properties: { data: { type: "string", format: "byte" }, at: { type: "string", format: "date-time" } },
+    spec: { data: "", at: "" },
+    rules: ["size(self.data) == 0", "self.at == timestamp('1970-01-01T00:00:00Z')"],
+  },
+  {
+    name: "sets and lists by keys of another size are other ones, and what they are joined to is one as well",
+    properties: { a: set(strings), c: set(strings), m: map },
+    spec: {
+      a: ["x", "y"],
+      c: ["y", "z"],
+      m: [
+        { key: "a", value: 1 },
+        { key: "b", value: 2 },
+      ],
+    },
+    rules: [
+      "self.a != ['x'] && self.a != ['x', 'y', 'z']",
+      "((self.a + self.c) + self.a).size() == 3 && self.a + self.c == self.c + self.a",
+      "((self.m + self.m) + self.m).size() == 2 && self.m != [self.m[0]]",
+    ],
+  },
+  {
+    name: "unknown fields that are kept are compared where both have them, and counted",
+    properties: { l: list({ type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } }) },
+    spec: { l: [{ known: "k", x: [1] }, { known: "k", x: [2] }, { known: "k", x: [1] }, { known: "k" }] },
+    rules: ["self.l[0] == self.l[2] && self.l[0] != self.l[1]", "self.l[0] != self.l[3] && self.l[3] != self.l[0]"],
+  },
+  {
     name: "nothing that the schema does not know is seen",
     properties: { open: { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } } },
     spec: { open: { known: "a", unknown: "b" } },
@@ -240,6 +275,45 @@ test("names and kinds of a resource, and of those within it, are there whatever 
   );
   const labels = { type: "object", ...rulesOf("self.metadata.labels.size() == 0") };
   assert.match(check(labels, { metadata: {} })[0] ?? "", /undefined field 'labels'/);
+});
+
+test("what an embedded resource has is there in lists and maps, and a name's beginning is there beside a name", () => {
+  const resource = { type: "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true };
+  const named = { type: "object", properties: { name: strings } };
+  const schema = {
+    type: "object",
+    properties: {
+      ...{ apiVersion: strings, kind: strings, metadata: named },
+      list: { ...list(resource), ...rulesOf("self.all(one, one.kind == 'Pod')") },
+      map: { type: "object", additionalProperties: resource, ...rulesOf("self.all(key, self[key].kind == 'Pod')") },
+    },
+    ...rulesOf("!has(self.metadata.generateName)"),
+  };
+  const pod = { apiVersion: "v1", kind: "Pod" };
+  assert.deepEqual(check(schema, { metadata: {}, list: [pod, pod], map: { a: pod } }), []);
+  assert.equal(check(schema, { metadata: { generateName: "a" }, list: [pod, {}], map: { a: { kind: "Job" } } }).length, 3);
+});
+
+test("an empty rule and one that cannot be compiled do not end the rules behind them", () => {
+  const reported = faults({ n: { type: "integer", ...rulesOf("", "self >", "self > 1", "self > 2") } }, { n: 1 }, "true");
+  assert.equal(reported.length, 3);
+  assert.match(reported[0] ?? "", /rule compile error: compilation failed/);
+  assert.match(reported[2] ?? "", /failed rule: self > 2$/);
+});
+
+test("when the items of a list have used up the budget, the rest of them is not looked at", () => {
+  const heavy = "self.all(a, self.all(b, a + b >= 0))";
+  const numbers = Array.from({ length: 250 }, (_, i) => i);
+  const lists = { type: "array", items: { ...list({ type: "integer" }), ...rulesOf(heavy, "true") } };
+  const values = Array.from({ length: 40 }, () => numbers);
+  for (const [properties, spec] of [
+    [{ l: lists }, { l: values }],
+    [{ l: { type: "object", additionalProperties: lists.items } }, { l: Object.fromEntries(values.entries()) }],
+  ] as const) {
+    const reported = faults(properties, spec, "true");
+    assert.equal(reported.length, 1);
+    assert.match(reported[0] ?? "", /validation failed due to running out of cost budget/);
+  }
 });
 
 test("rules about values that no rule can see are passed over", () => {

@@ -19,6 +19,12 @@ const cases: readonly { rule: ValidationRule; want: readonly string[] }[] = [
     want: [`${path}.message: Invalid value: "too\\nfew": message must not contain line breaks`],
   },
   {
+    rule: { rule: "self > 1", message: "too\rfew" },
+    want: [`${path}.message: Invalid value: "too\\rfew": message must not contain line breaks`],
+  },
+  { rule: { rule: "\nself > 1\n", message: "\ntoo few\n" }, want: [] },
+  { rule: { rule: "self > 1\n&& self < 9", message: "not so" }, want: [] },
+  {
     rule: { rule: "self > 1\n&& self < 9" },
     want: [`${path}.message: Required value: message must be specified if rule contains line breaks`],
   },
