@@ -7,6 +7,7 @@ import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { deletionConditions } from "./conditions.ts";
 import { newNamespaceController } from "./controller.ts";
+import { obstacles } from "./obstacles.ts";
 import type { DeletionOutcome } from "./writes.ts";
 
 const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -75,14 +76,16 @@ test("reports what blocks the deletion, and continues when that is removed", asy
   assert.equal(client.object(namespaces, "web"), undefined);
 });
 
-/** A terminating namespace with one Pod that is not removed. */
+/** A terminating namespace with one Pod that is not removed. @param finalizersBeside of a ConfigMap beside it */
 async function withStuckPod(
   t: { after(fn: () => void): void },
   terminationGracePeriodSeconds: number | bigint,
   deletedAt: string,
+  finalizersBeside: string[] = [],
 ) {
   const world = newTestContext(t);
   serveDiscovery(world);
+  if (finalizersBeside.length > 0) world.client.put(configMaps, aConfigMap("held", finalizersBeside));
   world.client.react("deletecollection", "pods", () => ({}));
   world.client.put(namespaces, aNamespace({ name: "web", deletedAt, finalizers: [] }));
   const spec = { terminationGracePeriodSeconds: terminationGracePeriodSeconds as number };
@@ -288,4 +291,109 @@ test("a namespace that another writer changed while its conditions were written 
     finalizing.map(({ sent }) => (sent as Namespace).metadata.labels),
     [{ touched: "yes" }],
   );
+});
+
+for (const { what, live } of [
+  { what: "was created again under its name", live: () => aNamespace({ name: "web", uid: "second" }) },
+  { what: "has only the finalizers of others left", live: () => ({ ...leaving, spec: { finalizers: ["example.com/own"] } }) },
+  { what: "is gone", live: () => undefined },
+])
+  test(`a namespace that ${what}, which only the server knows, keeps its content`, async (t) => {
+    const world = newTestContext(t);
+    const { client, clock, ctx, run } = world;
+    serveDiscovery(world);
+    client.put(namespaces, leaving);
+    client.put(configMaps, aConfigMap("kept"));
+    let reads = 0;
+    client.react("get", "namespaces", () => {
+      reads++;
+      const namespace = live();
+      if (namespace === undefined) throw notFound(namespaces, "web");
+      return namespace;
+    });
+    await run(newNamespaceController(ctx));
+    await clock.advance(60_000);
+    assert.deepEqual(client.writes, []);
+    assert.equal(reads, 1, "and is not tried again");
+  });
+
+test("the content that takes longest determines when it is looked at again", async (t) => {
+  const world = await withStuckPod(t, 100, "2022-01-01T00:00:00Z", ["example.com/hold"]);
+  const looks = () => world.client.actions.filter(({ verb, resource }) => verb === "get" && resource === "namespaces").length;
+  await world.clock.advance(5_000); // the event of the conditions that it wrote
+  const before = looks();
+  await world.clock.advance(50_000);
+  assert.equal(looks(), before);
+  await world.clock.advance(1_000);
+  assert.equal(looks(), before + 1);
+});
+
+test("a resource that cannot be listed, or whose objects cannot be deleted one by one, is no failure", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  const { resources } = client.rawAnswers.get("/api/v1") as { resources: object[] };
+  const unlisted = { name: "secrets", kind: "Secret", namespaced: true, verbs: ["delete"] };
+  client.rawAnswers.set("/api/v1", { resources: [...resources, unlisted] });
+  client.react("delete", "configmaps", ({ name }) => {
+    client.remove(configMaps, `web/${name}`);
+    throw methodNotSupported(configMaps, "delete");
+  });
+  client.react("deletecollection", "pods", () => {
+    throw notFound(pods, "");
+  });
+  client.put(namespaces, leaving);
+  client.put(configMaps, aConfigMap("a"), aConfigMap("b"));
+  client.put(pods, aPod({ namespace: "web" }));
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  assert.deepEqual([client.objects(pods).length, client.object(namespaces, "web")], [0, undefined]);
+  assert.deepEqual(
+    client.actions.filter(({ resource }) => resource === "secrets"),
+    [],
+  );
+});
+
+test("what the conditions list is sorted, and a changed reason alone is a change", () => {
+  const outcome: DeletionOutcome = {
+    ...nothingLeft,
+    failures: [new Error("b"), new Error("a")],
+    remaining: new Map([
+      ["pods.", 2],
+      ["configmaps.", 1],
+    ]),
+    finalizers: new Map([
+      ["z/z", 1],
+      ["a/a", 2],
+    ]),
+  };
+  const conditions = deletionConditions([], outcome, 0);
+  assert.deepEqual(
+    conditions.slice(2).map(({ message }) => message),
+    [
+      "Failed to delete all resource types, 2 remaining: a, b",
+      "Some resources are remaining: configmaps. has 1 resource instances, pods. has 2 resource instances",
+      "Some content in the namespace has finalizers remaining: a/a in 2 resource instances, z/z in 1 resource instances",
+    ],
+  );
+  const former = conditions.map((condition) => ({ ...condition, reason: "Former" }));
+  assert.deepEqual(
+    deletionConditions(former, outcome, 60_000).map(({ reason, lastTransitionTime }) => [reason, lastTransitionTime]),
+    conditions.map(({ reason }) => [reason, "1970-01-01T00:01:00Z"]),
+  );
+});
+
+test("one object is named in the singular, and the core group has no APIService to repair", () => {
+  const finalizers = new Map([
+    ["a/a", 1],
+    ["b/b", 2],
+  ]);
+  const held = obstacles({ ...nothingLeft, finalizers, remaining: new Map([["pods.", 3]]) });
+  assert.partialDeepStrictEqual(held.description, {
+    summary: "waits for the finalizer a/a of 1 object, b/b of 2 objects; left: 3 of pods",
+  });
+  const failed = (groupVersion: string) =>
+    obstacles({ ...nothingLeft, discoveryFailures: [{ groupVersion, error: new Error("away") }] }).description;
+  assert.partialDeepStrictEqual(failed("v1"), { related: [] });
+  assert.partialDeepStrictEqual(failed("example.com/v1"), { related: [{ name: "v1.example.com" }] });
 });
