@@ -99,3 +99,26 @@ test("of each phase only an end is finished", () => {
     ["p3", "p4"],
   );
 });
+
+test("the pods of a node that is gone which could not be deleted wait for another quarantine", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(pods, aPod({ name: "a", nodeName: "gone" }));
+  client.react("delete", "pods", () => {
+    throw serviceUnavailable("etcd is away");
+  });
+  await run(newPodGarbageCollector(ctx));
+  await clock.advance(40_000);
+  assert.equal(client.writes.length, 1);
+  await clock.advance(59_000);
+  assert.equal(client.writes.length, 1);
+  await clock.advance(1_000);
+  assert.equal(client.writes.length, 2);
+});
+
+test("of finished pods that were created at the same time the first by name go first", () => {
+  const all = ["c", "a", "b"].map((name) => aPod({ name, phase: "Failed" }));
+  assert.deepEqual(
+    surplusFinished(all, 1).map(({ metadata }) => metadata.name),
+    ["a", "b"],
+  );
+});

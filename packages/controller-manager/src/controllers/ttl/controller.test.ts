@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
@@ -57,4 +58,16 @@ test("nodes that leave make the cluster smaller again", async (t) => {
   world.client.put(nodes, aNode({ name: "n100", annotations: { [ttlAnnotation]: "15" } }));
   await settle(30);
   assert.equal(world.client.object<Node>(nodes, "n100")?.metadata.annotations?.[ttlAnnotation], "0");
+});
+
+test("a node that is deleted while it is annotated is no failure", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "going" }));
+  world.client.react("patch", "nodes", ({ name }) => {
+    throw notFound(nodes, name);
+  });
+  await world.run(newTtlController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.equal(world.client.writes.length, 1);
 });
