@@ -29,6 +29,50 @@ for (const { words, has, lacks } of [
   });
 }
 
+test("service accounts and sources of events have upstream's names, which follow no rule", () => {
+  const unlike = (name: string, rule: string): string => (name === rule ? "" : name);
+  const odd = catalogue.flatMap(({ name, user, component = user }) => {
+    const [account, source] = [unlike(user, `${name}-controller`), unlike(component, user)];
+    return account === "" && source === "" ? [] : [[name, account, source].join(" ").trim()];
+  });
+  assert.deepEqual(odd, [
+    "serviceaccount-token tokens-controller",
+    "endpointslice  endpoint-slice-controller",
+    "endpointslicemirroring  endpoint-slice-mirroring-controller",
+    "replicationcontroller replication-controller",
+    "podgc pod-garbage-collector",
+    "serviceaccount service-account-controller",
+    "garbagecollector generic-garbage-collector garbage-collector-controller",
+    "daemonset daemon-set-controller daemonset-controller",
+    "horizontalpodautoscaling horizontal-pod-autoscaler",
+    "disruption  controllermanager",
+    ...["csrsigning", "csrapproving", "csrcleaner"].map((name) => `${name} certificate-controller`),
+    "bootstrapsigner bootstrap-signer",
+    "tokencleaner token-cleaner",
+    "nodeipam node-controller cidrAllocator",
+    "nodelifecycle node-controller",
+    "cloud-node-lifecycle node-controller",
+    "persistentvolume-binder persistent-volume-binder persistentvolume-controller",
+    "persistentvolume-expander expand-controller volume_expand",
+    "root-ca-cert-publisher root-ca-cert-publisher",
+    "ephemeral-volume  ephemeral_volume",
+    "storage-version-gc storage-version-garbage-collector",
+  ]);
+});
+
+test("only the controllers that need many requests have more than the common rate, and only that of tokens the manager's rights", () => {
+  assert.deepEqual(
+    catalogue.flatMap(({ name, rate, withManagersRights }) =>
+      rate || withManagersRights ? [[name, rate, withManagersRights]] : [],
+    ),
+    [
+      ["serviceaccount-token", undefined, true],
+      ["namespace", { qps: 20, burst: 100 }, undefined],
+      ["garbagecollector", { qps: 2, burst: 2 }, undefined],
+    ],
+  );
+});
+
 test("an unknown name in --controllers is an error that names it", () => {
   const errors: string[] = [];
   enabledControllers(["*", "nope", "-neither", "-job"], errors, off);
