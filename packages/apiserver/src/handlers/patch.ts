@@ -31,7 +31,7 @@ import { goText } from "@coxswain/apimachinery/objects/patch/go-text";
 import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
 import { mergePatchInto } from "@coxswain/apimachinery/objects/patch/merge-patch";
 import { structOf } from "@coxswain/apimachinery/objects/patch/patch-schema";
-import { checkRestorable } from "@coxswain/apimachinery/objects/patch/restore";
+import { checkingRestorable } from "@coxswain/apimachinery/objects/patch/restore";
 import { mergeInto } from "@coxswain/apimachinery/objects/patch/strategic-merge";
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
@@ -251,7 +251,7 @@ function* restored(
 ): Steps<KubeObject> {
   const type = descriptor!; // custom resources have no strategic merge
   try {
-    checkRestorable(value, structOf(type));
+    yield* checkingRestorable(value, structOf(type));
   } catch (err) {
     throw invalid({ group: "", kind: "" }, "", [invalidValue("patch", goText(patch), messageOf(err))]);
   }

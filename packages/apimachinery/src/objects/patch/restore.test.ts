@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "../../process/event-loop/steps.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { structOf } from "./patch-schema.ts";
-import { checkRestorable } from "./restore.ts";
+import { checkingRestorable } from "./restore.ts";
 
 const deployment = structOf(scheme.type("apps/v1.Deployment") as TypeDescriptor);
 const configMap = structOf(scheme.type("core/v1.ConfigMap") as TypeDescriptor);
@@ -31,10 +32,16 @@ for (const { value, type = deployment, want } of [
   { value: { binaryData: { a: 1 } }, type: configMap, want: "cannot restore slice from int64" },
 ]) {
   test(`${JSON.stringify(value)}: ${want}`, () => {
-    assert.throws(() => checkRestorable(value, type), { message: want });
+    assert.throws(() => atOnce(checkingRestorable(value, type)), { message: want });
   });
 }
 
 test("null is dropped, unknown fields are dropped, and valid data gives no warning", () => {
-  checkRestorable({ metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 }, deployment);
+  const value = { metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 };
+  atOnce(checkingRestorable(value, deployment));
+});
+
+test("many values are checked in steps", () => {
+  const data = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, "v"]));
+  assert.ok([...checkingRestorable({ data }, configMap)].length >= 9);
 });

@@ -3,12 +3,14 @@
  * decoder, so that error texts differ.
  * Source: k8s.io/apimachinery pkg/runtime/converter.go
  */
+import { Pace, type Steps } from "../../process/event-loop/steps.ts";
 import { DecodeFailure, decodeScalar } from "../codec/json-decode.ts";
+import { valuesPerStep } from "../meta/deep-equal.ts";
 import type { FieldType, ScalarKind } from "../schema/descriptor.ts";
 import { goKind } from "./go-text.ts";
 
 /** @throws Error for the first value of a wrong type, e.g. `cannot restore slice from bool` */
-export function checkRestorable(value: unknown, type: FieldType): void {
+export function* checkingRestorable(value: unknown, type: FieldType, pace = new Pace(valuesPerStep)): Steps<void> {
   if (value === null || value === undefined) return;
   const from = goKind(value);
   switch (type.kind) {
@@ -16,20 +18,32 @@ export function checkRestorable(value: unknown, type: FieldType): void {
       if (from !== "map") throw new Error(`cannot restore struct from: ${from}`);
       for (const field of type.struct.fields) {
         if (Object.hasOwn(value, field.name)) {
-          checkRestorable((value as Record<string, unknown>)[field.name], field.type); // cast: `goKind` has found a map
+          yield* checkingRestorable((value as Record<string, unknown>)[field.name], field.type, pace); // cast: `goKind` has found a map
         }
       }
       return;
     case "list":
       if (from !== "slice") throw new Error(`cannot restore slice from ${from}`);
-      for (const element of value as unknown[]) checkRestorable(element, type.element); // cast: `goKind` has found a slice
+      yield* checkingAll(value as unknown[], type.element, pace); // cast: `goKind` has found a slice
       return;
-    case "map":
+    case "map": {
       if (from !== "map") throw new Error(`cannot restore map from ${from}`);
-      for (const element of Object.values(value)) checkRestorable(element, type.value);
+      const elements = Object.values(value);
+      if (elements.length > valuesPerStep) yield;
+      yield* checkingAll(elements, type.value, pace);
       return;
+    }
     default:
       checkScalar(value, type.kind, type.goType);
+  }
+}
+
+function* checkingAll(elements: readonly unknown[], type: FieldType, pace: Pace): Steps<void> {
+  const isContainer = type.kind === "struct" || type.kind === "list" || type.kind === "map";
+  for (const element of elements) {
+    if (isContainer) yield* checkingRestorable(element, type, pace);
+    else if (element !== null && element !== undefined) checkScalar(element, type.kind, type.goType);
+    if (pace.isDue()) yield;
   }
 }
 
