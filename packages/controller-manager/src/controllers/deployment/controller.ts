@@ -13,7 +13,7 @@ import { controllingOwner, ownerEventHandlers } from "../../pods/owner-event-han
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
 import { type DeploymentContext, newDeploymentContext, type Rollout } from "./context.ts";
-import { findNewSet, planCleanup } from "./history.ts";
+import { findingNewSet, planCleanup } from "./history.ts";
 import { syncNewSet } from "./new-replica-set.ts";
 import { isComplete, nextProgressCheckMs, pausedCondition, withProgress } from "./progress.ts";
 import { planScaling, wasScaled } from "./proportional-scaling.ts";
@@ -76,7 +76,7 @@ async function reconcile(ctx: DeploymentContext, key: ObjectKey, signal: AbortSi
 }
 
 async function syncRollout(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Result> {
-  const newSet = findNewSet(rollout.deployment, sets);
+  const newSet = await rollout.ctx.turns.run(findingNewSet(rollout.deployment, sets));
   const oldSets = sets.filter(({ metadata }) => metadata.uid !== newSet?.metadata.uid);
   if (rollout.deployment.metadata.deletionTimestamp) return updateStatus(rollout, newSet, oldSets, false);
 

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { annotationsOfNewSet, maxRevision, revisionAnnotation, revisionHistoryAnnotation } from "./annotations.ts";
-import { findNewSet, planCleanup } from "./history.ts";
+import { findingNewSet, planCleanup } from "./history.ts";
 import { buildNewSet } from "./new-replica-set.ts";
 
 function set(
@@ -28,8 +29,20 @@ function set(
 
 test("the set of the same template is the new one, whatever its hash; the oldest if there are two", () => {
   const sets = [set("younger", { minute: 2 }), set("other", { image: "nginx" }), set("older", { minute: 1 })];
-  assert.equal(findNewSet(aDeployment(), sets)?.metadata.name, "older");
-  assert.equal(findNewSet(aDeployment({ image: "redis" }), sets), undefined);
+  assert.equal(atOnce(findingNewSet(aDeployment(), sets))?.metadata.name, "older");
+  assert.equal(atOnce(findingNewSet(aDeployment({ image: "redis" }), sets)), undefined);
+});
+
+test("templates that differ in a label, or in other metadata, are different ones; sets are compared in a step each", () => {
+  const [more, fewer, annotated] = [set("more"), set("fewer"), set("annotated")];
+  more.spec.template!.metadata.labels!["x"] = "y";
+  delete fewer.spec.template!.metadata.labels!["app"];
+  annotated.spec.template!.metadata.annotations = { x: "y" };
+  const steps = findingNewSet(aDeployment(), [more, fewer, annotated]);
+  assert.deepEqual(
+    [...Array(4)].map(() => steps.next().done),
+    [false, false, false, true],
+  );
 });
 
 for (const { name, sets, limit, want } of [

@@ -2,24 +2,39 @@ import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { revisionOf } from "./annotations.ts";
 import { specReplicas } from "./replica-counts.ts";
 
 export const hashLabel = "pod-template-hash";
 
-/** The ReplicaSet with the Deployment's template; the oldest when there are several. Source: FindNewReplicaSet */
-export function findNewSet(deployment: Deployment, sets: readonly ReplicaSet[]): ReplicaSet | undefined {
-  return sets.toSorted(byCreation).find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
+/** The ReplicaSet with the Deployment's template; the oldest when there are several. Compares one in each step. Source: FindNewReplicaSet */
+export function* findingNewSet(deployment: Deployment, sets: readonly ReplicaSet[]): Steps<ReplicaSet | undefined> {
+  for (const set of sets.toSorted(byCreation)) {
+    if (sameTemplate(set.spec.template, deployment.spec.template)) return set;
+    yield;
+  }
+  return undefined;
 }
 
 /** Whether two templates are equal apart from the pod-template-hash label. Source: EqualIgnoreHash */
 export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec | undefined): boolean {
-  return semanticEqual(withoutHash(a), withoutHash(b));
+  return (
+    semanticEqual(a?.spec, b?.spec) &&
+    semanticEqual({ ...a?.metadata, labels: undefined }, { ...b?.metadata, labels: undefined }) &&
+    hasLabelsOf(a?.metadata?.labels ?? {}, b?.metadata?.labels ?? {}) &&
+    hasLabelsOf(b?.metadata?.labels ?? {}, a?.metadata?.labels ?? {})
+  );
 }
 
-function withoutHash(template: PodTemplateSpec | undefined): object {
-  const { [hashLabel]: _, ...labels } = template?.metadata?.labels ?? {};
-  return { ...template, metadata: { ...template?.metadata, labels } };
+type Labels = Readonly<Record<string, string>>;
+
+/** Whether `a` has all labels of `b`, apart from the hash. */
+function hasLabelsOf(a: Labels, b: Labels): boolean {
+  for (const key in b) {
+    if (key !== hashLabel && (!Object.hasOwn(a, key) || a[key] !== b[key])) return false;
+  }
+  return true;
 }
 
 /**
