@@ -5,6 +5,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { newTestContext } from "../testing/test-context.ts";
 import { enqueueWhenAvailable, ownerEventHandlers } from "./owner-event-handlers.ts";
 
@@ -21,7 +22,7 @@ async function setUp(t: { after(fn: () => void): void }, ...owners: ReplicaSet[]
   const handlers = ownerEventHandlers<ReplicaSet, Pod>(
     {
       owners: informer,
-      selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
+      selectorOf: ({ spec }) => LabelSelector.ofCached(spec.selector),
       created: (key) => void heard.push(`created ${key}`),
       removed: (key, { metadata }) => void heard.push(`removed ${key} ${metadata.name}`),
       changed: enqueueWhenAvailable(() => 30),
@@ -153,4 +154,16 @@ test("a pod that is released on its way out counts as removed for the owner that
     after(() => handlers.updated(old, now)),
     ["removed default/one a", "default/one"],
   );
+});
+
+test("an owner whose selector has 50,000 labels is compared with each of 1,000 orphans in little time", async (t) => {
+  const large = aReplicaSet({ name: "large" });
+  large.spec.selector = { matchLabels: Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`l${i}`, "v"])) };
+  const { handlers, after } = await setUp(t, large);
+  const orphans = Array.from({ length: 1_000 }, (_, i) => aPod({ name: `p${i}`, labels: { l0: "v" } }));
+  const heard = after(() => {
+    const tookMs = cpuMsOf(() => orphans.forEach(handlers.added));
+    assert.ok(tookMs < 1_000, `${tookMs} ms`);
+  });
+  assert.deepEqual(heard, []);
 });

@@ -50,8 +50,8 @@ function parse({ metadata }: Pod, term: PodAffinityTerm): AffinityTerm {
   const namespaces = named.length === 0 && term.namespaceSelector === undefined ? [metadata.namespace ?? ""] : named;
   return {
     namespaces: new Set(namespaces),
-    namespaceSelector: LabelSelector.fromObject(term.namespaceSelector),
-    selector: LabelSelector.fromObject(term.labelSelector),
+    namespaceSelector: LabelSelector.ofCached(term.namespaceSelector),
+    selector: LabelSelector.ofCached(term.labelSelector),
     topologyKey: term.topologyKey,
   };
 }

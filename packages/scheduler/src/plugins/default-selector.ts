@@ -39,7 +39,7 @@ export function newDefaultSelector(informers: Pick<InformerFactory, "for">): Sel
     if (kind === "v1/ReplicationController") setAll(labels, controllerLister.get(key)?.spec?.selector ?? {});
     const selector = isKeyOf(owners, kind) ? owners[kind].get(key)?.spec?.selector : undefined;
     const own = LabelSelector.fromSet(labels);
-    return selector === undefined ? own : own.and(LabelSelector.fromObject(selector));
+    return selector === undefined ? own : own.and(LabelSelector.ofCached(selector));
   };
 }
 

@@ -70,7 +70,7 @@ export function parseConstraints(
     .map(({ maxSkew, topologyKey, labelSelector }) => ({
       maxSkew,
       topologyKey,
-      ...parsed(LabelSelector.fromObject(labelSelector)),
+      ...parsed(LabelSelector.ofCached(labelSelector)),
     }));
 }
 

@@ -102,7 +102,7 @@ export function splitByBudgets(
 
 function selectorOf(selector: Parameters<typeof LabelSelector.fromObject>[0]): LabelSelector | undefined {
   try {
-    return LabelSelector.fromObject(selector);
+    return LabelSelector.ofCached(selector);
   } catch {
     return undefined; // an invalid selector matches no pod
   }

@@ -150,4 +150,4 @@ function hasSpace(
 }
 
 const reaches = (topology: LabelSelectorObject | undefined, labels: Readonly<Record<string, string>>): boolean =>
-  topology !== undefined && LabelSelector.fromObject(topology).matches(labels);
+  topology !== undefined && LabelSelector.ofCached(topology).matches(labels);

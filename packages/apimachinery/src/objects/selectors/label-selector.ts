@@ -75,6 +75,18 @@ export class LabelSelector {
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
   }
 
+  /**
+   * As `fromObject`, for a selector in an object from a cache, which does not change. One of many requirements is remembered: some are used
+   * for each event of each pod.
+   */
+  static ofCached(selector: LabelSelectorObject | undefined | null): LabelSelector {
+    const known = selector && large.get(selector);
+    if (known) return known;
+    const made = LabelSelector.fromObject(selector);
+    if (selector && made.requirements.length > fewRequirements) large.set(selector, made);
+    return made;
+  }
+
   /** A selector with requirements that are known to be valid. */
   static fromRequirements(requirements: readonly Requirement[]): LabelSelector {
     return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
@@ -121,6 +133,9 @@ export class LabelSelector {
 
 /** Selectors with more requirements are matched through an index by key. */
 const fewRequirements = 16;
+
+/** Selectors of more than `fewRequirements`, by the object that they were made from. */
+const large = new WeakMap<LabelSelectorObject, LabelSelector>();
 
 /**
  * Requirements by key. A selector may have tens of thousands of requirements and be matched against thousands of objects

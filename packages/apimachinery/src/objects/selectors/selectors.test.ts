@@ -207,3 +207,16 @@ for (const { name, selector, yes, no } of [
     // A linear search would take many seconds.
     assert.ok(tookMs < 1000, `${tookMs} ms`);
   });
+
+test("the selector of a cached object is made once when it has many requirements", () => {
+  const few = { matchLabels: { app: "web" } };
+  const many = { matchLabels: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`l${i}`, "v"])) };
+  assert.equal(LabelSelector.ofCached(many), LabelSelector.ofCached(many));
+  assert.equal(LabelSelector.ofCached(many).matches(many.matchLabels), true);
+  assert.notEqual(LabelSelector.ofCached(few), LabelSelector.ofCached(few));
+  assert.equal(LabelSelector.ofCached(undefined).matches({}), false);
+  assert.throws(
+    () => LabelSelector.ofCached({ matchExpressions: [{ key: "a", operator: "Like" }] }),
+    /not a valid label selector/,
+  );
+});

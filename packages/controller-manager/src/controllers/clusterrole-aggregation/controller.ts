@@ -61,7 +61,7 @@ export function aggregatedRules(role: ClusterRole, all: readonly ClusterRole[]):
   const rules = new Map<string, PolicyRule>();
   const byName = all.toSorted((a, b) => ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1));
   for (const selector of role.aggregationRule?.clusterRoleSelectors ?? []) {
-    const labels = LabelSelector.fromObject(selector);
+    const labels = LabelSelector.ofCached(selector);
     for (const { metadata, rules: theirs } of byName) {
       if (metadata.name === role.metadata.name || !labels.matches(metadata.labels)) continue;
       for (const rule of theirs ?? []) rules.getOrInsert(contentOf(rule), rule);

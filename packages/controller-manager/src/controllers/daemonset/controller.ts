@@ -77,7 +77,7 @@ interface DaemonSetContext extends ControllerContext {
   readonly backoff: FailedPodBackoff;
 }
 
-const selectorOf = ({ spec }: DaemonSet): LabelSelector => LabelSelector.fromObject(spec.selector);
+const selectorOf = ({ spec }: DaemonSet): LabelSelector => LabelSelector.ofCached(spec.selector);
 
 function podOwnership(ctx: DaemonSetContext): Ownership<DaemonSet, Pod> {
   const { daemonSets: owners, expectations } = ctx;

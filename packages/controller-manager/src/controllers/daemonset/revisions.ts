@@ -66,7 +66,7 @@ function claimRevisions(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: Abo
     ref: controllerRevisions,
     owner: daemonSet,
     ownerResource: daemonSets,
-    selector: LabelSelector.fromObject(daemonSet.spec.selector),
+    selector: LabelSelector.ofCached(daemonSet.spec.selector),
     candidates: candidatesFor(revisions, daemonSet),
     signal,
   });

@@ -32,7 +32,7 @@ import { deploymentRef, resizeSet, resizeSets, writeDeploymentStatus } from "./w
  */
 export function newDeploymentController(base: ControllerContext): Controller {
   const ctx = newDeploymentContext(base);
-  const selectorOf = ({ spec }: Deployment) => LabelSelector.fromObject(spec.selector);
+  const selectorOf = ({ spec }: Deployment) => LabelSelector.ofCached(spec.selector);
   return defineController(ctx, {
     name: "deployment",
     sources: [
@@ -65,7 +65,7 @@ async function reconcile(ctx: DeploymentContext, key: ObjectKey, signal: AbortSi
   const deployment = ctx.deployments.lister.get(key);
   if (deployment === undefined) return done; // deleted since it was queued
   const rollout: Rollout = { ctx, signal, deployment };
-  const selector = LabelSelector.fromObject(deployment.spec.selector);
+  const selector = LabelSelector.ofCached(deployment.spec.selector);
   if (selector.empty) return rejectEmptySelector(rollout);
   try {
     return await syncRollout(rollout, await claimSets(rollout, selector));

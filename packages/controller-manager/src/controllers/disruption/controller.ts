@@ -84,7 +84,7 @@ function budgetsOf(ctx: DisruptionContext, pod: Pod): ObjectKey[] {
 /** Selector of the budget. An invalid one results in undefined and selects nothing. */
 function selectorOf({ spec }: PodDisruptionBudget): LabelSelector | undefined {
   try {
-    return LabelSelector.fromObject(spec?.selector);
+    return LabelSelector.ofCached(spec?.selector);
   } catch {
     return undefined;
   }
@@ -153,7 +153,7 @@ function selectedPods(
 ): Pod[] {
   const { pods: podInformer } = ctx;
   try {
-    return podInformer.lister.select(LabelSelector.fromObject(spec?.selector), metadata.namespace);
+    return podInformer.lister.select(LabelSelector.ofCached(spec?.selector), metadata.namespace);
   } catch (err) {
     recordEvent("Warning", "NoPods", `Failed to get pods: ${messageOf(err)}`);
     throw err;

@@ -250,7 +250,7 @@ function required<T>(source: T | undefined): T {
 
 /** Without a selector, all series of the metric match. */
 function queryOf({ name, selector }: MetricIdentifier): MetricQuery {
-  return { name, selector: selector === undefined ? LabelSelector.everything : LabelSelector.fromObject(selector) };
+  return { name, selector: selector === undefined ? LabelSelector.everything : LabelSelector.ofCached(selector) };
 }
 
 function milliOf(text: string | undefined): number {

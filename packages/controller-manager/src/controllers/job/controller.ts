@@ -192,7 +192,7 @@ async function claimPods({ ctx, job, tracked, signal }: JobSync): Promise<Pod[]>
     ref: podsResource,
     owner: job,
     ownerResource: jobs,
-    selector: LabelSelector.fromObject(job.spec.selector ?? {}),
+    selector: LabelSelector.ofCached(job.spec.selector ?? {}),
     candidates: candidatesFor(ctx.pods, job),
     ...(tracked && { finalizers: [trackingName] }),
     signal,

@@ -24,7 +24,7 @@ export function podHandlers(ctx: JobContext, queue: SourceQueue): InformerHandle
   const { jobs, expectations, finalizerExpectations, failures } = ctx;
   const enqueueMatching = (pod: Pod): void => {
     for (const job of jobs.lister.inNamespace(pod.metadata.namespace ?? "")) {
-      const selector = LabelSelector.fromObject(job.spec.selector ?? {});
+      const selector = LabelSelector.ofCached(job.spec.selector ?? {});
       if (!selector.empty && selector.matches(pod.metadata.labels)) queue.enqueue(keyOf(job));
     }
   };

@@ -33,7 +33,7 @@ export const newReplicaSetController = (ctx: ControllerContext): Controller =>
     name: "replicaset",
     ref: replicaSets,
     workers: ctx.config.concurrency.replicaSet,
-    selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
+    selectorOf: ({ spec }) => LabelSelector.ofCached(spec.selector),
   });
 
 /** Common shape of ReplicaSets and ReplicationControllers. */

@@ -65,7 +65,7 @@ interface StatefulSetContext extends ControllerContext {
   readonly revisions: SharedInformer<ControllerRevision>;
 }
 
-const selectorOf = ({ spec }: StatefulSet): LabelSelector => LabelSelector.fromObject(spec.selector);
+const selectorOf = ({ spec }: StatefulSet): LabelSelector => LabelSelector.ofCached(spec.selector);
 
 function minReadySecondsOf({ featureGates }: ControllerContext, { spec }: StatefulSet): number {
   return featureGates.enabled("StatefulSetMinReadySeconds") ? (spec.minReadySeconds ?? 0) : 0;

@@ -24,7 +24,7 @@ export async function ownRevisions(
   signal: AbortSignal,
 ): Promise<ControllerRevision[]> {
   const { revisions } = ctx;
-  const selector = LabelSelector.fromObject(set.spec.selector);
+  const selector = LabelSelector.ofCached(set.spec.selector);
   const claimed = await claimObjects<ControllerRevision>({
     client: ctx.client,
     ref: controllerRevisions,
