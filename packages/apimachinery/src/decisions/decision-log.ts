@@ -155,8 +155,8 @@ export class DecisionLog {
       object,
       verdict: entry.verdict,
       reason: entry.reason,
-      summary: cut(summary),
-      ...(plain !== undefined && { plain: cut(plain) }),
+      summary: shortened(summary),
+      ...(plain !== undefined && { plain: shortened(plain) }),
       since: formatTime(entry.sinceMs),
       lastAt: formatTime(entry.lastMs),
       count: entry.count,
@@ -209,7 +209,10 @@ function take({ entries }: Kept, source: string): Entry | undefined {
   return undefined;
 }
 
-const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
+/** The start of a text, in memory of its own: a slice would keep the whole text alive. */
+export function shortened(text: string): string {
+  return text.length > longestSummary ? Buffer.from(`${text.slice(0, longestSummary)}…`).toString() : text;
+}
 
 /** The description of an outcome; states the error when the function fails. */
 export function descriptionOf(description: Outcome["description"]): Description {

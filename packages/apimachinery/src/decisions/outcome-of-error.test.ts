@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden, internalError, serverTimeout, tooManyRequests } from "../objects/errors/status-error.ts";
+import {
+  conflict,
+  forbidden,
+  internalError,
+  StatusError,
+  serverTimeout,
+  tooManyRequests,
+} from "../objects/errors/status-error.ts";
 import { pods } from "../objects/schema/kinds/resources.ts";
 import { DecidedError, outcomeOfError } from "./outcome-of-error.ts";
 
@@ -46,4 +53,13 @@ test("the text has all causes, and the decision of a DecidedError takes preceden
   assert.match((description as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
   const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", description: "waits" });
   assert.deepEqual(outcomeOfError(new Error("outer", { cause: decided }), 7), { ...decided.outcome, nextTryMs: 7 });
+});
+
+test("a webhook's long text is shortened", () => {
+  const text = "x".repeat(1_000_000);
+  for (const err of [forbidden(pods, "a", text), new StatusError({ code: 400, reason: text, message: text })]) {
+    const { description, reason } = outcomeOfError(err);
+    assert.ok((description as { summary: string }).summary.length < 2_100);
+    assert.ok(reason.length < 2_100);
+  }
 });

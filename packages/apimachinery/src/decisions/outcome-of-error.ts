@@ -1,7 +1,7 @@
 import { causesOf, messageOf } from "../objects/errors/message.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import { errorCode } from "../process/narrowing/error-code.ts";
-import type { Outcome } from "./decision-log.ts";
+import { type Outcome, shortened } from "./decision-log.ts";
 
 /** An error that carries a decision for diagnostics in addition to its message. */
 export class DecidedError extends Error {
@@ -61,15 +61,18 @@ const rules: readonly Rule[] = [
   { matches: ({ reason }) => reason === "TooManyRequests", verdict: "refused", reason: "TooManyRequests" },
 ];
 
-/** The decision for a failure that is retried: refused by a rule, or failed, with the messages of all causes. */
+/** The decision for a failure that is retried: refused by a rule, or failed, with the messages of all causes, shortened. */
 export function outcomeOfError(err: unknown, nextTryMs?: number): Outcome {
   const decided = findCause(err, (cause) => cause instanceof DecidedError);
   if (decided instanceof DecidedError) return { ...decided.outcome, ...(nextTryMs !== undefined && { nextTryMs }) };
   const status = findCause(err, (cause) => cause instanceof StatusError);
-  const summary = causesOf(err);
+  const summary = shortened(causesOf(err)); // webhooks answer with texts of up to 3 MB
   if (!(status instanceof StatusError)) return { verdict: "failed", reason: codeReason(err), nextTryMs, description: summary };
   const rule = rules.find(({ matches }) => matches(status));
-  const { verdict, reason, remedy }: Omit<Rule, "matches"> = rule ?? { verdict: "failed", reason: status.reason || "Failed" };
+  const { verdict, reason, remedy }: Omit<Rule, "matches"> = rule ?? {
+    verdict: "failed",
+    reason: shortened(status.reason) || "Failed",
+  };
   return { verdict, reason, nextTryMs, description: { summary, ...(remedy !== undefined && { remedy }) } };
 }
 
