@@ -57,7 +57,7 @@ test("the text has all causes, and the decision of a DecidedError takes preceden
 
 test("a webhook's long text is shortened", () => {
   const text = "x".repeat(1_000_000);
-  for (const err of [forbidden(pods, "a", text), new StatusError({ code: 400, reason: text, message: text })]) {
+  for (const err of [forbidden(pods, "a", text), new StatusError({ metadata: {}, code: 400, reason: text, message: text })]) {
     const { description, reason } = outcomeOfError(err);
     assert.ok((description as { summary: string }).summary.length < 2_100);
     assert.ok(reason.length < 2_100);

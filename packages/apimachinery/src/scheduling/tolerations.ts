@@ -25,7 +25,8 @@ const few = 16;
 /** The tolerations of a pod, which are compared with the taints of every node: many are indexed by the first comparison. */
 export class Tolerations {
   readonly #list: readonly Toleration[];
-  #index: ReadonlySet<string> | undefined;
+  /** Positions of the first tolerations of each kind. */
+  #index: ReadonlyMap<string, number> | undefined;
 
   /** @param list never changed afterwards */
   constructor(list: readonly Toleration[] = []) {
@@ -34,19 +35,37 @@ export class Tolerations {
 
   /** Whether one of the tolerations matches the taint. */
   tolerate(taint: Taint): boolean {
-    if (this.#list.length < few) return this.#list.some((toleration) => tolerates(toleration, taint));
-    this.#index ??= new Set(this.#list.flatMap(keyOf));
+    return this.firstFor(taint) !== undefined;
+  }
+
+  /** The first toleration that matches the taint. */
+  firstFor(taint: Taint): Toleration | undefined {
+    if (this.#list.length < few) return this.#list.find((toleration) => tolerates(toleration, taint));
+    this.#index ??= newIndex(this.#list);
     const { effect, key, value = "" } = taint;
-    for (const wanted of key === "" ? [""] : [key, ""])
-      for (const of of effect === "" ? [""] : [effect, ""])
-        if (this.#index.has(indexKey(wanted, of)) || this.#index.has(indexKey(wanted, of, value))) return true;
-    return false;
+    let first = this.#list.length;
+    for (const wanted of key === "" ? [""] : [key, ""]) {
+      for (const of of effect === "" ? [""] : [effect, ""]) {
+        first = Math.min(
+          first,
+          this.#index.get(indexKey(wanted, of)) ?? first,
+          this.#index.get(indexKey(wanted, of, value)) ?? first,
+        );
+      }
+    }
+    return this.#list[first];
   }
 
   /** The first taint with one of the effects that no toleration matches. */
   firstUntolerated(taints: readonly Taint[], effects: readonly string[]): Taint | undefined {
     return taints.find((taint) => effects.includes(taint.effect) && !this.tolerate(taint));
   }
+}
+
+function newIndex(list: readonly Toleration[]): Map<string, number> {
+  const index = new Map<string, number>();
+  for (const [at, toleration] of list.entries()) for (const key of keyOf(toleration)) index.getOrInsert(key, at);
+  return index;
 }
 
 /** @param value undefined: all values */

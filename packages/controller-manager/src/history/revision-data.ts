@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { coerce, encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -6,6 +7,7 @@ import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/k
 import type { PodTemplate, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podTemplates } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /** A strategic merge patch, which kubectl sends unchanged to roll back. */
 interface RevisionData {
@@ -44,8 +46,24 @@ const isRevisionData = (data: unknown): data is RevisionData =>
   isJsonObject(data) && isJsonObject(data["spec"]) && isJsonObject(data["spec"]["template"]);
 
 /** Whether two revisions have equal templates, independent of their encoding. Other data is compared as text. */
-export function sameData(a: unknown, b: unknown): boolean {
-  return canonicalText(a) === canonicalText(b);
+export const sameData = (a: unknown, b: unknown): boolean => digestOf(a) === digestOf(b);
+
+/** The revisions with the same data, in their order. In each step one is read, unless it was read before. */
+export function* withData(revisions: readonly ControllerRevision[], data: unknown): Steps<ControllerRevision[]> {
+  const found: ControllerRevision[] = [];
+  for (const revision of revisions) {
+    yield;
+    if (sameData(revision.data, data)) found.push(revision);
+  }
+  return found;
+}
+
+/** Digests of the canonical text of data, by its object: revisions in a cache do not change, and each sync compares all of them. */
+const digests = new WeakMap<object, string>();
+
+function digestOf(data: unknown): string {
+  const made = (): string => hash("sha256", canonicalText(data));
+  return typeof data === "object" && data !== null ? digests.getOrInsertComputed(data, made) : made();
 }
 
 function canonicalText(data: unknown): string {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
-import { revisionData, sameData, templateOf } from "./revision-data.ts";
+import { revisionData, sameData, templateOf, withData } from "./revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "./revisions.ts";
 
 const template = { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "main", image: "busybox" }] } };
@@ -62,6 +63,21 @@ for (const data of [
     assert.equal(sameData(data, revisionData(template)), false);
   });
 }
+
+test("of many revisions those with the same data are found, one read in each step", () => {
+  const other = revisionData({ ...template, metadata: { labels: { app: "db", v: "2" } } });
+  const revisions = [other, revisionData(template), other, revisionData(template)].map((data, revision) => ({
+    metadata: {},
+    data,
+    revision,
+  }));
+  const steps = [...withData(revisions, revisionData(template))];
+  assert.equal(steps.length, 4);
+  assert.deepEqual(
+    atOnce(withData(revisions, revisionData(template))).map(({ revision }) => revision),
+    [1, 3],
+  );
+});
 
 test("is named after its owner and its hash, and carries the owner's annotations", () => {
   const owner = aPod({ name: "x".repeat(240), namespace: "shop", annotations: { "kubernetes.io/change-cause": "why" } });

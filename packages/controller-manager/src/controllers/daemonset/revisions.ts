@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { revisionData, sameData } from "../../history/revision-data.ts";
+import { revisionData, withData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
@@ -32,7 +32,7 @@ export async function syncHistory(ctx: DaemonSetContext, daemonSet: DaemonSet, s
   const all: ControllerRevision[] = [];
   for (const revision of await claimRevisions(ctx, daemonSet, signal)) all.push(await withHashLabel(ctx, revision, signal));
   const data = revisionData(daemonSet.spec.template);
-  const present = all.filter((revision) => sameData(revision.data, data)).toSorted(byRevision);
+  const present = (await ctx.turns.run(withData(all, data))).toSorted(byRevision);
   const old = all.filter((revision) => !present.includes(revision));
   const number = nextRevision(old);
   const newest = present.pop();

@@ -1,5 +1,5 @@
 import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
+import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
 
 /**
  * Pure: how long a Pod may stay on a node with these NoExecute taints.
@@ -9,9 +9,10 @@ import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
 export function toleratedForMs({ spec }: Pod, taints: readonly Taint[]): number {
   const noExecute = taints.filter(({ effect }) => effect === "NoExecute");
   let toleratedMs = Number.POSITIVE_INFINITY;
+  const tolerations = new Tolerations(spec.tolerations ?? []);
   const used: Toleration[] = [];
   for (const taint of noExecute) {
-    const toleration = (spec.tolerations ?? []).find((candidate) => tolerates(candidate, taint));
+    const toleration = tolerations.firstFor(taint);
     if (toleration === undefined) return 0;
     used.push(toleration);
   }

@@ -5,7 +5,7 @@ import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/obj
 import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { dataText, revisionData, sameData } from "../../history/revision-data.ts";
+import { dataText, revisionData, withData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
@@ -65,7 +65,7 @@ export async function syncRevisions(
   signal: AbortSignal,
 ): Promise<SyncedRevisions> {
   const data = revisionData(set.spec.template);
-  const equal = own.findLast((revision) => sameData(revision.data, data));
+  const equal = (await ctx.turns.run(withData(own, data))).at(-1);
   const next = nextRevision(own);
   let collisionCount = set.status?.collisionCount ?? 0;
   let update = equal;

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Taint, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { toleratedForMs } from "./tolerations.ts";
+
+const taint = (key: string): Taint => ({ key, effect: "NoExecute" });
+const aPodWith = (tolerations: readonly Toleration[]) =>
+  aPod({ name: "a", spec: { containers: [], tolerations: [...tolerations] } });
+const during = (key: string, tolerationSeconds: number): Toleration => ({ key, operator: "Exists", tolerationSeconds });
+const rest = Array.from({ length: 30 }, (_, i): Toleration => ({ key: `r${i}`, operator: "Exists", tolerationSeconds: 1 }));
+
+for (const { name, tolerations, want } of [
+  { name: "the first toleration counts", tolerations: [during("a", 20), during("a", 10)], want: 20_000 },
+  { name: "one of every key before it", tolerations: [during("", 5), during("a", 10)], want: 5_000 },
+  { name: "one of every key after it", tolerations: [during("a", 10), during("", 5)], want: 10_000 },
+  { name: "of no limit", tolerations: [{ key: "a", operator: "Exists" }], want: Number.POSITIVE_INFINITY },
+  { name: "of another key", tolerations: [during("b", 5)], want: 0 },
+  { name: "of another value", tolerations: [{ key: "a", operator: "Equal", value: "x" }], want: 0 },
+] as const) {
+  for (const [many, more] of [
+    ["", []],
+    [", among many", rest],
+  ] as const) {
+    test(`${name}${many}`, () => assert.equal(toleratedForMs(aPodWith([...tolerations, ...more]), [taint("a")]), want));
+  }
+}
+
+test("10,000 taints and as many tolerations are compared in little time", () => {
+  const keys = Array.from({ length: 10_000 }, (_, i) => `t${i}`);
+  const pod = aPodWith(keys.toReversed().map((key) => during(key, 30)));
+  const tookMs = cpuMsOf(() => assert.equal(toleratedForMs(pod, keys.map(taint)), 30_000));
+  assert.ok(tookMs < 300, `${tookMs} ms`);
+});
