@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden } from "../objects/errors/status-error.ts";
+import { forbidden, StatusError } from "../objects/errors/status-error.ts";
 import { events } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger } from "../process/logging/logger.ts";
@@ -295,4 +295,63 @@ test("of 4,096 events that are remembered, the one written least recently is for
   count("first");
   for (let i = 0; i < 4095; i++) count(`other-${i}`);
   assert.deepEqual([count("first"), count("second")], [3, 1]);
+});
+
+test("the same text about two containers of a pod is two events", async () => {
+  const { recorder, stored } = setUp();
+  for (const name of ["a", "b", "a"]) {
+    const ref = { kind: "Pod", namespace: "shop", name: "web-0", uid: "u", fieldPath: `spec.containers{${name}}` };
+    recorder.event(ref, "Normal", "Pulled", "image present");
+  }
+  await recorder.flush();
+  assert.deepEqual(
+    stored().map(({ involvedObject, count }) => [involvedObject.fieldPath, count]),
+    [
+      ["spec.containers{a}", 2],
+      ["spec.containers{b}", 1],
+    ],
+  );
+});
+
+test("only events of one type and reason are combined", async () => {
+  const { recorder, stored } = setUp();
+  for (let i = 0; i < 6; i++) {
+    recorder.event(pod, "Normal", "Pulled", `image ${i}`);
+    recorder.event(pod, "Normal", "Created", `container ${i}`);
+    recorder.event(pod, "Warning", "Pulled", `late image ${i}`);
+  }
+  await recorder.flush();
+  assert.deepEqual(
+    stored().filter(({ message }) => message.startsWith("(combined")),
+    [],
+  );
+});
+
+test("a pod made anew under the name of one that used up its burst has its own", async () => {
+  const { client, recorder } = setUp();
+  for (let i = 0; i < 30; i++) recorder.event(pod, "Normal", `Reason${i}`, "x");
+  await recorder.flush();
+  assert.equal(client.writes.length, 25);
+  recorder.event(aPod({ name: "web-0", namespace: "shop", uid: "anew" }), "Normal", "Scheduled", "x");
+  await recorder.flush();
+  assert.equal(client.writes.length, 26);
+});
+
+test("an event in a namespace that is being deleted is dropped in silence, another refusal is logged", async () => {
+  const client = newFakeClient();
+  const said: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void said.push(message) };
+  const recorder = newEventRecorder({ client, component: "tester", log, clock: newFakeClock() });
+  let causes = [{ reason: "NamespaceTerminating" }];
+  client.react("create", "events", () => {
+    const { status } = forbidden(events, "e", "no");
+    throw new StatusError({ ...status, details: { ...status.details, causes } });
+  });
+  recorder.event(pod, "Normal", "A", "a");
+  await recorder.flush();
+  assert.deepEqual([client.writes.length, said], [1, []]);
+  causes = [];
+  recorder.event(pod, "Normal", "B", "b");
+  await recorder.flush();
+  assert.deepEqual(said, ["Unable to write event"]);
 });

@@ -4,7 +4,7 @@ import { forbidden, StatusError } from "@coxswain/apimachinery/objects/errors/st
 import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { aDaemonSet, aNode } from "@coxswain/apimachinery/testing/builders";
+import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { revisionData } from "../../history/revision-data.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
@@ -97,4 +97,55 @@ test("a revision that a pod still has is kept beyond the history limit, another 
   await running(world, aDaemonSet({ image: "v1", spec }), "a");
   for (const image of ["v2", "v3"]) await setImage(world, image);
   assert.deepEqual(revisions(world), [1, 3]);
+});
+
+test("pods that are seen while an orphan is adopted are not created once more", async (t) => {
+  const world = newTestContext(t);
+  const { client } = world;
+  const daemonSet = aDaemonSet({ spec: { updateStrategy: { type: "OnDelete" } } });
+  const own = (name: string, nodeName: string): Pod =>
+    aPod({ name, nodeName, owner: daemonSet, labels: { app: "agent", "controller-revision-hash": "x" } });
+  let created = 0;
+  client.react("create", "pods", () => own(`unseen-${++created}`, "b"));
+  client.react("patch", "pods", () => {
+    client.put(pods, own("unseen-1", "a"), own("unseen-2", "b"));
+    return settle(30).then(() => own("orphan", "a"));
+  });
+  await running(world, daemonSet, "a", "b");
+  assert.equal(created, 2);
+  client.put(pods, aPod({ name: "orphan", nodeName: "a", labels: { app: "agent" } }));
+  await settle(90);
+  assert.equal(created, 2);
+});
+
+test("a creation that was not seen for five minutes is made up for without an event, and a decision says what is awaited", async (t) => {
+  const world = newTestContext(t);
+  let created = 0;
+  world.client.react("create", "pods", () => aPod({ name: `unseen-${++created}` }));
+  await running(world, aDaemonSet(), "a");
+  world.client.put(daemonSets, { ...stored(world), metadata: { ...stored(world).metadata, labels: { touched: "yes" } } });
+  await settle(60);
+  const theSet = { group: "apps", resource: "daemonsets", kind: "DaemonSet", namespace: "default", name: "agent", uid: "" };
+  assert.equal(world.ctx.decisions.of(theSet)[0]?.reason, "ExpectationsPending");
+  await world.clock.advance(301_000);
+  await settle(60);
+  assert.equal(created, 2);
+});
+
+test("a failed pod is replaced after its back-off, which a decision names", async (t) => {
+  const world = newTestContext(t);
+  await running(world, aDaemonSet(), "a");
+  for (let i = 0; i < 2; i++) {
+    const [pod] = world.client.objects<Pod>(pods) as [Pod];
+    world.client.put(pods, { ...pod, spec: { ...pod.spec, nodeName: "a" }, status: { phase: "Failed" } });
+    await settle(60);
+  }
+  const theSet = { group: "apps", resource: "daemonsets", kind: "DaemonSet", namespace: "default", name: "agent", uid: "" };
+  assert.equal(world.ctx.decisions.of(theSet)[0]?.reason, "FailedPodBackOff");
+  await world.clock.advance(1_000);
+  await settle(60);
+  assert.deepEqual(
+    world.client.objects<Pod>(pods).map(({ status }) => status?.phase),
+    [undefined],
+  );
 });

@@ -174,15 +174,17 @@ test("each resize in a rolling update is reported with its direction", async (t)
 
 test("an old set that could not be removed is removed later", async (t) => {
   const world = newTestContext(t);
+  const spec = { revisionHistoryLimit: 1 };
+  await running(world, aDeployment({ image: "v2", spec }), setOf("v1", 1n, 0, spec), setOf("v2", 2n, 1, spec));
   let failures = 0;
   world.client.react("delete", "replicasets", () => {
     if (failures++ === 0) throw serviceUnavailable("the server is away");
     return undefined;
   });
-  const spec = { revisionHistoryLimit: 0 };
-  const complete = { observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
-  const deployment = { ...aDeployment({ image: "v2", spec }), status: complete };
-  await running(world, deployment, setOf("v1", 1n, 0, spec), setOf("v2", 2n, 1, spec));
+  // The same generation: no status is written, so that no event follows.
+  world.client.put(deployments, { ...stored(world), spec: { ...stored(world).spec, revisionHistoryLimit: 0 } });
+  await settle(30);
+  assert.deepEqual([failures, setNames(world).length], [1, 2]);
   await world.clock.advance(1000);
   await settle(30);
   assert.deepEqual(setNames(world), [setOf("v2", 2n, 1).metadata.name]);
