@@ -56,7 +56,7 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
   const onread: OnReadOpts = {
     buffer: Buffer.alloc(readBytes), // reused, to reduce garbage collection
     callback(length, buffer) {
-      read((buffer as Buffer).subarray(0, length));
+      read((buffer as Buffer).subarray(0, length)); // cast: the option of this server's socket
       return true;
     },
   };

@@ -25,7 +25,7 @@ export function benchPod(name: string, index: number): object {
 
 /** A Pod with twenty containers, about 30 kB as JSON. */
 export function largePod(name: string): object {
-  const pod = benchPod(name, 0) as { spec: { containers: object[] } };
+  const pod = benchPod(name, 0) as { spec: { containers: object[] } }; // cast: its spec has containers
   pod.spec.containers = Array.from({ length: 28 }, (_, index) => container(`part-${index}`, 8000 + index));
   return pod;
 }

@@ -70,12 +70,12 @@ export async function benchPortSharing(): Promise<void> {
     const processors = availableParallelism();
     const atOnce = `at once on ${processors} processors`;
     const hasRoom = processors >= processorsForAll;
-    const paced = (await compare([[one], halves, [two], [onTwoPorts]], getAtPace)) as [number, number, number, number];
+    const paced = (await compare([[one], halves, [two], [onTwoPorts]], getAtPace)) as [number, number, number, number]; // cast: one number for each of the four
     const pace = `${getsPerSecond}/s each`;
     report(`one port, ${pace}, one after the other`, paced[1], paced[0], true);
     report(`one port, ${pace}, ${atOnce}`, paced[2], paced[0], hasRoom);
     report(`two ports, ${pace}, ${atOnce}`, paced[3], paced[0], false);
-    const hurried = (await compare([[one], [two], [onTwoPorts]], getWithoutPause)) as [number, number, number];
+    const hurried = (await compare([[one], [two], [onTwoPorts]], getWithoutPause)) as [number, number, number]; // cast: one number for each of the three
     report(`one port, without pause, ${atOnce}`, hurried[1], hurried[0], hasRoom);
     report(`two ports, without pause, ${atOnce}`, hurried[2], hurried[0], false);
     const share = Math.max(...shares);

@@ -95,7 +95,7 @@ async function openWatches(
 ): Promise<() => void> {
   const { metadata } = JSON.parse((await stage.connection.request(stage.podPath(0), { keepBody: true })).body.toString()) as {
     metadata: { name: string; resourceVersion: string };
-  };
+  }; // cast: a Pod of the API server
   const query = `?watch=1&resourceVersion=${metadata.resourceVersion}&fieldSelector=metadata.name%3D${metadata.name}`;
   const opened: WatchConnection[] = [];
   const close = (): void => {

@@ -42,7 +42,7 @@ export async function benchWatchFloor(): Promise<void> {
     stdio: ["ignore", "pipe", "inherit"],
   });
   try {
-    const [port] = (await once(server.stdout, "data")) as [Buffer];
+    const [port] = (await once(server.stdout, "data")) as [Buffer]; // cast: the argument of the event "data"
     const url = `https://127.0.0.1:${String(port).trim()}`;
     for (const connections of [5, 50, 500]) await fanOut(url, Buffer.from(ca.certPem), server.pid!, connections);
     await delivery(url, Buffer.from(ca.certPem));

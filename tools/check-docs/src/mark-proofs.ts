@@ -12,7 +12,7 @@ const [outcomesFile = ""] = process.argv.slice(2);
 const outcomes = readFileSync(outcomesFile, "utf8")
   .split("\n")
   .filter((line) => line !== "")
-  .map((line) => JSON.parse(line) as Outcome);
+  .map((line) => JSON.parse(line) as Outcome); // cast: lines of run-tests
 const table = readFileSync(join(root, "docs", "compatibility.tsv"), "utf8");
 const rows = rowsOf(table);
 const marks = marksOf(rows, outcomes);

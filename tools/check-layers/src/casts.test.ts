@@ -25,7 +25,8 @@ for (const { name, path = program, text, want } of [
   },
   { name: "tests may cast", path: "packages/a/src/a.test.ts", text: "const a = b as string;\n", want: [] },
   { name: "parts for tests may cast", path: "packages/a/src/b/testing/a.ts", text: "const a = b as string;\n", want: [] },
-  { name: "tools may cast", path: "tools/a/src/a.ts", text: "const a = b as string;\n", want: [] },
+  { name: "a cast in a tool is found", path: "tools/a/src/a.ts", text: "const a = b as string;\n", want: [1] },
+  { name: "end-to-end tests may cast", path: "e2e/a/a.ts", text: "const a = b as string;\n", want: [] },
 ]) {
   test(`casts: ${name}`, () => {
     assert.deepEqual(

@@ -10,18 +10,18 @@ interface Cast {
   readonly text: string;
 }
 
-/** Casts without a reason that each package still holds. The numbers may only fall; a package without one holds none. */
+/** Casts without a reason that each package and tool still holds. The numbers may only fall; what has none holds no such cast. */
 export const mostCasts: Readonly<Record<string, number>> = {};
 
 const isProgram = (path: string): boolean =>
-  /^packages\/(?!testing\/)[^/]+\/src\//.test(path) &&
+  /^(?:packages\/(?!testing\/)|tools\/)[^/]+\/src\//.test(path) &&
   !/\.test\.tsx?$|\.generated\.|\/src\/(?:.*\/)?(?:testing\/|testing\.ts$|suite\.ts$|schema\/kinds\/)/.test(path);
 
 /** In a comment on the lines of the cast, on the line before it, or before its statement. */
 const reason = /\bcast: \S/i;
 
 /**
- * Casts in the program code of the packages that no comment `cast: why` explains. `as const` is no cast.
+ * Casts in the program code of packages and tools that no comment `cast: why` explains. `as const` is no cast.
  * @param sources may be of any files; tests and generated tables are left out
  */
 export function unexplainedCasts(sources: readonly SourceText[]): Cast[] {

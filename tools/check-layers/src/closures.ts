@@ -84,7 +84,7 @@ const isFunctionLike = (node: Node): boolean =>
 
 function nameOf(node: Node): string {
   for (const one of [node, node.parent]) {
-    const { name } = one as { name?: Node };
+    const { name } = one as { name?: Node }; // cast: nodes have no common type for a name
     if (name !== undefined && isIdentifier(name)) return name.text;
   }
   return "(anonymous)";
@@ -92,7 +92,7 @@ function nameOf(node: Node): string {
 
 /** True when the function returns an object literal, directly or through a variable, with a member that is a local function. */
 function returnsMethods(node: Node): boolean {
-  const { body } = node as { body?: Node };
+  const { body } = node as { body?: Node }; // cast: nodes have no common type for a body
   if (body === undefined) return false;
   const variables = new Map<string, Node | undefined>();
   const functions = new Set<string>();

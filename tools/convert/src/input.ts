@@ -100,7 +100,7 @@ function kindOf(value: unknown, version: GroupVersion | undefined): Named {
       `expected an object, found ${value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`}`,
     );
   }
-  const { apiVersion, kind } = value as { apiVersion?: unknown; kind?: unknown };
+  const { apiVersion, kind } = value as { apiVersion?: unknown; kind?: unknown }; // cast: both fields are checked below
   if (typeof kind !== "string" || kind === "") throw new Error("the object has no kind");
   if (apiVersion === undefined || apiVersion === "") {
     if (version === undefined) throw new Error("the object has no apiVersion: pass --api-version");
@@ -113,5 +113,5 @@ function kindOf(value: unknown, version: GroupVersion | undefined): Named {
 
 /** A custom resource: unchanged. */
 function unknownKind(value: unknown, named: Named): KubeObject {
-  return { ...(value as KubeObject), apiVersion: formatGroupVersion(named), kind: named.kind };
+  return { ...(value as KubeObject), apiVersion: formatGroupVersion(named), kind: named.kind }; // cast: kindOf has checked that it is an object with a kind
 }

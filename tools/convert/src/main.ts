@@ -60,8 +60,8 @@ function readOptions(args: string[]): Options {
     throw new Error(`--api-version is GROUP/VERSION, or v1 for the core group, not ${JSON.stringify(apiVersion)}`);
   }
   if (folder === undefined && positionals.length > 1) throw new Error("more than one file needs --out-dir");
-  const all = Object.keys(formats) as Format[];
-  return { to: to !== undefined ? [to as Format] : folder === undefined ? ["json"] : all, version, folder, files: positionals };
+  const all = Object.keys(formats) as Format[]; // cast: Object.keys forgets the keys' type
+  return { to: to !== undefined ? [to as Format] : folder === undefined ? ["json"] : all, version, folder, files: positionals }; // cast: checked above
 }
 
 async function convertFile(file: string | undefined, { to, version, folder }: Options): Promise<void> {

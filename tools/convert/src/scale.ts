@@ -23,10 +23,10 @@ export function scaleIn(object: KubeObject, to: GroupVersion): KubeObject {
     throw new Error(`Scale has no version ${apiVersion}: it has ${[newVersion, ...oldVersions].join(", ")}`);
   const isOld = object.apiVersion !== newVersion;
   if (isOld && apiVersion !== newVersion) return { ...object, apiVersion };
-  const { status } = object as Scale | OldScale;
+  const { status } = object as Scale | OldScale; // cast: the kind says so
   if (status === undefined) return { ...object, apiVersion };
-  const converted = isOld ? fromOld(status as OldStatus) : toOld(status as NewStatus);
-  return { ...object, apiVersion, status: converted } as KubeObject;
+  const converted = isOld ? fromOld(status as OldStatus) : toOld(status as NewStatus); // cast: the version says which
+  return { ...object, apiVersion, status: converted } as KubeObject; // cast: a Scale of the other version
 }
 
 type OldStatus = NonNullable<OldScale["status"]>;

@@ -33,12 +33,14 @@ interface List extends KubeObject {
 export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
   const { apiVersion = "", kind = "" } = object;
   // First: the version of a List says nothing of its items.
-  if (kind === "List") return { ...object, items: (object as List).items.map((item) => inVersion(canonical(item), to)) } as List;
+  if (kind === "List") return { ...object, items: (object as List).items.map((item) => inVersion(canonical(item), to)) } as List; // cast: a List has items
   if (apiVersion === formatGroupVersion(to)) return object;
-  if (kind.endsWith("List") && Array.isArray((object as List).items)) return listInVersion(object as List, to);
+  if (kind.endsWith("List") && isList(object)) return listInVersion(object, to);
   if (kind === "Scale" && isScaleVersion(apiVersion)) return scaleIn(object, to);
   return convert(object, to);
 }
+
+const isList = (object: KubeObject): object is List => "items" in object && Array.isArray(object.items);
 
 /** Items of a typed list have no kind field; it follows from the list's kind. */
 function listInVersion(list: List, to: GroupVersion): KubeObject {
@@ -49,7 +51,7 @@ function listInVersion(list: List, to: GroupVersion): KubeObject {
     const { apiVersion: _, kind: __, ...rest } = inVersion({ ...item, apiVersion, kind }, to);
     return rest;
   });
-  return { ...list, apiVersion: formatGroupVersion(to), items } as KubeObject;
+  return { ...list, apiVersion: formatGroupVersion(to), items } as KubeObject; // cast: a KubeObject names only the fields of all kinds
 }
 
 /** Items of a `List` can be of any kind and have not been validated yet. */

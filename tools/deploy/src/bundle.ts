@@ -98,7 +98,7 @@ export const protocolOfEtcd: Plugin = {
 /** Uses the protobufjs of etcd3's own @grpc/proto-loader, so that versions match. */
 function protocolAsJson(importer: string, file: string): unknown {
   const loader = createRequire(importer).resolve("@grpc/proto-loader");
-  const protobuf = createRequire(loader)("protobufjs") as { loadSync(file: string): { toJSON(): unknown } };
+  const protobuf = createRequire(loader)("protobufjs") as { loadSync(file: string): { toJSON(): unknown } }; // cast: loaded by path, without its types
   return protobuf.loadSync(file).toJSON();
 }
 
@@ -111,8 +111,8 @@ export const namesOfLateImports: Plugin = {
       return { path, namespace: "late", pluginData: { resolveDir } };
     });
     on.onLoad({ filter: /.*/, namespace: "late" }, ({ path, pluginData }) => {
-      const { resolveDir } = pluginData as { resolveDir: string };
-      const names = Object.keys(createRequire(join(resolveDir, "importer.js"))(path) as object);
+      const { resolveDir } = pluginData as { resolveDir: string }; // cast: set by the plugin itself
+      const names = Object.keys(createRequire(join(resolveDir, "importer.js"))(path) as object); // cast: modules are objects
       const exported = names.filter((name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default");
       return { contents: `export { ${exported.join(", ")} } from ${JSON.stringify(path)};`, resolveDir };
     });

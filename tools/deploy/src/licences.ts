@@ -20,7 +20,7 @@ export function licencesOf(root: string, packages: readonly string[]): string {
 }
 
 function section(folder: string): string {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest; // cast: packages have a name and a version
   const kind = typeof license === "object" ? license.type : license;
   if (!kind) throw new Error(`${name} ${version} does not name its licence`);
   const texts = readdirSync(folder)

@@ -90,7 +90,7 @@ const compressed = (content: Uint8Array): Buffer =>
 
 /** Matching regular files with their modes. */
 function copies(from: string, patterns: readonly string[], to: string): TarEntry[] {
-  return globSync(patterns as string[], { cwd: from })
+  return globSync(patterns as string[], { cwd: from }) // cast: globSync does not change its argument
     .filter((path) => statSync(join(from, path)).isFile())
     .map((path) => file(join(to, path), join(from, path)));
 }

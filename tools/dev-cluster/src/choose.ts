@@ -85,6 +85,7 @@ function checkForm(choices: Choices, requested: RequestedChoices): void {
       );
   }
   const owners = new Map<number, PortName>();
+  // cast: Object.entries forgets the keys' type
   for (const [name, port] of Object.entries(requested.ports ?? {}) as [PortName, number][]) {
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {
       const given = Number.isNaN(port) ? `the value of ${portVariable(name)}` : port;

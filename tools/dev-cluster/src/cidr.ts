@@ -10,7 +10,7 @@ export interface Cidr {
 export function parseCidr(text: string): Cidr | undefined {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text);
   if (match === null) return undefined;
-  const [a, b, c, d, prefix] = match.slice(1).map(Number) as [number, number, number, number, number];
+  const [a, b, c, d, prefix] = match.slice(1).map(Number) as [number, number, number, number, number]; // cast: the pattern has five groups
   if (prefix > 32 || [a, b, c, d].some((byte) => byte > 255)) return undefined;
   const first = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
   return first % 2 ** (32 - prefix) === 0 ? { first, prefix } : undefined;

@@ -27,7 +27,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   }
   try {
     // Earlier versions wrote `asked` for `requested`.
-    const { choices, asked, requested = asked } = JSON.parse(text) as Partial<ClusterRecord> & { asked?: RequestedChoices };
+    const { choices, asked, requested = asked } = JSON.parse(text) as Partial<ClusterRecord> & { asked?: RequestedChoices }; // cast: both fields are checked below
     if (typeof choices === "object" && typeof requested === "object") return { requested, choices };
   } catch {
     // reported below

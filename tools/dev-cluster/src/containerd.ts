@@ -59,10 +59,8 @@ export const networkName = (settings: Settings): string => `cox-${settings.id}`;
  * range: the range is known beforehand, and with the file the node is ready earlier.
  */
 function writeNetworkConfig(settings: Settings): void {
-  const [own, fixed] = [configFile as string, "10-cox.conflist"].map((name) => join(cniFolder(settings), name)) as [
-    string,
-    string,
-  ];
+  const own = join(cniFolder(settings), configFile);
+  const fixed = join(cniFolder(settings), "10-cox.conflist");
   const range = parseNetwork(settings.podCidr);
   const isOwn = servicePartsOf(settings).includes("pod-network") && range !== undefined;
   rmSync(isOwn ? fixed : own, { force: true }); // of an earlier `up` with other parts

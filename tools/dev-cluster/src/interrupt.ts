@@ -8,7 +8,7 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
-    if (!controller.signal.aborted) controller.abort(new Interrupted(name as (typeof signals)[number]));
+    if (!controller.signal.aborted) controller.abort(new Interrupted(name as (typeof signals)[number])); // cast: a listener of these signals
     process.stderr.write("cox: stopping; what this command has started is being stopped too\n");
   };
   for (const name of signals) process.on(name, onSignal);

@@ -52,7 +52,7 @@ export function targetFile(env: NodeJS.ProcessEnv): string {
 export function merged(text: string, ours: Kubeconfig, file: string): string {
   const document = parseDocument(text);
   if (document.errors.length > 0) throw new Failure(`${file} is not valid YAML: ${document.errors[0]?.message.split("\n")[0]}`);
-  if (document.contents === null) document.contents = document.createNode({ apiVersion: "v1", kind: "Config" }) as never;
+  if (document.contents === null) document.contents = document.createNode({ apiVersion: "v1", kind: "Config" }) as never; // cast: the type of a document's contents follows its source
   if (!isMap(document.contents)) throw new Failure(`${file} is not a kubeconfig`);
   const { name } = ours.contexts[0];
   const existing = (["clusters", "users", "contexts"] as const).filter((key) => entryOf(document, key, name, file) !== undefined);
@@ -70,19 +70,19 @@ function entryOf(document: Document, key: string, name: string, file: string): u
   const list = document.get(key);
   if (list === undefined || list === null) return undefined;
   if (!isSeq(list)) throw new Failure(`${file} is not a kubeconfig: ${key} is not a list`);
-  return (list as YAMLSeq<YAMLMap>).items.find((item) => isMap(item) && item.get("name") === name)?.toJSON();
+  return (list as YAMLSeq<YAMLMap>).items.find((item) => isMap(item) && item.get("name") === name)?.toJSON(); // cast: checked to be a sequence
 }
 
 function folderOf(cluster: unknown): unknown {
-  const extensions = (cluster as { cluster?: { extensions?: { name: string; extension?: { folder?: string } }[] } } | undefined)
+  const extensions = (cluster as { cluster?: { extensions?: { name: string; extension?: { folder?: string } }[] } } | undefined) // cast: every field is optional
     ?.cluster?.extensions;
   return extensions?.find?.((each) => each.name === extensionName)?.extension?.folder;
 }
 
 function put(document: Document, key: string, entry: Named): void {
   if (!isSeq(document.get(key))) document.set(key, new YAMLSeq());
-  const list = document.get(key) as YAMLSeq<YAMLMap>;
-  const node = document.createNode(entry) as YAMLMap;
+  const list = document.get(key) as YAMLSeq<YAMLMap>; // cast: checked to be a sequence
+  const node = document.createNode(entry) as YAMLMap; // cast: made of an object
   const at = list.items.findIndex((item) => isMap(item) && item.get("name") === entry.name);
   if (at === -1) list.add(node);
   else list.items[at] = node;

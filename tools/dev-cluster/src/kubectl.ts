@@ -82,7 +82,7 @@ async function versionOf(program: string): Promise<KubectlVersion | undefined> {
   const output = await tryExec(program, ["version", "--client", "-o", "json"]);
   if (output === undefined) return undefined;
   try {
-    return (JSON.parse(output) as { clientVersion?: KubectlVersion }).clientVersion ?? {};
+    return (JSON.parse(output) as { clientVersion?: KubectlVersion }).clientVersion ?? {}; // cast: kubectl version prints it
   } catch {
     return {};
   }

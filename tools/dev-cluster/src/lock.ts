@@ -123,7 +123,7 @@ export function flock(handle: number, { waits }: { waits: boolean }): boolean {
 /** @returns the holder; undefined when the lock is free or its holder has not written the file yet. */
 export function holderOf(file: string): Holder | undefined {
   try {
-    const holder = JSON.parse(readFileSync(file, "utf8")) as Holder;
+    const holder = JSON.parse(readFileSync(file, "utf8")) as Holder; // cast: written by this program
     return startTimeOf(holder.pid) === holder.startTime ? holder : undefined;
   } catch {
     return undefined;

@@ -36,7 +36,7 @@ const isoForm = /(?:^|"ts":"|\btime="|"time":"|"timestamp":")(\d{4}-\d\d-\d\dT\d
 export function timeOfLine(line: string, now: number): number | undefined {
   const klog = klogForm.exec(line);
   if (klog !== null) {
-    const [month, day, hour, minute, second, ms] = klog.slice(1).map(Number) as [number, number, number, number, number, number];
+    const [month, day, hour, minute, second, ms] = klog.slice(1).map(Number) as [number, number, number, number, number, number]; // cast: the pattern has six groups
     const year = new Date(now).getFullYear();
     const time = new Date(year, month - 1, day, hour, minute, second, ms).getTime();
     return time <= now + 86_400_000 ? time : new Date(year - 1, month - 1, day, hour, minute, second, ms).getTime();
@@ -73,7 +73,7 @@ export async function* mergedLines(
       if (first === undefined || each.head.value.time < first.head.value.time) first = each;
     }
     if (first === undefined) return;
-    for (const text of (first.head.value as Entry).lines) yield { name: first.name, text };
+    for (const text of (first.head.value as Entry).lines) yield { name: first.name, text }; // cast: sources that are done were skipped above
     first.head = await first.entries.next();
   }
 }

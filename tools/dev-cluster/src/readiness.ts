@@ -34,7 +34,7 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
       key: file("healthcheck-client.key"),
     });
     // /health performs a linearizable read: it fails without quorum.
-    return status === 200 && (JSON.parse(body) as { health?: string }).health === "true" ? undefined : `/health: ${body.trim()}`;
+    return status === 200 && (JSON.parse(body) as { health?: string }).health === "true" ? undefined : `/health: ${body.trim()}`; // cast: etcd's /health
   },
   containerd: containerdProblem,
   "kube-apiserver": (settings) => healthOf(`https://127.0.0.1:${settings.ports.apiserver}/readyz`, ca(settings)),

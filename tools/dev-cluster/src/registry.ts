@@ -61,7 +61,7 @@ export function readRegistry(folder = registryFolder()): RegisteredCluster[] {
 function readEntry(file: string): RegisteredCluster[] {
   let cluster: RegisteredCluster;
   try {
-    cluster = JSON.parse(readFileSync(file, "utf8")) as RegisteredCluster;
+    cluster = JSON.parse(readFileSync(file, "utf8")) as RegisteredCluster; // cast: written by this program
   } catch {
     return []; // removed or replaced concurrently
   }

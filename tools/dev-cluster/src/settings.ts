@@ -187,7 +187,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
  */
 export function requestedByVariables(env: NodeJS.ProcessEnv): RequestedChoices {
   const text = <K extends string>(key: K, variable: string, read = (value: string) => value): { [P in K]?: string } =>
-    env[variable] ? ({ [key]: read(env[variable]) } as { [P in K]: string }) : {};
+    env[variable] ? ({ [key]: read(env[variable]) } as { [P in K]: string }) : {}; // cast: computed keys widen to string
   const network = (value: string): string => (/^\d+\.\d+$/.test(value) ? `${value}.0.0/16` : value);
   const ports: Partial<Record<PortName, number>> = {};
   for (const name of portNames) {

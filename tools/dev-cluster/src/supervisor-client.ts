@@ -38,7 +38,7 @@ export function supervisorPid(place: Pick<Settings, "state" | "id">): number | u
 export async function sendRequest(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
   const timeoutMs = answerMs + (request.verb === "stop" ? request.graceMs : request.verb === "start" ? 2 * answerMs : 0);
   const text = await exchange(socketFile(place), `${JSON.stringify(request)}\n`, timeoutMs);
-  const answer = JSON.parse(text) as SupervisorState & { error?: string };
+  const answer = JSON.parse(text) as SupervisorState & { error?: string }; // cast: the supervisor is this program
   if (answer.error !== undefined) throw new Failure(`the supervisor refused ${request.verb}: ${answer.error}`);
   return answer;
 }

@@ -34,7 +34,7 @@ async function answer(supervisor: Supervisor, request: Request): Promise<object>
     case "exit":
       return {};
     default:
-      throw new Error(`unknown verb ${JSON.stringify((request as { verb?: unknown }).verb)}`);
+      throw new Error(`unknown verb ${JSON.stringify((request as { verb?: unknown }).verb)}`); // cast: not one of the verbs of its type
   }
 }
 
@@ -43,7 +43,7 @@ function serve(supervisor: Supervisor, connection: Socket): void {
   connection.setEncoding("utf8");
   connection.on("error", () => {}); // the client disconnected
   const reply = async (line: string): Promise<void> => {
-    const request = JSON.parse(line) as Request;
+    const request = JSON.parse(line) as Request; // cast: supervisor-client.ts sends it
     const answered = await answer(supervisor, request);
     connection.end(`${JSON.stringify(answered)}\n`, () => {
       if (request.verb === "exit") exit("was requested to");

@@ -53,7 +53,7 @@ export const processVariable = "COX_PROCESS";
 /** @returns undefined when the file is missing or damaged. */
 export function readState(place: Pick<Settings, "state">): SupervisorState | undefined {
   try {
-    const state = JSON.parse(readFileSync(stateFile(place), "utf8")) as SupervisorState;
+    const state = JSON.parse(readFileSync(stateFile(place), "utf8")) as SupervisorState; // cast: the supervisor writes it
     return typeof state.supervisor?.pid === "number" && typeof state.processes === "object" ? state : undefined;
   } catch {
     return undefined;

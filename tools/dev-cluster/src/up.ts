@@ -155,6 +155,7 @@ async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<v
     roleRef: { apiGroup, kind: "ClusterRole", name: "system:kubelet-api-admin" },
     subjects: [{ apiGroup, kind: "User", name: kubeletClientName }],
   };
+  // cast: objects to create have no common type
   await client.create(clusterRoleBindings, binding as never, { signal }).catch((err: unknown) => {
     if (!isAlreadyExists(err)) throw err;
   });

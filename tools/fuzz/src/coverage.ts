@@ -72,7 +72,7 @@ export class Coverage {
   }
 
   #take(): inspector.Profiler.ScriptCoverage[] {
-    return this.#send("Profiler.takePreciseCoverage")["result"] as inspector.Profiler.ScriptCoverage[];
+    return this.#send("Profiler.takePreciseCoverage")["result"] as inspector.Profiler.ScriptCoverage[]; // cast: the inspector's protocol
   }
 
   /** Sends a command; a session within its own thread answers before `post` returns. */
@@ -80,7 +80,7 @@ export class Coverage {
     let answer: Record<string, unknown> = {};
     this.#session.post(method, params, (err: Error | null, result?: object) => {
       if (err) throw err;
-      answer = (result ?? {}) as Record<string, unknown>;
+      answer = (result ?? {}) as Record<string, unknown>; // cast: the inspector's protocol
     });
     return answer;
   }

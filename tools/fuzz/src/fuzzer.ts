@@ -47,10 +47,10 @@ export async function fuzz(
 ): Promise<Outcome> {
   const below = belowOf(limits.seed);
   const run = new Run(name, target, progress);
-  const kept = [...target.seeds.map((seed) => Buffer.from(seed as string)), ...readCorpus(name)];
+  const kept = [...target.seeds.map((seed) => Buffer.from(seed as string)), ...readCorpus(name)]; // cast: Buffer.from takes both types by different overloads
   for (const input of kept) await run.tries(input);
   coverage?.isNew(true);
-  const words = (target.dictionary ?? []).map((word) => Buffer.from(word as string));
+  const words = (target.dictionary ?? []).map((word) => Buffer.from(word as string)); // cast: Buffer.from takes both types by different overloads
   const material: Material = { others: kept, words, maxBytes: target.maxBytes ?? 1024 };
   const start = process.threadCpuUsage();
   const isTimeLeft = (): boolean => {

@@ -12,23 +12,25 @@ type Gvk = Parameters<typeof hasProtobufForm>[0];
 
 const named = (name: string): { name: string; namespace: string } => ({ name, namespace: "default" });
 
+const podSpec = {
+  containers: [
+    {
+      name: "web",
+      image: "nginx:1.21",
+      ports: [{ containerPort: 80, protocol: "TCP" }],
+      resources: { limits: { cpu: "500m", memory: "1Gi" } },
+      livenessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 10 },
+    },
+  ],
+  tolerations: [{ key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 }],
+};
+
 export const pod = {
   apiVersion: "v1",
   kind: "Pod",
   metadata: { ...named("web-0"), labels: { app: "web" }, creationTimestamp: "2021-12-07T00:00:00Z" },
-  spec: {
-    containers: [
-      {
-        name: "web",
-        image: "nginx:1.21",
-        ports: [{ containerPort: 80, protocol: "TCP" }],
-        resources: { limits: { cpu: "500m", memory: "1Gi" } },
-        livenessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 10 },
-      },
-    ],
-    tolerations: [{ key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 }],
-  },
-} as KubeObject;
+  spec: podSpec,
+} as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 export const deployment = {
   apiVersion: "apps/v1",
@@ -37,10 +39,10 @@ export const deployment = {
   spec: {
     replicas: 3,
     selector: { matchLabels: { app: "web" } },
-    template: { metadata: { labels: { app: "web" } }, spec: (pod as unknown as { spec: object }).spec },
+    template: { metadata: { labels: { app: "web" } }, spec: podSpec },
     strategy: { rollingUpdate: { maxSurge: "25%", maxUnavailable: 1 } },
   },
-} as unknown as KubeObject;
+} as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 export const customDefinition = {
   apiVersion: "apiextensions.k8s.io/v1",
@@ -64,7 +66,7 @@ export const customDefinition = {
       },
     ],
   },
-} as KubeObject;
+} as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 const secret = {
   apiVersion: "v1",
@@ -72,7 +74,7 @@ const secret = {
   metadata: named("s"),
   data: { a: "aGk=" },
   type: "Opaque",
-} as KubeObject;
+} as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 export const kinds: readonly Gvk[] = scheme.kinds().filter(hasProtobufForm).slice(0, 256);
 

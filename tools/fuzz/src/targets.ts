@@ -11,7 +11,7 @@ const modules: readonly string[] = readdirSync(folder)
 
 /** Targets of a module by full name: `codec/json`. */
 async function targetsOf(module: string): Promise<Map<string, Target>> {
-  const { targets } = (await import(new URL(`${module}.ts`, folder).href)) as { targets: readonly Target[] };
+  const { targets } = (await import(new URL(`${module}.ts`, folder).href)) as { targets: readonly Target[] }; // cast: each module of the folder exports it
   return new Map(targets.map((target) => [`${module}/${target.name}`, target]));
 }
 

@@ -20,7 +20,7 @@ export type Message =
   | { readonly type: "find"; readonly target: string; readonly input: Uint8Array; readonly fault: Fault }
   | { readonly type: "done"; readonly inputs: number; readonly corpus: readonly Uint8Array[]; readonly characters: number };
 
-const { shared, withCoverage } = workerData as WorkerData;
+const { shared, withCoverage } = workerData as WorkerData; // cast: fuzzer.ts passes it
 const counters = new Int32Array(shared, 0, 2);
 const bytes = new Uint8Array(shared, 8);
 const coverage = withCoverage ? new Coverage() : undefined;

@@ -101,7 +101,7 @@ export function packagesOf(facts: Facts): PackageFacts[] {
   for (const [goPackage, all] of Object.entries(facts)) {
     const folder = folderOf(goPackage);
     if (folder === undefined) continue;
-    const [name, version] = folder.split("/") as [string, string];
+    const [name, version] = folder.split("/") as [string, string]; // cast: folders have the form group/version
     const types = new Map<string, TypeFact>();
     for (const [typeName, fact] of Object.entries(all)) {
       if (fact.alias === "any" || notOnTheWire.has(typeName) || builtinTypes[`${goPackage}.${typeName}`] !== undefined) continue;

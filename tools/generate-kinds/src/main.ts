@@ -21,7 +21,7 @@ function main(argv: readonly string[]): void {
   }
   const source = join(import.meta.dirname, "../../../packages/apimachinery/src");
   const target = join(source, "objects/schema/kinds");
-  const packages = packagesOf(JSON.parse(readFileSync(typesFile, "utf8")) as Facts);
+  const packages = packagesOf(JSON.parse(readFileSync(typesFile, "utf8")) as Facts); // cast: facts.ts writes the file
   const handWritten = handWrittenTypes(join(source, "objects/meta/types.ts"));
   const same = sameTypes(packages, typeTexts);
   rmSync(target, { recursive: true, force: true });

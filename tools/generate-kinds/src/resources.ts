@@ -62,6 +62,7 @@ function parseRows(tsv: string): Row[] {
     .slice(1)
     .filter((line) => line !== "")
     .map((line) => {
+      // cast: the columns of the table
       const [group, version, resource, kind, namespaced, shortNames, categories, verbs, served] = line.split("\t") as [
         string,
         string,

@@ -116,7 +116,7 @@ function tsType(facts: PackageFacts, type: GoType, imports: Map<string, string>)
   if (type.goPackage === facts.goPackage) return type.name;
   const folder = folderOf(type.goPackage);
   if (folder === undefined) throw new Error(`no folder for ${type.goPackage}.${type.name}`);
-  const [group, version] = folder.split("/") as [string, string];
+  const [group, version] = folder.split("/") as [string, string]; // cast: folders have the form group/version
   const alias = group + version.charAt(0).toUpperCase() + version.slice(1);
   imports.set(alias, folder);
   return `${alias}.${type.name}`;

@@ -11,7 +11,7 @@ interface Equivalent {
 
 /** @throws Error for an entry without reason, and for duplicates */
 export function readEquivalents(path: string): ReadonlyMap<string, Equivalent> {
-  const entries = JSON.parse(readFileSync(path, "utf8")) as Equivalent[];
+  const entries = JSON.parse(readFileSync(path, "utf8")) as Equivalent[]; // cast: a hand-written file of this repository
   const byId = new Map<string, Equivalent>();
   for (const entry of entries) {
     if (!entry.why?.trim()) throw new Error(`${path}: ${entry.id} has no reason ("why")`);

@@ -25,7 +25,7 @@ export function handWritten(json: string, textOf: (file: string) => string | und
     try {
       return mutantOf(fault, textOf);
     } catch (err) {
-      throw new Error(`entry ${i + 1}: ${(err as Error).message}`, { cause: err });
+      throw new Error(`entry ${i + 1}: ${(err as Error).message}`, { cause: err }); // cast: Errors only
     }
   });
 }

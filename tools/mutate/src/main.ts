@@ -92,7 +92,7 @@ function readFaults(path: string, texts: Texts): Mutant[] {
   try {
     return handWritten(readFileSync(path, "utf8"), (file) => texts.get(file));
   } catch (err) {
-    throw new UsageError(`${path}: ${(err as Error).message}`);
+    throw new UsageError(`${path}: ${(err as Error).message}`); // cast: Errors only
   }
 }
 

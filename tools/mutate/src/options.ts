@@ -91,7 +91,7 @@ function parsed(args: readonly string[]) {
       },
     });
   } catch (err) {
-    throw new UsageError((err as Error).message);
+    throw new UsageError((err as Error).message); // cast: parseArgs throws TypeErrors
   }
 }
 

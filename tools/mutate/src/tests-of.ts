@@ -10,7 +10,7 @@ export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
       file,
       namesIn(text)
         .map((name) => resolved(file, name))
-        .filter((target) => target !== undefined && texts.has(target)) as string[],
+        .filter((target): target is string => target !== undefined && texts.has(target)),
     ]),
   );
 }

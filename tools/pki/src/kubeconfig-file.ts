@@ -43,7 +43,7 @@ interface Parsed {
 
 /** @throws Error when the text is not a kubeconfig */
 export function readKubeconfig(text: string, path: string): KubeconfigContent {
-  const parsed = parseYaml(text) as Parsed | null;
+  const parsed = parseYaml(text) as Parsed | null; // cast: every field is optional and checked
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Error("it is not a kubeconfig");
   const string = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
   const clusters = (parsed.clusters ?? []).map(({ cluster }) => cluster ?? {});

@@ -293,7 +293,7 @@ async function take(plan: PkiPlan, step: Step, { dryRun = false, now = Date.now(
         createPublicKey(createPrivateKey(readIfThere(keyFile(plan, "sa"))!)).export({
           type: "spki",
           format: "pem",
-        }) as string;
+        }) as string; // cast: the format PEM is text
       return [write(publicKeyFile(plan), text, 0o644)];
     }
   }

@@ -5,7 +5,7 @@ import type { TraceOrder } from "./trace.ts";
  * Debugs the main thread through its inspector: stops it at the start of each given function, records the function and resumes
  * it. A thread cannot stop itself, hence the worker.
  */
-const { url, functions } = workerData as TraceOrder;
+const { url, functions } = workerData as TraceOrder; // cast: trace.ts passes it
 const entered: number[] = [];
 const byBreakpoint = new Map<string, number>();
 const answers = new Map<number, PromiseWithResolvers<Record<string, unknown>>>();
@@ -37,6 +37,7 @@ await new Promise((resolve, reject) => {
 await post("Debugger.enable");
 for (const [index, { scriptId, from, to }] of functions.entries()) {
   const at = (place: { line: number; column: number }) => ({ scriptId, lineNumber: place.line, columnNumber: place.column });
+  // cast: the inspector's protocol
   const { locations } = (await post("Debugger.getPossibleBreakpoints", {
     start: at(from),
     end: at(to),

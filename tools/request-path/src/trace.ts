@@ -44,7 +44,7 @@ export async function traceOrder(functions: readonly RanFunction[], request: () 
   await request();
   worker.postMessage("done");
   // Both listeners are added now, because both events can arrive in the same turn.
-  const [[entered]] = (await Promise.all([once(worker, "message"), once(worker, "exit")])) as [[number[]], unknown];
+  const [[entered]] = (await Promise.all([once(worker, "message"), once(worker, "exit")])) as [[number[]], unknown]; // cast: trace-worker.ts posts one message
   close();
   return entered.map((index) => ofStages[index]!.file);
 }

@@ -38,7 +38,7 @@ function reported(event: TestEvent, last: ReportedTest | undefined): Reported | 
   if (todo !== undefined && todo !== false) return { ...base, outcome: "todo", reason: textOf(todo) };
   if (skip !== undefined && skip !== false) return { ...base, outcome: "skipped", reason: textOf(skip) };
   if (event.type === "test:pass") return { ...base, outcome: "passed" };
-  const { error } = event.data.details as { error: Error & { failureType?: string } };
+  const { error } = event.data.details as { error: Error & { failureType?: string } }; // cast: a failed test's event has an error of the runner
   return { ...base, outcome: "failed", failureType: error.failureType ?? "", error: explain(error) };
 }
 

@@ -70,7 +70,7 @@ if (long && isWhole) await mutationTests();
 if (long) writeLongReport();
 
 process.stdout.write(closingReport(totals, { durationMs: performance.now(), busyMs: busyMs() - busyBeforeMs }));
-process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals);
+process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals); // cast: aborted with the exit code
 
 async function check(name: string, command: string[], limitMs?: number): Promise<boolean> {
   if (interrupted.signal.aborted) return false;
@@ -199,7 +199,7 @@ async function mutationTests(): Promise<void> {
   const isFinished = existsSync(results);
   const { tried, caught, timedOut, percent } = (
     isFinished ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, timedOut: 0, percent: 0 }
-  ) as Record<"tried" | "caught" | "timedOut" | "percent", number>;
+  ) as Record<"tried" | "caught" | "timedOut" | "percent", number>; // cast: tools/mutate writes the file
   runs.push({
     ...{
       file: mutation.name,

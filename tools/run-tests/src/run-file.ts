@@ -122,7 +122,7 @@ async function endingOf(child: ChildProcess, read: () => Reported[], { limits, s
       );
   }, lookMs);
   try {
-    const [code, endedBy] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    const [code, endedBy] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null]; // cast: the arguments of the event "exit"
     return { code: code ?? undefined, signal: endedBy ?? undefined, stopped };
   } finally {
     clearInterval(timer);
@@ -150,7 +150,7 @@ function readLines(events: string): Reported[] {
   return text
     .split("\n")
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Reported);
+    .map((line) => JSON.parse(line) as Reported); // cast: lines of event-writer.ts
 }
 
 /** The last bytes of a file of any size. */

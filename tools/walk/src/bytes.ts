@@ -5,7 +5,7 @@ type Spoil = (bytes: Buffer, random: Random) => Buffer;
 const at = (bytes: Buffer, random: Random): number => random.below(bytes.length + 1);
 
 const insert = (bytes: Buffer, where: number, what: string | Buffer): Buffer =>
-  Buffer.concat([bytes.subarray(0, where), Buffer.from(what as string, "latin1"), bytes.subarray(where)]);
+  Buffer.concat([bytes.subarray(0, where), Buffer.from(what as string, "latin1"), bytes.subarray(where)]); // cast: every mutation that inserts has a text
 
 /** Corruptions for any encoding: truncation, a flipped bit, a duplicated range, a removed range. */
 const anywhere: readonly Spoil[] = [
@@ -17,7 +17,7 @@ const anywhere: readonly Spoil[] = [
     return copy;
   },
   (bytes, random) => {
-    const [from, to] = [at(bytes, random), at(bytes, random)].sort((a, b) => a - b) as [number, number];
+    const [from, to] = [at(bytes, random), at(bytes, random)].sort((a, b) => a - b) as [number, number]; // cast: two offsets
     return insert(bytes, to, bytes.subarray(from, to));
   },
   (bytes, random) => {

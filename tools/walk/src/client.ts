@@ -107,7 +107,7 @@ interface Kubeconfig {
 
 /** First cluster and user of a kubeconfig in JSON format, as written by `./cox up`. */
 export function targetOfKubeconfig(file: string): Target {
-  const config = JSON.parse(readFileSync(file, "utf8")) as Kubeconfig;
+  const config = JSON.parse(readFileSync(file, "utf8")) as Kubeconfig; // cast: the file is the cluster's own
   const { server, "certificate-authority-data": ca } = config.clusters[0].cluster;
   const { "client-certificate-data": cert, "client-key-data": key, token } = config.users[0].user;
   const pem = (base64: string): Buffer => Buffer.from(base64, "base64");

@@ -64,7 +64,7 @@ function isProtobuf(answer: Answer): boolean {
 /** Parses a Status as JSON, or as simple YAML. */
 function parsed(text: string): Record<string, unknown> | undefined {
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    return JSON.parse(text) as Record<string, unknown>; // cast: callers take every field for unknown
   } catch {
     // Long strings continue on indented lines.
     const value = (name: string): string | undefined =>

@@ -52,7 +52,7 @@ export function objectFromSchema(
 ): JsonObject {
   const [version = "", group = ""] = kind.apiVersion.split("/").toReversed();
   const schema = byKind(definitions).get(`${group}/${version}/${kind.kind}`);
-  const made = schema === undefined ? {} : (valueFor(definitions, schema, random, 0, "") as JsonObject);
+  const made = schema === undefined ? {} : (valueFor(definitions, schema, random, 0, "") as JsonObject); // cast: the schema of a kind is an object's
   return { ...made, apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: kind.name, labels: { walk: "true" } } };
 }
 
@@ -73,7 +73,7 @@ function byKind(definitions: Definitions): Map<string, Schema> {
 function valueFor(definitions: Definitions, schema: Schema, random: Random, depth: number, name: string): Json {
   const likely = Object.hasOwn(known, name) ? known[name] : undefined;
   if (likely !== undefined && random.chance(0.9)) return structuredClone(random.pick(likely));
-  if (schema.enum !== undefined && schema.enum.length > 0) return random.pick(schema.enum) as Json;
+  if (schema.enum !== undefined && schema.enum.length > 0) return random.pick(schema.enum) as Json; // cast: values of an enum in JSON are JSON
   if (schema.$ref !== undefined) return referred(definitions, schema.$ref, random, depth, name);
   switch (schema.type) {
     case "string":
@@ -149,7 +149,7 @@ export function inflate(object: JsonObject, random: Random): JsonObject {
   const { parent, key } = random.pick(placesOf(object));
   const size = random.pick([1000, 70_000, 300_000]);
   const wide = Math.ceil(size / 20);
-  const deep = (levels: number): Json => JSON.parse(`${'{"a":['.repeat(levels)}${"]}".repeat(levels)}`) as Json;
+  const deep = (levels: number): Json => JSON.parse(`${'{"a":['.repeat(levels)}${"]}".repeat(levels)}`) as Json; // cast: JSON.parse returns JSON
   const found = Array.isArray(parent) ? parent[Number(key)] : parent[key];
   const values: (() => Json)[] = [
     () => "x".repeat(size),
@@ -170,7 +170,7 @@ function placesOf(value: Json, found: Place[] = []): Place[] {
   if (value === null || typeof value !== "object") return found;
   for (const key of Object.keys(value)) {
     found.push({ parent: value, key });
-    placesOf((value as JsonObject)[key]!, found);
+    placesOf((value as JsonObject)[key]!, found); // cast: its key was read from an object
   }
   return found.length === 0 ? [{ parent: value, key: "walk" }] : found;
 }

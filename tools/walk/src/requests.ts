@@ -156,6 +156,7 @@ function nameFor(walk: Walk, { verb, quality, resource }: Corner, random: Random
       "\ud83d\udea2",
     ]);
   if (quality === "huge" && random.chance(0.3)) return "x".repeat(random.pick([63, 64, 253, 254, 2000, 7000]));
+  // cast: examples are objects of the API
   const example = walk.surface.examples.get(`${resource.apiVersion}/${resource.kind}`) as
     | { metadata?: { name?: string } }
     | undefined;
@@ -266,7 +267,7 @@ function goodBody(walk: Walk, resource: Resource, verb: string, name: string, co
   const example = walk.surface.examples.get(`${resource.apiVersion}/${resource.kind}`);
   if (example === undefined || random.chance(0.4))
     return objectFromSchema(walk.surface.definitions, { ...resource, name }, random);
-  const copy = structuredClone(example) as JsonObject;
+  const copy = structuredClone(example) as JsonObject; // cast: examples are JSON objects
   return { ...copy, metadata: { name, labels: { walk: "true" } } };
 }
 

@@ -83,8 +83,8 @@ async function sendOne(client: Client, step: Step): Promise<{ code: string; comp
     return { code: String(answer.code), complaint: complaintAbout(step, answer) };
   } catch (err) {
     // Bodies over the limit are rejected during the upload; the response may be lost with the connection.
-    if ((step.body?.length ?? 0) > 3 << 20 && /EPIPE|ECONNRESET/.test((err as Error).message)) return { code: "413" };
-    return { code: "none", complaint: `no answer: ${(err as Error).message}` };
+    if ((step.body?.length ?? 0) > 3 << 20 && /EPIPE|ECONNRESET/.test((err as Error).message)) return { code: "413" }; // cast: Node's client throws Errors
+    return { code: "none", complaint: `no answer: ${(err as Error).message}` }; // cast: Node's client throws Errors
   }
 }
 

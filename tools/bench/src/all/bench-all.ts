@@ -89,7 +89,7 @@ async function runStep({ title, mostMinutes }: Step, args: readonly string[]): P
     isLate = true;
     end();
   }, mostMinutes * 60_000);
-  const [code] = (await once(child, "close")) as [number | null];
+  const [code] = (await once(child, "close")) as [number | null]; // cast: the arguments of the event "close"
   clearTimeout(limit);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, interrupted);
   const failure = isLate ? `not done after ${mostMinutes} minutes` : code === 0 ? undefined : `it ended with ${code}`;
@@ -99,7 +99,7 @@ async function runStep({ title, mostMinutes }: Step, args: readonly string[]): P
 /** @param output JSON; incomplete when the benchmark failed early */
 function rowsOf(output: string): { machine?: string; reports: readonly RowReport[] } {
   try {
-    return JSON.parse(output) as { machine: string; reports: RowReport[] };
+    return JSON.parse(output) as { machine: string; reports: RowReport[] }; // cast: each benchmark prints it with --output=json
   } catch {
     return { reports: [] };
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { type DaemonName, daemonNames, daemonProcess } from "@coxswain/dev-cluster/daemons";
+import { daemonNames, daemonProcess } from "@coxswain/dev-cluster/daemons";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import { adminClient } from "@coxswain/dev-cluster/up";
 import { cpuSeconds, proportionalMb, residentMb, togetherMb } from "../process-usage.ts";
@@ -41,7 +41,7 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Ro
   }
   const stage = NodeStage.start();
   try {
-    await stage.stopDaemons(...(daemonNames as readonly DaemonName[]).toReversed());
+    await stage.stopDaemons(...[...daemonNames].reverse());
     return await measure(stage.settings, options);
   } finally {
     stage.remove();

@@ -207,7 +207,7 @@ function garbage(dependents: number): Scenario {
     limits,
     async prepare({ client, namespace }) {
       const { metadata } = await client.create(configMaps, aConfigMap(owner), { namespace });
-      const { uid } = metadata as { uid?: string };
+      const { uid } = metadata as { uid?: string }; // cast: an object of the API server
       const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: owner, uid }];
       await repeat(dependents, (index) =>
         client.create(configMaps, aConfigMap(`dependent-${index}`, { ownerReferences, labels: { owner } }), { namespace }),

@@ -46,7 +46,7 @@ export function parseDaemonOptions(argv: readonly string[], sizeFlags: SizeFlags
       ...Object.fromEntries(Object.keys(sizeFlags).map((flag) => [flag, { type: "string" as const }])),
     },
   });
-  const text = values as unknown as Readonly<Record<string, string | undefined>>;
+  const text = values as unknown as Readonly<Record<string, string | undefined>>; // cast: parseArgs returns strings for these options
   const { quick } = values;
   return {
     rounds: values.rounds === undefined ? (quick ? 1 : 3) : wholeNumber("--rounds", values.rounds, 20),

@@ -32,7 +32,7 @@ class Ends {
 }
 
 setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
+const collectGarbage = runInNewContext("gc") as () => void; // cast: V8's function, which --expose-gc defines
 
 /** Collects garbage first, so that the garbage of other rounds is not collected in the measured time. */
 async function cpuMs(work: () => Promise<void>): Promise<number> {
@@ -80,7 +80,7 @@ export function replicasRound(setCount: number): Round {
       const { client, clock } = test;
       const decisions = new DecisionLog({ component: "bench", clock, ...(!isKeeping && { limitBytes: 0 }) });
       client.react("create", "pods", ({ sent }) => {
-        const { metadata } = sent as { metadata: { generateName?: string } };
+        const { metadata } = sent as { metadata: { generateName?: string } }; // cast: the object of the create
         if (metadata.generateName?.endsWith("-refused-"))
           throw forbidden(pods, "x", "exceeded quota: mem, used: 4Gi, limited: 4Gi");
         return undefined;

@@ -85,7 +85,7 @@ async function openInspector() {
       const answer = Promise.withResolvers<unknown>();
       waiting.set(++last, answer);
       socket.send(JSON.stringify({ id: last, method, params }));
-      return answer.promise as Promise<T>;
+      return answer.promise as Promise<T>; // cast: the inspector's protocol
     },
     close: () => socket.close(),
   };
@@ -94,7 +94,7 @@ async function openInspector() {
 async function addressOf(): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const [target] = (await (await fetch(page)).json()) as { webSocketDebuggerUrl: string }[];
+      const [target] = (await (await fetch(page)).json()) as { webSocketDebuggerUrl: string }[]; // cast: the inspector's list of targets
       if (target !== undefined) return target.webSocketDebuggerUrl;
     } catch (err) {
       if (attempt === attempts) throw new Error(`no inspector answers at ${page}`, { cause: err });

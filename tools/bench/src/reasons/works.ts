@@ -34,16 +34,18 @@ export function scheduling(count: number): Work {
         await client.create(nodes, {
           metadata: { name: `fake-${i}`, labels: { bench: "fake" } },
           status: { capacity: { cpu, memory: "64Gi", pods: "500" }, allocatable: { cpu, memory: "64Gi", pods: "500" } },
-        } as never);
+        } as never); // cast: objects to create have no common type
       }
-      await createAll(count, (i) =>
-        client.create(pods, {
-          metadata: { name: `scheduled-${i}`, namespace, labels: { bench: "scheduled" } },
-          spec: {
-            ...{ nodeSelector: { bench: "fake" }, tolerations: everywhere },
-            containers: [{ name: "main", image, resources: { requests: { cpu: "1" } } }],
-          },
-        } as never),
+      await createAll(
+        count,
+        (i) =>
+          client.create(pods, {
+            metadata: { name: `scheduled-${i}`, namespace, labels: { bench: "scheduled" } },
+            spec: {
+              ...{ nodeSelector: { bench: "fake" }, tolerations: everywhere },
+              containers: [{ name: "main", image, resources: { requests: { cpu: "1" } } }],
+            },
+          } as never), // cast: objects to create have no common type
       );
       const isDecided = async (): Promise<boolean> => {
         const { items } = await client.list<{ status?: { conditions?: { type: string }[] } }>(
@@ -77,7 +79,7 @@ export function replicas(count: number): Work {
           ...{ replicas: count, selector: { matchLabels: labels } },
           template: { metadata: { labels }, spec: { schedulerName: "none", containers: [{ name: "main", image }] } },
         },
-      } as never);
+      } as never); // cast: objects to create have no common type
       const hasAll = async (): Promise<boolean> => {
         const { status } = await client.get<{ status?: { replicas?: number } }>(replicaSets, { namespace, name });
         return status?.replicas === count;
@@ -98,9 +100,9 @@ export function refusals(count: number): Work {
     pods: count,
     what: `${count} pods, of which every second is refused by a quota`,
     async run(client) {
-      await client.create(namespaces, { metadata: { name: full } } as never).catch(ignoreExisting);
+      await client.create(namespaces, { metadata: { name: full } } as never).catch(ignoreExisting); // cast: objects to create have no common type
       const spec = { hard: { pods: "0" } };
-      await client.create(resourceQuotas, { metadata: { name: "none", namespace: full }, spec } as never).catch(ignoreExisting);
+      await client.create(resourceQuotas, { metadata: { name: "none", namespace: full }, spec } as never).catch(ignoreExisting); // cast: objects to create have no common type
       const hasQuota = async (): Promise<boolean> => {
         const quota = await client.get<{ status?: { hard?: object } }>(resourceQuotas, { namespace: full, name: "none" });
         return quota.status?.hard !== undefined;
@@ -111,7 +113,7 @@ export function refusals(count: number): Work {
           .create(pods, {
             metadata: { name: `asked-${i}`, namespace: i % 2 === 0 ? full : namespace, labels: { bench: "asked" } },
             spec: { schedulerName: "none", containers: [{ name: "main", image }] },
-          } as never)
+          } as never) // cast: objects to create have no common type
           .catch((err) => {
             if (!isForbidden(err)) throw err;
           }),
@@ -139,14 +141,16 @@ export function containers(): Work {
     pods: podsOfNode,
     what: `${podsOfNode} pods, of which some cannot start, created and deleted`,
     async run(client) {
-      await createAll(podsOfNode, (i) =>
-        client.create(pods, {
-          metadata: { name: `run-${i}`, namespace, labels: { bench: "run" } },
-          spec: {
-            ...{ tolerations: everywhere, terminationGracePeriodSeconds: 0 },
-            containers: [{ name: "main", image, imagePullPolicy: "IfNotPresent", ...kinds[i % kinds.length] }],
-          },
-        } as never),
+      await createAll(
+        podsOfNode,
+        (i) =>
+          client.create(pods, {
+            metadata: { name: `run-${i}`, namespace, labels: { bench: "run" } },
+            spec: {
+              ...{ tolerations: everywhere, terminationGracePeriodSeconds: 0 },
+              containers: [{ name: "main", image, imagePullPolicy: "IfNotPresent", ...kinds[i % kinds.length] }],
+            },
+          } as never), // cast: objects to create have no common type
       );
       const hasStarted = async (): Promise<boolean> => {
         const { items } = await client.list<{ status?: { containerStatuses?: { state?: { running?: object } }[] } }>(

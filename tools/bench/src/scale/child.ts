@@ -25,7 +25,7 @@ export class LoadProcess {
     const answer = once(this.#child, "message");
     this.#child.send("report");
     const [value] = await answer;
-    return value as T;
+    return value as T; // cast: the child's answers have the type of the question
   }
 
   get pid(): number {

@@ -34,13 +34,13 @@ export function parseScaleOptions(argv: readonly string[]): ScaleSizes | undefin
     },
   });
   if (values.help) return undefined;
-  const given = values as unknown as Readonly<Record<string, string | undefined>>;
+  const given = values as unknown as Readonly<Record<string, string | undefined>>; // cast: parseArgs returns strings for these options
   return Object.fromEntries(
     Object.entries(sizes).map(([flag, { of, normal, most }]) => {
       const text = given[flag];
       return [of, text === undefined ? normal : wholeNumber(`--${flag}`, text, most)];
     }),
-  ) as unknown as ScaleSizes;
+  ) as unknown as ScaleSizes; // cast: `sizes` has a row for each field
 }
 
 export function scaleHelp(): string {

@@ -137,7 +137,7 @@ export async function gatherFacts({ client, noClient, folders, data }: DoctorTar
     ...local,
     unread,
     ...(!Number.isNaN(date) && { clockMs: date - (requested + Date.now()) / 2 }),
-    ...(first.status === 200 && { serverVersion: (JSON.parse(first.body.toString()) as { gitVersion: string }).gitVersion }),
+    ...(first.status === 200 && { serverVersion: (JSON.parse(first.body.toString()) as { gitVersion: string }).gitVersion }), // cast: the API server's /version
     unready: unreadyOf((await text("/readyz?verbose")) ?? ""),
     metrics,
     nodes: await list<Node>(refs.nodes),
@@ -207,11 +207,11 @@ async function isOnlyVersion(
   { group, version, resource }: ResourceRef,
   text: (path: string) => Promise<string | undefined>,
 ): Promise<boolean> {
-  const { versions = [] } = JSON.parse((await text(`/apis/${group}`)) ?? "{}") as { versions?: { version: string }[] };
+  const { versions = [] } = JSON.parse((await text(`/apis/${group}`)) ?? "{}") as { versions?: { version: string }[] }; // cast: the API server's discovery
   for (const other of versions) {
     if (other.version === version) continue;
     const page = (await text(`/apis/${group}/${other.version}`)) ?? "{}";
-    const { resources = [] } = JSON.parse(page) as { resources?: { name: string }[] };
+    const { resources = [] } = JSON.parse(page) as { resources?: { name: string }[] }; // cast: the API server's discovery
     if (resources.some(({ name }) => name === resource)) return false;
   }
   return true;
@@ -241,7 +241,7 @@ function readCertificates(file: string): CertificateFact[] {
 }
 
 function clientCertificateOf(kubeconfig: string): string {
-  const { users = [] } = parse(kubeconfig) as { users?: { user?: { "client-certificate-data"?: string } }[] };
+  const { users = [] } = parse(kubeconfig) as { users?: { user?: { "client-certificate-data"?: string } }[] }; // cast: a kubeconfig of this program
   return users.map(({ user }) => Buffer.from(user?.["client-certificate-data"] ?? "", "base64").toString()).join("\n");
 }
 

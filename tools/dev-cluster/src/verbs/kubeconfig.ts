@@ -27,7 +27,7 @@ export function kubeconfigVerb(root: string): Command {
       const settings = existingCluster(root, name, "kubeconfig");
       let admin: Kubeconfig;
       try {
-        admin = JSON.parse(readFileSync(kubeconfigFile(settings, "admin"), "utf8")) as Kubeconfig;
+        admin = JSON.parse(readFileSync(kubeconfigFile(settings, "admin"), "utf8")) as Kubeconfig; // cast: written by this program
       } catch (err) {
         throw new Failure(
           `cannot read the administrator's kubeconfig (${messageOf(err)}); make it with ./cox up${nameFlag(name)}`,

@@ -152,7 +152,7 @@ export function requestedByFlags(options: Options): RequestedChoices {
     etcdWithoutSync: options["etcdUnsafeNoFsync"],
   };
   return {
-    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as RequestedChoices),
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as RequestedChoices), // cast: the entries without undefined ones
     ...(Object.keys(ports).length > 0 && { ports }),
     ...(Object.keys(extraArgs).length > 0 && { extraArgs }),
   };
@@ -161,7 +161,7 @@ export function requestedByFlags(options: Options): RequestedChoices {
 const absolute = (path: string): string => (path === "" ? "" : resolve(path));
 
 async function runUp(root: string, options: Options): Promise<void> {
-  const name = options["name"] as string;
+  const name = options["name"] as string; // cast: declared as a string
   const state = stateFolder(root, name);
   checkFolder(state);
   checkLoopback();
@@ -182,7 +182,7 @@ async function runUp(root: string, options: Options): Promise<void> {
       const settings = await startOnFreePorts({ decide: decideOrRemove, start, takenPorts, say, signal });
       console.log(howToUse(settings));
     };
-    await withClusterLock({ state, name }, "up", work, { waitMs: options["wait"] as number, signal });
+    await withClusterLock({ state, name }, "up", work, { waitMs: options["wait"] as number, signal }); // cast: declared as a duration
   });
 }
 

@@ -126,7 +126,7 @@ export const targets: readonly Target[] = [
     declares: [JsonSyntaxError],
     run(input) {
       const text = input.toString();
-      const plain = attempt(() => JSON.parse(text) as unknown);
+      const plain = attempt(() => JSON.parse(text) as unknown); // cast: JSON.parse returns any
       const ours = attempt(() => parseJsonText(text, { onDuplicate: () => {}, plainNumbers: false }));
       assert.equal("value" in ours, "value" in plain, "reads what JSON.parse reads, and nothing else");
       if ("value" in ours) assert.equal(JSON.stringify(ours.value, withoutBigInts), JSON.stringify(plain.value, withoutBigInts));
@@ -205,7 +205,7 @@ export const targets: readonly Target[] = [
           faults.push(err);
         }
       }
-      if (faults.length > 0) throw faults.find((fault) => !(fault as { code?: number }).code) ?? faults[0];
+      if (faults.length > 0) throw faults.find((fault) => !(fault as { code?: number }).code) ?? faults[0]; // cast: read from any error
     },
   },
   {

@@ -40,7 +40,7 @@ export const targets: readonly Target[] = [
     dictionary: ['"expiration":"', "system:bootstrappers:", ",", '":"'],
     declares: [SyntaxError],
     async run(input) {
-      const written = JSON.parse(input.toString()) as Record<string, unknown> | null;
+      const written = JSON.parse(input.toString()) as Record<string, unknown> | null; // cast: every field is unknown
       const data = Object.fromEntries(
         Object.entries(written ?? {}).map(([key, value]) => [key, Buffer.from(String(value)).toString("base64")]),
       );

@@ -154,7 +154,7 @@ export const targets: readonly Target[] = [
           refusals.push(err);
         }
       }
-      const odd = refusals.find((err) => (err as Error).constructor !== Error && !(err instanceof SyntaxError));
+      const odd = refusals.find((err) => (err as Error).constructor !== Error && !(err instanceof SyntaxError)); // cast: any thrown value has a constructor
       if (odd !== undefined) throw odd;
     },
   },

@@ -131,7 +131,7 @@ export const targets: readonly Target[] = [
       validateTyped(podApplyType, config);
       const set = fieldSetOf(podApplyType, config);
       assert.ok(
-        equal(readFieldsV1(parseJson(encodeAny(toFieldsV1(set))) as Record<string, unknown>), set),
+        equal(readFieldsV1(parseJson(encodeAny(toFieldsV1(set))) as Record<string, unknown>), set), // cast: fieldsV1 is an object
         "fields are read as they are written",
       );
       const merged = atOnce(mergeInSteps(podApplyType, live, config));
@@ -150,8 +150,8 @@ export const targets: readonly Target[] = [
     run(input) {
       const fields = parseJson(input);
       if (!isObject(fields)) return;
-      const set = readFieldsV1(fields as Record<string, unknown>);
-      assert.ok(equal(readFieldsV1(parseJson(encodeAny(toFieldsV1(set))) as Record<string, unknown>), set));
+      const set = readFieldsV1(fields as Record<string, unknown>); // cast: isObject has excluded all but objects
+      assert.ok(equal(readFieldsV1(parseJson(encodeAny(toFieldsV1(set))) as Record<string, unknown>), set)); // cast: fieldsV1 is an object
       assert.ok(equal(union(set, set), set));
     },
   },

@@ -47,9 +47,9 @@ const schemaText =
   '{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","maxLength":3,"pattern":"^a+$"},"x-kubernetes-list-type":"set"},"b":{"type":"integer","default":3,"minimum":1},"c":{"type":"object","additionalProperties":{"type":"string"}},"d":{"x-kubernetes-int-or-string":true}},"required":["a"]}';
 
 const withSchema = (schema: unknown): CustomResourceDefinition => {
-  const definition = deepClone(customDefinition) as unknown as { spec: { versions: { schema: unknown }[] } };
+  const definition = deepClone(customDefinition) as unknown as { spec: { versions: { schema: unknown }[] } }; // cast: the copy of a definition of this file's form
   definition.spec.versions[0]!.schema = { openAPIV3Schema: schema };
-  return coerce(definition, definitionType) as unknown as CustomResourceDefinition;
+  return coerce(definition, definitionType) as unknown as CustomResourceDefinition; // cast: decoded as that kind
 };
 
 const celWords = [
@@ -103,7 +103,7 @@ export const targets: readonly Target[] = [
     run(input) {
       const pair = parseJson(input);
       if (!Array.isArray(pair)) return;
-      const schema = withSchema(pair[0]).spec.versions?.[0]?.schema?.openAPIV3Schema as never;
+      const schema = withSchema(pair[0]).spec.versions?.[0]?.schema?.openAPIV3Schema as never; // cast: inputs may have any form
       if (
         schema === undefined ||
         schema === null ||
@@ -143,7 +143,7 @@ export const targets: readonly Target[] = [
           ["i", 3n],
           ["s", "héllo 😁"],
           ["any", 3n],
-        ] as never),
+        ] as never), // cast: values of the declared types
         new Budget(20_000),
       );
     },

@@ -157,7 +157,7 @@ async function readInfo(client: OwnClient): Promise<string> {
     headers: { accept: "application/json" },
   });
   if (status !== 200) throw new Failure(`cannot read ConfigMap kube-public/${clusterInfoName}: ${status}`);
-  return (JSON.parse(body.toString()) as ConfigMap).data?.["kubeconfig"] ?? "";
+  return (JSON.parse(body.toString()) as ConfigMap).data?.["kubeconfig"] ?? ""; // cast: a ConfigMap of the API server
 }
 
 /** Rotation steps of a control plane machine. */

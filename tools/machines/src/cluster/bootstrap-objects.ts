@@ -22,7 +22,7 @@ const bootstrappers = group(nodeTokenGroup);
 const nodes = group("system:nodes");
 
 const configMap = (namespace: string, name: string, data: Record<string, string>): KubeObject =>
-  ({ apiVersion: "v1", kind: "ConfigMap", metadata: { namespace, name }, data }) as KubeObject;
+  ({ apiVersion: "v1", kind: "ConfigMap", metadata: { namespace, name }, data }) as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -38,7 +38,7 @@ const clusterBinding = (name: string, role: string, subjects: readonly object[])
     metadata: { name },
     roleRef: { apiGroup: rbac, kind: "ClusterRole", name: role },
     subjects,
-  }) as KubeObject;
+  }) as KubeObject; // cast: a KubeObject names only the fields of all kinds
 
 /** A role that permits to get one object, and its binding. */
 function mayGet(
@@ -52,8 +52,8 @@ function mayGet(
   const metadata = { namespace, name };
   const apiVersion = `${rbac}/v1`;
   return [
-    { apiVersion, kind: "Role", metadata, rules } as KubeObject,
-    { apiVersion, kind: "RoleBinding", metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects } as KubeObject,
+    { apiVersion, kind: "Role", metadata, rules } as KubeObject, // cast: a KubeObject names only the fields of all kinds
+    { apiVersion, kind: "RoleBinding", metadata, roleRef: { apiGroup: rbac, kind: "Role", name }, subjects } as KubeObject, // cast: a KubeObject names only the fields of all kinds
   ];
 }
 
@@ -81,7 +81,7 @@ export const discoveryObjects = (server: string, caPem: string): KubeObject[] =>
     kind: "ClusterRole",
     metadata: { name: "kubeadm:get-nodes" },
     rules: [{ apiGroups: [""], resources: ["nodes"], verbs: ["get"] }],
-  } as KubeObject,
+  } as KubeObject, // cast: a KubeObject names only the fields of all kinds
   clusterBinding("kubeadm:get-nodes", "kubeadm:get-nodes", [bootstrappers]),
   configMap("kube-public", clusterInfoName, { kubeconfig: clusterInfo(server, caPem) }),
   ...mayGet("kube-public", "kubeadm:bootstrap-signer-clusterinfo", "configmaps", clusterInfoName, [
@@ -121,6 +121,6 @@ export const servicesObjects = (): KubeObject[] => [
       name: servicesTokenName,
       annotations: { "kubernetes.io/service-account.name": servicesAccountName },
     },
-  } as KubeObject,
+  } as KubeObject, // cast: a KubeObject names only the fields of all kinds
   ...mayGet("kube-system", "coxswain:services-token", "secrets", servicesTokenName, [bootstrappers]),
 ];

@@ -88,7 +88,7 @@ async function signedInfo(
       headers: { accept: "application/json" },
     });
     if (answer.status !== 200) throw new Error(`the response for cluster-info is ${answer.status}`);
-    const { data = {} } = JSON.parse(answer.body.toString()) as ConfigMap;
+    const { data = {} } = JSON.parse(answer.body.toString()) as ConfigMap; // cast: a ConfigMap of the API server
     const info = data["kubeconfig"] ?? "";
     const signature = data[`jws-kubeconfig-${id}`];
     if (signature === undefined)
@@ -114,7 +114,7 @@ export function isSignedWith(content: string, signature: string, secret: string)
 
 function algorithmOf(header: string): unknown {
   try {
-    return (JSON.parse(Buffer.from(header, "base64url").toString()) as { alg?: unknown }).alg;
+    return (JSON.parse(Buffer.from(header, "base64url").toString()) as { alg?: unknown }).alg; // cast: the field is unknown until it is compared
   } catch {
     return undefined;
   }
@@ -127,7 +127,7 @@ interface ClusterEntry {
 
 /** The cluster of a kubeconfig with or without a context. */
 function read(text: string, place: string): Discovered {
-  const parsed = parseYaml(text) as ClusterEntry | null;
+  const parsed = parseYaml(text) as ClusterEntry | null; // cast: every field is optional
   if (parsed?.["current-context"]) {
     const { host, ca } = parseKubeconfig(text);
     if (ca !== undefined) return { server: host, caPem: ca };

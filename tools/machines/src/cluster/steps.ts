@@ -147,7 +147,7 @@ export const uploadCertificatesStep = (key: string): Step<Machine> => ({
         { namespace: "kube-system", name: secretNameOf(owner.id) },
         { signal },
       );
-      const files = new Map(sharedFiles.map((file) => [file as string, readFileSync(pkiFile(file))]));
+      const files = new Map<string, Buffer>(sharedFiles.map((file) => [file, readFileSync(pkiFile(file))]));
       await client.delete(secrets, { namespace: "kube-system", name: certificatesSecretName }, { signal }).catch(unlessNotFound);
       await writeObjects(client, [
         {
@@ -168,7 +168,7 @@ export const uploadCertificatesStep = (key: string): Step<Machine> => ({
             ],
           },
           data: sealedData(files, sealing),
-        } as KubeObject,
+        } as KubeObject, // cast: a KubeObject names only the fields of all kinds
         ...certificatesRight(),
       ]);
       machine.print(`[upload-certs] the Secret ends on ${formatTime(Date.now() + sealedMs)}`);

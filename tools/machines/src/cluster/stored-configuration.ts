@@ -61,5 +61,5 @@ function kubeletIn(text: string): Record<string, unknown> {
     throw new Failure(`${place}: ${messageOf(err)}`);
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Failure(`${place}: kubelet is not a map`);
-  return parsed as Record<string, unknown>;
+  return parsed as Record<string, unknown>; // cast: checked above
 }

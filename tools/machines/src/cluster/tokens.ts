@@ -84,7 +84,7 @@ export function secretOf({ id, secret, description, expiresMs, usages, groups }:
     type: "bootstrap.kubernetes.io/token",
     metadata: { namespace: "kube-system", name: secretNameOf(id) },
     data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")])),
-  } as KubeObject;
+  } as KubeObject; // cast: a KubeObject names only the fields of all kinds
 }
 
 /** @returns undefined for a Secret that is not a bootstrap token */

@@ -121,7 +121,7 @@ const clusterDocument = (flags: InitFlags): Document<"ClusterConfiguration"> =>
 
 /** The object without undefined members. */
 function given<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never; // cast: the entries without undefined ones
 }
 
 /** @throws Failure with its remedy when this machine's cluster does not have its stored configuration */

@@ -79,7 +79,7 @@ async function versionAt(kubeconfig: string, server: string): Promise<string | u
   const client = await clientBy(kubeconfig, `https://${server}`);
   try {
     const { status, body } = await client.raw("GET", "/version", { signal: AbortSignal.timeout(requestMs) });
-    return status === 200 ? (JSON.parse(body.toString()) as { gitVersion: string }).gitVersion : undefined;
+    return status === 200 ? (JSON.parse(body.toString()) as { gitVersion: string }).gitVersion : undefined; // cast: the API server's /version
   } catch {
     return undefined;
   } finally {

@@ -36,7 +36,7 @@ export function readDocuments(text: string, file: string): Documents {
     else if (name === "KubeletConfiguration") documents[name] = document;
     else {
       documents[name] = rest;
-      check(rest, kinds[name as Kind], name, faults);
+      check(rest, kinds[name as Kind], name, faults); // cast: checked to be a key
     }
   }
   if (faults.length > 0) throw new UsageFailure(faults);

@@ -160,7 +160,7 @@ export function nodeSettings({ registration = {}, endpoint = {}, isControlPlane 
     if (key === "" || !effects.includes(effect))
       faults.push(`nodeRegistration.taints[${i}]: needs a key, and an effect of ${effects.join(", ")}`);
   if (faults.length > 0) throw new UsageFailure(faults);
-  const requests = registration.taints as readonly Taint[] | undefined;
+  const requests = registration.taints as readonly Taint[] | undefined; // cast: validated with the document
   return {
     name,
     criSocket: socket.includes("://") ? socket : `unix://${socket}`,

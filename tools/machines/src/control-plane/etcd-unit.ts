@@ -35,5 +35,5 @@ export function initialClusterIn(dropIn = ""): InitialCluster | undefined {
     const at = member.indexOf("=");
     return [member.slice(0, at), member.slice(at + 1)] as const;
   });
-  return { state: state as InitialCluster["state"], members: Object.fromEntries(members) };
+  return { state: state as InitialCluster["state"], members: Object.fromEntries(members) }; // cast: one of two words, checked above
 }

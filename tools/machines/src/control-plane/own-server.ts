@@ -64,7 +64,7 @@ interface Manifest {
 /** Flags of the first container of a static pod. */
 function manifestFlags(text: string): FlagMap {
   try {
-    return flagsIn((parseYaml(text) as Manifest | null)?.spec?.containers?.[0]?.command ?? []);
+    return flagsIn((parseYaml(text) as Manifest | null)?.spec?.containers?.[0]?.command ?? []); // cast: every field is optional
   } catch {
     return {}; // a malformed manifest is written again
   }

@@ -28,7 +28,7 @@ const cleaning =
 /** The expression without `await` and `void`. */
 function bare(expression: Expression): Expression {
   const inner = isAwaitExpression(expression) ? expression.expression : expression;
-  return inner.kind === SyntaxKind.VoidExpression ? (inner as unknown as { expression: Expression }).expression : inner;
+  return inner.kind === SyntaxKind.VoidExpression ? (inner as unknown as { expression: Expression }).expression : inner; // cast: the kind says that it is a VoidExpression
 }
 
 function cleansUp(expression: Expression, file: SourceFile): boolean {

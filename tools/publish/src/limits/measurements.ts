@@ -50,7 +50,7 @@ export async function measure<Name extends keyof Measurements>(
   const wanted = Object.entries(counts).map(([name, count]) => `${name}=${count}`);
   const args = ["--expose-gc", ...nodeFlags, program, join(folder, "dist/index.js"), ...wanted];
   const { stdout } = await run(process.execPath, args);
-  return JSON.parse(stdout) as Pick<Measurements, Name>;
+  return JSON.parse(stdout) as Pick<Measurements, Name>; // cast: work.ts prints it
 }
 
 /** Allowed growth of the heap by cycles of start and stop, for compiled code. A leaked cluster takes some 5 MB. */

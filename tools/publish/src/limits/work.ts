@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import type { Cost, Cycles, Measurements, Memory } from "./measurements.ts";
 
 const [file = "", ...wanted] = process.argv.slice(2);
-const { createCluster } = (await import(pathToFileURL(file).href)) as typeof import("@coxswain/testing");
+const { createCluster } = (await import(pathToFileURL(file).href)) as typeof import("@coxswain/testing"); // cast: the installed package
 type Cluster = Awaited<ReturnType<typeof createCluster>>;
 
 const deployments = { group: "apps", version: "v1", resource: "deployments", kind: "Deployment", namespaced: true };
@@ -112,6 +112,6 @@ async function heapMb(): Promise<number> {
 const results: [string, unknown][] = [];
 for (const one of wanted) {
   const [name = "", count] = one.split("=");
-  results.push([name, await measurements[name as keyof Measurements](Number(count))]);
+  results.push([name, await measurements[name as keyof Measurements](Number(count))]); // cast: measurements.ts passes its names
 }
 console.log(JSON.stringify(Object.fromEntries(results)));

@@ -17,6 +17,7 @@ export async function runBinder({ process, client, log, signal }: Life, nodes: r
     const target = { apiVersion: "v1", kind: "Node", name: node };
     for (let tries = 0; !signal.aborted && unbound.lister.get(keyOf(pod))?.metadata.uid === uid; tries++) {
       try {
+        // cast: a Binding, which is not the resource's type
         await client.create(pods, { metadata: { namespace, name, uid }, target } as never, {
           namespace,
           name,

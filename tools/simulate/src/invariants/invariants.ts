@@ -47,7 +47,7 @@ export function watchInvariants(
   const checkLease = (lease: Stored | undefined, previous: KeyValue | undefined): void => {
     if (lease === undefined) return;
     const { name = "" } = lease.metadata;
-    const before = previous === undefined ? undefined : (JSON.parse(previous.value.toString()) as Stored);
+    const before = previous === undefined ? undefined : (JSON.parse(previous.value.toString()) as Stored); // cast: stored by the API server as JSON
     const holder = before?.spec.holderIdentity;
     const idleMs = world.now() - (renewed.get(name) ?? 0);
     if (

@@ -16,7 +16,7 @@ const decoded = new WeakMap<Uint8Array, Stored>();
 
 /** The result is read-only. */
 export function objectOf({ value, modRevision }: KeyValue): Stored {
-  const object = decoded.getOrInsertComputed(value, () => JSON.parse(value.toString()) as Stored);
+  const object = decoded.getOrInsertComputed(value, () => JSON.parse(value.toString()) as Stored); // cast: stored by the API server as JSON
   object.metadata.resourceVersion = String(modRevision);
   return object;
 }

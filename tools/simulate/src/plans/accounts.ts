@@ -34,7 +34,7 @@ export const accountsPlan: Plan = {
   },
   missing(view) {
     const accounts = view.all("serviceaccounts");
-    const tokens = view.all("secrets") as (Stored & { type?: string; data?: Record<string, string> })[];
+    const tokens = view.all("secrets") as (Stored & { type?: string; data?: Record<string, string> })[]; // cast: objects of that resource
     for (const { metadata } of view.all("namespaces")) {
       const name = metadata.name ?? "";
       const account = accounts.find((one) => one.metadata.namespace === name && one.metadata.name === "default");
@@ -43,7 +43,7 @@ export const accountsPlan: Plan = {
         ({ data, metadata }) => metadata.annotations?.[uidAnnotation] === account.metadata.uid && data?.["token"],
       );
       if (own.length === 0) return `the account of ${name} has no token`;
-      const published = view.get("configmaps", `${name}/kube-root-ca.crt`) as { data?: Record<string, string> } | undefined;
+      const published = view.get("configmaps", `${name}/kube-root-ca.crt`) as { data?: Record<string, string> } | undefined; // cast: an object of that resource
       if (!published?.data?.["ca.crt"]?.startsWith("-----BEGIN CERTIFICATE-----")) return `${name} has not the CA`;
     }
     const uids = new Set(accounts.map(({ metadata }) => metadata.uid));

@@ -71,7 +71,7 @@ export const attachDetachPlan: Plan = {
     return attached.length > 1 ? `attached to ${attached.map(({ spec }) => spec.nodeName).join(" and ")}` : undefined;
   },
   missing(view) {
-    const attachments = view.all("volumeattachments").map(({ spec }) => spec.nodeName as string);
+    const attachments = view.all("volumeattachments").map(({ spec }) => spec.nodeName as string); // cast: the API server has validated it
     if (attachments.join() !== names[1]) return `the volume is attached to ${attachments.join(" and ") || "no node"}`;
     return reported(view, names[0]) === 0 ? undefined : `the status of ${names[0]} tells of the volume`;
   },

@@ -21,7 +21,7 @@ export const autoscalerPlan: Plan = {
   ],
   answers(path, view) {
     if (!path.startsWith("/apis/metrics.k8s.io/")) return undefined;
-    const { data = {} } = (view.get("configmaps", `${namespace}/load`) ?? {}) as { data?: { milli?: string } };
+    const { data = {} } = (view.get("configmaps", `${namespace}/load`) ?? {}) as { data?: { milli?: string } }; // cast: an object of that resource
     const there = view.all("pods").filter(isReady);
     const cpu = `${Math.floor(Number(data.milli) / Math.max(1, there.length))}m`;
     const timestamp = new Date(Date.now()).toISOString();
@@ -52,12 +52,12 @@ export const autoscalerPlan: Plan = {
     });
     await user.pause(15_000 + user.random() * 10_000);
     await user.change(configMaps, "load", (object) => {
-      (object as { data?: object }).data = { milli: load() };
+      (object as { data?: object }).data = { milli: load() }; // cast: a ConfigMap
     });
     await user.pause(user.random() * 10_000);
   },
   missing(view) {
-    const { data } = view.get("configmaps", `${namespace}/load`) as unknown as { data: { milli: string } };
+    const { data } = view.get("configmaps", `${namespace}/load`) as unknown as { data: { milli: string } }; // cast: the plan has created it
     const wanted = Number(data.milli) / requestMilli;
     const { replicas } = view.get("deployments", `${namespace}/web`)?.spec ?? {};
     if (replicas !== wanted) return `the Deployment has ${replicas} replicas, its load needs ${wanted}`;

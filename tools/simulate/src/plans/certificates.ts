@@ -63,7 +63,7 @@ export const certificatesPlan: Plan = {
       ["approved", "jane"],
     ]) {
       const { conditions = [], certificate } = view.get("certificatesigningrequests", `${name}`)?.status ?? {};
-      const types = (conditions as Condition[]).map(({ type }) => type).join();
+      const types = (conditions as Condition[]).map(({ type }) => type).join(); // cast: conditions of the API
       if (types !== "Approved") return `${name} has the conditions ${types}`;
       if (certificate === undefined) return `${name} has no certificate`;
       const { subject } = new X509Certificate(Buffer.from(certificate, "base64"));

@@ -30,7 +30,7 @@ export const clusterRoleAggregationPlan: Plan = {
     await user.pause(user.random() * 3_000);
   },
   missing(view) {
-    const { rules = [] } = (view.get("clusterroles", "crew") ?? {}) as Stored & { rules?: PolicyRule[] };
+    const { rules = [] } = (view.get("clusterroles", "crew") ?? {}) as Stored & { rules?: PolicyRule[] }; // cast: an object of that resource
     const found = JSON.stringify(rules.flatMap(({ resources = [] }) => resources));
     return found === '["meals"]' ? undefined : `the aggregated role has rules for ${found}`;
   },

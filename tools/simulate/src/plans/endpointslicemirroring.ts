@@ -26,7 +26,7 @@ export const endpointSliceMirroringPlan: Plan = {
     await user.pause(user.random() * 5_000);
   },
   missing(view) {
-    const stored = view.get("services/endpoints", `${namespace}/database`) as { subsets?: Subset[] } | undefined;
+    const stored = view.get("services/endpoints", `${namespace}/database`) as { subsets?: Subset[] } | undefined; // cast: an object of that resource
     const wanted = addressesOf((stored?.subsets ?? []).flatMap(({ addresses }) => addresses.map(({ ip }) => ip)));
     for (const [name, addresses] of [
       ["database", wanted],
@@ -37,7 +37,7 @@ export const endpointSliceMirroringPlan: Plan = {
         .filter(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === name);
       const mirrored = addressesOf(
         slices
-          .flatMap((slice) => (slice as { endpoints?: { addresses: string[] }[] }).endpoints ?? [])
+          .flatMap((slice) => (slice as { endpoints?: { addresses: string[] }[] }).endpoints ?? []) // cast: an EndpointSlice
           .flatMap((e) => e.addresses),
       );
       if (mirrored !== addresses) return `the EndpointSlices of ${name} have ${mirrored}, its Endpoints have ${addresses}`;

@@ -10,7 +10,7 @@ const names = ["worker-0", "worker-1"] as const;
 const foreign = `${names[0]}-${volumes[0]}`;
 
 function createPod(user: User, name: string): Promise<void> {
-  const { spec: podSpec } = podTemplate({}) as { spec: object };
+  const { spec: podSpec } = podTemplate({}) as { spec: object }; // cast: the template has a spec
   return user.create(pods, {
     metadata: { name, namespace },
     spec: { ...podSpec, volumes: volumes.map((name) => ({ name, ephemeral: { volumeClaimTemplate: { spec } } })) },

@@ -99,8 +99,8 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
     requested,
     create: (ref, object) =>
       persistently(
-        async () => note(ref, await client.create<Stored>(ref, object as never)),
-        (err) => (err as { status?: { reason?: string } }).status?.reason === "AlreadyExists",
+        async () => note(ref, await client.create<Stored>(ref, object as never)), // cast: plans create objects of the resource they name
+        (err) => (err as { status?: { reason?: string } }).status?.reason === "AlreadyExists", // cast: read from any error
       ),
     change: (ref, target, change, subresource) =>
       persistently(

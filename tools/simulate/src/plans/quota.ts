@@ -51,7 +51,7 @@ export const quotaPlan: Plan = {
     if (quota?.status?.hard === undefined) return undefined;
     const counted = view.all("pods").filter(({ status }) => status?.phase !== "Succeeded" && status?.phase !== "Failed");
     const used = Number(quota.status.used?.pods ?? 0);
-    const known = (memory.get("quota") ?? nothingYet) as QuotaState;
+    const known = (memory.get("quota") ?? nothingYet) as QuotaState; // cast: this invariant alone writes the key
     const uids = new Set(counted.map(({ metadata }) => metadata.uid ?? ""));
     const stored = [...uids].filter((uid) => !known.uids.has(uid)).length;
     const change = used - known.used;

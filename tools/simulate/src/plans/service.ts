@@ -33,12 +33,12 @@ export const servicePlan: Plan = {
     const { replicas } = view.get("deployments", `${namespace}/web`)?.spec ?? {};
     if (there.length !== replicas || !there.every(isReady)) return `${there.length} pods, ${replicas} are wanted`;
     const wanted = addressesOf(there.map(({ status }) => status.podIP));
-    const stored = view.get("services/endpoints", `${namespace}/web`) as { subsets?: Subset[] } | undefined;
+    const stored = view.get("services/endpoints", `${namespace}/web`) as { subsets?: Subset[] } | undefined; // cast: an object of that resource
     const inEndpoints = addressesOf((stored?.subsets ?? []).flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)));
     if (inEndpoints !== wanted) return `the Endpoints have ${inEndpoints}, the pods have ${wanted}`;
     const slices = view.all("endpointslices").filter(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "web");
     const inSlices = addressesOf(
-      slices.flatMap((slice) => ((slice as { endpoints?: Endpoint[] }).endpoints ?? []).flatMap(({ addresses }) => addresses)),
+      slices.flatMap((slice) => ((slice as { endpoints?: Endpoint[] }).endpoints ?? []).flatMap(({ addresses }) => addresses)), // cast: an EndpointSlice
     );
     return inSlices === wanted ? undefined : `the EndpointSlices have ${inSlices}, the pods have ${wanted}`;
   },

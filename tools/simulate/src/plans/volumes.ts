@@ -33,7 +33,7 @@ export const volumesPlan: Plan = {
         spec: { accessModes, storageClassName: "", resources: { requests: { storage: "1Gi" } } },
       });
     }
-    const { spec } = podTemplate({}) as { spec: object };
+    const { spec } = podTemplate({}) as { spec: object }; // cast: the template has a spec
     await user.create(pods, {
       metadata: { name: "user", namespace },
       spec: { ...spec, volumes: [{ name: "data", persistentVolumeClaim: { claimName: "a" } }] },

@@ -64,13 +64,13 @@ export function sealProcess(inside: Inside): Seal {
   const count = (change: 1 | -1): void => {
     turns += change;
   };
-  const subtle = crypto.subtle as unknown as Record<string, Asynchronous>;
-  const releases = [...ofWebCrypto.map((name) => countCalls(subtle, name, count)), countCalls(fs as never, "readFile", count)];
+  const subtle = crypto.subtle as unknown as Record<string, Asynchronous>; // cast: its methods are replaced by name
+  const releases = [...ofWebCrypto.map((name) => countCalls(subtle, name, count)), countCalls(fs as never, "readFile", count)]; // cast: its methods are replaced by name
   Date.now = inside.now;
   Math.random = inside.random;
   Object.defineProperty(performance, "now", { value: inside.monotonic, configurable: true, writable: true });
   globalThis.setTimeout = ((fire: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) =>
-    timerOf(inside, ms, "process: timer", () => fire(...given))) as never;
+    timerOf(inside, ms, "process: timer", () => fire(...given))) as never; // cast: without __promisify__, which nothing in the simulation uses
   globalThis.setInterval = ((fire: () => void, ms = 1) => {
     let inner: unknown;
     const arm = (): void => {
@@ -82,7 +82,7 @@ export function sealProcess(inside: Inside): Seal {
     arm();
     const handle = { ref: () => handle, unref: () => handle, cancel: () => cancel(inner) };
     return handle;
-  }) as never;
+  }) as never; // cast: without __promisify__, which nothing in the simulation uses
   Object.assign(globalThis, { clearTimeout: cancel, clearInterval: cancel });
   globalThis.setImmediate = ((fire: (...given: unknown[]) => void, ...given: unknown[]) => {
     turns++;
@@ -90,14 +90,14 @@ export function sealProcess(inside: Inside): Seal {
       turns--;
       fire(...given);
     });
-  }) as never;
+  }) as never; // cast: without __promisify__, which nothing in the simulation uses
   AbortSignal.timeout = (ms) => {
     const controller = new AbortController();
     inside.after(ms, "process: deadline", () => controller.abort(new DOMException("The operation timed out", "TimeoutError")));
     return controller.signal;
   };
-  crypto.randomUUID = (() => uuidOf(inside.random)) as never;
-  crypto.randomInt = randomIntOf(inside.random) as never;
+  crypto.randomUUID = (() => uuidOf(inside.random)) as never; // cast: the declared type of a UUID is a template literal
+  crypto.randomInt = randomIntOf(inside.random) as never; // cast: has overloads
   os.hostname = () => "simulated";
   syncBuiltinESMExports();
 
@@ -111,7 +111,7 @@ export function sealProcess(inside: Inside): Seal {
       sealed = false;
       Date.now = real.now;
       Math.random = real.random;
-      delete (performance as { now?: unknown }).now;
+      delete (performance as { now?: unknown }).now; // cast: a required property is deleted, so that the inherited one is visible again
       globalThis.setTimeout = real.setTimeout;
       globalThis.clearTimeout = real.clearTimeout;
       globalThis.setInterval = real.setInterval;
@@ -140,7 +140,7 @@ function timerOf(inside: Inside, delayMs = 1, label: string, fire: () => void): 
   return handle;
 }
 
-const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?.();
+const cancel = (handle: unknown): void => (handle as Timer | undefined)?.cancel?.(); // cast: only handles of the replaced timers reach it
 
 /** @param count called with 1 at the start of each call, and with -1 at its end. @returns a function that restores the method */
 function countCalls(holder: Record<string, Asynchronous>, name: string, count: (change: 1 | -1) => void): () => void {
