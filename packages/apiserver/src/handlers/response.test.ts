@@ -46,3 +46,29 @@ for (const { name, seconds, headers, want } of [
     assert.equal((await exchange.response).headers["retry-after"], want);
   });
 }
+
+test("an error after the answer has begun breaks the connection and answers nothing", () => {
+  const said: string[] = [];
+  const exchange = { headersSent: true, destroy: () => said.push("destroy"), respond: () => said.push("respond") };
+  writeError(exchange as never, new Error("late"));
+  assert.deepEqual(said, ["destroy"]);
+});
+
+for (const { accept, query = "", agent, want } of [
+  { accept: undefined, want: /^\{"kind":"Status"[^\n]*\}\n$/ },
+  { accept: "application/json", query: "?pretty=1", want: /^\{\n {2}"kind": "Status",/ },
+  { accept: undefined, agent: "curl/8", want: /^\{\n/ },
+  { accept: "application/yaml", want: /^apiVersion: v1\ncode: 409\n/ },
+  { accept: "application/vnd.kubernetes.protobuf", want: /^k8s\0/ },
+  { accept: "text/html", want: /^\{\n/ },
+  { accept: "application/json;as=Table;v=v1;g=meta.k8s.io", want: /"kind": ?"Status"/ },
+]) {
+  test(`an error for ${agent ?? accept ?? "a client of any type"}${query} is in a form that it reads`, async () => {
+    const headers = { ...(accept && { accept }), ...(agent && { "user-agent": agent }) };
+    const exchange = new LoopbackExchange({ method: "GET", path: `/${query}`, headers });
+    writeError(exchange, new StatusError({ status: "Failure", code: 409 } as never));
+    const response = await exchange.response;
+    assert.equal(response.status, 409);
+    assert.match(Buffer.concat(await response.body.toArray()).toString("latin1"), want);
+  });
+}

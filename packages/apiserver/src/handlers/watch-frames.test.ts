@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
@@ -90,5 +91,27 @@ test("metadata is framed in the version that was requested", () => {
   for (const version of ["v1", "v1beta1"]) {
     const { bytes } = framerFor(call, { ...json, as: "PartialObjectMetadata", version })([{ type: "ADDED", entry }]);
     assert.equal(JSON.parse(bytes.toString()).object.apiVersion, `meta.k8s.io/${version}`);
+  }
+});
+
+test("an error ends its frame with one line break, whatever form the watch has", () => {
+  const error = new StatusError({ status: "Failure", code: 410, message: "too old" } as never);
+  for (const as of [undefined, "PartialObjectMetadata"] as const) {
+    const { bytes } = framerFor(call, { ...json, ...(as && { as }) })([{ type: "ERROR", error }]);
+    assert.match(bytes.toString(), /^\{"type":"ERROR","object":\{[^\n]*"code":410\}\}\n$/);
+  }
+});
+
+test("a table names its columns in its first event, also when that is a bookmark, and in each watch anew", () => {
+  const definition = { table: { columns: [{ name: "A", type: "string" }], cells: () => [] } };
+  const services = { now: () => 0 };
+  const tableCall = { ...call, env: { services }, ctx: { query: new URLSearchParams() }, served: { ...call.served, definition } };
+  for (let watch = 0; watch < 2; watch++) {
+    const framer = framerFor(tableCall as unknown as Call, { ...json, as: "Table" });
+    const columns = [1, 2].map((revision) => {
+      const { bytes } = framer([{ type: "BOOKMARK", revision }]);
+      return JSON.parse(bytes.toString()).object.columnDefinitions?.length;
+    });
+    assert.deepEqual(columns, [1, undefined]);
   }
 });

@@ -13,7 +13,6 @@ export function prune(value: unknown, schema: Schema | undefined, isResource = f
 function pruned(value: unknown, schema: Schema | undefined, isResource: boolean, keeps: boolean): unknown {
   if (Array.isArray(value)) {
     const items = schema && itemsOf(schema);
-    if (keeps && items === undefined) return value;
     const list = value.map((item) => pruned(item, items, false, keeps || (items !== undefined && isPreserving(items))));
     return list.every((item, i) => item === value[i]) ? value : list;
   }
@@ -76,7 +75,6 @@ function collect(value: unknown, schema: Schema | undefined, path: string, { isR
     });
   if (Array.isArray(value)) {
     const items = schema && itemsOf(schema);
-    if (keeps && items === undefined) return;
     for (const [i, item] of value.entries()) below(item, items, `${path}[${i}]`, keeps);
     return;
   }

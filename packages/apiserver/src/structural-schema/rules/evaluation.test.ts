@@ -107,6 +107,14 @@ for (const { name, properties, spec, rules } of [
     ],
   },
   {
+    name: "maps that keep unknown fields are maps",
+    properties: {
+      map: { type: "object", additionalProperties: { type: "integer" }, "x-kubernetes-preserve-unknown-fields": true },
+    },
+    spec: { map: { a: 1, b: 2 } },
+    rules: ["self.map['a'] == 1 && self.map.all(k, self.map[k] < 3) && self.map.size() == 2"],
+  },
+  {
     name: "sets have no order and grow by what they lack",
     properties: { a: set(strings), b: set(strings), c: set(strings) },
     spec: { a: ["x", "y"], b: ["y", "x"], c: ["y", "z"] },

@@ -1,0 +1,157 @@
+/** Which handler a path and method lead to, with stores that only say what they are asked. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import type { WatchRequest } from "../storage/storage.ts";
+import { newRouter } from "./router.ts";
+import { newServedResources } from "./served-resources.ts";
+
+const verbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const asked = (what: string) => async (): Promise<never> => {
+  throw new Error(what);
+};
+const store = {
+  storage: {},
+  get: (namespace: string, name: string) => asked(`get ${namespace}/${name}`)(),
+  list: (namespace: string) => asked(`list ${namespace}`)(),
+  watch: (namespace: string, { fields, revision }: WatchRequest) =>
+    asked(`watch ${namespace}/${fields?.requiresExact("metadata.name") ?? ""} from ${revision}`)(),
+} as unknown as RegistryStore;
+
+const definitionOf = (group: string, resource: string, more: object = {}): ResourceDefinition =>
+  ({
+    ...{
+      group,
+      resource,
+      kind: `${resource}-kind`,
+      listKind: `${resource}-list`,
+      namespaced: true,
+      verbs,
+      hub: "v1",
+      versions: [],
+    },
+    table: { columns: [], cells: () => [] },
+    ...more,
+  }) as unknown as ResourceDefinition;
+
+const proxied = { kind: "ProxyOptions", verbs: ["get", "create", "update", "patch", "delete"] };
+const connect = (what: string) => ({ type: "connect", connect: async (_: unknown, rest: string) => asked(`${what} ${rest}`)() });
+const review = { kind: "Review", verbs: ["create"], handler: { type: "object", create: asked("review") } };
+const subresources = {
+  proxy: { ...proxied, handler: connect("proxy") },
+  log: { kind: "LogOptions", verbs: ["get"], handler: connect("log") },
+};
+
+/** @returns what the request leads to: the question to a store, or the code of the answer */
+async function route(method: string, path: string, { gates = () => true }: { gates?: (gate: string) => boolean } = {}) {
+  const resources = newServedResources();
+  const add = (definition: ResourceDefinition, more: object = {}, served: RegistryStore | undefined = store): void =>
+    resources.add(definition, { version: "v1", ...more } as ResourceVersionDefinition, served);
+  add(definitionOf("", "namespaces", { namespaced: false, subresources: {} }));
+  add(definitionOf("x.io", "namespaces", { namespaced: false }));
+  add(definitionOf("x.io", "things", { subresources, statusStrategy: {} }));
+  add(definitionOf("x.io", "boxes", { namespaced: false }));
+  add(definitionOf("x.io", "reads", { verbs: ["get", "list"] }));
+  add(definitionOf("x.io", "reviews", { subresources: { "": review } }), {}, undefined);
+  add(definitionOf("x.io", "old"), { deprecation: "x.io/v1 Old is deprecated in v1.20+, unavailable in v1.25+" });
+  add(definitionOf("x.io", "ending", { refusal: () => new StatusError({ status: "Failure", code: 418 } as never) }));
+  add(definitionOf("custom.io", "widgets", { custom: true }));
+  const metrics = newMetricsRegistry();
+  const admission = { mutate: async () => {}, validate: async () => {} };
+  const router = newRouter({
+    ...{ resources, admission, metrics, log: discardLogger, minRequestTimeoutMs: 1000, documents: new ByteShare(1_000_000) },
+    services: { now: () => 0, turns: new Turns(), featureEnabled: gates },
+  } as unknown as Parameters<typeof newRouter>[0]);
+  const exchange = new LoopbackExchange({ method, path, headers: { "content-type": "application/json" }, body: "" });
+  const request = new ServerRequest(exchange, parseRequestInfo(method, path), 0, false);
+  const notes: Record<string, string> = {};
+  request.audit = { annotate: (key: string, value: string) => void Object.assign(notes, { [key]: value }) } as never;
+  const outcome = await router(request).then(
+    () => String(exchange.status),
+    (err: Error) => (err instanceof StatusError ? `${err.code} ${err.message}`.trim() : err.message),
+  );
+  return { outcome, notes, metrics };
+}
+
+const things = "/apis/x.io/v1/namespaces/a/things";
+const watched = "/apis/x.io/v1/watch/namespaces/a/things";
+const notFound = /^404 /;
+
+for (const [method, path, want] of [
+  ["GET", `${things}/b`, "get a/b"],
+  ["GET", things, "list a"],
+  ["GET", "/apis/x.io/v1/things", "list "],
+  ["GET", "/apis/x.io/v1/things/b", notFound],
+  ["POST", "/apis/x.io/v1/things", /^405/],
+  ["DELETE", "/apis/x.io/v1/things", /^405/],
+  ["OPTIONS", things, /^405/],
+  ["GET", "/apis/x.io/v1/boxes/b", "get /b"],
+  ["GET", "/apis/x.io/v1/namespaces/a/boxes/b", notFound],
+  ["GET", "/apis/x.io/v1/namespaces/a/boxes", notFound],
+  ["GET", "/api/v1/namespaces/a", "get /a"],
+  ["GET", "/apis/x.io/v1/namespaces/a", notFound],
+  ["POST", "/apis/x.io/v1/namespaces/a/reads", /^405/],
+  ["DELETE", "/apis/x.io/v1/namespaces/a/reads/b", /^405/],
+  ["GET", "/apis/x.io/v1/namespaces/a/none/b", notFound],
+  ["GET", "/apis/x.io/v2/namespaces/a/things/b", notFound],
+  ["GET", "/apis/custom.io/v1/namespaces/a/none/b", notFound],
+  ["GET", "/apis/custom.io/v2/namespaces/a/widgets/b", "404"],
+  ["GET", "/apis/none.io/v1/namespaces/a/widgets/b", "404"],
+  ["GET", "//apis/x.io/v1/namespaces/a/things/b", "404"],
+  ["GET", `${things}/b/status`, "get a/b"],
+  ["GET", `${things}/b/status/more`, notFound],
+  ["GET", `${things}/b/constructor`, notFound],
+  ["GET", "/apis/custom.io/v1/namespaces/a/widgets/b/none", /^404 widgets.custom.io "b" not found/],
+  ["DELETE", `${things}/b/status`, /^405/],
+  ["GET", `${things}/b/log`, "log "],
+  ["POST", `${things}/b/log`, /^405/],
+  ["GET", `${things}/b/log/more`, notFound],
+  ["GET", `${things}/b/proxy/c%2520d/e:f/`, "proxy /c%2520d/e:f/"],
+  ["OPTIONS", `${things}/b/proxy/c`, "proxy /c"],
+  ["DELETE", `${things}/b/proxy/`, "proxy /"],
+  ["TRACE", `${things}/b/proxy/c`, /^405/],
+  ["GET", "/apis/x.io/v1/namespaces/a/ending/b", "418"],
+  ["GET", watched, "watch a/ from undefined"],
+  ["GET", `${watched}/b?resourceVersion=7`, "watch a/b from 7"],
+  ["GET", `${watched}/b?fieldSelector=metadata.name%3Db`, "watch a/b from undefined"],
+  ["GET", `${watched}/b?fieldSelector=metadata.name%3Dc`, /^400 fieldSelector metadata.name doesn't match requested name/],
+  ["GET", `${watched}?fieldSelector=other%3Dc`, /^400 /],
+  ["POST", watched, /^405/],
+  ["GET", `${watched}/b/status`, notFound],
+  ["GET", "/apis/x.io/v1/watch/namespaces/a/reads", notFound],
+  ["GET", `${things}/b?watch=1`, "get a/b"],
+  ["GET", `${things}?watch=1`, "watch a/ from undefined"],
+  ["POST", "/apis/x.io/v1/namespaces/a/reviews/b", /^40[45]/],
+  ["GET", "/apis/x.io/v1/namespaces/a/reviews", /^405/],
+  ["DELETE", "/apis/x.io/v1/namespaces/a/reviews", /^405/],
+] as [string, string, string | RegExp][]) {
+  test(`${method} ${path} leads to ${want}`, async () => {
+    const { outcome } = await route(method, path);
+    if (typeof want === "string") assert.equal(outcome, want);
+    else assert.match(outcome, want);
+  });
+}
+
+test("without the gate DryRun only requests that write are refused for it", async () => {
+  const gates = (gate: string) => gate !== "DryRun";
+  assert.equal((await route("DELETE", `${things}/b?dryRun=All`, { gates })).outcome, "400 the dryRun feature is disabled");
+  assert.equal((await route("GET", `${things}/b?dryRun=All`, { gates })).outcome, "get a/b");
+});
+
+test("a deprecated version is noted in the audit event and counted with its subresource", async () => {
+  const { notes, metrics } = await route("GET", "/apis/x.io/v1/namespaces/a/old/b");
+  assert.deepEqual(notes, { "k8s.io/deprecated": "true", "k8s.io/removed-release": "1.25" });
+  assert.match(
+    await metrics.render(),
+    /^apiserver_requested_deprecated_apis\{group="x.io",version="v1",resource="old",subresource="",removed_release="1.25"\} 1$/m,
+  );
+  assert.deepEqual((await route("GET", `${things}/b`)).notes, {});
+});
