@@ -261,6 +261,81 @@ for (const { gate, behavior, want } of [
   });
 }
 
+const byPriority = [{ priority: 0, shutdownGracePeriodSeconds: 10 }];
+for (const { fields, gates = {}, want } of [
+  { fields: { shutdownGracePeriod: "30s", shutdownGracePeriodCriticalPods: "30s" }, want: [] },
+  { fields: { shutdownGracePeriod: "1s" }, want: [] },
+  {
+    fields: { shutdownGracePeriod: "10s", shutdownGracePeriodCriticalPods: "11s" },
+    want: ["shutdownGracePeriodCriticalPods {11s} must be <= shutdownGracePeriod {10s}"],
+  },
+  {
+    fields: { shutdownGracePeriod: "999ms", shutdownGracePeriodCriticalPods: "1ms" },
+    want: [
+      "shutdownGracePeriod {999ms} must be either zero or otherwise >= 1 sec",
+      "shutdownGracePeriodCriticalPods {1ms} must be either zero or otherwise >= 1 sec",
+    ],
+  },
+  {
+    fields: { shutdownGracePeriod: "30s" },
+    gates: { GracefulNodeShutdown: false },
+    want: ["specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"],
+  },
+  { fields: {}, gates: { GracefulNodeShutdown: false }, want: [] },
+  {
+    fields: { shutdownGracePeriodByPodPriority: byPriority },
+    want: ["Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"],
+  },
+  {
+    fields: { shutdownGracePeriodByPodPriority: byPriority },
+    gates: { GracefulNodeShutdownBasedOnPodPriority: true },
+    want: [],
+  },
+  {
+    fields: { shutdownGracePeriodByPodPriority: byPriority, shutdownGracePeriod: "10s" },
+    gates: { GracefulNodeShutdownBasedOnPodPriority: true },
+    want: ["Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"],
+  },
+]) {
+  const gated = Object.keys(gates).length === 0 ? "" : ` with ${JSON.stringify(gates)}`;
+  test(`${JSON.stringify(fields)}${gated} is ${want.length === 0 ? "taken" : "refused"}`, async (t) => {
+    const path = await file(t, { ...fields, featureGates: gates });
+    let message = "";
+    try {
+      configure(`--config=${path}`);
+    } catch (err) {
+      message = (err as Error).message;
+    }
+    for (const problem of want) assert.ok(message.includes(`invalid configuration: ${problem}`), message);
+    assert.equal(message.split("invalid configuration: ").length - 1, want.length);
+  });
+}
+
+for (const { label, allowed } of [
+  { label: "team", allowed: true },
+  { label: "example.com/kubernetes.io", allowed: true },
+  { label: "notkubernetes.io/x", allowed: true },
+  { label: "kubernetes.io/hostname", allowed: true },
+  { label: "kubernetes.io/other", allowed: false },
+  { label: "k8s.io/x", allowed: false },
+  { label: "app.k8s.io/x", allowed: false },
+  { label: "kubelet.kubernetes.io/x", allowed: true },
+  { label: "a.node.kubernetes.io/x", allowed: true },
+  { label: "node-role.kubernetes.io/control-plane", allowed: false },
+  { label: "node.kubernetes.io/windows-build", allowed: true },
+]) {
+  test(`--node-labels=${label}=1 is ${allowed ? "taken" : "refused"}`, () => {
+    const start = () => configure(`--node-labels=${label}=1`);
+    if (allowed) assert.deepEqual(start().nodeLabels, { [label]: "1" });
+    else assert.throws(start, /must begin with an allowed prefix/);
+  });
+}
+
+test("the thresholds of image garbage collection may be equal", () => {
+  const { imageGcHighThreshold, imageGcLowThreshold } = configure("--image-gc-high-threshold=60", "--image-gc-low-threshold=60");
+  assert.deepEqual([imageGcHighThreshold, imageGcLowThreshold], [60, 60]);
+});
+
 test("headers for the URL of static pods are given by name, by the flag or in the file", async (t) => {
   assert.deepEqual(configure().staticPodUrlHeader, {});
   const flag = "--manifest-url-header=X-Team:a,X-Other:c,X-Team:b";

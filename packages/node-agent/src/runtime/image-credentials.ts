@@ -90,7 +90,7 @@ function partMatches(pattern: string, part: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
   if (last === undefined) return first === part;
-  if (!part.startsWith(first) || part.length < first.length + last.length || !part.endsWith(last)) return false;
+  if (!part.startsWith(first) || !part.endsWith(last)) return false;
   let at = first.length;
   for (const piece of rest) {
     const found = part.indexOf(piece, at);

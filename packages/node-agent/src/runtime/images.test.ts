@@ -11,7 +11,7 @@ import { fitsImage, loginsFor, loginsOf, parseDockerConfig } from "./image-crede
 import { newImageGc } from "./image-gc.ts";
 import { ImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
-import { type ContainerRuntime, containerState } from "./runtime.ts";
+import { type ContainerRuntime, containerState, RuntimeError } from "./runtime.ts";
 
 test("credentials are matched by host and path, the most specific first", () => {
   const config = JSON.stringify({
@@ -269,4 +269,27 @@ test("a container's hash depends on its specification, not on the order of its f
   assert.equal(containerHash(one), containerHash({ command: ["x"], resources: {}, image: "a", name: "main" }));
   assert.notEqual(containerHash(one), containerHash({ ...one, image: "b" }));
   assert.match(containerHash(one), /^[0-9a-f]{1,8}$/);
+});
+
+test("a pull that all credentials fail names each failure", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const tried: (string | undefined)[] = [];
+  runtime.pullImage = async (_, login) => {
+    tried.push(login?.username);
+    throw new RuntimeError("Unknown", `denied for ${login?.username}`);
+  };
+  const auths = { "registry.test": { username: "all", password: "p" }, "registry.test/a": { username: "own", password: "p" } };
+  const secret: Secret = {
+    metadata: {},
+    type: "kubernetes.io/dockerconfigjson",
+    data: { ".dockerconfigjson": Buffer.from(JSON.stringify({ auths })).toString("base64") },
+  };
+  const puller = new ImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0 });
+  await assert.rejects(puller.ensure(pod, aContainer({ image: "registry.test/a:1" }), [secret], {}, silent), {
+    reason: "ErrImagePull",
+    message:
+      "rpc error: code = Unknown desc = [rpc error: code = Unknown desc = denied for own, rpc error: code = Unknown desc = denied for all]",
+  });
+  assert.deepEqual(tried, ["own", "all"]);
 });

@@ -114,3 +114,45 @@ test("a sandbox that is not ready has no IPs, and the newest attempt of one time
   await runtime.stopPodSandbox(ids[1] ?? "");
   assert.deepEqual(podIps(await readPodRecord(runtime, podOf)), [], "though the older one is ready");
 });
+
+test("of a container's instances of one time the later comes first, by the restart count that the agent noted", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const labels = { [labelNames.podUid]: podOf.uid, [labelNames.containerName]: "main" };
+  const sandbox = await runtime.runPodSandbox({ metadata: podOf, labels }, "");
+  for (const restartCount of [4, 5])
+    await runtime.createContainer(
+      sandbox,
+      { metadata: { name: "main", attempt: 0 }, labels, annotations: { [annotationNames.restartCount]: String(restartCount) } },
+      {},
+    );
+  const { containers } = await readPodRecord(runtime, podOf);
+  assert.deepEqual(
+    containers.map(({ restartCount }) => restartCount),
+    [5, 4],
+  );
+});
+
+test("what a running container has written so far is not its termination message", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-words-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(join(dir, "words"), "not yet");
+  const runtime = newFakeRuntime(newFakeClock());
+  const labels = { [labelNames.podUid]: podOf.uid };
+  const sandbox = await runtime.runPodSandbox({ metadata: podOf, labels }, "");
+  const id = await runtime.createContainer(
+    sandbox,
+    {
+      metadata: { name: "main" },
+      labels: { ...labels, [labelNames.containerName]: "main" },
+      annotations: { [annotationNames.terminationMessagePath]: messagePath },
+      mounts: [{ containerPath: messagePath, hostPath: join(dir, "words") }],
+    },
+    {},
+  );
+  await runtime.startContainer(id);
+  const message = async () => (await readPodRecord(runtime, podOf)).containers[0]?.message;
+  assert.equal(await message(), "");
+  runtime.exit(id, 0);
+  assert.equal(await message(), "not yet");
+});

@@ -33,6 +33,7 @@ test("an upgrade passes through to the runtime's streaming server, without the c
       path: "/exec/default/web/main?command=sh&command=-c&input=1&output=1&error=1&tty=1",
       headers: {
         authorization: "Bearer admin",
+        cookie: "session=secret",
         connection: "Upgrade",
         upgrade: "SPDY/3.1",
         "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"],
@@ -52,7 +53,7 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   assert.equal(got, "echo bytes");
   assert.match(head, /^POST \/exec\/token1 HTTP\/1\.1\r\n/);
   assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
-  assert.doesNotMatch(head, /authorization/i);
+  assert.doesNotMatch(head, /authorization|cookie/i);
   assert.partialDeepStrictEqual(requested, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
 });
 
@@ -102,15 +103,27 @@ async function streaming(t: TestContext) {
   });
   const { port, runtime, close } = await serveKubelet(t);
   const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
-  const connectClient = (): Socket => {
+  const connectClient = (early = ""): Socket => {
     const client = connect(port, "127.0.0.1");
     client.on("error", () => {});
     client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
-    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    client.write(`Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${early}`);
     return client;
   };
   return { runtime, url, connectClient, sockets, connections: () => connections, close };
 }
+
+test("what a client sends together with its request reaches the runtime", async (t) => {
+  const { runtime, connectClient } = await streaming(t);
+  const received: Buffer[] = [];
+  const backend = createServer((socket) => void socket.on("data", (chunk: Buffer) => received.push(chunk)));
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => void backend.close());
+  runtime.exec = async () => `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+  const client = connectClient("early bytes");
+  t.after(() => void client.destroy());
+  await waitFor(() => Buffer.concat(received).toString("latin1").endsWith("\r\n\r\nearly bytes"), { what: "the bytes" });
+});
 
 test("a client that disconnects before its stream is connected leaves no connection to the runtime open", async (t) => {
   const { runtime, url, connectClient, sockets, connections } = await streaming(t);

@@ -124,7 +124,11 @@ test("a static pod gets the API server's defaults, and keeps fields that it sets
         name: "main",
         image: "registry:5000/i",
         resources: { limits: { cpu: "2", memory: "1Gi" }, requests: { cpu: "1" } },
-        ports: [{ containerPort: 80 }, { containerPort: 81, hostPort: 8081, protocol: "UDP" }],
+        ports: [
+          { containerPort: 80 },
+          { containerPort: 81, hostPort: 8081, protocol: "UDP" },
+          { containerPort: 82, hostPort: 0 },
+        ],
         livenessProbe: probe,
         readinessProbe: { ...probe, periodSeconds: 3 },
         startupProbe: { httpGet: { path: "/up", scheme: "HTTPS", port: 1 } },
@@ -161,6 +165,7 @@ test("a static pod gets the API server's defaults, and keeps fields that it sets
     ports: [
       { containerPort: 80, hostPort: 80, protocol: "TCP" },
       { containerPort: 81, hostPort: 8081, protocol: "UDP" },
+      { containerPort: 82, hostPort: 82, protocol: "TCP" },
     ],
     livenessProbe: { ...times, httpGet: { path: "/", scheme: "HTTP", port: 80 } },
     readinessProbe: { ...times, periodSeconds: 3, httpGet: { path: "/", scheme: "HTTP", port: 80 } },

@@ -98,7 +98,7 @@ function withDefaults(spec: NodePod["spec"]): NodePod["spec"] {
 
 function containerDefaults(container: Container, hostNetwork: boolean): Container {
   const image = container.image ?? "";
-  const latest = !image.includes("@") && (image.endsWith(":latest") || image.lastIndexOf(":") <= image.lastIndexOf("/"));
+  const latest = image.endsWith(":latest") || image.lastIndexOf(":") <= image.lastIndexOf("/");
   const { limits, requests } = container.resources ?? {};
   const made: Container = {
     terminationMessagePath: "/dev/termination-log",
@@ -111,8 +111,8 @@ function containerDefaults(container: Container, hostNetwork: boolean): Containe
   if (container.ports !== undefined) {
     made.ports = container.ports.map((port) => ({
       protocol: "TCP",
-      ...(hostNetwork && port.hostPort === undefined ? { hostPort: port.containerPort } : {}),
       ...port,
+      ...(hostNetwork && !port.hostPort && { hostPort: port.containerPort }),
     }));
   }
   for (const kind of ["livenessProbe", "readinessProbe", "startupProbe"] as const) {

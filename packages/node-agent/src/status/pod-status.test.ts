@@ -5,7 +5,7 @@ import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord } from "../runtime/pod-record.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord, noProbes } from "../testing/builders.ts";
-import { podStatus, rejectedStatus, terminatedStatus } from "./pod-status.ts";
+import { blockedStatus, podStatus, rejectedStatus, terminatedStatus } from "./pod-status.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");
 
@@ -316,4 +316,53 @@ test("the status of a pod of 15,000 containers is computed in less than 100 ms, 
   const ms = Math.min(...rounds);
   t.diagnostic(`${ms} ms`);
   assert.ok(ms < 300, `${ms} ms`);
+});
+
+test("a reason that the API server's copy has for the same phase is kept", () => {
+  const apiStatus = { phase: "Running", reason: "NodeLost", message: "the node is away" };
+  const status = make({ containers: [{}], previous: { phase: "Running" }, apiStatus });
+  assert.deepEqual([status.reason, status.message], ["NodeLost", "the node is away"]);
+  assert.equal(
+    make({ containers: [{}], previous: { phase: "Pending" }, apiStatus: { ...apiStatus, phase: "Pending" } }).reason,
+    undefined,
+  );
+});
+
+test("the last state is how the instance before ended, also when it succeeded", () => {
+  const status = make({ containers: [{ createdAt: 2000, restartCount: 1 }, ended(0, { createdAt: 1000 })] });
+  assert.equal(status.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 0);
+});
+
+test("a pod that cannot run here shows Blocked for each of its waiting containers, init containers too", () => {
+  const waiting = (name: string) => ({ name, state: { waiting: { reason: "ContainerCreating", message: "m" } } });
+  const status = {
+    phase: "Running",
+    initContainerStatuses: [{ name: "i", state: { terminated: { exitCode: 0 } } }, waiting("j")],
+    containerStatuses: [waiting("a"), { name: "b", state: { running: {} } }],
+  } as unknown as PodStatus;
+  const shown = blockedStatus(status, "AppArmor", "no profile");
+  assert.partialDeepStrictEqual(shown, { phase: "Pending", reason: "AppArmor", message: "no profile" });
+  const reasons = [...(shown.initContainerStatuses ?? []), ...(shown.containerStatuses ?? [])].map(
+    ({ state }) => state?.waiting?.reason,
+  );
+  assert.deepEqual(reasons, [undefined, "Blocked", "Blocked", undefined]);
+});
+
+test("once nothing of a pod runs, a container that was waiting still is, and none is ready", () => {
+  const status = {
+    containerStatuses: [
+      { name: "a", ready: true, state: { waiting: { reason: "CrashLoopBackOff" } } },
+      { name: "b", ready: true, state: { running: {} } },
+      { name: "c", ready: true, state: {} },
+    ],
+  } as unknown as PodStatus;
+  const shown = terminatedStatus(status, aNodePod()).containerStatuses ?? [];
+  assert.deepEqual(
+    shown.map(({ ready, started, state }) => [ready, started, state?.waiting?.reason ?? state?.terminated?.reason]),
+    [
+      [false, false, "CrashLoopBackOff"],
+      [false, false, "ContainerStatusUnknown"],
+      [false, false, "ContainerStatusUnknown"],
+    ],
+  );
 });

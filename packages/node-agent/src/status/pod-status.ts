@@ -278,9 +278,9 @@ function conditionsOf(
   before: readonly PodCondition[],
 ): PodCondition[] {
   const { pod, now } = input;
-  const containersReady = containersReadyVerdict(pod, phase, statuses);
+  const containersReady = containersReadyVerdict(phase, statuses, pod.spec.containers);
   const own: [string, Verdict][] = [
-    ["Initialized", initializedVerdict(pod, phase, inits)],
+    ["Initialized", initializedVerdict(phase, inits, pod.spec.initContainers ?? [])],
     ["Ready", readyVerdict(pod, containersReady, before)],
     ["ContainersReady", containersReady],
     ["PodScheduled", { status: "True" }],
@@ -296,43 +296,31 @@ function conditionsOf(
   return [...conditions, ...foreign];
 }
 
-function containersReadyVerdict(pod: NodePod, phase: string, statuses: readonly ContainerStatus[]): Verdict {
-  const unknown: string[] = [];
-  const unready: string[] = [];
+function containersReadyVerdict(
+  phase: string,
+  statuses: readonly ContainerStatus[],
+  order: readonly { name: string }[],
+): Verdict {
+  if (phase === "Succeeded") return { status: "False", reason: "PodCompleted" };
+  return verdictOf("ContainersNotReady", "unready", statuses, order);
+}
+
+function initializedVerdict(phase: string, inits: readonly ContainerStatus[], order: readonly { name: string }[]): Verdict {
+  if (phase === "Succeeded") return { status: "True", reason: "PodCompleted" };
+  return verdictOf("ContainersNotInitialized", "incomplete", inits, order);
+}
+
+/** Names the containers that are not ready, in the order of the specification. */
+function verdictOf(
+  reason: string,
+  what: string,
+  statuses: readonly ContainerStatus[],
+  order: readonly { name: string }[],
+): Verdict {
   const statusOf = byName(statuses);
-  for (const { name } of pod.spec.containers) {
-    const status = statusOf.get(name);
-    if (status === undefined) unknown.push(name);
-    else if (!status.ready) unready.push(name);
-  }
-  if (phase === "Succeeded" && unknown.length === 0) return { status: "False", reason: "PodCompleted" };
-  return verdictOf("ContainersNotReady", {
-    "containers with unknown status": unknown,
-    "containers with unready status": unready,
-  });
-}
-
-function initializedVerdict(pod: NodePod, phase: string, inits: readonly ContainerStatus[]): Verdict {
-  const unknown: string[] = [];
-  const incomplete: string[] = [];
-  const statusOf = byName(inits);
-  for (const { name } of pod.spec.initContainers ?? []) {
-    const status = statusOf.get(name);
-    if (status === undefined) unknown.push(name);
-    else if (!status.ready) incomplete.push(name);
-  }
-  if (phase === "Succeeded" && unknown.length === 0) return { status: "True", reason: "PodCompleted" };
-  return verdictOf("ContainersNotInitialized", {
-    "containers with unknown status": unknown,
-    "containers with incomplete status": incomplete,
-  });
-}
-
-function verdictOf(reason: string, lists: Readonly<Record<string, readonly string[]>>): Verdict {
-  const messages = Object.entries(lists)
-    .filter(([, names]) => names.length > 0)
-    .map(([what, names]) => `${what}: [${names.join(" ")}]`);
-  return messages.length === 0 ? { status: "True" } : { status: "False", reason, message: messages.join(", ") };
+  const names = order.map(({ name }) => name).filter((name) => statusOf.get(name)?.ready !== true);
+  if (names.length === 0) return { status: "True" };
+  return { status: "False", reason, message: `containers with ${what} status: [${names.join(" ")}]` };
 }
 
 function readyVerdict(pod: NodePod, containersReady: Verdict, before: readonly PodCondition[]): Verdict {
