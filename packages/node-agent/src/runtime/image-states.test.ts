@@ -292,6 +292,12 @@ test("beyond the total every container keeps the same number of exited instances
   assert.deepEqual(of(many.runtime), ["q", "r"]);
 });
 
+test("exactly as many exited instances as may be kept in total are all kept, however they are distributed", async () => {
+  const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["q", "a"]);
+  await collect(["p", "q"], { maxPerContainer: -1, maxTotal: 4 });
+  assert.equal(runtime.containers.size, 4);
+});
+
 test("containers of pods that are gone do not count towards the total of those that are kept", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["gone", "a"], ["gone", "b"]);
   await collect(["p", "q"], { maxTotal: 2 });

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aNodePod } from "../../testing/builders.ts";
 import { aVolume, type CsiBench, csiBench, globalMount, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
 import { systemMounter } from "../mount.ts";
@@ -197,3 +198,35 @@ for (const folder of ["pv/pv9", "volumeDevices/pv9/data"]) {
     assert.ok(!existsSync(path));
   });
 }
+
+test("a volume is unstaged as soon as its last pod has ended, without waiting for the next check", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await up(b);
+  await b.csi.tearDown("uid-1");
+  await waitFor(async () => (await b.mounts()).length === 0, { what: "the volume to be unstaged" });
+});
+
+test("the attachment of a driver that attaches nothing is not deleted", rootOnly, async (t) => {
+  const b = await csiBench(t, { controllerAttaches: false });
+  b.describe({ attachRequired: false });
+  await up(b);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  assert.deepEqual(
+    b.client.actions.filter(({ resource }) => resource === "volumeattachments"),
+    [],
+  );
+});
+
+test("a volume whose stored data cannot be read does not hide the others from an agent that starts anew", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await up(b);
+  const broken = join(b.dir, "plugins/kubernetes.io/csi/pv/pv0");
+  await mkdir(broken, { recursive: true });
+  await writeFile(join(broken, "vol_data.json"), "{");
+  const again = await b.restart();
+  b.describe({});
+  assert.deepEqual(again.inUse(), [volumeId]);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { NodePod } from "../pod/pod.ts";
+import { aContainer, aNodePod, aPodRecord } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
+import { type ContainerOptions, startContainer } from "./containers.ts";
+import type { RunHook } from "./hook-call.ts";
+import { annotationNames } from "./labels.ts";
+import { podLogDirectory } from "./pod-logs.ts";
+
+async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-start-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const sandboxId = await runtime.runPodSandbox({ metadata: { name: "web" } }, "");
+  const [podLogsDir, containerLogsDir] = [join(dir, "pods"), join(dir, "containers")];
+  const event = () => undefined;
+  const deps = {
+    runtime,
+    clock,
+    log: discardLogger,
+    event,
+    runHook,
+    podLogsDir,
+    containerLogsDir,
+    seccompDefault: false,
+    seccompRoot: dir,
+  };
+  const start = async (
+    container: Container,
+    own: Partial<ContainerOptions> = {},
+    pod: NodePod = aNodePod(),
+    signal = new AbortController().signal,
+  ) => {
+    await startContainer(deps, {
+      pod,
+      container,
+      kind: "regular",
+      record: aPodRecord([]),
+      sandboxId,
+      sandboxConfig: {},
+      podIp: "",
+      imageRef: "sha256:registry.test/busybox:1",
+      image: undefined,
+      resources: {},
+      signal,
+      options: async () => ({ environment: new Map(), mounts: [], devices: [], annotations: {}, ...own }),
+    });
+    return runtime.find(container.name)?.config;
+  };
+  return { start, podLogsDir, containerLogsDir };
+}
+
+test("variables are expanded in the command and in its arguments", async (t) => {
+  const { start } = await bench(t);
+  const config = await start(aContainer({ command: ["echo", "$(WHO)"], args: ["$(WHO)", "$(NONE)"] }), {
+    environment: new Map([["WHO", "me"]]),
+  });
+  assert.deepEqual(
+    [config?.command, config?.args],
+    [
+      ["echo", "me"],
+      ["me", "$(NONE)"],
+    ],
+  );
+});
+
+test("annotations of devices do not override those that identify the container", async (t) => {
+  const { start } = await bench(t);
+  const config = await start(aContainer(), { annotations: { device: "1", [annotationNames.restartCount]: "77" } });
+  assert.partialDeepStrictEqual(config?.annotations, { device: "1", [annotationNames.restartCount]: "0" });
+});
+
+test("a container of which only a rotated log is left is started as the next attempt", async (t) => {
+  const { start, podLogsDir } = await bench(t);
+  const logs = join(podLogDirectory(podLogsDir, aNodePod()), "main");
+  await mkdir(logs, { recursive: true });
+  await writeFile(join(logs, "3.log.20220101-000000.gz"), "");
+  assert.equal((await start(aContainer()))?.metadata?.attempt, 4);
+});
+
+test("the name of a log's link is cut to what a file's name may be, and ends with the container's ID", async (t) => {
+  const { start, containerLogsDir } = await bench(t);
+  await start(aContainer({ name: "c".repeat(63) }), {}, aNodePod({}, { name: "p".repeat(200) }));
+  const [link = ""] = await readdir(containerLogsDir);
+  assert.match(link, /^p{186}-[0-9a-f]{64}\.log$/);
+  assert.equal(link.length, 255);
+});
+
+test("the start of a container whose pod is terminating already does not wait for its postStart hook", async (t) => {
+  const { start } = await bench(t, () => new Promise(() => undefined));
+  let hasStarted = false;
+  const lifecycle = { postStart: { exec: { command: ["hang"] } } };
+  void start(aContainer({ lifecycle }), {}, aNodePod(), AbortSignal.abort()).then(() => {
+    hasStarted = true;
+  });
+  await waitFor(() => hasStarted, { what: "the start to end" });
+});

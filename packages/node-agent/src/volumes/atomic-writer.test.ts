@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { writeAtomically } from "./atomic-writer.ts";
+
+test("files have the modes that were asked for, whatever the umask", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-atomic-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const before = process.umask(0o077);
+  t.after(() => void process.umask(before));
+  const data = Buffer.from("x");
+  const files = new Map([
+    ["a", { data, mode: 0o644 }],
+    ["sub/b", { data, mode: 0o400 }],
+  ]);
+  assert.equal(await writeAtomically(join(dir, "v"), files, 0), true);
+  const modes = await Promise.all(["a", "sub/b", "..data/"].map(async (path) => (await stat(join(dir, "v", path))).mode & 0o777));
+  assert.deepEqual(modes, [0o644, 0o400, 0o755]);
+  assert.equal(await writeAtomically(join(dir, "v"), files, 1), false, "nothing has changed");
+});
