@@ -170,7 +170,10 @@ export function serviceSources(informers: InformerFactory): Source[] {
       return {
         added: (pod: Pod) => enqueueFor(pod),
         updated(old: Pod, now: Pod) {
-          if (endpointChanged(old, now)) enqueueFor(old, now);
+          if (!endpointChanged(old, now)) return;
+          // Most changes leave the labels as they are; the old version then has the same Services.
+          if (sameLabels(old, now)) enqueueFor(now);
+          else enqueueFor(old, now);
         },
         deleted: (pod: Pod) => enqueueFor(pod),
       };
@@ -191,6 +194,10 @@ export function endpointChanged(old: Pod, now: Pod): boolean {
     (old.spec.hostname ?? "") !== (now.spec.hostname ?? "") ||
     (old.spec.subdomain ?? "") !== (now.spec.subdomain ?? "") ||
     (old.metadata.uid ?? "") !== (now.metadata.uid ?? "") ||
-    !deepEqual(old.metadata.labels ?? {}, now.metadata.labels ?? {})
+    !sameLabels(old, now)
   );
+}
+
+function sameLabels({ metadata: old }: Pod, { metadata: now }: Pod): boolean {
+  return deepEqual(old.labels ?? {}, now.labels ?? {});
 }
