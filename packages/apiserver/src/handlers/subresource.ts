@@ -1,7 +1,7 @@
 import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepClone, deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
@@ -10,7 +10,7 @@ import { FieldManager, type FieldManagerOptions } from "@coxswain/apimachinery/o
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import { newScaleEntries } from "@coxswain/apimachinery/objects/patch/apply/scale-entries";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
-import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
@@ -112,6 +112,7 @@ async function runScale(
   kind: GroupVersionKind,
 ): Promise<void> {
   const { ctx } = call;
+  const { turns } = call.env.services;
   const store = served.store!;
   const output = negotiate(ctx, asMetadata);
   if (verb === "get") {
@@ -130,10 +131,10 @@ async function runScale(
       if (current === undefined) throw notFound(served.definition, call.name);
       const owned = readable(current.metadata.managedFields);
       const old = withEntries(scaleOf(current, paths), entries.toScale(owned));
-      const scale = changed(old);
+      const scale = await turns.run(changed(old), 0, ctx);
       checkName(scale, call.name, call.namespace);
       await guardEntries(call, scale, () => admitScale(call, scale, old, kind, options));
-      const next = applyScale(deepClone(current), scale, paths);
+      const next = applyScale(await turns.run(deepCloneInSteps(current), 0, ctx), scale, paths);
       return withEntries(next, call.env.gates.tracksFields ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
     },
     { ...(uid && { preconditions: { uid } }), signal: ctx.signal },
@@ -165,7 +166,7 @@ interface ScaleChange {
   /** UID precondition of an update; a patch has none. */
   readonly uid?: string | undefined;
   /** @returns the new scale with its managed fields */
-  changed(current: KubeObject): KubeObject;
+  changed(current: KubeObject): Steps<KubeObject>;
 }
 
 async function readScale(call: Call, kind: GroupVersionKind): Promise<ScaleChange> {
@@ -175,30 +176,41 @@ async function readScale(call: Call, kind: GroupVersionKind): Promise<ScaleChang
   const scale = await decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
   const { uid } = scale.metadata;
-  return { options, uid, changed: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
+  return {
+    options,
+    uid,
+    *changed(current) {
+      return yield* trackScale(call, options, kind, current, yield* deepCloneInSteps(scale));
+    },
+  };
 }
 
 async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<ScaleChange> {
   const type = patchTypeOf(call, kind);
   if (type === "apply") {
     const { options, applied } = await readApply(call, kind);
-    return { options, changed: (current) => atOnce(applied(scaleManager(kind), current)) };
+    return { options, changed: (current) => applied(scaleManager(kind), current) };
   }
   const patched = await readPatch(call, type, kind);
   const options = writeOptions(call.ctx.query, "PatchOptions");
-  return { options, changed: (current) => trackScale(call, options, kind, current, atOnce(patched(deepClone(current)))) };
+  return {
+    options,
+    *changed(current) {
+      return yield* trackScale(call, options, kind, current, yield* patched(deepClone(current)));
+    },
+  };
 }
 
-function trackScale(
+function* trackScale(
   call: Call,
   options: WriteRequestOptions,
   kind: GroupVersionKind,
   current: KubeObject,
   next: KubeObject,
-): KubeObject {
+): Steps<KubeObject> {
   if (!call.env.gates.tracksFields) return withEntries(next, undefined);
   const manager = managerName(call, options.fieldManager);
-  return withEntries(next, atOnce(scaleManager(kind).update(current, next, manager, call.env.services.now())));
+  return withEntries(next, yield* scaleManager(kind).update(current, next, manager, call.env.services.now()));
 }
 
 /** By API version of a built-in Scale. A pure cache: managers have no state. */

@@ -40,7 +40,27 @@ interface Case {
 const containers = (mark: string) =>
   Array.from({ length: sized(10_000) }, (_, at) => ({ name: `c${at}`, image: mark, env: [{ name: "a", value: mark }] }));
 
+const scale = (round: number): string =>
+  JSON.stringify({
+    apiVersion: "autoscaling/v1",
+    kind: "Scale",
+    metadata: { name: "many", namespace: "default", labels: entries(sized(80_000), `${round}`) },
+    spec: { replicas: 0 },
+  });
+const scales: readonly Case[] = [
+  { method: "PUT", type: json, query: "" },
+  { method: "PATCH", type: "application/merge-patch+json", query: "" },
+  { method: "PATCH", type: "application/apply-patch+yaml", query: "?force=true&fieldManager=m" },
+].map(({ method, type, query }) => ({
+  name: `a ${method} of a scale with many labels as ${type}`,
+  method,
+  path: () => `/apis/apps/v1/namespaces/default/deployments/many/scale${query}`,
+  type,
+  body: scale,
+}));
+
 const cases: readonly Case[] = [
+  ...scales,
   ...Object.entries(shapes).flatMap(([shape, data]): Case[] => [
     {
       name: `a create of ${shape}`,
