@@ -23,7 +23,7 @@ const store = {
   get: (namespace: string, name: string) => asked(`get ${namespace}/${name}`)(),
   list: (namespace: string) => asked(`list ${namespace}`)(),
   watch: (namespace: string, { fields, revision }: WatchRequest) =>
-    asked(`watch ${namespace}/${fields?.requiresExact("metadata.name") ?? ""} from ${revision}`)(),
+    asked(`watch ${namespace}/${(fields?.terms ?? []).map(({ value }) => value)} from ${revision}`)(),
 } as unknown as RegistryStore;
 
 const definitionOf = (group: string, resource: string, more: object = {}): ResourceDefinition =>
@@ -61,7 +61,9 @@ async function route(method: string, path: string, { gates = () => true }: { gat
   add(definitionOf("x.io", "boxes", { namespaced: false }));
   add(definitionOf("x.io", "reads", { verbs: ["get", "list"] }));
   add(definitionOf("x.io", "reviews", { subresources: { "": review } }), {}, undefined);
-  add(definitionOf("x.io", "old"), { deprecation: "x.io/v1 Old is deprecated in v1.20+, unavailable in v1.25+" });
+  add(definitionOf("x.io", "old", { statusStrategy: {} }), {
+    deprecation: "x.io/v1 Old is deprecated in v1.20+, unavailable in v1.25+",
+  });
   add(definitionOf("x.io", "ending", { refusal: () => new StatusError({ status: "Failure", code: 418 } as never) }));
   add(definitionOf("custom.io", "widgets", { custom: true }));
   const metrics = newMetricsRegistry();
@@ -122,6 +124,7 @@ for (const [method, path, want] of [
   ["GET", watched, "watch a/ from undefined"],
   ["GET", `${watched}/b?resourceVersion=7`, "watch a/b from 7"],
   ["GET", `${watched}/b?fieldSelector=metadata.name%3Db`, "watch a/b from undefined"],
+  ["GET", `${watched}/b?fieldSelector=metadata.name%3Db,metadata.namespace!%3Dz`, "watch a/b,z from undefined"],
   ["GET", `${watched}/b?fieldSelector=metadata.name%3Dc`, /^400 fieldSelector metadata.name doesn't match requested name/],
   ["GET", `${watched}?fieldSelector=other%3Dc`, /^400 /],
   ["POST", watched, /^405/],
@@ -147,11 +150,11 @@ test("without the gate DryRun only requests that write are refused for it", asyn
 });
 
 test("a deprecated version is noted in the audit event and counted with its subresource", async () => {
-  const { notes, metrics } = await route("GET", "/apis/x.io/v1/namespaces/a/old/b");
+  const { notes, metrics } = await route("GET", "/apis/x.io/v1/namespaces/a/old/b/status");
   assert.deepEqual(notes, { "k8s.io/deprecated": "true", "k8s.io/removed-release": "1.25" });
   assert.match(
     await metrics.render(),
-    /^apiserver_requested_deprecated_apis\{group="x.io",version="v1",resource="old",subresource="",removed_release="1.25"\} 1$/m,
+    /^apiserver_requested_deprecated_apis\{group="x.io",version="v1",resource="old",subresource="status",removed_release="1.25"\} 1$/m,
   );
   assert.deepEqual((await route("GET", `${things}/b`)).notes, {});
 });

@@ -56,16 +56,23 @@ describe("the strategy that most kinds share", () => {
     });
   }
 
-  test("what a kind prepares itself counts as a change of the spec", () => {
-    const own = strategyOf<Unstructured>({
-      namespaced: true,
-      generation: true,
-      prepareForUpdate: (next) => void Object.assign(next, { spec: { a: 2 } }),
+  for (const [how, prepareForUpdate] of [
+    ["at once", (next: Unstructured) => void Object.assign(next, { spec: { a: 2 } })],
+    [
+      "in steps",
+      function* (next: Unstructured) {
+        yield;
+        Object.assign(next, { spec: { a: 2 } });
+      },
+    ],
+  ] as const) {
+    test(`what a kind prepares itself ${how} counts as a change of the spec`, () => {
+      const own = strategyOf<Unstructured>({ namespaced: true, generation: true, prepareForUpdate });
+      const next = anObject({ spec: { a: 1 } });
+      prepareUpdate(own, next, anObject({ spec: { a: 1 } }, { generation: 4 }), ctx);
+      assert.equal(next.metadata.generation, 5);
     });
-    const next = anObject({ spec: { a: 1 } });
-    prepareUpdate(own, next, anObject({ spec: { a: 1 } }, { generation: 4 }), ctx);
-    assert.equal(next.metadata.generation, 5);
-  });
+  }
 
   test("an update is validated as a create, with the stored object, and then as an update", () => {
     const seen: unknown[] = [];

@@ -85,7 +85,7 @@ testRefusals<object>(
       input: {
         ...object,
         properties: {
-          metadata: { ...object, default: {}, example: {}, externalDocs: {}, properties: { name: text, generateName: text } },
+          metadata: { ...object, default: {}, example: 1, externalDocs: {}, properties: { name: text, generateName: text } },
         },
       },
       want: [],
