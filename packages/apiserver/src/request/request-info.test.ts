@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isLongRunning, parseRequestInfo } from "./request-info.ts";
+import { isLongRunning, isReadOnly, parseRequestInfo } from "./request-info.ts";
 
 for (const { method = "GET", url, want } of [
   { url: "/api/v1/namespaces", want: { verb: "list", resource: "namespaces", namespace: "", name: "" } },
@@ -47,6 +47,18 @@ for (const { method = "GET", url, want } of [
     url: "/api/v1/namespaces/a/configmaps/x%3Ay",
     want: { verb: "get", name: "x:y", path: "/api/v1/namespaces/a/configmaps/x:y" },
   },
+  { url: "/api/v1/pods?watch=0", want: { verb: "list" } },
+  { url: "/api/v1/pods?watch=FALSE", want: { verb: "list" } },
+  { url: "/api/v1/pods?watch=1", method: "DELETE", want: { verb: "deletecollection", name: "" } },
+  { url: "/api/v1/pods?fieldSelector=metadata.name%3Dfoo", method: "DELETE", want: { verb: "deletecollection", name: "" } },
+  { url: "/api/v1/namespaces/other/status", want: { verb: "get", resource: "namespaces", name: "other", subresource: "status" } },
+  { url: "/api/v1/namespaces/other/statuses", want: { verb: "list", resource: "statuses", namespace: "other", name: "" } },
+  {
+    url: "/apis/apps/v1/watch/deployments",
+    want: { verb: "watch", group: "apps", legacyPrefix: "watch", parts: ["deployments"] },
+  },
+  { url: "/apis/apps", want: { isResourceRequest: false } },
+  { url: "/other/v1/pods/x", want: { isResourceRequest: false } },
   { url: "/apis/apps/v1", want: { isResourceRequest: false, verb: "get", path: "/apis/apps/v1" } },
   { url: "/api/v1", want: { isResourceRequest: false } },
   { url: "/", want: { isResourceRequest: false, path: "/", verb: "get" } },
@@ -69,4 +81,20 @@ test("knows the requests that stay open", () => {
   assert.equal(long("/api/v1/namespaces/a/pods/b/exec"), true);
   assert.equal(long("/api/v1/namespaces/a/pods/b"), false);
   assert.equal(long("/healthz"), false);
+  assert.equal(long("/api/v1/proxy/namespaces/a/pods/b"), true);
+  assert.equal(long("/debug/pprof/profile"), true);
+  assert.equal(long("/debug/pprof"), false);
+});
+
+test("only get, list and watch count as reads", () => {
+  const reads = (method: string, url: string): boolean => isReadOnly(parseRequestInfo(method, url));
+  assert.deepEqual(
+    ["/api/v1/pods/a", "/api/v1/pods", "/api/v1/pods?watch=1", "/healthz"].map((url) => reads("GET", url)),
+    [true, true, true, true],
+  );
+  assert.deepEqual(
+    ["POST", "PUT", "PATCH", "DELETE"].map((method) => reads(method, "/api/v1/pods/a")),
+    [false, false, false, false],
+  );
+  assert.equal(reads("GET", "/api/v1/proxy/namespaces/a/pods/b"), false);
 });

@@ -41,3 +41,74 @@ test("a request whose time is up throws although its signal was never read", () 
   request.abort(new Error("time is up"));
   assert.throws(() => request.throwIfAborted(), /time is up/);
 });
+
+/** @param path of a request of limited duration, unless it is a watch */
+function aRequestFor(path: string, { headers = {}, stopping }: { headers?: object; stopping?: AbortSignal } = {}) {
+  const client = new AbortController();
+  const exchange = { headers, isGone: false, url: path, signal: client.signal } as unknown as Exchange;
+  const isWatch = path.includes("watch");
+  return { client, request: new ServerRequest(exchange, parseRequestInfo("GET", path), 0, isWatch, stopping) };
+}
+const watchPath = "/api/v1/pods?watch=1";
+
+test("the end of the server ends a watch, and no request of limited duration", () => {
+  for (const [path, want] of [
+    [watchPath, true],
+    ["/api/v1/pods", false],
+  ] as const) {
+    const stopping = new AbortController();
+    const { request } = aRequestFor(path, { stopping: stopping.signal });
+    const { signal } = request;
+    assert.equal(signal.aborted, false);
+    stopping.abort(new Error("the server stops"));
+    assert.equal(signal.aborted, want, path);
+    assert.equal(request.signal, signal);
+  }
+});
+
+test("a watch ends with its client, with the client's reason, and at once when the server has stopped already", () => {
+  const { client, request } = aRequestFor(watchPath, { stopping: new AbortController().signal });
+  const { signal } = request;
+  client.abort(new Error("gone"));
+  assert.match(String(signal.reason), /gone/);
+  const late = aRequestFor(watchPath, { stopping: AbortSignal.abort(new Error("stopped")) });
+  assert.throws(() => late.request.throwIfAborted(), /stopped/);
+});
+
+test("a client that leaves ends a request with a deadline, too", () => {
+  const { client, request } = aRequestFor("/api/v1/pods");
+  request.deadlineMs = 5;
+  const { signal } = request;
+  client.abort(new Error("gone"));
+  assert.match(String(signal.reason), /gone/);
+});
+
+test("of validating webhooks, which run together, the slowest counts; mutating ones add up", () => {
+  const { request } = aRequestFor("/api/v1/pods");
+  for (const ms of [10, 20]) request.webhookTook("admit", ms);
+  for (const ms of [5, 30, 20, 40]) request.webhookTook("validating", ms);
+  assert.equal(request.webhookMs, 10 + 20 + 40);
+});
+
+for (const { id, isTaken } of [
+  { id: "a", isTaken: true },
+  { id: "x".repeat(64), isTaken: true },
+  { id: "x".repeat(65), isTaken: false },
+  { id: "a b", isTaken: false },
+  { id: "", isTaken: false },
+  { id: "\u00e9", isTaken: false },
+  { id: undefined, isTaken: false },
+]) {
+  test(`the audit id ${JSON.stringify(id)?.slice(0, 20)} of ${id?.length} characters is ${isTaken ? "taken" : "replaced"}`, () => {
+    const { auditId } = aRequestFor("/api", { headers: { "audit-id": id } }).request;
+    if (isTaken) assert.equal(auditId, id);
+    else assert.match(auditId, /^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+  });
+}
+
+test("a query is read once, and a request without credentials is the anonymous user's", () => {
+  const { request } = aRequestFor("/api/v1/pods?a=1");
+  assert.equal(request.query.get("a"), "1");
+  assert.equal(request.query, request.query);
+  assert.deepEqual(request.user, { name: "system:anonymous", groups: ["system:unauthenticated"] });
+});
