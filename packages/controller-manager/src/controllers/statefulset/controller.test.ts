@@ -508,6 +508,10 @@ test("of two revisions of its template the later one is the set's, as it is", as
   await makeReady(world);
   const twin = deepClone(revisions(world)[0] as ControllerRevision);
   twin.metadata = { ...twin.metadata, name: "db-twin", uid: "twin" };
+  // Without it, a controller that renumbers the wrong one would do so forever.
+  world.client.react("update", "controllerrevisions", () => {
+    throw forbidden(controllerRevisions, "db", "none has to change");
+  });
   world.client.put(controllerRevisions, { ...twin, revision: 5 });
   await settle(30);
   await change(world, ({ metadata }) => {
