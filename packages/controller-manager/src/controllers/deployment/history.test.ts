@@ -4,7 +4,7 @@ import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/app
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { annotationsOfNewSet, maxRevision, revisionAnnotation, revisionHistoryAnnotation } from "./annotations.ts";
-import { findingNewSet, planCleanup } from "./history.ts";
+import { findingNewSet, planCleanup, sameTemplate } from "./history.ts";
 import { buildNewSet } from "./new-replica-set.ts";
 
 function set(
@@ -145,3 +145,19 @@ test("a new set has the hash in its name, selector, labels and template, and its
   });
   assert.equal(built.spec.replicas, 4);
 });
+
+const podSpec = { containers: [{ name: "main", image: "busybox" }] };
+for (const { name, a, b, want } of [
+  { name: "the hash alone", a: { labels: { app: "web", "pod-template-hash": "x" } }, b: { labels: { app: "web" } }, want: true },
+  { name: "no labels in place of none", a: {}, b: { labels: {} }, want: true },
+  { name: "the value of a label", a: { labels: { app: "web" } }, b: { labels: { app: "api" } }, want: false },
+  { name: "a label more in the first", a: { labels: { app: "web", x: "y" } }, b: { labels: { app: "web" } }, want: false },
+  { name: "a label more in the second", a: { labels: { app: "web" } }, b: { labels: { app: "web", x: "y" } }, want: false },
+  { name: "a label of an inherited name", a: { labels: {} }, b: { labels: { toString: "x" } }, want: false },
+  { name: "an annotation", a: { annotations: { x: "y" } }, b: {}, want: false },
+]) {
+  test(`templates that differ in ${name} are ${want ? "the same" : "two"}`, () => {
+    assert.equal(sameTemplate({ metadata: a, spec: podSpec }, { metadata: b, spec: podSpec }), want);
+    assert.equal(sameTemplate({ metadata: a, spec: podSpec }, { metadata: a, spec: { ...podSpec, hostNetwork: true } }), false);
+  });
+}
