@@ -22,7 +22,7 @@ import { desiredReplicas } from "./replica-counts.ts";
 import { planRollback, rollbackRevision } from "./rollback.ts";
 import { planScaleDown, planScaleUp } from "./rolling-update.ts";
 import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
-import { deploymentRef, resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
+import { resizeSet, resizeSets, writeDeploymentStatus } from "./writes.ts";
 
 /**
  * deployment-controller: scales ReplicaSets until the one with the current Pod template has all replicas.
@@ -106,7 +106,7 @@ async function rollBack(
   const newSet = (await syncNewSet(rollout, found, oldSets, true))!;
   const { deployment, event } = planRollback(rollout.deployment, [...oldSets, newSet], revision);
   await ctx.client.update<Deployment>(deployments, deployment, { signal });
-  ctx.recorder.event(deploymentRef(deployment), ...event);
+  ctx.recorder.event(deployment, ...event);
   return done;
 }
 
@@ -194,7 +194,7 @@ function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector
 async function rejectEmptySelector(rollout: Rollout): Promise<Result> {
   const { ctx, deployment } = rollout;
   const message = "This deployment is selecting all pods. A non-empty selector is required.";
-  ctx.recorder.event(deploymentRef(deployment), "Warning", "SelectingAll", message);
+  ctx.recorder.event(deployment, "Warning", "SelectingAll", message);
   const { generation: observedGeneration = 0 } = deployment.metadata;
   if ((deployment.status?.observedGeneration ?? 0) >= observedGeneration) return done;
   await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, observedGeneration } });

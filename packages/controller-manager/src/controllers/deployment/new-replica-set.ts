@@ -13,7 +13,7 @@ import { hashLabel, sameTemplate } from "./history.ts";
 import { hasProgressDeadline, progressReasons } from "./progress.ts";
 import { desiredReplicas, maxSurgeOf, specReplicas } from "./replica-counts.ts";
 import { newSetReplicas } from "./rolling-update.ts";
-import { deploymentRef, writeDeploymentStatus } from "./writes.ts";
+import { writeDeploymentStatus } from "./writes.ts";
 
 /**
  * Brings the ReplicaSet of the current template up to date: highest revision and the Deployment's annotations. Creates
@@ -69,7 +69,7 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
   const replicas = specReplicas(desired);
   if (!existed && replicas > 0) {
     const message = `Scaled up replica set ${created.metadata.name} to ${replicas}`;
-    ctx.recorder.event(deploymentRef(deployment), "Normal", "ScalingReplicaSet", message);
+    ctx.recorder.event(deployment, "Normal", "ScalingReplicaSet", message);
   }
   const condition =
     !existed && hasProgressDeadline(deployment)
@@ -139,7 +139,7 @@ async function reportFailure(rollout: Rollout, name: string, err: unknown): Prom
     // The creation error takes precedence; the status is written again by the retry.
     await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } }).catch(() => {});
   }
-  ctx.recorder.event(deploymentRef(deployment), "Warning", progressReasons.createError, message);
+  ctx.recorder.event(deployment, "Warning", progressReasons.createError, message);
   return err;
 }
 

@@ -224,7 +224,7 @@ test("a deployment that would select everything is marked as seen, once", async 
   assert.equal(statuses(world).length, 1);
 });
 
-test("events are recorded on a Deployment, though the cache holds objects without kind", async (t) => {
+test("events are recorded on the Deployment with its kind, though items of a list have none", async (t) => {
   const world = newTestContext(t);
   const about: (string | undefined)[] = [];
   const event = (object: KubeObject) => void about.push(`${object.apiVersion} ${object.kind} ${object.metadata.name}`);

@@ -1,5 +1,4 @@
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { deployments, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { replicaAnnotations } from "./annotations.ts";
@@ -33,7 +32,7 @@ export async function resizeSet(rollout: Rollout, { replicaSet, replicas }: Resi
   if (current !== replicas) {
     const direction = replicas > current ? "up" : "down";
     const message = `Scaled ${direction} replica set ${replicaSet.metadata.name} to ${replicas}`;
-    ctx.recorder.event(deploymentRef(deployment), "Normal", "ScalingReplicaSet", message);
+    ctx.recorder.event(deployment, "Normal", "ScalingReplicaSet", message);
   }
   return stored;
 }
@@ -50,9 +49,4 @@ export async function resizeSets(
   const changed = new Map<string | undefined, ReplicaSet>();
   for (const resize of resizes) changed.set(resize.replicaSet.metadata.uid, await resizeSet(rollout, resize));
   return sets.map((set) => changed.get(set.metadata.uid) ?? set);
-}
-
-/** Adds apiVersion and kind, which objects from a lister lack and Events need. */
-export function deploymentRef(deployment: Deployment): KubeObject {
-  return { ...deployment, apiVersion: "apps/v1", kind: "Deployment" };
 }
