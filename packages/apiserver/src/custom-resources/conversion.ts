@@ -59,17 +59,17 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
     return shown;
   }
   return {
-    show(objects) {
-      return andThen(turns.run(copiesOf(objects)), (copies) =>
-        andThen(convert(copies, own), (converted) => turns.run(settled(converted, objects))),
+    show(objects, request) {
+      return andThen(turns.run(copiesOf(objects), 0, request), (copies) =>
+        andThen(convert(copies, own), (converted) => turns.run(settled(converted, objects), 0, request)),
       );
     },
-    async store(object) {
-      const copy = await turns.run(deepCloneInSteps(object));
+    async store(object, request) {
+      const copy = await turns.run(deepCloneInSteps(object), 0, request);
       await turns.next();
       const [converted] = await convert([copy], stored);
       const one = converted!;
-      await turns.run(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)));
+      await turns.run(applySchemaToStoredInSteps(one, schemaOf(one.apiVersion)), 0, request);
       await turns.next();
       return one;
     },

@@ -7,7 +7,7 @@
 import { deepEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Cancellation, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type {
   DeleteRequest,
@@ -23,12 +23,12 @@ import type {
 } from "../storage/storage.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 
-/** Conversion between a served version and the stored objects. Neither direction modifies its arguments. */
+/** Conversion between a served version and the stored objects. Neither direction modifies its arguments. Ends with the request, if any. */
 export interface Translation {
   /** Stored objects in the served version; an object that needs no change is returned itself. */
-  show(stored: readonly KubeObject[]): KubeObject[] | Promise<KubeObject[]>;
+  show(stored: readonly KubeObject[], request?: Cancellation): KubeObject[] | Promise<KubeObject[]>;
   /** An object of the served version in the storage version. */
-  store(object: KubeObject): KubeObject | Promise<KubeObject>;
+  store(object: KubeObject, request?: Cancellation): KubeObject | Promise<KubeObject>;
 }
 
 interface VersionStorage extends Storage {
@@ -65,7 +65,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
    * Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call.
    * @returns a promise when a webhook is called, or when the conversions take more than a turn
    */
-  const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
+  const see = (entries: readonly Entry[], request?: Cancellation): Entry[] | Promise<Entry[]> => {
     const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
     const missing = entries.flatMap((_, i) => (known[i]?.seen === undefined ? [i] : []));
     const all = (): Entry[] => known.map((one) => one.seen!);
@@ -76,11 +76,11 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
       }
       return all();
     };
-    return andThen(turns.run(objectsOf(entries, missing)), (stored) =>
-      andThen(translation.show(stored), (objects) => keep(stored, objects)),
+    return andThen(turns.run(objectsOf(entries, missing), 0, request), (stored) =>
+      andThen(translation.show(stored, request), (objects) => keep(stored, objects)),
     );
   };
-  const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0]!;
+  const seeOne = async (entry: Entry, request?: Cancellation): Promise<Entry> => (await see([entry], request))[0]!;
   const below = <Options extends { suggestion?: Entry | undefined }>(options: Options): Options => ({
     ...options,
     ...(options.suggestion !== undefined && { suggestion: options.suggestion.origin ?? options.suggestion }),
@@ -89,10 +89,10 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
   return {
     ...(base.cached && { cached: base.cached }),
     async create(key: string, object: KubeObject, options?: WriteOptions) {
-      const stored = await translation.store(object);
+      const stored = await translation.store(object, options?.signal);
       const entry = await base.create(key, stored, options);
       await turns.next();
-      return seeOne(entry);
+      return seeOne(entry, options?.signal);
     },
     async get(key: string, options?: ReadOptions) {
       const entry = await base.get(key, options);
@@ -104,17 +104,17 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     },
     async guaranteedUpdate(key, change, options: UpdateOptions = {}) {
       const attempt = async (current: Entry | undefined): Promise<KubeObject> => {
-        const seen = current && (await seeOne(current));
+        const seen = current && (await seeOne(current, options.signal));
         await turns.next();
         const next = await change(seen);
         if (current !== undefined && next === seen?.object()) return current.object();
-        const stored = await translation.store(next);
+        const stored = await translation.store(next, options.signal);
         await turns.next();
         // An object stored in another version is not rewritten as long as nothing else changes.
         const isSame = current !== undefined && (await turns.run(deepEqualInSteps(stored, current.object())));
         return isSame ? current.object() : stored;
       };
-      return seeOne(await base.guaranteedUpdate(key, attempt, below(options)));
+      return seeOne(await base.guaranteedUpdate(key, attempt, below(options)), options.signal);
     },
     async delete(key, options: DeleteRequest = {}) {
       const { validate } = options;
