@@ -88,7 +88,8 @@ const refusals: readonly Refusal[] = [
 
 /** Why pods cannot be created. @param message of the condition or event */
 export function refusedProblem(message: string | undefined, by: string, since: { since?: string }): Problem {
-  const text = message ?? "";
+  // Webhooks answer with texts of several lines.
+  const text = oneLine(message, Number.POSITIVE_INFINITY);
   for (const { pattern, reason, summary, remedy } of refusals) {
     const match = pattern.exec(text);
     if (match !== null) return { by, reason, summary: `pods cannot be created: ${summary(match)}`, remedy, ...since };
