@@ -3,6 +3,7 @@ import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import { benchAll } from "./all/bench-all.ts";
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
+import { benchCreationFloor } from "./creation-floor.ts";
 import { benchCluster } from "./daemons/cluster-idle.ts";
 import { benchControllers } from "./daemons/controllers.ts";
 import { benchNode } from "./daemons/node.ts";
@@ -38,8 +39,10 @@ try {
   else if (verb === "services") await benchServices(args);
   else if (verb === "scheduler") await benchScheduler(args);
   else if (verb === "ports" && args.length === 0) await benchPortSharing();
-  else if (verb === "floor" && args.length === 0) await benchWatchFloor();
-  else await benchApi(argv);
+  else if (verb === "floor" && args.length === 0) {
+    await benchWatchFloor();
+    await benchCreationFloor();
+  } else await benchApi(argv);
 } catch (err) {
   const [code, message] = [errorCode(err), messageOf(err)];
   const isUsage = code?.startsWith("ERR_PARSE_ARGS") === true || message.startsWith("usage: ");
