@@ -83,6 +83,11 @@ test("a revision without the label of its hash gets its name as hash, and so do 
     revision: 1,
     data: revisionData(daemonSet.spec.template),
   });
+  let created = 0;
+  world.client.react("create", "pods", () => {
+    if (++created > 1) throw forbidden(pods, "agent", "created over and over");
+    return undefined;
+  });
   await running(world, daemonSet, "a");
   const label = "controller-revision-hash";
   assert.deepEqual(

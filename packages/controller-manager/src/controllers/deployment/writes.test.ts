@@ -33,7 +33,13 @@ function setOf(image: string, revision: bigint, replicas: number, spec: Partial<
   };
 }
 
+/** @throws in the controller from the twentieth write on, so that one that never ends fails */
 async function running(world: TestContext, deployment: Deployment, ...sets: ReplicaSet[]): Promise<TestContext> {
+  let writes = 0;
+  world.client.react("update", "*", () => {
+    if (++writes >= 20) throw serviceUnavailable("written over and over");
+    return undefined;
+  });
   world.client.put(replicaSets, ...sets);
   world.client.put(deployments, deployment);
   await world.run(newDeploymentController(world.ctx));
