@@ -17,7 +17,7 @@ function servedResources() {
     } as unknown as ResourceDefinition;
     for (const version of versions) resources.add(definition, { version }, isStored ? ({} as RegistryStore) : undefined);
   };
-  add("custom.io", "deployments", "Deployment", { custom: true });
+  add("a.custom.io", "deployments", "Deployment", { custom: true });
   add("apps", "deployments", "Deployment", { shortNames: ["dep", "deploy"] }, ["v1beta1", "v1"]);
   add("zoo.io", "events", "Event");
   add("events.k8s.io", "events", "Event");
@@ -32,8 +32,8 @@ for (const [text, want] of [
   ["DEPLOY", "deployments.v1.apps"],
   ["dep", "deployments.v1.apps"],
   ["deployments.apps", "deployments.v1.apps"],
-  ["deployment.custom.io", "deployments.v1.custom.io"],
-  ["deploy.custom.io", undefined],
+  ["deployment.a.custom.io", "deployments.v1.a.custom.io"],
+  ["deploy.a.custom.io", undefined],
   ["deployments.io", undefined],
   ["events", "events.v1."],
   ["ev", "events.v1."],
