@@ -167,3 +167,20 @@ test("an owner whose selector has 50,000 labels is compared with each of 1,000 o
   });
   assert.deepEqual(heard, []);
 });
+
+test("an orphan wakes no owner whose selector is empty", async (t) => {
+  const all = aReplicaSet({ name: "all" });
+  const { handlers, after } = await setUp(t, { ...all, spec: { ...all.spec, selector: {} } });
+  assert.deepEqual(
+    after(() => handlers.added(aPod({ name: "a", labels: { app: "web" } }))),
+    [],
+  );
+});
+
+test("without minReadySeconds a pod that becomes ready needs no second look", () => {
+  const looks: string[] = [];
+  const queue = { enqueue: (key: string) => void looks.push(key), enqueueAfter: (key: string) => void looks.push(key) };
+  const [before, now] = [aPod({ name: "a", ready: false }), aPod({ name: "a" })];
+  enqueueWhenAvailable<ReplicaSet>(() => 0)(one, before, now, queue);
+  assert.deepEqual(looks, []);
+});

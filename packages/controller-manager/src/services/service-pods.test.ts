@@ -6,6 +6,7 @@ import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../testing/test-context.ts";
 import {
+  addressesOf,
   countsAsEndpoint,
   endpointChanged,
   familiesOf,
@@ -120,6 +121,8 @@ const ported = aPod({
 for (const { name, port, want } of [
   { name: "a number", port: { port: 80, targetPort: 9000 }, want: 9000 },
   { name: "nothing", port: { port: 80 }, want: 80 },
+  { name: "0, as nothing", port: { port: 80, targetPort: 0 }, want: 80 },
+  { name: "an empty text, as nothing", port: { port: 80, targetPort: "" }, want: 80 },
   { name: "a name", port: { port: 80, targetPort: "web" }, want: 8080 },
   { name: "a name of another protocol", port: { port: 53, targetPort: "dns" }, want: undefined },
   { name: "a name with its protocol", port: { port: 53, targetPort: "dns", protocol: "UDP" }, want: 53 },
@@ -190,3 +193,15 @@ test("a host name is a pod's in a service's DNS only with that service's subdoma
   assert.equal(hostnameIn(pod("x", "web", "shop"), service), undefined);
   assert.equal(hostnameIn(pod("", "web"), service), undefined);
 });
+
+for (const { name, status, want } of [
+  {
+    name: "of a list",
+    status: { podIP: "10.1.0.1", podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] },
+    want: ["10.1.0.1", "fd00::1"],
+  },
+  { name: "that stands alone", status: { podIP: "10.1.0.1" }, want: ["10.1.0.1"] },
+  { name: "beside a list of empty ones", status: { podIP: "10.1.0.1", podIPs: [{ ip: "" }, {}] }, want: ["10.1.0.1"] },
+  { name: "that is empty", status: { podIP: "" }, want: [] },
+])
+  test(`the addresses of a pod: ${name}`, () => assert.deepEqual(addressesOf({ ...aPod(), status }), want));

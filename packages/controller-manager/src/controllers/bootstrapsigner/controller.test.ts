@@ -75,3 +75,14 @@ test("a ConfigMap that is deleted while its signatures are written is no failure
   await settle(20);
   assert.equal(client.writes.length, 1);
 });
+
+test("each of several tokens that may sign has its own signature", async (t) => {
+  const { client, ctx, run, stored } = world(t, { kubeconfig: "one" });
+  client.put(secrets, aBootstrapToken("aaaaaa"), aBootstrapToken("bbbbbb", { "token-secret": "fedcba9876543210" }));
+  await run(newBootstrapSigner(ctx));
+  assert.deepEqual(stored(), {
+    kubeconfig: "one",
+    "jws-kubeconfig-aaaaaa": detachedSignature("one", { id: "aaaaaa", secret: "0123456789abcdef" }),
+    "jws-kubeconfig-bbbbbb": detachedSignature("one", { id: "bbbbbb", secret: "fedcba9876543210" }),
+  });
+});

@@ -221,3 +221,18 @@ test("of a deleted node each range that can be is released, whatever the others 
   await settle(30);
   assert.equal(await usage(), "0");
 });
+
+test("a write that fails when the controller ends is not tried again", async (t) => {
+  const world = prepared(t);
+  const stop = new AbortController();
+  let tries = 0;
+  world.client.react("patch", "nodes", () => {
+    tries++;
+    stop.abort(new Error("leaderelection lost"));
+    throw internalError(new Error("no"));
+  });
+  world.client.put(nodes, named("a"));
+  await world.run();
+  await newNodeIpamController(world.ctx)?.run(stop.signal);
+  assert.equal(tries, 1);
+});

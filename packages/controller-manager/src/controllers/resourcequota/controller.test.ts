@@ -378,3 +378,26 @@ test("a resource of a group that cannot be discovered for a while is counted all
   await settle(60);
   assert.equal(counted(), "1");
 });
+
+test("a resource that is served in another version is watched in that one", async (t) => {
+  const serve = ({ rawAnswers }: TestContext["client"], version: string): void => {
+    rawAnswers.set("/apis", { groups: [{ name: "example.com", versions: [{ version }] }] });
+    rawAnswers.set(`/apis/example.com/${version}`, {
+      resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs }],
+    });
+  };
+  const world = await started(t, ({ client }) => {
+    serve(client, "v1");
+    client.rawAnswers.set("/api/v1", core("pods"));
+    client.put(resourceQuotas, aQuota({ "count/configmaps.example.com": "3" }));
+  });
+  const watches = () => world.client.actions.filter(({ verb, resource }) => verb === "watch" && resource === "configmaps").length;
+  assert.equal(watches(), 1);
+  await world.clock.advance(31_000);
+  await settle(60);
+  assert.equal(watches(), 1);
+  serve(world.client, "v2");
+  await world.clock.advance(31_000);
+  await settle(60);
+  assert.equal(watches(), 2);
+});
