@@ -11,6 +11,7 @@ import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/f
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { catalogue } from "./catalogue.ts";
+import { ResourceDiscovery } from "./resource-discovery.ts";
 import { newControllerHealth, supervise } from "./supervise.ts";
 import { hostile, meta, type Objects } from "./testing/hostile-objects.ts";
 import { aCronJob, aJob } from "./testing/jobs.ts";
@@ -72,7 +73,8 @@ async function allControllers(t: { after(fn: () => void): void }, objects: Objec
     fatal: (message, err) => assert.fail(`${message}: ${err}`),
   };
   const informers = newInformerFactory(client, { log, clock });
-  const ctx = { ...world.ctx, client, clock, informers, registry, log, metrics: queueMetrics(registry, clock) };
+  const discovery = new ResourceDiscovery(client, clock);
+  const ctx = { ...world.ctx, client, clock, discovery, informers, registry, log, metrics: queueMetrics(registry, clock) };
   for (const [ref, ...some] of objects) client.put(ref, ...(some as never[]));
   const running = catalogue.map(({ name, make }) => supervise({ name, ctx, make, health, log, clock }));
   informers.start(world.signal);
