@@ -10,7 +10,7 @@ export const configMap: VolumePlugin = {
   name: "kubernetes.io~configmap",
   refreshed: true,
   supports: (volume) => volume.configMap !== undefined,
-  async setUp({ pod, volume, dir, objects, now, operations }) {
+  async setUp({ pod, volume, dir, objects, now, operations, log }) {
     const source = volume.configMap ?? {};
     const files = await configMapFiles(
       objects,
@@ -20,7 +20,7 @@ export const configMap: VolumePlugin = {
     );
     await openDir(dir);
     if (await writeAtomically(dir, files, now))
-      await setVolumeOwnership(dir, pod, { readOnly: true, policy: false, plugin: pluginOf(volume), operations });
+      await setVolumeOwnership(dir, pod, { readOnly: true, policy: false, plugin: pluginOf(volume), operations, log });
     return { path: dir, readOnly: true };
   },
 };

@@ -13,7 +13,7 @@ import type { VolumePlugin } from "./volume-plugin.ts";
 export const emptyDir: VolumePlugin = {
   name: "kubernetes.io~empty-dir",
   supports: (volume) => volume.emptyDir !== undefined,
-  async setUp({ pod, volume, isThere, dir, mounter, downward, sizesMemory, operations, quotas }) {
+  async setUp({ pod, volume, isThere, dir, mounter, downward, sizesMemory, operations, log, quotas }) {
     if (isThere) return { path: dir, readOnly: false };
     const { medium, sizeLimit } = volume.emptyDir ?? {};
     if (medium?.startsWith("HugePages")) {
@@ -27,7 +27,7 @@ export const emptyDir: VolumePlugin = {
     } else {
       await openDir(dir);
     }
-    await setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
+    await setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations, log });
     if (!medium) await quotas?.assign(dir, isLimited(pod, sizeLimit));
     return { path: dir, readOnly: false };
   },

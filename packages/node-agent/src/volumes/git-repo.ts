@@ -12,7 +12,7 @@ import type { VolumePlugin } from "./volume-plugin.ts";
 export const gitRepo: VolumePlugin = {
   name: "kubernetes.io~git-repo",
   supports: (volume) => volume.gitRepo !== undefined,
-  async setUp({ pod, volume, isThere, dir, operations }) {
+  async setUp({ pod, volume, isThere, dir, operations, log }) {
     const source = volume.gitRepo ?? { repository: "" };
     check(source);
     const ready = readyFile(dir);
@@ -20,7 +20,7 @@ export const gitRepo: VolumePlugin = {
     await rm(dir, { recursive: true, force: true }); // left over from an interrupted attempt
     await openDir(dir);
     const own = (): Promise<void> =>
-      setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
+      setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations, log });
     await own();
     await clone(source, dir);
     if (source.revision) await own();

@@ -69,7 +69,8 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
   const isCounted = options.featureGates.enabled("LocalStorageCapacityIsolationFSQuotaMonitoring");
   const quotas = isCounted ? newFolderQuotas({ log }) : undefined;
   const sizesMemory = options.featureGates.enabled("SizeMemoryBackedVolumes");
-  const parts = { csi, flex, quotas, operations, nodeLabels };
+  const { reportPodEvent } = options;
+  const parts = { csi, flex, quotas, operations, nodeLabels, reportPodEvent };
   const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, ...parts, sizesMemory });
   return { csi, flex, quotas, volumes };
 }

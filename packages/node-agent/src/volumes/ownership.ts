@@ -1,5 +1,7 @@
+import type { Stats } from "node:fs";
 import { chmod, lchown, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { NodePod } from "../pod/pod.ts";
 
@@ -11,13 +13,15 @@ const setGroupId = 0o2000;
 /**
  * Applies the Pod's fsGroup to a volume's files: sets the group, adds group read (and write) permission, and sets setgid
  * on directories. With OnRootMismatch the walk is skipped when the volume's root already has the right owner and mode.
+ * A file system that refuses a change (e.g. NFS with root_squash) is logged only, as upstream does.
  * @param options.plugin label of the observed operation
+ * @throws Error when a folder cannot be listed, or a file disappears during the walk
  * Source: pkg/volume/volume_linux.go SetVolumeOwnership
  */
 export async function setVolumeOwnership(
   dir: string,
   pod: NodePod,
-  options: { readOnly: boolean; policy: boolean; plugin: string; operations: BeginOperation },
+  options: { readOnly: boolean; policy: boolean; plugin: string; operations: BeginOperation; log: Logger },
 ): Promise<void> {
   const group = pod.spec.securityContext?.fsGroup;
   if (group === undefined) return;
@@ -28,17 +32,23 @@ export async function setVolumeOwnership(
     if (info.gid === group && (info.mode & wanted) === wanted && (info.mode & setGroupId) !== 0) return;
   }
   const end = options.operations(options.plugin, "volume_fsgroup_recursive_apply");
-  await observed(end, () => walk(dir, group, mask));
+  const { log } = options;
+  const change = (path: string, info: Stats): Promise<void> =>
+    own(path, info, group, mask).catch((err) => log.error("cannot give a volume's file to fsGroup", err, { path, group }));
+  await observed(end, () => walk(dir, change));
 }
 
-async function walk(path: string, group: number, mask: number): Promise<void> {
+/** Folders come after what is in them: with OnRootMismatch, the root of an interrupted walk must not look finished. */
+async function walk(path: string, change: (path: string, info: Stats) => Promise<void>): Promise<void> {
   const info = await lstat(path);
+  if (info.isDirectory()) for (const name of await readdir(path)) await walk(join(path, name), change);
+  await change(path, info);
+}
+
+async function own(path: string, info: Stats, group: number, mask: number): Promise<void> {
   await lchown(path, info.uid, group);
   if (info.isSymbolicLink()) return; // chmod would change the target
-  const folder = info.isDirectory();
-  await chmod(path, (info.mode & 0o7777) | mask | (folder ? search | setGroupId : 0));
-  if (!folder) return;
-  for (const name of await readdir(path)) await walk(join(path, name), group, mask);
+  await chmod(path, (info.mode & 0o7777) | mask | (info.isDirectory() ? search | setGroupId : 0));
 }
 
 /** The user ID that all containers of a Pod run as; undefined when they differ. Token files are owned by it. */

@@ -1,7 +1,4 @@
-import { existsSync } from "node:fs";
-import { realpath } from "node:fs/promises";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import { containersOf, type NodePod } from "../pod/pod.ts";
@@ -81,7 +78,7 @@ async function findVolume({
 }
 
 async function ofThisNode(
-  { pod, dir, isThere, operations }: VolumeContext,
+  { pod, dir, isThere, operations, locals, log }: VolumeContext,
   { spec, metadata }: PersistentVolume,
   readOnly: boolean,
 ): Promise<SetUpVolume | undefined> {
@@ -97,16 +94,11 @@ async function ofThisNode(
       return { path: local.path, readOnly, device: true };
     }
     await checkHostPath(local.path, "Directory");
-    // The empty folder outlives this process, as upstream's mount does: files that the Pod has made since keep their modes.
-    if (!readOnly && !isThere && !existsSync(dir)) {
-      // The path may be a link to the folder.
-      await setVolumeOwnership(await realpath(local.path), pod, {
-        readOnly: false,
-        policy: true,
-        plugin: pluginOf(spec),
-        operations,
+    if (!isThere) {
+      const options = { readOnly: false, policy: true, plugin: pluginOf(spec), operations, log };
+      await locals.use(pod, { dir, name: metadata.name ?? "", path: local.path }, async (folder) => {
+        if (!readOnly) await setVolumeOwnership(folder, pod, options);
       });
-      await makeFolder(dir, 0o750);
     }
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };
   } catch (err) {

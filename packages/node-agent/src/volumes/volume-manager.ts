@@ -6,6 +6,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { containersOf, type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
+import type { ContainerEvent } from "../runtime/containers.ts";
 import { configMap } from "./config-map.ts";
 import type { Csi } from "./csi/csi.ts";
 import { csiInline } from "./csi-inline.ts";
@@ -15,6 +16,7 @@ import type { FlexVolumes } from "./flex/flex.ts";
 import { flexInline } from "./flex-inline.ts";
 import { gitRepo } from "./git-repo.ts";
 import { hostPath } from "./host-path.ts";
+import { type LocalVolumes, newLocalVolumes } from "./local-volumes.ts";
 import { walked, walkedOnChange } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 import { namesNow } from "./names-in.ts";
@@ -33,6 +35,7 @@ export interface VolumeManagerOptions {
   mounter: Mounter;
   clock: Clock;
   log: Logger;
+  reportPodEvent?: ContainerEvent;
   csi?: Csi | undefined;
   flex?: FlexVolumes | undefined;
   quotas?: FolderQuotas | undefined;
@@ -95,6 +98,7 @@ class NodeVolumeManager implements VolumeManager {
   readonly #options: VolumeManagerOptions;
   readonly #nodeLabels: () => Readonly<Record<string, string>> | undefined;
   readonly #operations: VolumeOperations;
+  readonly #locals: LocalVolumes;
   readonly #setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
 
   constructor(options: VolumeManagerOptions) {
@@ -102,6 +106,7 @@ class NodeVolumeManager implements VolumeManager {
     const { nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
     this.#nodeLabels = nodeLabels;
     this.#operations = operations;
+    this.#locals = newLocalVolumes(options);
   }
 
   podDir(uid: string): string {
@@ -132,7 +137,7 @@ class NodeVolumeManager implements VolumeManager {
           const chosen = plugin ?? (Object.keys(volume).length === 1 ? emptyDir : undefined);
           if (chosen === undefined) throw new Error("no volume plugin matched");
           const dir = join(this.podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
-          const { objects, mounter, clock } = this.#options;
+          const { objects, mounter, clock, log } = this.#options;
           const kind = isDevice(pod, volume.name) ? "block" : "mount";
           const isRefreshed = chosen.refreshed === true;
           const observed: VolumeContext["observed"] = (plugin, work) =>
@@ -144,6 +149,7 @@ class NodeVolumeManager implements VolumeManager {
             dir,
             objects,
             mounter,
+            locals: this.#locals,
             downward,
             csi,
             flex,
@@ -153,6 +159,7 @@ class NodeVolumeManager implements VolumeManager {
             sizesMemory: this.#options.sizesMemory ?? true,
             observed,
             operations: this.#operations.begin,
+            log,
           };
           const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
           const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
 import { aNodePod } from "../testing/builders.ts";
@@ -80,7 +81,13 @@ test("the duration of a group change is observed, a skipped one is not", async (
   t.after(() => rm(dir, { recursive: true, force: true }));
   const { operations, ended } = setUp();
   const pod = aNodePod({ securityContext: { fsGroup: process.getgid?.() ?? 0, fsGroupChangePolicy: "OnRootMismatch" } });
-  const options = { readOnly: false, policy: true, plugin: "kubernetes.io/local-volume", operations: operations.begin };
+  const options = {
+    readOnly: false,
+    policy: true,
+    log: discardLogger,
+    plugin: "kubernetes.io/local-volume",
+    operations: operations.begin,
+  };
   for (const _ of [1, 2]) await setVolumeOwnership(dir, pod, options);
   assert.deepEqual(await ended(), [count("kubernetes.io/local-volume", "volume_fsgroup_recursive_apply", "success", 1)]);
 });

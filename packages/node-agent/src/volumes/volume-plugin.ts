@@ -1,10 +1,12 @@
 import type { Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import type { Csi } from "./csi/csi.ts";
 import type { FlexVolumes } from "./flex/flex.ts";
+import type { LocalVolumes } from "./local-volumes.ts";
 import type { Mounter } from "./mount.ts";
 import type { FolderQuotas } from "./quota/folder-quotas.ts";
 import type { SetUpVolume } from "./volume.ts";
@@ -19,6 +21,7 @@ export interface VolumeContext {
   dir: string;
   objects: PodObjects;
   mounter: Mounter;
+  locals: LocalVolumes;
   downward: DownwardContext;
   /** Undefined in standalone mode. */
   csi: Csi | undefined;
@@ -34,6 +37,7 @@ export interface VolumeContext {
   observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
   /** Observes a partial operation. */
   operations: BeginOperation;
+  log: Logger;
 }
 
 /** A type of volume. `setUp` is called repeatedly and refreshes the contents. */

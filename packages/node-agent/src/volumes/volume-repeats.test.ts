@@ -358,7 +358,7 @@ test(
     await writeFile(join(dir, "outside"), "", { mode: 0o600 });
     await symlink("../outside", join(volume, "link"));
     const pod = aNodePod({ securityContext: { fsGroup: 1234 } });
-    const options = { policy: false, plugin: "p", operations: () => () => undefined };
+    const options = { policy: false, plugin: "p", operations: () => () => undefined, log: discardLogger };
     await setVolumeOwnership(volume, pod, { ...options, readOnly: false });
     const deep = await stat(join(volume, "a/b/deep"));
     const outside = await stat(join(dir, "outside"));
@@ -384,6 +384,7 @@ test(
         policy,
         plugin: "p",
         operations,
+        log: discardLogger,
       });
     await own("OnRootMismatch");
     await own("OnRootMismatch");

@@ -252,11 +252,13 @@ export class CsiVolumes {
       rest.capability.group === undefined &&
       takesGroup(source, driver?.spec.fsGroupPolicy ?? "")
     ) {
-      const { operations } = this.#options;
+      const { operations, log } = this.#options;
       const plugin = csiPlugin(source.driver);
-      await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true, plugin, operations }).catch((err: Error) => {
-        throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
-      });
+      await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true, plugin, operations, log }).catch(
+        (err: Error) => {
+          throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
+        },
+      );
     }
     this.#published.set(key, { stagingPath: rest.stagingPath });
   }

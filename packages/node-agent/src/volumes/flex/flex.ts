@@ -142,8 +142,8 @@ class NodeFlexVolumes implements FlexVolumes {
       throw err;
     }
     if (source.readOnly || !driver.capabilities.fsGroup) return;
-    const { operations } = this.#options;
-    await setVolumeOwnership(dir, pod, { readOnly: false, policy: true, plugin: volume.driver, operations });
+    const { operations, log } = this.#options;
+    await setVolumeOwnership(dir, pod, { readOnly: false, policy: true, plugin: volume.driver, operations, log });
   }
 
   /** Options that drivers get for `mount` only. */
