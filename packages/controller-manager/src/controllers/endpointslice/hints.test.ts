@@ -49,6 +49,16 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
     create: [slice("s", "a a b b")],
     want: ["s: a>a a>a b>a b>b"],
   },
+  {
+    name: "a zone with a whole endpoint too many lends it to one that lacks half of one",
+    shares: new Map([
+      ["a", 0.5],
+      ["b", 0.25],
+      ["c", 0.25],
+    ]),
+    create: [slice("s", [...Array(12).fill("a"), ...Array(5).fill("b"), ...Array(5).fill("c")].join(" "))],
+    want: [["s: a>b", ...Array(11).fill("a>a"), ...Array(5).fill("b>b"), ...Array(5).fill("c>c")].join(" ")],
+  },
   { name: "an unready endpoint has no hint and does not count", create: [slice("s", "a! b b")], want: ["s: a! b>a b>b"] },
   {
     name: "fewer endpoints than zones: none has hints",
@@ -98,6 +108,12 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
     assert.equal(JSON.stringify([create, update, existing]), before, "what was given is left as it was");
   });
 }
+
+test("the endpoints of a slice that is deleted do not count", () => {
+  const gone = slice("gone", "a>a a>a");
+  const plan = withHints({ create: [slice("s", "a b")], update: [], delete: [gone] }, [gone], even);
+  assert.deepEqual([plan.create.map(shown), plan.update, plan.delete], [["s: a>a b>b"], [], [gone]]);
+});
 
 const inZone = (
   name: string,
