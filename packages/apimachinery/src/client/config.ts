@@ -42,7 +42,7 @@ export interface ClientConfig {
   readonly userAgent?: string | undefined;
   /** How often a read is retried after its connection was lost: once immediately, then every second. Default 10. */
   readonly retriesOfLost?: number | undefined;
-  /** Time limit, in ms, until the server has accepted a TLS client's connection; default: 30 s together with the handshake. */
+  /** Time limit, in ms, for the TCP connection of a TLS client. Default: 30 s for connection and handshake together. */
   readonly connectTimeoutMs?: number | undefined;
   /**
    * `application/vnd.kubernetes.protobuf`: encodes bodies of built-in kinds as protobuf and accepts it in responses. Default:

@@ -24,7 +24,7 @@ const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
 /** Time limit of one question in ms, below the second that the API server waits. */
 const longestWorkMs = 600;
-/** Pause when the server does not serve questions, like upstream's, or refuses access to them. */
+/** Pause after the server refused access to questions or, as upstream's, does not have them. */
 const unservedPauseMs = 5 * 60_000;
 
 /**

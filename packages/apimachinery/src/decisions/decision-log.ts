@@ -52,7 +52,7 @@ interface Entry extends Omit<Outcome, "sizeBytes"> {
 const defaultLimitBytes = 4 << 20;
 /** Maximum number of sources per object; further ones replace the oldest. */
 const mostSources = 32;
-/** Maps, references and times of an object and of an entry. */
+/** Estimated memory of an object and of an entry in bytes, without their texts. */
 const objectOverhead = 300;
 const entryOverhead = 200;
 const longestSummary = 2000;

@@ -66,7 +66,7 @@ export class KeptObjects<E> {
     append(object);
   }
 
-  /** Moves the object to the end of its list, as the one changed last, larger by `grownBytes`. */
+  /** Makes the object the most recently changed one of its list. @param grownBytes by how much its size has changed */
   touch(object: KeptObject<E>, grownBytes: number, isSettled: boolean): void {
     unlink(object);
     object.sizeBytes += grownBytes;
@@ -74,7 +74,7 @@ export class KeptObjects<E> {
     append(object);
   }
 
-  /** Removes an object and its bytes from the count. */
+  /** Removes an object, and subtracts its bytes from the total. */
   remove(object: KeptObject<E>): void {
     unlink(object);
     const { namespace, name } = object.ref;

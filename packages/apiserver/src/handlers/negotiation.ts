@@ -79,7 +79,7 @@ export function methodNotAllowed(): Error {
   return routeRefusal(405, "");
 }
 
-/** Has an empty kind, so that the details are present but empty. */
+/** The Status has `details: {}`, as upstream's: an empty kind adds no field. */
 function routeRefusal(code: number, message: string): Error {
   return genericServerResponse(code, "", { group: "", resource: "" }, "", message, 0, false);
 }

@@ -23,13 +23,13 @@ interface TcpServerOptions {
 
 const mostConnections = 1_000;
 const mostPerClient = 50;
-/** Longest query; a real one is below 400 bytes. */
+/** Size limit of a query; usual ones are below 400 bytes. */
 const mostQueryBytes = 4_096;
-/** Queries of a connection that wait for their answer. */
+/** Limit of unanswered queries for each connection. */
 const mostOpenQueries = 32;
-/** A connection that neither completes a query nor reads its answers for so long is closed. Source: RFC 7766, section 6.2.3 */
+/** A connection is closed after this time without a complete query and without reading a response. Source: RFC 7766, section 6.2.3 */
 const idleMs = 10_000;
-/** Responses that a client has not read. */
+/** Limit of responses that a client has not read, for each connection. */
 const mostUnreadBytes = 256 * 1024;
 
 /** Serves DNS over TCP. @throws Error when the address cannot be bound */

@@ -1,4 +1,4 @@
-/** Nodes. */
+/** Rules for Nodes. */
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { conditionOf, oneLine, type Rule, rulesFor, sinceTime } from "../rule.ts";
 

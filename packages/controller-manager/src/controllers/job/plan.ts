@@ -65,7 +65,7 @@ export function planJob({ job, pods, active, expectedRemovals, satisfied, now }:
   const remaining = remainingMs(job, resuming ? formatTime(now) : startTime, now);
 
   const { backoffLimit = defaultBackoffLimit, parallelism = 1 } = spec;
-  // With all Pods active, the higher count comes from a status update that failed and not from a new Pod failure.
+  // With all Pods active, no Pod has failed since: the count is higher because the last status update failed.
   const exceeded = failing && active.length !== parallelism && counts.failed > backoffLimit;
   const late = remaining !== undefined && remaining <= 0;
   const failure = exceeded || tooManyRestarts(job, pods) ? backoffLimitExceeded : late ? deadlineExceeded : undefined;
