@@ -43,7 +43,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     informativeChecks: Object.fromEntries([...controllers].map((name) => [name, () => health.check(name)])),
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
-  tuneDaemonHeap({ collectsRarely: true, youngBytes: 8 * 1024 * 1024 });
+  tuneDaemonHeap({ collectsRarely: true, youngBytes: 12 * 1024 * 1024 });
   try {
     const parts = { log, clock, turns, metrics, featureGates, leadership, health, decisions, signal };
     const running = runManager({ config, clientConfig, ...parts });

@@ -66,7 +66,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     decisions,
   });
   if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));
-  tuneDaemonHeap({ youngBytes: 4 * 1024 * 1024 });
+  tuneDaemonHeap({ youngBytes: 6 * 1024 * 1024 });
   const { leaderElection } = config;
   const { enabled, leaseDurationMs } = leaderElection;
   const lock = lockOf(leaderElection);

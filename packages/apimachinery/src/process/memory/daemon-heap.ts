@@ -8,9 +8,9 @@ const startMs = 5_000;
 /**
  * Tunes V8's heap in a process that runs one daemon, after its start: returns the memory that only the start needed, and collects the
  * young generation in one thread. Parallel scavenging uses more CPU time than it saves where a daemon uses a part of one CPU.
- * @param options.youngBytes stops the growth of the young generation at this size, which V8 would let grow to 50 MB. A larger one is
- * collected less often, but keeps its memory while the daemon works. 0 keeps its size, for a process that allocates little and runs on
- * every node
+ * @param options.youngBytes stops the growth of the young generation, both semi-spaces together, once it has this size. V8 doubles it
+ * several times, from 2 to 50 MB. A larger one is collected less often, but keeps its memory while the daemon works. 0 keeps its size, for
+ * a process that allocates little and runs on every node
  * @param options.collectsRarely collects the old generation only when it has doubled, for a process whose informers replace many objects:
  * they live for seconds, too long for the young generation, and each collection of the old one marks all that is kept
  */
