@@ -68,6 +68,11 @@ const deleting = { deletedAt, spec: { volumes: withEphemeral }, name: "web", nod
 for (const { name, pod, claim = aClaim(), want } of [
   { name: "a pod that is on no node", pod: aPod({ spec: { volumes: withClaim } }), want: false },
   { name: "a pod with another claim", pod: aPod({ nodeName: "n", spec: { volumes: [] } }), want: false },
+  {
+    name: "a pod on a node, as its second volume,",
+    pod: aPod({ nodeName: "n", spec: { volumes: [{ name: "x", emptyDir: {} }, ...withClaim] } }),
+    want: true,
+  },
   { name: "a pod on a node", pod: aPod({ nodeName: "n", spec: { volumes: withClaim } }), want: true },
   { name: "a pod with its ephemeral claim", pod: aPod({ ...deleting }), claim: aClaim("web-v", owned), want: true },
   { name: "a pod with a claim that only has the name", pod: aPod({ ...deleting }), claim: aClaim("web-v"), want: false },
