@@ -80,6 +80,16 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
 });
 
+test("no connection to a plugin stays open after its registration, whether it succeeded or was refused", async (t) => {
+  const { registry, plugin, reported } = await bench(t);
+  const disk = await plugin("disk.example.com");
+  const open = () => process.getActiveResourcesInfo().filter((kind) => kind === "PipeWrap").length;
+  const before = open();
+  assert.equal((await reported(registry(), disk))?.pluginRegistered, true);
+  assert.equal((await reported(registry({}), disk))?.pluginRegistered, false);
+  await waitFor(() => open() <= before, { what: "the connections to be closed" });
+});
+
 test("metrics count plugins with a socket, and registered ones, until they are removed", async (t) => {
   const { registry, plugin, registryDir, reported } = await bench(t);
   const plugins = registry();

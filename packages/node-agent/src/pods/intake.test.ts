@@ -39,6 +39,16 @@ test("a new pod is admitted beside the pods that hold resources", () => {
   assert.equal(did.at(-1), "rejected late beside runs");
 });
 
+test("a pod is active by the agent's own status; the API server's counts only without one", () => {
+  const { intake, phases } = anIntake();
+  const seen = (phase: string) => aNodePod({}, { uid: "a" }, { phase });
+  assert.deepEqual([intake.isActive(seen("Running")), intake.isActive(seen("Failed"))], [true, false]);
+  phases.set("a", "Succeeded");
+  assert.equal(intake.isActive(seen("Running")), false);
+  phases.set("a", "Running");
+  assert.equal(intake.isActive(seen("Failed")), true);
+});
+
 test("a change of a mirror pod wakes its static pod, and its name resolves to the static pod", () => {
   const { intake, did } = anIntake();
   const own = aNodePod({}, { uid: "own", annotations: { [configSourceAnnotation]: "file" } });
@@ -134,12 +144,15 @@ function anIntake({
   intake: PodIntake;
   did: string[];
   ended: Set<string>;
+  /** Phases in the agent's own statuses, by uid. */
+  phases: Map<string, string>;
   answer(): Promise<void>;
 } {
   const requests: (() => void)[] = [];
   const did: string[] = [];
   const known = new Set<string>();
   const ended = new Set<string>();
+  const phases = new Map<string, string>();
   const workers: Partial<PodWorkers> = {
     update({ metadata: { uid } }) {
       known.add(uid);
@@ -151,7 +164,10 @@ function anIntake({
     hasEnded: (uid) => ended.has(uid),
   };
   const status: Partial<StatusManager> = {
-    get: () => undefined,
+    get(uid) {
+      const phase = phases.get(uid);
+      return phase === undefined ? undefined : { phase };
+    },
     forget: (uid) => void did.push(`forget ${uid}`),
     resync: (uid) => void did.push(`resync ${uid}`),
   };
@@ -173,7 +189,7 @@ function anIntake({
     requests.shift()?.();
     await settle();
   };
-  return { intake, did, ended, answer };
+  return { intake, did, ended, phases, answer };
 }
 
 test("a second pod of a name in one source is an event of that pod", () => {

@@ -74,10 +74,7 @@ class AdmittedPodIntake implements PodIntake {
         });
       },
       removed: (pod) => {
-        if (isMirrorPod(pod)) {
-          this.#rejected.delete(pod.metadata.uid);
-          return this.#wakeStaticOf(pod);
-        }
+        if (isMirrorPod(pod)) return this.#wakeStaticOf(pod);
         this.#inOrder(() => {
           this.#rejected.delete(pod.metadata.uid);
           if (workers.knows(pod.metadata.uid)) workers.remove(pod);

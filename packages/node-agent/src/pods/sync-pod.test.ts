@@ -75,6 +75,26 @@ const cases: Case[] = [
     want: { killPod: true, createSandbox: true, attempt: 1, start: ["main"] },
   },
   {
+    name: "makes the first sandbox under Never though containers of a lost one are left",
+    spec: { restartPolicy: "Never" },
+    sandboxes: [],
+    containers: [exited()],
+    want: { killPod: true, createSandbox: true, attempt: 0, start: ["main"] },
+  },
+  {
+    name: "runs the init containers again in a new sandbox when all containers succeeded but nothing is left of theirs",
+    spec: { ...init("a"), restartPolicy: "OnFailure" },
+    sandboxes: [{ ready: false }],
+    containers: [exited()],
+    want: { killPod: true, createSandbox: true, init: "a", start: [] },
+  },
+  {
+    name: "ends the pod when the state of an init container is unknown and nothing restarts",
+    spec: { ...init("a"), restartPolicy: "Never" },
+    containers: [{ name: "a", state: "unknown" }],
+    want: { killPod: true, start: [], kill: [] },
+  },
+  {
     name: "starts all containers that do not run, whatever the state of the others",
     spec: { containers: ["a", "b", "c", "d"].map((name) => aContainer({ name })), restartPolicy: "OnFailure" },
     containers: [exited({ name: "a" }), exited({ name: "b", exitCode: 1 }), { name: "c" }],
