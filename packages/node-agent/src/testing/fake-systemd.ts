@@ -38,6 +38,8 @@ export class FakeSystemd {
   readonly calls: string[] = [];
   /** Result of the next job instead of `done`; `"never"` for a job that does not finish. */
   nextResult: string | undefined;
+  /** When set, jobs end only when these are called. */
+  held: (() => void)[] | undefined;
   /** Number of calls whose connection is closed before the call is executed, or before it is answered. */
   cutOff = { unheard: 0, unanswered: 0 };
   readonly #path: string;
@@ -151,6 +153,11 @@ export class FakeSystemd {
     const reply = { kind: "return", replySerial, signature: "o", body: [`${object}/job/${id}`] } as const;
     const removed = { kind: "signal", path: object, interface: `${service}.Manager`, member: "JobRemoved" } as const;
     const end = { ...removed, signature: "uoss", body: [id, `${object}/job/${id}`, unit, result] } as const;
+    if (this.held !== undefined) {
+      this.held.push(() => send(end));
+      send(reply);
+      return;
+    }
     const messages = result === "never" ? [reply] : [reply, end];
     // systemd may send JobRemoved before the method return.
     for (const message of id % 2 === 0 ? messages.toReversed() : messages) send(message);
