@@ -31,9 +31,12 @@ export class Failure {
   }
 }
 
+/** A function was called with types that it does not have; happens for dynamically typed values only, since the compiler reports the others. */
+export class NoOverload extends Failure {}
+
 /** @param name the function; set when its first argument has no such function */
-export const noOverload = (name?: string): Failure =>
-  new Failure(name === undefined ? "no such overload" : `no such overload: ${name}`);
+export const noOverload = (name?: string): NoOverload =>
+  new NoOverload(name === undefined ? "no such overload" : `no such overload: ${name}`);
 
 /** A uint, apart from int, which is a bigint. `value` is at least 0 and below 2^64. */
 export class Uint {

@@ -20,15 +20,6 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
   return structDecoder(type)(value, 0) as Record<string, unknown>; // cast: the decoder of a struct returns an object or throws
 }
 
-/**
- * Key of decoded objects whose body had an empty list that Go distinguishes from nil during the request, although both are stored
- * alike: the list is absent, as always. A symbol that is not enumerable, so that no encoder, comparison or copy has it.
- */
-export const hadEmptyList = Symbol("hadEmptyList");
-
-/** Field for which an empty list is noted, by type. */
-const listsNotedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
-
 /** Has Go's error text: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
 export class DecodeFailure extends Error {
   readonly #word: string | undefined;
@@ -151,7 +142,6 @@ const structDecoder = (type: TypeDescriptor): Decode => structDecoders.getOrInse
 
 function makeStructDecoder(type: TypeDescriptor): Decode {
   const goType = `${type.goPackage}.${type.goName}`;
-  const noted = listsNotedWhenEmpty[type.goName];
   let fields: Map<string, FieldCodec> | undefined;
   let required: FieldCodec[] = [];
   // Created lazily, because types can be recursive.
@@ -172,7 +162,6 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
     if (depth >= maxDepth) throw tooDeep();
     const inside = depth + 1;
     const object = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
-    const list = noted === undefined ? undefined : object[noted];
     let dropped = false;
     let current = "";
     try {
@@ -193,9 +182,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       if (err instanceof DecodeFailure) err.within(type.goName, current);
       throw err;
     }
-    const made = withRequired(dropped ? onlyFields(object, fields) : object, required);
-    if (Array.isArray(list) && list.length === 0) Object.defineProperty(made, hadEmptyList, { value: true });
-    return made;
+    return withRequired(dropped ? onlyFields(object, fields) : object, required);
   };
 }
 

@@ -15,6 +15,8 @@ const largeText = 256 * 1024;
 
 /** Has Go's error text, e.g. `invalid character 'x' looking for beginning of value`. */
 export class JsonSyntaxError extends Error {}
+/** The text is nested deeper than allowed, whether or not it is valid otherwise. */
+export class JsonTooDeepError extends JsonSyntaxError {}
 export interface ParseOptions {
   /**
    * Called for each duplicate key of an object. The last value wins and determines the key's position.
@@ -72,7 +74,7 @@ export function* parseJsonInSteps(text: string, options: ParseOptions = {}): Ste
 /** @throws JsonSyntaxError when the text is nested deeper than `levels` */
 export function refuseDeep(text: string, levels = maxDepth): void {
   const deep = text.length > levels ? nestingBeyond(text, levels) : undefined;
-  if (deep !== undefined) throw new JsonSyntaxError(`invalid character '${text[deep]}' exceeded max depth`);
+  if (deep !== undefined) throw new JsonTooDeepError(`invalid character '${text[deep]}' exceeded max depth`);
 }
 
 /** True when a text may contain numbers that need the slow parser: long integers and literals. False positives are possible. */

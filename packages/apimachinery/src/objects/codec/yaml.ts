@@ -4,7 +4,7 @@ import { messageOf } from "../errors/message.ts";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
-import { maxDepth, parseJsonInSteps, parseJsonText, setOwn } from "./json-parse.ts";
+import { JsonTooDeepError, maxDepth, parseJsonInSteps, parseJsonText, setOwn } from "./json-parse.ts";
 import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag, withGoFloats } from "./yaml-go.ts";
 import { writeYaml, writeYamlInSteps } from "./yaml-write.ts";
 
@@ -88,7 +88,7 @@ function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Re
       if (!isRepeated) return [value];
     } catch (err) {
       // Not JSON: parsed as YAML flow style below, except for excessive nesting.
-      if (messageOf(err).endsWith("exceeded max depth")) throw badRequest(`${failed}yaml: exceeded max depth`);
+      if (err instanceof JsonTooDeepError) throw badRequest(`${failed}yaml: exceeded max depth`);
     }
   }
   refuseDeepFlow(text);

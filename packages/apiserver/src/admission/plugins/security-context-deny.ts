@@ -1,7 +1,5 @@
 /** Rejects pods that set users, groups or SELinux options. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
-import { hadEmptyList } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { PodSecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
 import { podWithContainers } from "./pod-of.ts";
@@ -24,11 +22,8 @@ export const securityContextDeny = (): AdmissionPlugin => ({
     const pod = podWithContainers(attributes);
     if (pod === undefined) return;
     const refused = (field: string): Error => forbidden(attributes.resource, pod.metadata.name ?? "", `${field} is forbidden`);
-    const securityContext: PodSecurityContext & { [hadEmptyList]?: true } = pod.spec.securityContext ?? {};
     for (const [field, goName] of podFields) {
-      const isSet =
-        securityContext[field] !== undefined || (field === "supplementalGroups" && securityContext[hadEmptyList] === true);
-      if (isSet) throw refused(`pod.Spec.SecurityContext.${goName}`);
+      if (pod.spec.securityContext?.[field] !== undefined) throw refused(`pod.Spec.SecurityContext.${goName}`);
     }
     for (const { container } of allContainers(pod)) {
       for (const [field, goName] of containerFields) {

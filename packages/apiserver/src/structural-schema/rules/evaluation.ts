@@ -10,7 +10,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Budget, BudgetExceeded } from "../../cel/budget.ts";
 import type { Program } from "../../cel/program.ts";
-import { Failure, type Value } from "../../cel/values.ts";
+import { Failure, NoOverload, type Value } from "../../cel/values.ts";
 import { additionalOf, anySchema, isEmbedded, itemsOf, mostLevels, type Schema } from "../schema.ts";
 import { hasStructureThroughout } from "../structural.ts";
 import { maxStepsPerObject, maxStepsPerRule } from "./cost-limits.ts";
@@ -155,9 +155,9 @@ function ruleOutOfBudget(rule: string): string {
   return `'${new BudgetExceeded().message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
 }
 
-/** "no such overload" only happens for dynamically typed values; otherwise the compiler reports it. */
-function failureText({ message }: Failure, rule: string): string {
-  return message.startsWith("no such overload")
+function failureText(failure: Failure, rule: string): string {
+  const { message } = failure;
+  return failure instanceof NoOverload
     ? `'${message}': call arguments did not match a supported operator, function or macro signature for rule: ${rule}`
     : `${message} evaluating rule: ${rule}`;
 }
