@@ -259,7 +259,7 @@ export const apiserverModules: readonly Module[] = [
   {
     path: "admission",
     imports: ["request", "egress", "authorization/authorizer.ts", "authorization/pod-references.ts"],
-    holds: "admission plugins, and webhooks with their timeouts (`webhooks/client.ts`)",
+    holds: "admission plugins, and webhooks with their timeouts (`webhooks/caller.ts`)",
   },
   { path: "registry", imports: contracts, holds: "a folder for each resource: strategy, defaults, validation, table" },
   {
