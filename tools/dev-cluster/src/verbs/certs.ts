@@ -9,7 +9,7 @@ export function certsVerb(root: string): Command {
   const command = newClusterVerb("certs", "make what is missing of the certificates and kubeconfigs, check and renew them", {
     notes: [
       "Files that are there stay as they are. `up` makes what is missing too, and renews what ends soon.",
-      "After `renew`, `up` restarts the daemons that read their kubeconfig only at their start.",
+      "After `renew`, `up` restarts the daemons whose kubeconfig has changed.",
     ],
     examples: [
       "./cox certs --dry-run            what would be made",
