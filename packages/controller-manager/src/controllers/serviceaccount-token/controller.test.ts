@@ -179,6 +179,31 @@ test("a secret that is deleted before its account names it is replaced", async (
   assert.deepEqual(account(world)?.secrets, names);
 });
 
+test("a secret that was deleted while its watch was interrupted is replaced, in the account too", async (t) => {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  let unseen: Secret | undefined;
+  world.client.react("create", "secrets", ({ sent }) => {
+    if (unseen !== undefined) return undefined;
+    unseen = sent as Secret;
+    return unseen;
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  assert.deepEqual(account(world)?.secrets, [{ name: unseen?.metadata.name }]);
+  let isThere = true;
+  world.client.react("get", "secrets", () => (isThere ? unseen : undefined));
+  await world.clock.advance(5_000);
+  await settle(30);
+  assert.equal(world.client.objects(secrets).length, 0, "the cache was only late");
+  isThere = false;
+  await world.clock.advance(5_000);
+  await settle(30);
+  const [now] = world.client.objects<Secret>(secrets);
+  assert.notEqual(now?.metadata.name, undefined);
+  assert.deepEqual(account(world)?.secrets, [{ name: now?.metadata.name }]);
+});
+
 const tokenOf = (name: string, accountUid = "", data: Record<string, string> = {}, namespace = "web"): Secret => ({
   metadata: {
     ...{ namespace, name, uid: `uid-of-${name}` },

@@ -36,7 +36,7 @@ export function newServiceAccountTokenController(base: ControllerContext): Contr
   tokenSecrets.addHandler({
     deleted({ metadata }) {
       const uid = metadata.annotations?.[uidAnnotation] ?? "";
-      if (ctx.created.get(uid) === metadata.name) ctx.created.delete(uid);
+      if (ctx.created.get(uid)?.name === metadata.name) ctx.created.delete(uid);
     },
   });
   return defineController(ctx, {
@@ -52,8 +52,14 @@ interface TokenContext extends ControllerContext {
   readonly accounts: SharedInformer<ServiceAccount>;
   readonly tokenSecrets: SharedInformer<Secret>;
   readonly signer: LegacyTokenSigner;
-  /** Name of the Secret created for an account, by account uid, until the cache shows the account's reference to it. */
-  readonly created: Map<string, string>;
+  /** The Secret created for an account, by account uid, until the cache shows it and the account's reference to it. */
+  readonly created: Map<string, CreatedSecret>;
+}
+
+interface CreatedSecret {
+  readonly name: string;
+  /** Monotonic ms. */
+  readonly atMs: number;
 }
 
 const tokenType = "kubernetes.io/service-account-token";
@@ -62,6 +68,8 @@ const uidAnnotation = "kubernetes.io/service-account.uid";
 const accountIndex = "service-account";
 /** The cache is stale. */
 const staleRetryMs = 200;
+/** After this time the API server is asked for a created Secret that the cache does not show. */
+const unseenMs = 5_000;
 
 function accountKeys({ metadata }: Secret): ObjectKey[] {
   const name = metadata.annotations?.[nameAnnotation];
@@ -148,15 +156,20 @@ async function ensureReferenced(
     return done;
   }
   // Created earlier: either the cache shows neither the Secret nor the reference yet, or writing the reference failed.
-  const pendingName = created.get(uid);
-  if (pendingName !== undefined && (account.secrets ?? []).some((reference) => reference.name === pendingName)) return done;
+  const pending = created.get(uid);
+  if (pending !== undefined && (account.secrets ?? []).some((reference) => reference.name === pending.name)) {
+    const leftMs = pending.atMs + unseenMs - ctx.clock.monotonic();
+    if (leftMs > 0) return { requeueAfterMs: leftMs };
+    if (await exists(ctx, namespace, pending.name, signal)) return { requeueAfterMs: unseenMs };
+    created.delete(uid); // deleted while the watch was interrupted: no event tells of it
+  }
 
   const live = await getLive(ctx, toKey(namespace, name), signal);
   if (live === undefined || live.metadata.uid !== uid) return done;
   if (live.metadata.resourceVersion !== account.metadata.resourceVersion) return { requeueAfterMs: staleRetryMs };
-  const secretName = pendingName ?? (await createSecret(ctx, account, signal));
+  const secretName = created.get(uid)?.name ?? (await createSecret(ctx, account, signal));
   if (secretName === undefined) return done;
-  created.set(uid, secretName);
+  created.set(uid, { name: secretName, atMs: ctx.clock.monotonic() });
   const lost = (reference: { name?: string }): boolean =>
     reference.name?.startsWith(`${name}-token-`) === true && !ownNames.has(reference.name);
   const kept = (live.secrets ?? []).filter((reference) => !lost(reference));
@@ -167,6 +180,21 @@ async function ensureReferenced(
     return { requeueAfterMs: staleRetryMs };
   }
   return done;
+}
+
+async function exists(
+  { client }: ControllerContext,
+  namespace: string | undefined,
+  name: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await client.get<Secret>(secrets, { namespace, name }, { signal });
+    return true;
+  } catch (err) {
+    if (isNotFound(err)) return false;
+    throw err;
+  }
 }
 
 /** Creates a token Secret; undefined when the namespace is terminating. */
