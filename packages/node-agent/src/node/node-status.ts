@@ -43,6 +43,9 @@ interface NodeConditionInput {
 
 const kubeletVersion = kubernetesRelease.gitVersion;
 
+/** Fields of the status that have other writers: the attach/detach controller, and the report of dynamic configuration. */
+export const foreignFields = ["volumesAttached", "config", "phase"] as const;
+
 /** Pure: the node's status. Source: pkg/kubelet/nodestatus/setters.go */
 export function nodeStatus(input: NodeStatusInput): NodeStatus {
   const { machine, current } = input;
@@ -82,7 +85,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
       systemUUID: machine.systemUuid,
     },
   };
-  for (const field of ["volumesAttached", "volumesInUse", "config", "phase"] as const) {
+  for (const field of [...foreignFields, "volumesInUse"] as const) {
     if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
   }
   // Also when empty: the patch does not change omitted fields.

@@ -247,3 +247,21 @@ test("after a conflict the status is computed from etcd's current node, not from
   stop.abort();
   await running;
 });
+
+test("a report from an outdated node keeps what others have written since: attached volumes and the configuration in use", async () => {
+  const stale: NodeStatus = { volumesAttached: [], config: { error: "old" }, phase: "Pending" };
+  const status = async ({ status: read }: Node): Promise<NodeStatus> => ({ ...read, images: [{ names: ["i"], sizeBytes: 1 }] });
+  const { client, clock, stop, registration } = registering({ status });
+  const fresh: NodeStatus = { volumesAttached: [{ name: "v", devicePath: "" }], config: { error: "" }, phase: "Running" };
+  const live: Node = { metadata: { name: "n1" }, spec: {}, status: fresh };
+  client.put(nodes, live);
+  client.react("get", "nodes", () => ({ ...live, status: stale }));
+  const running = registration.run(stop.signal);
+  await settle();
+  const now = client.object<Node>(nodes, "n1")?.status;
+  assert.deepEqual(now?.images, [{ names: ["i"], sizeBytes: 1 }]);
+  assert.deepEqual([now?.volumesAttached, now?.config, now?.phase], [fresh.volumesAttached, fresh.config, fresh.phase]);
+  stop.abort();
+  await clock.advance(10_000);
+  await running;
+});

@@ -5,7 +5,14 @@ import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { HeartbeatClient } from "./heartbeat-client.ts";
-import { attachDetachAnnotation, type NodeEvent, nodeEvents, nodeStatusEvent, statusChanged } from "./node-status.ts";
+import {
+  attachDetachAnnotation,
+  foreignFields,
+  type NodeEvent,
+  nodeEvents,
+  nodeStatusEvent,
+  statusChanged,
+} from "./node-status.ts";
 
 export interface RegistrationOptions {
   client: HeartbeatClient;
@@ -105,7 +112,8 @@ export class Registration {
           this.#options.onUpdate(current);
           return;
         }
-        const body = { status: { ...status, addresses: addressPatch(current.status?.addresses, status.addresses) } };
+        const addresses = addressPatch(current.status?.addresses, status.addresses);
+        const body = { status: { ...withoutForeign(status), addresses } };
         const updated = await client.patch<Node>(
           nodes,
           { name: this.#options.nodeName, subresource: "status" },
@@ -133,6 +141,16 @@ export class Registration {
     this.#wasUnschedulable = isUnschedulable;
     for (const event of nodeEvents(this.#options.nodeName, before, status)) this.#options.notify(event);
   }
+}
+
+/**
+ * The status without the fields of other writers, which the patch leaves unchanged: what was read may come from the server's watch cache
+ * and be older than their last write.
+ */
+function withoutForeign(status: NodeStatus): NodeStatus {
+  const own = { ...status };
+  for (const field of foreignFields) delete own[field];
+  return own;
 }
 
 /**
