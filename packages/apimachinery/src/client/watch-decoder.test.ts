@@ -5,14 +5,17 @@ import { protobufMediaType } from "../objects/codec/negotiate.ts";
 import { encodeProtobuf } from "../objects/codec/protobuf.ts";
 import { frameWatchEvent } from "../objects/codec/stream.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
-import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
+import { BadEventError, decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 
 const events = (text: string) =>
   Array.fromAsync(decodeWatchStream(Readable.from([Buffer.from(text)]), new AbortController().signal));
 
-for (const line of ['{"type":"ERROR"}', '{"type":"ADDED","object":null}', '{"object":{}}', "null", "1"]) {
+for (const line of ['{"type":"ERROR"}', '{"type":"ADDED","object":null}', '{"object":{}}', "null", "1", '{"type":']) {
   test(`a line that is no event (${line}) ends the watch and says so`, async () => {
-    await assert.rejects(events(`${line}\n`), /^Error: unable to decode an event from the watch stream$/);
+    await assert.rejects(events(`${line}\n`), (err) => {
+      assert.ok(err instanceof BadEventError);
+      return err.message === "unable to decode an event from the watch stream";
+    });
   });
 }
 

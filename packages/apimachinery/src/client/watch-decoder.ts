@@ -73,7 +73,12 @@ export async function* decodeProtobufWatch<T>(
 const newline = 0x0a;
 
 function parseEvent<T>(line: string, options: ReadOptions | undefined): ObjectEvent<T> {
-  const event = parseWire(line) as { type: string; object: unknown } | null; // cast: the next line checks both fields, and null
+  let event: { type: string; object: unknown } | null;
+  try {
+    event = parseWire(line) as { type: string; object: unknown } | null; // cast: the next line checks both fields, and null
+  } catch (err) {
+    throw new BadEventError("unable to decode an event from the watch stream", { cause: err });
+  }
   if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null)
     throw new BadEventError("unable to decode an event from the watch stream");
   if (event.type === "ERROR") throw new StatusError(event.object as Status); // cast: an object; readers of a Status take every field for optional

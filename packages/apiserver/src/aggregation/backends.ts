@@ -18,6 +18,8 @@ interface BackendTls {
   readonly rejectUnauthorized: boolean;
   /** Certificates and key, parsed once for all connections; absent when the caBundle is invalid. */
   readonly secureContext?: SecureContext;
+  /** Only read for the message of a refused handshake, which says when our certificate has expired. */
+  readonly cert?: string;
   readonly checkServerIdentity: ReturnType<typeof watchedIdentity>;
 }
 
@@ -86,6 +88,7 @@ function newBackend(
   const tls: BackendTls = {
     servername: `${service.name}.${service.namespace}.svc`,
     ...(secureContext !== undefined && { secureContext }),
+    ...(pair !== undefined && { cert: pair.cert }),
     ...verified,
   };
   const problem = secureContext === undefined ? badBundle : undefined;

@@ -50,17 +50,12 @@ function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps
   return objects;
 }
 
-function warmed(entry: Entry): Entry {
-  entry.warm();
-  return entry;
-}
-
 /** @param codec encodes and decodes entries in the served version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = Symbol("version");
   const closing = new AbortController();
   const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
-    object === stored ? entry : warmed(newEntry(codec, entry.key, entry.revision, object, entry));
+    object === stored ? entry : newEntry(codec, entry.key, entry.revision, object, entry);
   /**
    * Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call.
    * @returns a promise when a webhook is called, or when the conversions take more than a turn
@@ -96,11 +91,11 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
     },
     async get(key: string, options?: ReadOptions) {
       const entry = await base.get(key, options);
-      return entry && seeOne(entry);
+      return entry && seeOne(entry, options?.signal);
     },
     async list(request: ListRequest): Promise<ListResult> {
       const result = await base.list(request);
-      return { ...result, entries: await see(result.entries) };
+      return { ...result, entries: await see(result.entries, request.signal) };
     },
     async guaranteedUpdate(key, change, options: UpdateOptions = {}) {
       const attempt = async (current: Entry | undefined): Promise<KubeObject> => {
@@ -120,7 +115,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
       const { validate } = options;
       const entry = await base.delete(key, {
         ...below(options),
-        ...(validate !== undefined && { validate: async (current: Entry) => validate(await seeOne(current)) }),
+        ...(validate !== undefined && { validate: async (current: Entry) => validate(await seeOne(current, options.signal)) }),
       });
       return seeOne(entry);
     },

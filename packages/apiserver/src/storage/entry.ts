@@ -164,6 +164,8 @@ export class Entry {
     this.labels = labels;
     this.fields = fields;
     this.origin = origin;
+    // The origin's memo holds this entry, which joins the hot ring only when it is used: a list would otherwise need two places for each object.
+    this.#isKept = origin?.#isKept === true;
     this.#object = object;
   }
 

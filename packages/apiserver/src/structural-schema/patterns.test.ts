@@ -75,3 +75,10 @@ test("the compiled patterns of all schemas stay within a limit; what was dropped
   const again = patternOf(schemas[0]!);
   assert.ok(again instanceof Pattern && again !== first && again.source === first.source);
 });
+
+test("a pattern that has to be compiled is charged to the budget of the value; one that is still compiled is not", () => {
+  const schema = withPattern("(abc?){1000}");
+  const faults = () => schemaFaults({ s: "a" }, schema, "", new CheckBudget(1_000)).map(formatFieldError).join();
+  assert.match(faults(), /takes too long to validate/);
+  assert.match(faults(), /should match/);
+});

@@ -26,8 +26,11 @@ class Compiled implements CachedBytes {
 
 const compiledOf = perSchema((): { last?: Compiled } => ({}));
 
-/** @returns undefined for a schema without a pattern; a PatternError when it does not compile */
-export function patternOf(schema: Schema): Pattern | PatternError | undefined {
+/**
+ * @param onCompiled called with the number of instructions when the pattern had to be compiled, which takes about 1 µs for each
+ * @returns undefined for a schema without a pattern; a PatternError when it does not compile
+ */
+export function patternOf(schema: Schema, onCompiled?: (instructions: number) => void): Pattern | PatternError | undefined {
   if (!schema.pattern) return undefined;
   const known = compiledOf(schema);
   const kept = known.last?.pattern;
@@ -38,6 +41,7 @@ export function patternOf(schema: Schema): Pattern | PatternError | undefined {
   const pattern = compile(schema.pattern);
   known.last = new Compiled(pattern);
   patternMemory.keep(known.last);
+  if (pattern instanceof Pattern) onCompiled?.(pattern.instructions);
   return pattern;
 }
 

@@ -228,7 +228,8 @@ const fastStepsPerUnit = 1000;
 
 /** A definition stored by an older server may have a pattern that does not compile here; this is an error of the value. */
 function patternFault(value: string, schema: Schema, budget: CheckBudget): string | undefined {
-  const pattern = patternOf(schema);
+  // Patterns of a schema that together exceed their share of memory are compiled again for each value.
+  const pattern = patternOf(schema, (instructions) => budget.spend(instructions));
   if (pattern === undefined) return undefined;
   if (pattern instanceof PatternError) return `cannot be matched against its pattern: ${pattern.message}`;
   if (!pattern.canMatch(value)) {

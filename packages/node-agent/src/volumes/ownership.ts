@@ -33,8 +33,12 @@ export async function setVolumeOwnership(
   }
   const end = options.operations(options.plugin, "volume_fsgroup_recursive_apply");
   const { log } = options;
-  const change = (path: string, info: Stats): Promise<void> =>
-    own(path, info, group, mask).catch((err) => log.error("cannot give a volume's file to fsGroup", err, { path, group }));
+  const change = async (path: string, info: Stats): Promise<void> => {
+    const refused = (err: unknown): void => log.error("cannot give a volume's file to fsGroup", err, { path, group });
+    await lchown(path, info.uid, group).catch(refused);
+    if (info.isSymbolicLink()) return; // chmod would change the target
+    await chmod(path, (info.mode & 0o7777) | mask | (info.isDirectory() ? search | setGroupId : 0)).catch(refused);
+  };
   await observed(end, () => walk(dir, change));
 }
 
@@ -43,12 +47,6 @@ async function walk(path: string, change: (path: string, info: Stats) => Promise
   const info = await lstat(path);
   if (info.isDirectory()) for (const name of await readdir(path)) await walk(join(path, name), change);
   await change(path, info);
-}
-
-async function own(path: string, info: Stats, group: number, mask: number): Promise<void> {
-  await lchown(path, info.uid, group);
-  if (info.isSymbolicLink()) return; // chmod would change the target
-  await chmod(path, (info.mode & 0o7777) | mask | (info.isDirectory() ? search | setGroupId : 0));
 }
 
 /** The user ID that all containers of a Pod run as; undefined when they differ. Token files are owned by it. */
