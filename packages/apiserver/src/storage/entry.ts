@@ -165,7 +165,7 @@ export class Entry {
     this.fields = fields;
     this.origin = origin;
     // The origin's memo holds this entry, which joins the hot ring only when it is used: a list would otherwise need two places for each object.
-    this.#isKept = origin !== undefined && origin.#isKept;
+    if (origin !== undefined) this.#isKept = origin.#isKept;
     this.#object = object;
   }
 
