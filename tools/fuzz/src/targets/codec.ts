@@ -1,7 +1,7 @@
 /** Bodies of requests and responses. */
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
-import { decodeProtobufWatch, decodeWatchStream } from "@coxswain/apimachinery/client/watch-decoder";
+import { BadEventError, decodeProtobufWatch, decodeWatchStream } from "@coxswain/apimachinery/client/watch-decoder";
 import { decodeObject, encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
 import { encodeJsonText, parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
@@ -212,7 +212,7 @@ export const targets: readonly Target[] = [
     name: "watch-stream",
     seeds: [events(jsonMediaType), events(protobufMediaType)],
     dictionary: ['{"type":"MODIFIED","object":', "}\n", "\n", '{"type":"ERROR","object":{"code":410}}'],
-    declares: [Error, SyntaxError, StatusError],
+    declares: [BadEventError, Error, StatusError],
     async run(input) {
       const { signal } = new AbortController();
       await drain(decodeProtobufWatch(Readable.from(cut(input)), signal)).catch((err: Error) => {

@@ -148,7 +148,8 @@ const containsSyntax = /:(?: |$)| #/;
  * @param isKey not folded whatever its length
  */
 function writeText(output: Output, text: string, indent: number, isKey: boolean): void {
-  const lines = isKey ? undefined : indent;
+  // The text of a whole document is not folded, unlike in Go: a line that begins with `---` would end the document.
+  const lines = isKey || indent === 0 ? undefined : indent;
   switch (styleOf(text)) {
     case "word":
       output.word(text);

@@ -132,3 +132,11 @@ test("adds no line end to a block that the text ends in", () => {
   assert.deepEqual(parseYaml("a: |\n  x\n  y\n"), { a: "x\ny\n" });
   assert.deepEqual(parseYaml("a: |\n  x\nb: z"), { a: "x\n", b: "z" });
 });
+
+test("a long text that is a whole document is not folded before what would end the document", () => {
+  for (const mark of ["---", "..."]) {
+    const text = `${"word ".repeat(20)}${mark} more`;
+    assert.equal(parseYaml(toYaml(text)), text);
+    assert.equal(parseYaml(toYaml(`\u0001${text}`)), `\u0001${text}`);
+  }
+});
