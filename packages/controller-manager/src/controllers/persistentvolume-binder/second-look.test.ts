@@ -1,5 +1,6 @@
 /** Failures midway, objects made anew under their name, and what a second reconciliation must not repeat. */
 import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { test } from "node:test";
 import { alreadyExists, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -108,7 +109,7 @@ for (const [kind, annotations, want] of [
   });
 }
 
-test("blocks for a claim that wants a file system are reported on both", async (t) => {
+test("a file system for a claim that wants blocks is reported on both", async (t) => {
   const context = newTestContext(t);
   context.client.put(persistentVolumes, { ...aVolume("a", { claimRef }), status: { phase: "Bound" } });
   context.client.put(persistentVolumeClaims, aClaim({ volumeMode: "Block", storageClassName: "none" }));
@@ -233,11 +234,9 @@ for (const { name, gates, deleted } of [
 ]) {
   test(`a released volume that is being deleted ${name} with HonorPVReclaimPolicy ${deleted ? "on" : "off"}`, async (t) => {
     const context = newTestContext(t, {}, gates);
-    const volume = aVolume("a", {
-      claimRef,
-      persistentVolumeReclaimPolicy: "Delete",
-      hostPath: { path: "/tmp/cox-never-there" },
-    });
+    const path = mkdtempSync("/tmp/cox-folder-"); // nothing outside /tmp is deleted
+    t.after(() => rmSync(path, { recursive: true, force: true }));
+    const volume = aVolume("a", { claimRef, persistentVolumeReclaimPolicy: "Delete", hostPath: { path } });
     const finalizers = ["kubernetes.io/pv-controller", "x"];
     const metadata = { ...volume.metadata, deletionTimestamp: "2024-01-01T00:00:00Z", finalizers };
     context.client.put(persistentVolumes, { ...volume, metadata, status: { phase: "Released" } });
@@ -245,7 +244,7 @@ for (const { name, gates, deleted } of [
     await settle(60);
     const left = () => volumeOf(context)?.metadata.finalizers;
     if (deleted) await waitFor(() => left()?.length === 1, { what: "the finalizer to go" });
-    assert.deepEqual(left(), deleted ? ["x"] : finalizers);
+    assert.deepEqual([left(), existsSync(path)], deleted ? [["x"], false] : [finalizers, true]);
     assert.ok(context.client.writes.every(({ verb }) => verb !== "delete"));
   });
 }

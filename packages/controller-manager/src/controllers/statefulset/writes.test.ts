@@ -184,12 +184,24 @@ for (const enabled of [true, false]) {
   });
 }
 
-test("collisions are counted on from the number in the status", async (t) => {
-  const world = newTestContext(t);
-  const set = aStatefulSet();
-  await running(world, { ...set, status: { replicas: 0, availableReplicas: 0, collisionCount: 3 } });
-  assert.equal(stored(world).status?.collisionCount, 3);
-});
+for (const [what, collisions, want] of [
+  ["a revision whose name is free leaves the number of collisions in the status as it is", 0, 3],
+  ["collisions of a revision's name are counted on from the number in the status", 2, 5],
+] as const) {
+  test(what, async (t) => {
+    const world = newTestContext(t);
+    let tries = 0;
+    world.client.react("create", "controllerrevisions", ({ name }) => {
+      if (++tries > collisions) return undefined;
+      const metadata = { namespace: "default", name, uid: name };
+      world.client.put(controllerRevisions, { metadata, revision: 9, data: { of: "another" } });
+      throw alreadyExists(controllerRevisions, name);
+    });
+    const status = { replicas: 0, availableReplicas: 0, collisionCount: 3 };
+    await running(world, { ...aStatefulSet(), status });
+    assert.deepEqual([tries, stored(world).status?.collisionCount], [collisions + 1, want]);
+  });
+}
 
 test("while it is being deleted, the status counts what is left, under the known revisions", async (t) => {
   const world = newTestContext(t);
