@@ -55,7 +55,7 @@ test("a decision about what may not be read is reported without its text", async
   assert.doesNotMatch(JSON.stringify(account), /n1/);
 });
 
-test("the last decisions are told beside the findings, also of what is well, in plain words where details may not be read", async () => {
+test("the last decisions are told beside the findings, also of a healthy one, in plain words where details may not be read", async () => {
   const well = stored("v1", "Pod", "p", { spec: {}, status: { phase: "Succeeded" } });
   const related = [{ ...decided.object, resource: "nodes", kind: "Node", namespace: "", name: "n1" }];
   const placed = {
@@ -102,7 +102,7 @@ test("objects that refer to each other are visited once each", async () => {
   );
 });
 
-test("a finding that only names another object is none when that object is well", async () => {
+test("a finding that only names another object is none when that object is healthy", async () => {
   const cron = stored("batch/v1", "CronJob", "c", { spec: { schedule: "* * * * *" } });
   const owner = [{ apiVersion: "batch/v1", kind: "CronJob", name: "c", uid: "uid-c" }];
   const aJob = (conditions: object[]) =>

@@ -72,7 +72,7 @@ test("an explanation is given at once; another path is left to others", async ()
   for (const query of ["", "&watch=0", "&watch=False"]) assert.deepEqual(await open(query).reasons, ["Full"], query);
 });
 
-test("a watch asks every two seconds, sends what has changed, and ends when the object is well", async () => {
+test("a watch asks every two seconds, sends what has changed, and ends when the object is healthy", async () => {
   const { clock, open, refuse, questions } = somePages();
   refuse("Full");
   const { reasons, done } = open("&watch=1");

@@ -96,8 +96,8 @@ interface Row {
 }
 
 const rows: readonly Row[] = [
-  { name: "a ready pod is well", objects: [pod("p", running, onNode), node("n1")], chain: [] },
-  { name: "a pod that has succeeded is well", objects: [pod("p", { phase: "Succeeded" }, onNode)], chain: [] },
+  { name: "a ready pod is healthy", objects: [pod("p", running, onNode), node("n1")], chain: [] },
+  { name: "a pod that has succeeded is healthy", objects: [pod("p", { phase: "Succeeded" }, onNode)], chain: [] },
   {
     name: "a pod that is too large for every node",
     objects: [

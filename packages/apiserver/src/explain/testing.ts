@@ -117,7 +117,7 @@ export async function explained(world: World): Promise<Explanation> {
 }
 
 export interface Case extends World {
-  /** Condition and outcome, as the title of the test. */
+  /** Condition and outcome, as the title of the test; the reason is appended to it. */
   readonly name: string;
   /** The chain of findings as `kind/name`, the cause last; empty: the object is healthy. */
   readonly chain: readonly string[];
@@ -134,7 +134,7 @@ export interface Case extends World {
 /** Defines one test per case, which explains the first object of its world. */
 export function testExplanations(cases: readonly Case[]): void {
   for (const { name, chain, reason, says, remedy, since, ...world } of cases) {
-    test(name, async () => {
+    test(reason === undefined ? name : `${name}: ${reason}`, async () => {
       const { chain: found, cause, healthy } = await explained(world);
       const shown = JSON.stringify(found);
       assert.deepEqual(

@@ -35,9 +35,9 @@ const aReplicaSet = (name: string, revision: number, replicas: number, status: o
 const available = { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2 };
 
 testExplanations([
-  { name: "a deployment without replicas is well", objects: [workload("Deployment", { replicas: 0 })], chain: [] },
+  { name: "a deployment without replicas is healthy", objects: [workload("Deployment", { replicas: 0 })], chain: [] },
   {
-    name: "a paused deployment that is complete is well",
+    name: "a paused deployment that is complete is healthy",
     objects: [workload("Deployment", { paused: true }, available)],
     chain: [],
   },
@@ -93,14 +93,14 @@ testExplanations([
     chain: ["deployment/web", "replicaset/web-10"],
   },
   {
-    name: "a change that the controller has had 15 seconds for is unseen, an earlier one is not yet",
+    name: "a change that the controller has had 15 seconds for is not processed",
     objects: [workload("Deployment", {}, available, { generation: 2, managedFields: [{ time: later }, { time: earlier }] })],
     chain: ["deployment/web"],
     reason: "ControllerAway",
     since: later,
   },
   {
-    name: "a change of 5 seconds ago is not unseen yet",
+    name: "a change of 5 seconds ago is not missed yet",
     objects: [workload("Deployment", {}, available, { generation: 2, managedFields: [{ time: earlier }, { time: recent }] })],
     chain: [],
   },
@@ -112,7 +112,7 @@ testExplanations([
     says: /^stuck$/,
   },
   {
-    name: "a ReplicaSet that has all its pods in spite of an earlier failure is well",
+    name: "a ReplicaSet that has all its pods in spite of an earlier failure is healthy",
     objects: [aReplicaSet("web-1", 1, 2, { ...available, ...conditionOfType("ReplicaFailure", "True", "FailedCreate") })],
     chain: ["replicaset/web-1"],
     reason: "OwnerGone",
@@ -125,7 +125,7 @@ testExplanations([
     says: /wants 2 pods, has 2, of which 2 ready and 1 available, until they were ready for 30 s$/,
   },
   {
-    name: "a ReplicaSet with more pods than it wants is not well",
+    name: "a ReplicaSet with more pods than it wants is not healthy",
     objects: [workload("ReplicaSet", {}, { ...available, replicas: 3, availableReplicas: 3 })],
     chain: ["replicaset/web"],
     says: /has 3/,
@@ -183,7 +183,7 @@ testExplanations([
     says: /has 0 ready$/,
   },
   {
-    name: "a stateful set whose pod cannot be created says why, unless one was created since",
+    name: "a stateful set whose pod cannot be created says why",
     objects: [workload("StatefulSet", {}, {})],
     events: [
       eventAbout("StatefulSet", "web", "FailedCreate", "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"),
@@ -228,8 +228,19 @@ testExplanations([
     says: /partition 1 keeps the pods web-0 to web-0 at/,
   },
   {
-    name: "a stateful set is well while an update goes on without a partition, and when all are updated",
+    name: "a stateful set is healthy while an update goes on without a partition",
     objects: [workload("StatefulSet", {}, { readyReplicas: 2, updatedReplicas: 1, currentRevision: "a", updateRevision: "b" })],
+    chain: [],
+  },
+  {
+    name: "a stateful set with a partition is healthy when all of its pods are updated",
+    objects: [
+      workload(
+        "StatefulSet",
+        { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 1 } } },
+        { readyReplicas: 2, updatedReplicas: 2, currentRevision: "a", updateRevision: "b" },
+      ),
+    ],
     chain: [],
   },
   {
@@ -243,8 +254,17 @@ testExplanations([
     says: /wants no pod on any of 1 node: their taints are not tolerated/,
   },
   {
-    name: "a daemon set in a cluster without nodes is well, and so is one whose nodes may not be listed",
+    name: "a daemon set in a cluster without nodes is healthy",
     objects: [workload("DaemonSet", { template: { spec: { containers: [] } } }, { desiredNumberScheduled: 0 })],
+    chain: [],
+  },
+  {
+    name: "a daemon set whose nodes may not be listed is healthy",
+    objects: [
+      workload("DaemonSet", { template: { spec: { containers: [] } } }, { desiredNumberScheduled: 0 }),
+      stored("v1", "Node", "n1", { spec: {} }),
+    ],
+    hidden: ["nodes"],
     chain: [],
   },
   {
@@ -283,11 +303,11 @@ const goodNode = stored("v1", "Node", "n1", { spec: {}, status: conditionOfType(
 
 testExplanations([
   {
-    name: "a job that is complete is well",
+    name: "a job that is complete is healthy",
     objects: [aJob({}, conditionOfType("Complete", "True", "")), jobPod(false)],
     chain: [],
   },
-  { name: "a job whose pod is ready is well", objects: [aJob({}, { active: 1 }), jobPod(true), goodNode], chain: [] },
+  { name: "a job whose pod is ready is healthy", objects: [aJob({}, { active: 1 }), jobPod(true), goodNode], chain: [] },
   {
     name: "a job that has run out of time does not lead to the pods that it ended",
     objects: [aJob({ activeDeadlineSeconds: 5 }, conditionOfType("Failed", "True", "DeadlineExceeded")), jobPod(false), goodNode],
@@ -328,7 +348,7 @@ testExplanations([
   },
   { name: "a job that has begun waits for its pods", objects: [aJob({}, { startTime: earlier })], chain: [] },
   { name: "a new job is not unprocessed yet", objects: [aJob({}, {}, { creationTimestamp: recent })], chain: [] },
-  { name: "a job whose pods may not be listed is well", objects: [aJob({})], hidden: ["pods"], chain: [] },
+  { name: "a job whose pods may not be listed is healthy", objects: [aJob({})], hidden: ["pods"], chain: [] },
   {
     name: "a job leads to its pod that is not ready",
     objects: [aJob({ completions: 3 }, { succeeded: 1, failed: 1, active: 1, startTime: earlier }), jobPod(false), goodNode],
@@ -345,7 +365,7 @@ const failed = conditionOfType("Failed", "True", "BackoffLimitExceeded");
 const complete = conditionOfType("Complete", "True", "");
 
 testExplanations([
-  { name: "a cron job that has run is well", objects: [aCronJob(), jobOf("n-1", complete)], chain: [] },
+  { name: "a cron job that has run is healthy", objects: [aCronJob(), jobOf("n-1", complete)], chain: [] },
   {
     name: "a cron job whose schedule cannot be read",
     objects: [aCronJob()],
@@ -362,7 +382,7 @@ testExplanations([
     says: /starts no job while n-1 is still active \(concurrencyPolicy Forbid\)/,
   },
   {
-    name: "a cron job whose active job has ended is well",
+    name: "a cron job whose active job has ended is healthy",
     objects: [aCronJob(), jobOf("n-1", complete)],
     events: [about("JobAlreadyActive")],
     chain: [],
@@ -376,7 +396,7 @@ testExplanations([
     remedy: /startingDeadlineSeconds \(none\)/,
   },
   {
-    name: "a cron job that has succeeded since it missed a start is well",
+    name: "a cron job that has succeeded since it missed a start is healthy",
     objects: [aCronJob({}, { lastSuccessfulTime: later })],
     events: [about("MissSchedule")],
     chain: [],
@@ -389,7 +409,7 @@ testExplanations([
     reason: "FailedCreate",
   },
   {
-    name: "a cron job that has created one since is well",
+    name: "a cron job that has created one since is healthy",
     objects: [aCronJob({}, { lastScheduleTime: later })],
     events: [about("FailedCreate")],
     chain: [],
@@ -426,7 +446,7 @@ const aQuota = (hard: object, used: object): Unstructured =>
   stored("v1", "ResourceQuota", "q", { spec: {}, status: { hard, used } });
 
 testExplanations([
-  { name: "an autoscaler that scales is well", objects: [aScaler({}), target, metricsApi], chain: [] },
+  { name: "an autoscaler that scales is healthy", objects: [aScaler({}), target, metricsApi], chain: [] },
   {
     name: "an autoscaler that cannot scale says why",
     objects: [aScaler(conditionOfType("AbleToScale", "False", "FailedGetScale")), target],
@@ -472,7 +492,7 @@ testExplanations([
     says: /maxReplicas \(3\)/,
   },
   {
-    name: "an autoscaler that wants fewer than its least is well",
+    name: "an autoscaler that wants fewer than its least is healthy",
     objects: [aScaler(conditionOfType("ScalingLimited", "True", "TooFewReplicas")), target, metricsApi],
     chain: [],
   },
@@ -518,7 +538,7 @@ testExplanations([
     chain: ["poddisruptionbudget/web", "pod/r"],
   },
   {
-    name: "a budget that allows one is well",
+    name: "a budget that allows one is healthy",
     objects: [aBudget({ minAvailable: 1 }, { ...healthy, disruptionsAllowed: 1 }), aPod("p", true, {})],
     chain: [],
   },
@@ -529,7 +549,7 @@ testExplanations([
     says: /^is used up: pods \(3 of 3\)$/,
   },
   {
-    name: "a quota below its limit, of 0, or not used yet is well",
+    name: "a quota below its limit, of 0, or not used yet is healthy",
     objects: [aQuota({ cpu: "2", pods: "0", memory: "1" }, { cpu: "1999m", pods: "0" })],
     chain: [],
   },

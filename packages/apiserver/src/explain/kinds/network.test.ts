@@ -22,7 +22,7 @@ const service = ["service/web"];
 const node = stored("v1", "Node", "n1", { spec: {}, status: conditionOfType("Ready", "True", "X") });
 
 testExplanations([
-  { name: "a service with an endpoint is well", objects: [aService(selecting), webPod("p", web), endpoints("1")], chain: [] },
+  { name: "a service with an endpoint is healthy", objects: [aService(selecting), webPod("p", web), endpoints("1")], chain: [] },
   {
     name: "a service without a selector and endpoints",
     objects: [aService({}), endpoints()],
@@ -31,26 +31,26 @@ testExplanations([
   },
   { name: "a service of another name needs no selector", objects: [aService({ type: "ExternalName" })], chain: [] },
   {
-    name: "a service without a selector whose endpoints may not be read is well",
+    name: "a service without a selector whose endpoints may not be read is healthy",
     objects: [aService({})],
     hidden: ["endpoints"],
     chain: [],
   },
   {
-    name: "the pod that lacks one label of the selector",
+    name: "a service whose selector matches none names the pod with another value of one label",
     objects: [aService({ selector: { ...web, tier: "a" } }), webPod("p", { tier: "b" }), webPod("q", { ...web, tier: "b" })],
     chain: service,
     reason: "SelectorMatchesNone",
     says: /app=web,tier=a matches no pod of the namespace; pod q has tier=b$/,
   },
   {
-    name: "the pod that has no such label",
+    name: "a service whose selector matches none names the pod that lacks one label",
     objects: [aService({ selector: { ...web, tier: "a" } }), webPod("q", web)],
     chain: service,
     says: /; pod q has no label tier$/,
   },
   {
-    name: "a pod that has none of one label is not near",
+    name: "a service whose only label no pod has names none",
     objects: [aService(selecting), webPod("q", {})],
     chain: service,
     says: /matches no pod of the namespace$/,
@@ -83,7 +83,7 @@ testExplanations([
     chain: ["service/web", "pod/q"],
   },
   {
-    name: "a service that publishes pods that are not ready is well",
+    name: "a service that publishes pods that are not ready is healthy",
     objects: [aService({ ...selecting, publishNotReadyAddresses: true }), webPod("q", web, false)],
     chain: [],
   },
@@ -106,7 +106,7 @@ testExplanations([
     says: /load balancer class x\/y$/,
   },
   {
-    name: "a load balancer with an address is well",
+    name: "a load balancer with an address is healthy",
     objects: [
       aService({ ...selecting, type: "LoadBalancer" }, { loadBalancer: { ingress: [{ ip: "1" }] } }),
       webPod("p", web),
@@ -115,7 +115,7 @@ testExplanations([
     chain: [],
   },
   { name: "endpoints lead to their service", objects: [endpoints(), aService({})], chain: ["endpoints/web", "service/web"] },
-  { name: "endpoints without a service are well", objects: [endpoints()], chain: [] },
+  { name: "endpoints without a service are healthy", objects: [endpoints()], chain: [] },
   {
     name: "a slice leads to the service that its label names",
     objects: [
@@ -143,12 +143,12 @@ testExplanations([
     says: /\(it has a\)/,
   },
   {
-    name: "an ingress of the default class is well",
+    name: "an ingress of the default class is healthy",
     objects: [anIngress({}), ingressClass("a"), ingressClass("b", { "ingressclass.kubernetes.io/is-default-class": "true" })],
     chain: [],
   },
   {
-    name: "an ingress of a class by annotation, which needs no object, is well",
+    name: "an ingress of a class by annotation, which needs no object, is healthy",
     objects: [anIngress({}, { annotations: { "kubernetes.io/ingress.class": "old" } })],
     chain: [],
   },
@@ -297,7 +297,7 @@ const request = (status: object): Unstructured =>
 const r = ["certificatesigningrequest/r"];
 
 testExplanations([
-  { name: "an established definition is well", objects: [definition(established)], chain: [] },
+  { name: "an established definition is healthy", objects: [definition(established)], chain: [] },
   {
     name: "a definition whose names are taken",
     objects: [definition(conditionOfType("NamesAccepted", "False", "PluralConflict"))],
@@ -311,7 +311,7 @@ testExplanations([
     reason: "NonStructuralSchema",
   },
   { name: "a definition that is not served after 10 seconds", objects: [definition({})], chain: crd, reason: "NotEstablished" },
-  { name: "a new definition is well", objects: [definition({}, { creationTimestamp: recent })], chain: [] },
+  { name: "a new definition is healthy", objects: [definition({}, { creationTimestamp: recent })], chain: [] },
   {
     name: "a definition that is being deleted leads to an object with a finalizer",
     objects: [
@@ -367,7 +367,7 @@ testExplanations([
     since: later,
   },
   {
-    name: "an approved request with a certificate is well",
+    name: "an approved request with a certificate is healthy",
     objects: [request({ certificate: "x", conditions: [condition("Approved", "True")] })],
     chain: [],
   },
@@ -399,7 +399,7 @@ testExplanations([
     reason: "ForegroundDeletion",
   },
   {
-    name: "an object with one owner of two is well",
+    name: "an object with one owner of two is healthy",
     objects: [
       stored("v1", "ConfigMap", "c", {
         metadata: {
@@ -426,7 +426,7 @@ testExplanations([
     says: /configmap\/o/,
   },
   {
-    name: "an owner of a kind that is not served is unknown",
+    name: "an object whose owner is of a kind that is not served is healthy",
     objects: [
       stored("v1", "ConfigMap", "c", {
         metadata: { ownerReferences: [{ apiVersion: "x/v1", kind: "X", name: "o", uid: "old" }] },

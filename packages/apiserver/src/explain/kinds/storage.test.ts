@@ -32,7 +32,7 @@ const ofClass = { storageClassName: "fast" };
 const noClass = { storageClassName: "" };
 
 testExplanations([
-  { name: "a bound claim is well", objects: [aClaim({}, { phase: "Bound" })], chain: [] },
+  { name: "a bound claim is healthy", objects: [aClaim({}, { phase: "Bound" })], chain: [] },
   {
     name: "a claim that has lost its volume",
     objects: [aClaim({ volumeName: "v" }, { phase: "Lost" })],
@@ -166,7 +166,7 @@ testExplanations([
     says: /being resized: why/,
   },
   {
-    name: "a claim whose resize is over is well",
+    name: "a claim whose resize is over is healthy",
     objects: [aClaim({}, { phase: "Bound", ...conditionOfType("Resizing", "False", "") })],
     chain: [],
   },
@@ -211,7 +211,7 @@ testExplanations([
     says: /policy Delete is still to be carried out/,
   },
   {
-    name: "a new volume that is to be deleted is well",
+    name: "a new volume that is to be deleted is healthy",
     objects: [aVolume("v", { persistentVolumeReclaimPolicy: "Delete" }, { phase: "Released" }, { creationTimestamp: recent })],
     chain: [],
   },
@@ -245,16 +245,29 @@ testExplanations([
     objects: [attachment({ attached: false, attachError: wrong("no"), detachError: wrong("other") })],
     chain: ["volumeattachment/a"],
     reason: "AttachFailed",
-    says: /node n: no$/,
+    says: /^volume v cannot be attached to node n: no$/,
     since: later,
   },
   {
-    name: "an attachment that succeeded after an error is well",
+    name: "an attachment that succeeded after an error is healthy",
     objects: [attachment({ attached: true, attachError: wrong("no") })],
     chain: [],
   },
   {
-    name: "an attachment whose removal fails",
+    name: "an attachment that is being deleted and still attached tells why it cannot be detached",
+    objects: [
+      attachment(
+        { attached: true, attachError: wrong("other"), detachError: wrong("busy") },
+        { deletionTimestamp: earlier, finalizers: ["external-attacher/d"] },
+      ),
+    ],
+    chain: ["volumeattachment/a"],
+    reason: "DetachFailed",
+    says: /^volume v cannot be detached from node n: busy$/,
+    since: later,
+  },
+  {
+    name: "an attachment that is being deleted does not tell why it could not be attached",
     objects: [attachment({ attached: false, attachError: wrong("other") }, { deletionTimestamp: later })],
     chain: ["volumeattachment/a"],
     reason: "BeingDeleted",
@@ -291,13 +304,13 @@ testExplanations([
     since: later,
   },
   {
-    name: "a node without a network plugin",
+    name: "a node without a network plugin is told to install one",
     objects: [aNode({}, condition("Ready", "False", { message: "CNI config uninitialized" }))],
     chain: n,
     remedy: /network plugin/,
   },
   {
-    name: "a node that is not ready for another reason",
+    name: "a node that is not ready for another reason is told to look at its container runtime",
     objects: [aNode({}, condition("Ready", "False"))],
     chain: n,
     remedy: /container runtime/,
@@ -311,13 +324,13 @@ testExplanations([
     remedy: /requests and limits/,
   },
   {
-    name: "a node short of process numbers",
+    name: "a node short of process numbers says so",
     objects: [aNode({}, nodeReady, condition("PIDPressure", "True"))],
     chain: n,
     says: /short of process numbers/,
   },
   {
-    name: "a node without its network",
+    name: "a node without its network says so",
     objects: [aNode({}, nodeReady, condition("NetworkUnavailable", "True"))],
     chain: n,
     says: /NetworkUnavailable\): m/,

@@ -2,7 +2,7 @@
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import type { StorageClass, VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { StorageClass, VolumeAttachment, VolumeError } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { classNameOf, mismatchOf, requestedSize, sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import {
   firstTimeOfEvent,
@@ -12,6 +12,7 @@ import {
   latestEvent,
   oneLine,
   plural,
+  type Problem,
   type Rule,
   rulesFor,
   sinceTime,
@@ -288,17 +289,28 @@ export const volumeKind = rulesFor<PersistentVolume, VolumeFacts>({
 
 export const volumeAttachmentKind = rulesFor<VolumeAttachment, undefined>({
   gather: async () => undefined,
+  deletion: [
+    ({ object: { status, spec } }) => driverFailed(spec, status?.detachError, { reason: "DetachFailed", what: "detached from" }),
+  ],
   rules: [
-    ({ object: { status, spec, metadata } }) => {
-      const error = metadata.deletionTimestamp ? status?.detachError : status?.attachError;
-      if (status?.attached === true || error === undefined) return undefined;
-      return {
-        by: spec.attacher,
-        reason: "AttachFailed",
-        summary: `volume ${spec.source.persistentVolumeName} cannot be attached to node ${spec.nodeName}: ${oneLine(error.message)}`,
-        remedy: `Look at the log of driver ${spec.attacher}.`,
-        ...sinceTime(error.time),
-      };
-    },
+    ({ object: { status, spec } }) =>
+      status?.attached === true
+        ? undefined
+        : driverFailed(spec, status?.attachError, { reason: "AttachFailed", what: "attached to" }),
   ],
 });
+
+function driverFailed(
+  { attacher, source, nodeName }: VolumeAttachment["spec"],
+  error: VolumeError | undefined,
+  { reason, what }: { reason: string; what: string },
+): Problem | undefined {
+  if (error === undefined) return undefined;
+  return {
+    by: attacher,
+    reason,
+    summary: `volume ${source.persistentVolumeName} cannot be ${what} node ${nodeName}: ${oneLine(error.message)}`,
+    remedy: `Look at the log of driver ${attacher}.`,
+    ...sinceTime(error.time),
+  };
+}
