@@ -51,13 +51,13 @@ test("a new object has generation 1, and a status only where there is no subreso
 });
 
 for (const { name, strategy = whole, change, want } of [
-  { name: "of labels changes no generation", change: { metadata: { name: "a", labels: { a: "b" } } }, want: [4, { n: 1 }] },
-  { name: "of the spec is another generation", change: { spec: { size: 2 } }, want: [5, { n: 1 }] },
-  { name: "of another field is another generation", change: { other: 1 }, want: [5, { n: 1 }] },
-  { name: "of the status is none", change: { status: { n: 2 } }, want: [4, { n: 1 }] },
-  { name: "without the status keeps it", change: { status: undefined }, want: [4, { n: 1 }] },
+  { name: "of labels keeps the generation", change: { metadata: { name: "a", labels: { a: "b" } } }, want: [4, { n: 1 }] },
+  { name: "of the spec raises the generation", change: { spec: { size: 2 } }, want: [5, { n: 1 }] },
+  { name: "of another field raises the generation", change: { other: 1 }, want: [5, { n: 1 }] },
+  { name: "of the status changes neither status nor generation", change: { status: { n: 2 } }, want: [4, { n: 1 }] },
+  { name: "that lacks the status keeps it", change: { status: undefined }, want: [4, { n: 1 }] },
   {
-    name: "of the status, where it has no subresource, is another generation",
+    name: "of the status, where it has no subresource, is stored and raises the generation",
     strategy: withoutStatus,
     change: { status: { n: 2 } },
     want: [5, { n: 2 }],

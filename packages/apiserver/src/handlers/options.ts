@@ -263,7 +263,9 @@ export function intParam(query: URLSearchParams, name: string): number | undefin
   if (value === null) return undefined;
   if (!/^[+-]?\d+$/.test(value)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
   const number = Number(value);
-  if (Math.abs(number) > Number.MAX_SAFE_INTEGER && (number >= 2 ** 63 || number < -(2 ** 63))) {
+  // The double of an integer beside the limit may be the limit itself.
+  const isBesideLimit = Math.abs(number) === 2 ** 63;
+  if (Math.abs(number) > 2 ** 63 || (isBesideLimit && BigInt.asIntN(64, BigInt(value)) !== BigInt(value))) {
     throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: value out of range`);
   }
   return number;

@@ -63,7 +63,7 @@ for (const { accept, query = "", agent, want } of [
   { accept: "text/html", want: /^\{\n/ },
   { accept: "application/json;as=Table;v=v1;g=meta.k8s.io", want: /"kind": ?"Status"/ },
 ]) {
-  test(`an error for ${agent ?? accept ?? "a client of any type"}${query} is in a form that it reads`, async () => {
+  test(`an error for ${agent ?? accept ?? "a client that accepts any type"}${query} is written as ${want}`, async () => {
     const headers = { ...(accept && { accept }), ...(agent && { "user-agent": agent }) };
     const exchange = new LoopbackExchange({ method: "GET", path: `/${query}`, headers });
     writeError(exchange, new StatusError({ status: "Failure", code: 409 } as never));

@@ -92,13 +92,16 @@ test("writing a list ends when its client has disconnected", async () => {
 
 for (const mediaType of [jsonMediaType, protobufMediaType]) {
   for (const { name, of = [], metadata } of [
-    { name: "of a page, with how to go on and how many are left", metadata: { continue: "token", remainingItemCount: 300 } },
     {
-      name: "of a page before one that is left",
+      name: "of an empty page has its continue token and the number of items left",
+      metadata: { continue: "token", remainingItemCount: 300 },
+    },
+    {
+      name: "of all items but one has its continue token and the number of items left",
       of: entries.slice(0, 1),
       metadata: { continue: "token", remainingItemCount: 1 },
     },
-    { name: "of all", metadata: {} },
+    { name: "of all items has neither", metadata: {} },
   ] as { name: string; of?: Entry[]; metadata: { continue?: string; remainingItemCount?: number } }[]) {
     test(`${mediaType}: a list ${name}`, async () => {
       const { remainingItemCount, continue: continueToken } = metadata;

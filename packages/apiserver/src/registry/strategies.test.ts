@@ -43,9 +43,14 @@ describe("the strategy that most kinds share", () => {
   });
 
   for (const { name, current, next, want } of [
-    { name: "of the spec is another generation", current: { spec: { a: 1 } }, next: { spec: { a: 2 } }, want: 5 },
-    { name: "of an absent list to an empty one is none", current: { spec: {} }, next: { spec: { a: [] } }, want: 4 },
-    { name: "of the status is none", current: { spec: {}, status: { n: 1 } }, next: { spec: {}, status: { n: 2 } }, want: 4 },
+    { name: "of the spec raises the generation", current: { spec: { a: 1 } }, next: { spec: { a: 2 } }, want: 5 },
+    { name: "of an absent list to an empty one keeps the generation", current: { spec: {} }, next: { spec: { a: [] } }, want: 4 },
+    {
+      name: "of the status keeps status and generation",
+      current: { spec: {}, status: { n: 1 } },
+      next: { spec: {}, status: { n: 2 } },
+      want: 4,
+    },
   ]) {
     test(`a change ${name}`, () => {
       const changed = anObject(next, { generation: 77 });

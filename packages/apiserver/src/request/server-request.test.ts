@@ -99,7 +99,8 @@ for (const { id, isTaken } of [
   { id: "\u00e9", isTaken: false },
   { id: undefined, isTaken: false },
 ]) {
-  test(`the audit id ${JSON.stringify(id)?.slice(0, 20)} of ${id?.length} characters is ${isTaken ? "taken" : "replaced"}`, () => {
+  const given = id === undefined ? "an absent one" : `${JSON.stringify(id).slice(0, 20)} of ${id.length} characters`;
+  test(`the audit id: ${given} is ${isTaken ? "taken" : "replaced"}`, () => {
     const { auditId } = aRequestFor("/api", { headers: { "audit-id": id } }).request;
     if (isTaken) assert.equal(auditId, id);
     else assert.match(auditId, /^[0-9a-f]{8}-[0-9a-f-]{27}$/);
