@@ -124,10 +124,12 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
   );
 });
 
-test("the disk of images is observed unless it cannot be read; without a limit of pods there is none to observe", async (t) => {
+test("the disk of images is observed unless it cannot be read, the memory of all pods where that is limited", async (t) => {
   const dir = await tempDir(t);
-  const seen = await observeNode(dir, dir, { available: 1, capacity: 2 });
-  assert.deepEqual(seen["imagefs.inodesFree"]?.capacity, seen["nodefs.inodesFree"]?.capacity);
+  const seen = await observeNode(dir, "/proc", { available: 1, capacity: 2 });
+  const nothing = { available: 0, capacity: 0 }; // /proc has neither blocks nor inodes
+  assert.deepEqual([seen["imagefs.available"], seen["imagefs.inodesFree"]], [nothing, nothing]);
+  assert.ok((seen["nodefs.available"]?.capacity ?? 0) > 0);
   assert.deepEqual(seen["allocatableMemory.available"], { available: 1, capacity: 2 });
   const some = await observeNode(dir, join(dir, "none"), undefined);
   assert.deepEqual(Object.keys(some).toSorted(), ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"]);
