@@ -52,7 +52,7 @@ for (const [type, contentType] of [
   });
 }
 
-for (const { name, call, path, accept = "application/json" } of [
+for (const { name, call, path, accept = "application/json", contentType } of [
   {
     name: "a read at a version",
     call: (client: Client) => client.get(pods, target, { resourceVersion: "0" }),
@@ -105,7 +105,7 @@ for (const { name, call, path, accept = "application/json" } of [
   },
 ] as { name: string; call: (client: Client) => Promise<unknown>; path: string; accept?: string; contentType?: string }[]) {
   test(`requests ${name}`, async () => {
-    const { client, seen } = aClient({}, name.includes("protobuf") ? { contentType: protobuf } : {});
+    const { client, seen } = aClient({}, { contentType });
     await call(client);
     assert.deepEqual([seen[0]?.path, seen[0]?.headers?.["accept"]], [path, accept]);
   });
