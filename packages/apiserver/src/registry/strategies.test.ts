@@ -343,31 +343,31 @@ describe("services", () => {
     { name: "a new service of an older client", next: { clusterIP: "1" }, current: undefined, want: ["1"] },
     { name: "a new service with both", next: { clusterIP: "1", clusterIPs: ["2"] }, current: undefined, want: ["2"] },
     {
-      name: "an older client that clears the address",
+      name: "a service whose older client clears the address",
       next: { clusterIPs: ["1"] },
       current: { clusterIP: "1", clusterIPs: ["1"] },
       want: undefined,
     },
     {
-      name: "an older client that changes the address",
+      name: "a service whose older client changes the address",
       next: { clusterIP: "2", clusterIPs: ["1"] },
       current: { clusterIP: "1", clusterIPs: ["1"] },
       want: ["2"],
     },
     {
-      name: "a client that changes both",
+      name: "a service whose client changes both",
       next: { clusterIP: "2", clusterIPs: ["2", "3"] },
       current: { clusterIP: "1", clusterIPs: ["1"] },
       want: ["2", "3"],
     },
     {
-      name: "a client that changes neither",
+      name: "a service whose client changes neither",
       next: { clusterIP: "1", clusterIPs: ["1", "3"] },
       current: { clusterIP: "1", clusterIPs: ["1", "3"] },
       want: ["1", "3"],
     },
   ]) {
-    test(`the addresses of ${name}`, () => {
+    test(`the addresses of ${name} are ${want?.join() ?? "removed"}`, () => {
       const service = aService(next);
       normalizeClusterIps(service, current && aService(current));
       assert.deepEqual(service.spec.clusterIPs, want);
