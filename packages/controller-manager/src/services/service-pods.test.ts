@@ -196,12 +196,12 @@ test("a host name is a pod's in a service's DNS only with that service's subdoma
 
 for (const { name, status, want } of [
   {
-    name: "of a list",
+    name: "a list of them",
     status: { podIP: "10.1.0.1", podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] },
     want: ["10.1.0.1", "fd00::1"],
   },
-  { name: "that stands alone", status: { podIP: "10.1.0.1" }, want: ["10.1.0.1"] },
-  { name: "beside a list of empty ones", status: { podIP: "10.1.0.1", podIPs: [{ ip: "" }, {}] }, want: ["10.1.0.1"] },
-  { name: "that is empty", status: { podIP: "" }, want: [] },
+  { name: "one alone", status: { podIP: "10.1.0.1" }, want: ["10.1.0.1"] },
+  { name: "one beside a list of empty ones", status: { podIP: "10.1.0.1", podIPs: [{ ip: "" }, {}] }, want: ["10.1.0.1"] },
+  { name: "an empty one", status: { podIP: "" }, want: [] },
 ])
-  test(`the addresses of a pod: ${name}`, () => assert.deepEqual(addressesOf({ ...aPod(), status }), want));
+  test(`the addresses of a pod with ${name} are [${want}]`, () => assert.deepEqual(addressesOf({ ...aPod(), status }), want));

@@ -12,18 +12,18 @@ const during = (key: string, tolerationSeconds: number): Toleration => ({ key, o
 const rest = Array.from({ length: 30 }, (_, i): Toleration => ({ key: `r${i}`, operator: "Exists", tolerationSeconds: 1 }));
 
 for (const { name, tolerations, want } of [
-  { name: "of its key, the first of two", tolerations: [during("a", 20), during("a", 10)], want: 20_000 },
-  { name: "of every key, before one of its key", tolerations: [during("", 5), during("a", 10)], want: 5_000 },
-  { name: "of its key, before one of every key", tolerations: [during("a", 10), during("", 5)], want: 10_000 },
+  { name: "of its key that is the first of two", tolerations: [during("a", 20), during("a", 10)], want: 20_000 },
+  { name: "of every key before one of its key", tolerations: [during("", 5), during("a", 10)], want: 5_000 },
+  { name: "of its key before one of every key", tolerations: [during("a", 10), during("", 5)], want: 10_000 },
   { name: "of its key without a limit", tolerations: [{ key: "a", operator: "Exists" }], want: Number.POSITIVE_INFINITY },
   { name: "of another key", tolerations: [during("b", 5)], want: 0 },
   { name: "of another value", tolerations: [{ key: "a", operator: "Equal", value: "x" }], want: 0 },
 ] as const) {
   for (const [many, more] of [
     ["", []],
-    [", among many", rest],
+    [" among many", rest],
   ] as const) {
-    test(`a toleration ${name}${many}, lets a pod stay for ${want} ms`, () =>
+    test(`a toleration ${name}${many} lets a pod stay for ${want} ms`, () =>
       assert.equal(toleratedForMs(aPodWith([...tolerations, ...more]), [taint("a")]), want));
   }
 }
