@@ -105,20 +105,21 @@ const ofContainer = "container.seccomp.security.alpha.kubernetes.io/main";
 const ofPods = "seccomp.security.alpha.kubernetes.io/pod";
 const runtimeDefault = { profileType: 0 };
 const unconfined = { profileType: 1 };
+const profileNames = ["RuntimeDefault", "Unconfined", "Localhost"];
 const local = (path: string) => ({ profileType: 2, localhostRef: `${root}/${path}` });
 for (const { name, own, pod, annotations, seccompDefault = false, want } of [
   { name: "nothing says otherwise", want: unconfined },
   { name: "SeccompDefault is on", seccompDefault: true, want: runtimeDefault },
   { name: "SeccompDefault is on, but the pod says Unconfined", pod: "Unconfined", seccompDefault: true, want: unconfined },
   {
-    name: "everything says something",
+    name: "the container has a field beside all others",
     own: "RuntimeDefault",
     pod: "Unconfined",
     annotations: { [ofContainer]: "unconfined", [ofPods]: "unconfined" },
     want: runtimeDefault,
   },
   {
-    name: "the container has an annotation",
+    name: "the container has an annotation beside the pod's field",
     pod: "Unconfined",
     annotations: { [ofContainer]: "runtime/default", [ofPods]: "unconfined" },
     want: runtimeDefault,
@@ -139,9 +140,9 @@ for (const { name, own, pod, annotations, seccompDefault = false, want } of [
   pod?: string;
   annotations?: Record<string, string>;
   seccompDefault?: boolean;
-  want: object;
+  want: { profileType: number };
 }[]) {
-  test(`the seccomp profile when ${name}`, () => {
+  test(`the seccomp profile is ${profileNames[want.profileType]} when ${name}`, () => {
     const field = (type: string | undefined) => (type === undefined ? {} : { seccompProfile: { type } });
     const context = contextOf(field(own), field(pod), { annotations: annotations ?? {}, seccompDefault });
     assert.deepEqual(context.seccomp, want);
@@ -165,7 +166,7 @@ for (const { name, spec, targetId, want } of [
   },
   { name: "with those of another container", spec: {}, targetId: "c1", want: { network: 0, ipc: 0, pid: 3, targetId: "c1" } },
 ] as { name: string; spec: Partial<PodSpec>; targetId?: string; want: object }[]) {
-  test(`namespaces ${name}`, () => assert.deepEqual(namespaceOptions(aNodePod(spec), targetId), want));
+  test(`a container has namespaces ${name}`, () => assert.deepEqual(namespaceOptions(aNodePod(spec), targetId), want));
 }
 
 const where = '(pod: "web_default(uid-1)", container: main)';
