@@ -22,7 +22,7 @@ for (const { name, config, want } of [
   { name: "an empty token", config: { token: "" }, want: {} },
   { name: "an empty name", config: { username: "", password: "p" }, want: {} },
   {
-    name: "another user with all that is said of them",
+    name: "an impersonated user with uid, groups and extra",
     config: { impersonate: { user: "bob", uid: "u-1", groups: ["a", "b"], extra: { "Scope/One": ["x", "y"] } } },
     want: {
       "impersonate-user": "bob",
@@ -31,7 +31,11 @@ for (const { name, config, want } of [
       "impersonate-extra-scope%2fone": ["x", "y"],
     },
   },
-  { name: "another user of no group", config: { impersonate: { user: "bob", groups: [] } }, want: { "impersonate-user": "bob" } },
+  {
+    name: "an impersonated user without groups",
+    config: { impersonate: { user: "bob", groups: [] } },
+    want: { "impersonate-user": "bob" },
+  },
 ]) {
   test(`sends ${name}`, async () => assert.deepEqual(await headersOf(config), want));
 }
