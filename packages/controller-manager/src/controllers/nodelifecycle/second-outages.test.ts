@@ -227,20 +227,23 @@ test("a taint that another writer adds at the same time is kept", async (t) => {
   ]);
 });
 
-test("a pod that cannot be marked not ready keeps no other from being marked; one that went is no failure", async (t) => {
-  const world = await running(t, { good: undefined, bad: undefined });
-  const spec = { tolerations: [{ operator: "Exists" }] };
-  world.client.put(pods, ...["a", "b", "c"].map((name) => aPod({ name, nodeName: "bad", spec })));
-  let tries = 0;
-  world.client.react("update", "pods", ({ name }) => {
-    if (name === "a") throw serviceUnavailable("not now");
-    if (name !== "b") return undefined;
-    tries++;
-    throw notFound(pods, name);
+for (const { what, failure, isRepeated } of [
+  { what: "cannot be marked not ready now is tried again", failure: () => serviceUnavailable("not now"), isRepeated: true },
+  { what: "was deleted before it was marked not ready is not tried again", failure: () => notFound(pods, "a"), isRepeated: false },
+]) {
+  test(`a pod that ${what}, and keeps no other from being marked`, async (t) => {
+    const world = await running(t, { good: undefined, bad: undefined });
+    const spec = { tolerations: [{ operator: "Exists" }] };
+    world.client.put(pods, ...["a", "b"].map((name) => aPod({ name, nodeName: "bad", spec })));
+    let tries = 0;
+    world.client.react("update", "pods", ({ name }) => {
+      if (name !== "a") return undefined;
+      tries++;
+      throw failure();
+    });
+    await pass(world, 60, "good");
+    assert.deepEqual([isReady(world, "b"), tries > 1], [false, isRepeated]);
+    const marked = world.events.filter((event) => event === "Warning NodeNotReady Node is not ready");
+    assert.equal(marked.length, 1, "an event only for the pod that was marked");
   });
-  await pass(world, 45, "good");
-  assert.equal(isReady(world, "c"), false);
-  assert.equal(tries, 1);
-  const marked = world.events.filter((event) => event === "Warning NodeNotReady Node is not ready");
-  assert.equal(marked.length, 1, "an event only for the pod that was marked");
-});
+}
