@@ -444,6 +444,7 @@ function serveRequests(
     probeMetrics,
     podLogsDir,
     cgroupParentOf: (pod) => cgroups.parentOf(pod),
+    cgroupOfPods: cgroups.ofPods,
     intake,
     status,
     usages,

@@ -58,6 +58,8 @@ export interface Cgroups {
    * @throws Error when the cgroup does not exist or the kernel rejects the limits
    */
   enforceReserved(cgroup: string, reserved: ResourceList): Promise<void>;
+  /** The cgroup of all Pods, `/kubepods` or `/kubepods.slice`; the root of the configuration when the runtime decides. */
+  readonly ofPods: string;
   /**
    * The parent cgroup of a Pod's containers, `/kubepods/burstable/pod<uid>` or
    * `/kubepods.slice/…/kubepods-burstable-pod<uid>.slice`; `""` when the runtime decides.
@@ -89,6 +91,7 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
 }
 
 class NodeCgroups implements Cgroups {
+  readonly ofPods: string;
   readonly #options: CgroupOptions;
   readonly #tree: CgroupTree;
   readonly #naming: CgroupNaming;
@@ -105,7 +108,9 @@ class NodeCgroups implements Cgroups {
     this.#options = options;
     this.#tree = tree;
     this.#naming = options.systemd === undefined ? cgroupfsNames : systemdNames;
-    this.#base = cgroupName(cgroupfsNames.parse(options.root), "kubepods");
+    const root = cgroupfsNames.parse(options.root);
+    this.#base = cgroupName(root, "kubepods");
+    this.ofPods = this.#naming.pathOf(options.perQos ? this.#base : root);
     this.#names = {
       Guaranteed: this.#base,
       Burstable: cgroupName(this.#base, "burstable"),

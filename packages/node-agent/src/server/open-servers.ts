@@ -25,6 +25,8 @@ interface OpenServersOptions
   status: Pick<StatusManager, "get">;
   usages: Pick<VolumeUsages, "of">;
   events: Pick<LifecycleEvents, "problem">;
+  /** The cgroup of all Pods. */
+  cgroupOfPods: string;
   /** Start time of the agent, in ms since the epoch. */
   startedAt: number;
   clock: Clock;
@@ -65,6 +67,14 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
         startedAt,
         now,
         ofSandboxes: options.featureGates.enabled("PodAndContainerStatsFromCRI"),
+        cgroupParentOf,
+        podLogsDir,
+        systemCgroups: {
+          kubelet: config.kubeletCgroups,
+          runtime: config.runtimeCgroups,
+          misc: config.systemCgroups,
+          pods: options.cgroupOfPods,
+        },
       },
       machine,
       config: () => config.written,

@@ -65,6 +65,7 @@ export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock:
   return {
     start: (allocatable, enforce) => cgroups.start(allocatable, enforce),
     enforceReserved: (cgroup, reserved) => cgroups.enforceReserved(cgroup, reserved),
+    ofPods: cgroups.ofPods,
     parentOf: (pod) => cgroups.parentOf(pod),
     exists: (uid) => cgroups.exists(uid),
     memoryOfPods: () => cgroups.memoryOfPods(),

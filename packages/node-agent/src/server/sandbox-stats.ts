@@ -1,7 +1,7 @@
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { type ContainerRuntime, RuntimeError, sandboxState } from "../runtime/runtime.ts";
-import type { CpuStats, MemoryStats } from "./usage-stats.ts";
+import type { CpuStats, InterfaceStats, MemoryStats, NetworkStats } from "./usage-stats.ts";
 
 type SandboxStats = Cri<"PodSandboxStats">;
 
@@ -9,16 +9,8 @@ type SandboxStats = Cri<"PodSandboxStats">;
 export interface SandboxSummary {
   cpu?: CpuStats;
   memory?: MemoryStats;
-  network?: { time: string; interfaces?: InterfaceStats[] } & Partial<InterfaceStats>;
+  network?: NetworkStats;
   process_stats?: { process_count: number };
-}
-
-interface InterfaceStats {
-  name: string;
-  rxBytes?: number;
-  rxErrors?: number;
-  txBytes?: number;
-  txErrors?: number;
 }
 
 /**

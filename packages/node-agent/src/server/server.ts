@@ -10,6 +10,7 @@ import { labelNames } from "../runtime/labels.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import type { Auth } from "./auth.ts";
 import { newCadvisor } from "./cadvisor/cadvisor.ts";
+import { type CgroupReader, newCgroupReader } from "./cadvisor/cgroup-usage.ts";
 import { serveLogs } from "./logs.ts";
 import { resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
@@ -59,6 +60,7 @@ const json = { "content-type": "application/json" };
 export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   const sampler = newCpuSampler();
   const { runtime, pods, cgroupParentOf, sandboxImage, machine, now } = context;
+  let opening: Promise<CgroupReader> | undefined;
   const cadvisor = newCadvisor({ runtime, pods, cgroupParentOf, sandboxImage, machine, now });
   const sendJson = (exchange: Exchange, value: unknown): void => exchange.respond(200, json, JSON.stringify(value));
   const sendText = (exchange: Exchange, body: string): void =>
@@ -78,7 +80,8 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
       "stats",
       async (exchange, names) => {
         if (names[0] !== "summary") return exchange.respond(404, text, "404 page not found\n");
-        sendJson(exchange, await summary(context.stats, sampler));
+        opening ??= newCgroupReader();
+        sendJson(exchange, await summary(context.stats, sampler, await opening));
       },
     ],
     [

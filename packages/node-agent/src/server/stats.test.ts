@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { NodePod } from "../pod/pod.ts";
-import { type ContainerRuntime, sandboxState } from "../runtime/runtime.ts";
+import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
+import { newCgroupReader } from "./cadvisor/cgroup-usage.ts";
 import { resourceMetrics } from "./metrics.ts";
-import { newCpuSampler, summary } from "./stats.ts";
+import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 
 const statOf = (uid: string, name: string, cpu: number, { timestamp = 5e9, writable = 0 } = {}) => ({
   attributes: {
@@ -39,13 +42,21 @@ function summaryOf(
   const usageOf = (name: string) => ({ name, at: 0, usedBytes: 100, inodesUsed: 10 });
   return summary(
     {
-      ...{ runtime, nodeName: "n", rootDir: tmpdir(), startedAt: 0, now: () => 0, ofSandboxes: sandboxes !== undefined },
+      ...fixed,
+      ...{ runtime, ofSandboxes: sandboxes !== undefined },
       pods: () => pods,
       volumes: () => volumes.map(usageOf) as never,
     },
     newCpuSampler(),
   );
 }
+
+const fixed: Omit<StatsContext, "runtime" | "pods" | "volumes"> = {
+  ...{ nodeName: "n", rootDir: tmpdir(), startedAt: 0, now: () => 0, ofSandboxes: false },
+  cgroupParentOf: ({ metadata }) => `/kubepods/pod${metadata.uid}`,
+  podLogsDir: "/none",
+  systemCgroups: { kubelet: "/kubelet", runtime: "", misc: "/gone", pods: "/kubepods" },
+};
 
 test("a pod's usage is the sum of its containers'", async () => {
   const { pods } = await summaryOf([podOf("a")], [statOf("a", "one", 3), statOf("a", "two", 4)]);
@@ -123,4 +134,55 @@ test("rates are between the samples of one container, at least a second apart, a
     ],
     [0, 2 * second, 0, 2 * second, second, 0, 2 * second],
   );
+});
+
+test("cgroups, network and logs complete what the runtime reports of containers", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-stats-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const write = async (path: string, text: string): Promise<void> => {
+    await mkdir(dirname(join(dir, path)), { recursive: true });
+    await writeFile(join(dir, path), text);
+  };
+  await write("cgroup.controllers", "cpu memory");
+  const cgroup = async (path: string, usedUs: number, max: string, processes = ""): Promise<void> => {
+    await write(`${path}/cpu.stat`, `usage_usec ${usedUs}\n`);
+    await write(`${path}/memory.stat`, "anon 100\ninactive_file 50\npgfault 7\npgmajfault 1\n");
+    await write(`${path}/memory.current`, "1000\n");
+    await write(`${path}/memory.max`, max);
+    await write(`${path}/cgroup.procs`, processes);
+  };
+  await cgroup("kubelet", 10, "max");
+  await cgroup("kubepods", 20, "4096");
+  await cgroup("kubepods/poda", 30, "max");
+  await cgroup("kubepods/poda/sandbox", 1, "max", `${process.pid}\n`);
+  await cgroup("kubepods/poda/a-one", 40, "2000", "8\n9\n");
+  await write("logs/default_a_a/one/0.log", "some lines");
+  const labels = { "io.kubernetes.pod.uid": "a" };
+  const runtime = {
+    listContainerStats: async () => [statOf("a", "one", 3, { writable: 5 })],
+    listContainers: async () => [{ id: "a-one", state: containerState.running, labels }],
+    listPodSandboxes: async () => [{ id: "sandbox", state: sandboxState.ready, metadata: { uid: "a" } }],
+  } as unknown as ContainerRuntime;
+  const context = { ...fixed, runtime, pods: () => [podOf("a")], volumes: () => [], podLogsDir: join(dir, "logs") };
+  const { node, pods } = await summary(context, newCpuSampler(), await newCgroupReader(dir));
+
+  const time = "1970-01-01T00:00:00Z";
+  const faults = { pageFaults: 7, majorPageFaults: 1 };
+  const memory = { time, usageBytes: 1000, workingSetBytes: 950, rssBytes: 100, ...faults };
+  const cpu = (usedUs: number) => ({ time, usageNanoCores: 0, usageCoreNanoSeconds: usedUs * 1000 });
+  const created = (node.systemContainers as { startTime: string }[])[1]?.startTime;
+  assert.deepEqual(node.systemContainers, [
+    { name: "kubelet", startTime: time, cpu: cpu(10), memory },
+    { name: "pods", startTime: created, cpu: cpu(20), memory: { ...memory, availableBytes: 3146 } },
+  ]);
+  assert.ok(node.network);
+  const [pod] = pods;
+  assert.deepEqual([pod?.cpu, pod?.memory, pod?.process_stats], [cpu(30), memory, { process_count: 3 }]);
+  assert.ok(pod?.network);
+  const [container] = pod.containers;
+  assert.deepEqual([container?.cpu, container?.memory], [cpu(40), { ...memory, availableBytes: 1050 }]);
+  assert.equal(container?.rootfs.usedBytes, 5);
+  assert.ok(container.rootfs.capacityBytes);
+  assert.equal(container.logs?.inodesUsed, 2);
+  assert.equal(pod["ephemeral-storage"]?.usedBytes, 5 + container.logs.usedBytes);
 });

@@ -1,12 +1,17 @@
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import type { NodePod } from "../pod/pod.ts";
 import { filesystemOf } from "../resources/machine.ts";
+import { usageBelow } from "../resources/usage.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { labelNames } from "../runtime/labels.ts";
+import { podLogDirectory } from "../runtime/pod-logs.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { VolumeUsage } from "../volumes/volume-usage.ts";
+import { type CgroupReader, type CgroupUsage, interfacesOf } from "./cadvisor/cgroup-usage.ts";
+import { type KernelUsage, kernelUsage, networkStats, ownCgroup } from "./kernel-usage.ts";
 import { listSandboxStats, type SandboxSummary, sandboxSummary } from "./sandbox-stats.ts";
 import type { CpuStats, MemoryStats } from "./usage-stats.ts";
 
@@ -21,6 +26,11 @@ export interface StatsContext {
   now: () => number;
   /** Use Pod-level statistics of the runtime (PodAndContainerStatsFromCRI). */
   ofSandboxes: boolean;
+  /** `""` when the runtime decides. */
+  cgroupParentOf: (pod: NodePod) => string;
+  podLogsDir: string;
+  /** `""` is left out, except for the agent's own, which is then where the agent runs. */
+  systemCgroups: Readonly<Record<"kubelet" | "runtime" | "misc" | "pods", string>>;
 }
 
 export interface Summary {
@@ -43,17 +53,36 @@ interface VolumeStats extends Omit<VolumeUsage, "at"> {
   pvcRef?: { name: string; namespace: string };
 }
 
+interface SystemContainer {
+  name: string;
+  startTime: string;
+  cpu?: CpuStats;
+  memory?: MemoryStats;
+}
+
 interface ContainerSummary {
   name: string;
   startTime: string;
   cpu: CpuStats;
   memory: MemoryStats;
-  rootfs: { time: string; usedBytes: number; inodesUsed: number };
+  rootfs: FileUsage;
+  logs?: FileUsage;
 }
 
-/** The response of `/stats/summary`. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
-export async function summary(context: StatsContext, sampler: CpuSampler): Promise<Summary> {
-  const [{ containers, sandboxes }, listed, fs, cpu, memory] = await Promise.all([
+/** Usage, and the file system that it is part of. */
+interface FileUsage extends Partial<Omit<VolumeStats, "name" | "time" | "usedBytes" | "inodesUsed" | "pvcRef">> {
+  time: string;
+  usedBytes: number;
+  inodesUsed: number;
+}
+
+/**
+ * The response of `/stats/summary`.
+ * @param reader what runtimes and `/proc` do not tell is read from cgroups; left out where nobody reads it, `/metrics/resource`
+ * Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go
+ */
+export async function summary(context: StatsContext, sampler: CpuSampler, reader?: CgroupReader): Promise<Summary> {
+  const [{ containers, sandboxes }, listed, fs, { cpu, bootedMs }, memory] = await Promise.all([
     fromRuntime(context),
     context.runtime.listContainers(),
     filesystemOf(context.rootDir),
@@ -65,6 +94,10 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
   const byPod = new Map<string, PodSummary>();
   const createdAt = new Map(listed.map((container) => [container.id, container.createdAt ?? 0]));
   const wanted = new Map(context.pods().map((pod) => [pod.metadata.uid, pod]));
+  const parents = new Map([...wanted].map(([uid, pod]) => [uid, context.cgroupParentOf(pod)]));
+  // Statistics of sandboxes are the runtime's alone.
+  const kernel =
+    reader === undefined || sandboxes !== undefined ? undefined : await kernelUsage(context.runtime, reader, parents);
   const podOf = (uid: string, name: string, namespace: string): PodSummary =>
     byPod.getOrInsertComputed(uid, () => ({
       podRef: { name, namespace, uid },
@@ -80,7 +113,9 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     const runs = (stat.cpu?.timestamp ?? 0) > 0;
     if (uid === undefined || name === undefined || !wanted.has(uid) || !runs) continue;
     const pod = podOf(uid, labels[labelNames.podName] ?? "", labels[labelNames.podNamespace] ?? "");
-    const container = containerSummary(stat, name, createdAt.get(stat.attributes?.id ?? "") ?? 0, sampler);
+    const id = stat.attributes?.id ?? "";
+    const container = containerSummary(stat, name, createdAt.get(id) ?? 0, sampler);
+    Object.assign(container, measured(kernel?.containers.get(id), `cgroup ${id}`, now, sampler));
     pod.containers.push(container);
     for (const field of ["usageNanoCores", "usageCoreNanoSeconds"] as const)
       pod.cpu[field] = (pod.cpu[field] ?? 0) + (container.cpu[field] ?? 0);
@@ -88,7 +123,7 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
       pod.memory[field] = (pod.memory[field] ?? 0) + (container.memory[field] ?? 0);
     }
   }
-  for (const stat of sandboxes) {
+  for (const stat of sandboxes ?? []) {
     const { uid = "", name = "", namespace = "" } = stat.attributes?.metadata ?? {};
     if (wanted.has(uid)) Object.assign(podOf(uid, name, namespace), sandboxSummary(stat));
   }
@@ -101,12 +136,16 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     inodes: fs.inodes,
     inodesUsed: fs.inodes - fs.inodesFree,
   };
+  if (kernel !== undefined) for (const pod of byPod.values()) addKernelUsage(pod, kernel, now, sampler);
+  if (reader !== undefined) for (const pod of byPod.values()) await addFiles(pod, context.podLogsDir, storage);
   return {
     node: {
       nodeName: context.nodeName,
-      startTime: formatTime(context.startedAt),
+      ...(reader && { systemContainers: await systemContainers(context, sampler, reader) }),
+      startTime: formatTime(bootedMs),
       cpu: { time, usageNanoCores: sampler.rate("node", cpu, now * 1e6), usageCoreNanoSeconds: cpu },
-      memory: { time, ...memory },
+      memory: { time, ...memory, ...(reader && faults(await reader.usage("/"))) },
+      ...(reader && { network: networkStats(time, await interfacesOf(1)) }),
       fs: storage,
       runtime: { imageFs: storage },
       rlimit: await rlimit(time),
@@ -115,17 +154,82 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
   };
 }
 
+/** CPU and memory of a cgroup; nothing for a missing one. @param id of the samples of its CPU usage */
+function measured(
+  usage: CgroupUsage | undefined,
+  id: string,
+  nowMs: number,
+  sampler: CpuSampler,
+): { cpu?: CpuStats; memory?: MemoryStats } {
+  const { cpu, memory } = usage ?? {};
+  const time = formatTime(nowMs);
+  const used = Math.round((cpu?.seconds ?? 0) * 1e9);
+  return {
+    ...(cpu && { cpu: { time, usageNanoCores: sampler.rate(id, used, nowMs * 1e6), usageCoreNanoSeconds: used } }),
+    ...(memory && {
+      memory: {
+        time,
+        ...(memory.limitBytes > 0 && { availableBytes: Math.max(0, memory.limitBytes - memory.workingSetBytes) }),
+        usageBytes: memory.usageBytes,
+        workingSetBytes: memory.workingSetBytes,
+        rssBytes: memory.rssBytes,
+        ...faults(usage),
+      },
+    }),
+  };
+}
+
+/** Page faults of the cgroup alone, as cadvisor counts them. */
+function faults(usage: CgroupUsage | undefined): Pick<MemoryStats, "pageFaults" | "majorPageFaults"> {
+  const own = usage?.memory?.faults.container;
+  return own === undefined ? {} : { pageFaults: own.pgfault, majorPageFaults: own.pgmajfault };
+}
+
+/** Source: pkg/kubelet/stats/cri_stats_provider.go addPodNetworkStats, addPodCPUMemoryStats, addProcessStats */
+function addKernelUsage(pod: PodSummary, kernel: KernelUsage, nowMs: number, sampler: CpuSampler): void {
+  const { cgroup, interfaces, processes } = kernel.pods.get(pod.podRef.uid)!;
+  Object.assign(pod, measured(cgroup, `pod ${pod.podRef.uid}`, nowMs, sampler));
+  if (interfaces !== undefined) pod.network = networkStats(formatTime(nowMs), interfaces);
+  pod.process_stats = { process_count: processes };
+}
+
+/** The size of a Pod's logs, and the file systems of its logs and writable layers. */
+async function addFiles(pod: PodSummary, podLogsDir: string, node: Omit<VolumeStats, "name">): Promise<void> {
+  const logs = podLogDirectory(podLogsDir, { metadata: pod.podRef });
+  for (const container of pod.containers) {
+    const { bytes, inodes } = await usageBelow(join(logs, container.name));
+    container.logs = { ...node, usedBytes: bytes, inodesUsed: inodes };
+    container.rootfs = { ...node, ...container.rootfs };
+  }
+}
+
+/** Usage by daemons and by all Pods together. Source: pkg/kubelet/server/stats/summary_sys_containers.go */
+async function systemContainers(
+  { systemCgroups, startedAt, now }: StatsContext,
+  sampler: CpuSampler,
+  reader: CgroupReader,
+): Promise<SystemContainer[]> {
+  const found: SystemContainer[] = [];
+  const cgroups = { ...systemCgroups, kubelet: systemCgroups.kubelet || ((await ownCgroup()) ?? "") };
+  for (const [name, path] of Object.entries(cgroups)) {
+    const usage = path === "" ? undefined : measured(await reader.usage(path), `system ${name}`, now(), sampler);
+    if (usage?.cpu === undefined && usage?.memory === undefined) continue;
+    found.push({ name, startTime: formatTime(name === "kubelet" ? startedAt : await reader.createdMs(path)), ...usage });
+  }
+  return found;
+}
+
 /** Container statistics, and sandbox statistics when the runtime supports them. */
 async function fromRuntime({
   runtime,
   ofSandboxes,
-}: StatsContext): Promise<{ containers: Cri<"ContainerStats">[]; sandboxes: Cri<"PodSandboxStats">[] }> {
+}: StatsContext): Promise<{ containers: Cri<"ContainerStats">[]; sandboxes: Cri<"PodSandboxStats">[] | undefined }> {
   const sandboxes = ofSandboxes ? await listSandboxStats(runtime) : undefined;
-  if (sandboxes === undefined) return { containers: await runtime.listContainerStats(), sandboxes: [] };
+  if (sandboxes === undefined) return { containers: await runtime.listContainerStats(), sandboxes };
   return { containers: sandboxes.flatMap(({ linux }) => linux?.containers ?? []), sandboxes };
 }
 
-/** Adds volume usage and ephemeral storage: writable layers and the volumes that are deleted with the Pod. */
+/** Adds volume usage and ephemeral storage: writable layers, logs and the volumes that are deleted with the Pod. */
 function withVolumes(
   summary: PodSummary,
   pod: NodePod | undefined,
@@ -141,7 +245,7 @@ function withVolumes(
   const inMemory = new Set(pod?.spec.volumes?.filter(({ emptyDir }) => emptyDir?.medium === "Memory").map(({ name }) => name));
   const own = [
     ...volume.filter(({ name, pvcRef }) => pvcRef === undefined && !inMemory.has(name)),
-    ...summary.containers.map(({ rootfs }) => rootfs),
+    ...summary.containers.flatMap(({ rootfs, logs }) => (logs === undefined ? [rootfs] : [rootfs, logs])),
   ];
   const sum = (field: "usedBytes" | "inodesUsed"): number => own.reduce((total, one) => total + one[field], 0);
   return {
@@ -200,10 +304,12 @@ export function newCpuSampler(): CpuSampler {
 const nsPerTick = 1e7;
 
 /** CPU time used since boot in nanoseconds: user, nice, system, irq, softirq, steal. */
-async function nodeCpu(): Promise<number> {
-  const line = (await readFile("/proc/stat", "utf8")).split("\n")[0] ?? "";
+async function nodeCpu(): Promise<{ cpu: number; bootedMs: number }> {
+  const text = await readFile("/proc/stat", "utf8");
+  const line = text.split("\n")[0] ?? "";
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/\s+/).slice(1).map(Number);
-  return (user + nice + system + irq + softirq + steal) * nsPerTick;
+  const bootedMs = Number(/^btime (\d+)$/m.exec(text)?.[1] ?? 0) * 1000;
+  return { cpu: (user + nice + system + irq + softirq + steal) * nsPerTick, bootedMs };
 }
 
 async function nodeMemory(): Promise<Omit<MemoryStats, "time">> {

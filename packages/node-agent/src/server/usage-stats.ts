@@ -15,3 +15,18 @@ export interface MemoryStats {
   pageFaults?: number;
   majorPageFaults?: number;
 }
+
+/** Counters of one network interface. */
+export interface InterfaceStats {
+  name: string;
+  rxBytes?: number;
+  rxErrors?: number;
+  txBytes?: number;
+  txErrors?: number;
+}
+
+/** Network usage in /stats/summary. */
+export interface NetworkStats extends Partial<InterfaceStats> {
+  time: string;
+  interfaces?: InterfaceStats[];
+}

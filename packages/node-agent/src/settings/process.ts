@@ -49,6 +49,11 @@ export const processSettings = {
     deprecated: inFile,
     help: "Absolute name of the cgroup to make and run the kubelet in.",
   }),
+  /** The container runtime's cgroup, for /stats/summary. */
+  runtimeCgroups: string({
+    flag: "runtime-cgroups",
+    help: "Absolute name of the cgroup that the container runtime runs in. Its usage is in /stats/summary.",
+  }),
   crashOnPanic: bool({
     flag: "really-crash-for-testing",
     deprecated: inFile,

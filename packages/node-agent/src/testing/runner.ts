@@ -28,6 +28,7 @@ interface TestRunner {
 export const noCgroups: Cgroups = {
   start: async () => undefined,
   enforceReserved: async () => undefined,
+  ofPods: "/",
   parentOf: () => "",
   ensure: async () => undefined,
   exists: async () => false,

@@ -117,7 +117,7 @@ async function contained(
   image: string,
   isSandbox: boolean,
 ): Promise<CadvisorSubject> {
-  const { path, usage, pids } = await cgroupOf(reader, parent || runtimeParent, one.id);
+  const { path, usage, pids } = await cgroupOf(reader, parent, one.id);
   const { files, sockets } = await openFilesOf(pids);
   const first = pids[0];
   return {
@@ -135,19 +135,23 @@ async function contained(
   };
 }
 
-/** The runtime names a container's cgroup by its id, or a scope with a special prefix under systemd. */
-async function cgroupOf(
+/**
+ * The runtime names a container's cgroup by its id, or a scope with a special prefix under systemd.
+ * @param parent empty when the runtime chooses it
+ */
+export async function cgroupOf(
   reader: CgroupReader,
-  parent: string,
+  parent: string | undefined,
   id: string,
 ): Promise<{ path: string; usage: CgroupUsage; pids: number[] }> {
-  const names = parent.endsWith(".slice") ? [`cri-containerd-${id}.scope`, `crio-${id}.scope`, id] : [id, `crio-${id}`];
+  const below = parent || runtimeParent;
+  const names = below.endsWith(".slice") ? [`cri-containerd-${id}.scope`, `crio-${id}.scope`, id] : [id, `crio-${id}`];
   for (const name of names) {
-    const path = join(parent, name);
+    const path = join(below, name);
     const usage = await reader.usage(path);
     if (usage.cpu !== undefined || usage.memory !== undefined) return { path, usage, pids: await reader.processes(path) };
   }
-  return { path: join(parent, id), usage: { disks: new Map() }, pids: [] };
+  return { path: join(below, id), usage: { disks: new Map() }, pids: [] };
 }
 
 function textOf(all: readonly CadvisorSubject[], { machine: { cpuCount, memoryBytes }, now }: CadvisorContext): string {

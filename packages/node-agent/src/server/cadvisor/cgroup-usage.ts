@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from "node:fs/promises";
+import { readdir, readFile, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Counters of the kernel for one cgroup and its descendants; fields that it does not report are undefined. */
@@ -58,6 +58,8 @@ export interface CgroupReader {
   /** @param path below the root of each controller, `/kubepods/pod1`; a missing cgroup has no usage */
   usage(path: string): Promise<CgroupUsage>;
   processes(path: string): Promise<number[]>;
+  /** In ms since the epoch; 0 for a missing cgroup. Source: cadvisor container/common/helpers.go getSpecInternal */
+  createdMs(path: string): Promise<number>;
 }
 
 /** Larger limits mean none: v1 writes the largest multiple of the page size. Source: cadvisor metrics/prometheus.go */
@@ -98,6 +100,14 @@ export async function newCgroupReader(mountPoint = "/sys/fs/cgroup"): Promise<Cg
         unified ? join(mountPoint, path, "cgroup.procs") : join(mountPoint, "memory", path, "cgroup.procs"),
       );
       return (text ?? "").split("\n").filter(Boolean).map(Number);
+    },
+    async createdMs(path) {
+      // Its time does not change when children are created, unlike the folder's.
+      const file = unified ? join(mountPoint, path, "cgroup.procs") : join(mountPoint, "memory", path, "cgroup.procs");
+      return stat(file).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => 0,
+      );
     },
   };
 }
