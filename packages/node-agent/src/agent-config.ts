@@ -15,6 +15,6 @@ export interface AgentConfig extends AgentSettings {
   imageCredentialProviders: { configFile: string; binDir: string };
   metrics: MetricsRegistryOptions;
 
-  /** The KubeletConfiguration as read from the file, for /configz. */
+  /** The KubeletConfiguration as read from the file. */
   written: Written;
 }

@@ -8,6 +8,7 @@ import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/s
 import type { AgentConfig } from "./agent-config.ts";
 import { newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
+import { effectiveConfiguration } from "./settings/effective.ts";
 import { agentSettings, kubeletConfiguration } from "./settings/table.ts";
 
 function configure(...argv: string[]): AgentConfig {
@@ -35,6 +36,37 @@ test("flags alone leave the kubelet API open, a file closes it", async (t) => {
     webhookAuth: true,
     authorizationMode: "Webhook",
   });
+});
+
+test("the configuration in effect has flags and defaults in the fields of the file, without zero values that are defaults", async (t) => {
+  const path = await file(t, {
+    podPidsLimit: 5,
+    registryPullQPS: 0,
+    readOnlyPort: 0,
+    runOnce: true,
+    logging: { format: "text" },
+    registerWithTaints: [{ key: "a", effect: "NoSchedule" }],
+  });
+  const shown = effectiveConfiguration(
+    configure(`--config=${path}`, "--max-pods=30", "--runonce=false", "--cpu-cfs-quota=false"),
+  );
+  assert.partialDeepStrictEqual(shown, {
+    maxPods: 30,
+    podPidsLimit: 5,
+    registryPullQPS: 0,
+    cpuCFSQuota: false,
+    cgroupsPerQOS: true,
+    syncFrequency: "1m0s",
+    shutdownGracePeriod: "0s",
+    authentication: { anonymous: { enabled: false }, webhook: { enabled: true, cacheTTL: "2m0s" } },
+    logging: { format: "text" },
+    registerWithTaints: [{ key: "a", effect: "NoSchedule" }],
+  });
+  const absent = ["apiVersion", "readOnlyPort", "runOnce", "kubeReserved", "staticPodURL", "reservedMemory"];
+  assert.deepEqual(
+    absent.filter((field) => field in shown),
+    [],
+  );
 });
 
 test("a flag wins over the file, the file over the defaults", async (t) => {

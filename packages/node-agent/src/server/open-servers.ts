@@ -8,6 +8,7 @@ import type { NodeIdentity } from "../node/identity.ts";
 import { isMirrorPod } from "../pod/pod.ts";
 import type { PodIntake } from "../pods/intake.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
+import { effectiveConfiguration } from "../settings/effective.ts";
 import type { StatusManager } from "../status/status-manager.ts";
 import type { VolumeUsages } from "../volumes/volume-usage.ts";
 import { type Auth, newAuth } from "./auth.ts";
@@ -77,7 +78,7 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
         },
       },
       machine,
-      config: () => config.written,
+      config: () => effectiveConfiguration(config),
       health: events.problem,
       now,
     },

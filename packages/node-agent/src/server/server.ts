@@ -40,7 +40,7 @@ export interface ServerContext {
   machine: { cpuCount: number; memoryBytes: number };
   /** /debug/pprof/ and /debug/flags/v; undefined when disabled. */
   debugPages?: DebugPages | undefined;
-  /** The configuration for /configz. */
+  /** The configuration in effect, for /configz. */
   config: () => Readonly<Record<string, unknown>>;
   /** The health problem of the agent, if any. */
   health: () => string | undefined;
