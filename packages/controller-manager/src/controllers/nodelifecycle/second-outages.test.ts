@@ -229,7 +229,11 @@ test("a taint that another writer adds at the same time is kept", async (t) => {
 
 for (const { what, failure, isRepeated } of [
   { what: "cannot be marked not ready now is tried again", failure: () => serviceUnavailable("not now"), isRepeated: true },
-  { what: "was deleted before it was marked not ready is not tried again", failure: () => notFound(pods, "a"), isRepeated: false },
+  {
+    what: "was deleted before it was marked not ready is not tried again",
+    failure: () => notFound(pods, "a"),
+    isRepeated: false,
+  },
 ]) {
   test(`a pod that ${what}, and keeps no other from being marked`, async (t) => {
     const world = await running(t, { good: undefined, bad: undefined });
