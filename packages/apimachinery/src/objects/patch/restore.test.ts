@@ -36,9 +36,9 @@ for (const { value, type = deployment, want } of [
   });
 }
 
-test("null is dropped, unknown fields are dropped, and valid data gives no warning", () => {
+test("nulls, unknown fields and valid data are no error", () => {
   const value = { metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 };
-  atOnce(checkingRestorable(value, deployment));
+  assert.doesNotThrow(() => atOnce(checkingRestorable(value, deployment)));
 });
 
 test("many values are checked in steps", () => {
