@@ -8,7 +8,7 @@ import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { CredentialProviders } from "./credential-providers.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
-import { loginsFor, loginsOf } from "./image-credentials.ts";
+import { type Login, loginsFor, loginsOf } from "./image-credentials.ts";
 import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
 
 export interface ImagePullerOptions {
@@ -21,6 +21,8 @@ export interface ImagePullerOptions {
   burst: number;
   /** Plugins whose credentials are tried after those of the Pod's pull secrets. */
   credentialProviders?: CredentialProviders | undefined;
+  /** Credentials of the node, tried after those of the Pod. */
+  nodeLogins?: (() => Promise<Login[]>) | undefined;
 }
 
 type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
@@ -118,7 +120,8 @@ export class ImagePuller {
 
   async #pullWithLogins(image: string, secrets: readonly Secret[], sandbox: CriInput<"PodSandboxConfig">): Promise<string> {
     const plugins = (await this.#options.credentialProviders?.loginsFor(image)) ?? [];
-    const logins = [...loginsFor(image, loginsOf(secrets)), ...loginsFor(image, plugins)];
+    const ofNode = (await this.#options.nodeLogins?.()) ?? [];
+    const logins = [loginsOf(secrets), ofNode, plugins].flatMap((some) => loginsFor(image, some));
     if (logins.length === 0) return this.#options.runtime.pullImage(image, undefined, sandbox);
     const failures: unknown[] = [];
     for (const login of logins) {

@@ -4,9 +4,10 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import { openCredentialProviders } from "./credential-providers.ts";
 import { ImagePuller } from "./images.ts";
+import { nodeLogins } from "./node-logins.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
-/** Creates the image puller from the configuration, including credential provider plugins. */
+/** Creates the image puller from the configuration, including credential provider plugins and the node's own credentials. */
 export function openImagePuller(options: {
   config: AgentConfig;
   featureGates: FeatureGates;
@@ -19,6 +20,7 @@ export function openImagePuller(options: {
   const asksPlugins = providers.configFile !== "" && featureGates.enabled("KubeletCredentialProviders");
   return new ImagePuller({
     credentialProviders: asksPlugins ? openCredentialProviders({ ...providers, clock, log }) : undefined,
+    nodeLogins: () => nodeLogins(config.rootDir),
     runtime,
     clock,
     serialize: config.serializeImagePulls,
