@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, type TestContext, test } from "node:test";
 import { settings } from "../framework/kubectl.ts";
+import { freeSettings } from "../framework/own-cluster.ts";
 import { cox, elsewhere } from "./run-cox.ts";
 
 /** Copies the files that `cox` needs before anything is installed to a folder that other users can read. */
@@ -157,7 +158,8 @@ test("fake nodes need no root: pods run, log and answer commands, and nothing is
   const home = mkdtempSync(join(tmpdir(), "cox-home-"));
   t.after(() => rmSync(home, { recursive: true, force: true }));
   chownSync(home, 65534, 65534);
-  const own = { ...env, HOME: home, XDG_RUNTIME_DIR: home, COX_STATE: join(home, "state") };
+  // Another user's cluster is not in root's registry, and must not take the default ports while tests beside this one expect them.
+  const own = { ...env, ...(await freeSettings()), HOME: home, XDG_RUNTIME_DIR: home, COX_STATE: join(home, "state") };
   const succeeds = async (...args: string[]): Promise<string> => {
     const { code, output, stdout } = await run(args, own);
     assert.equal(code, 0, output);

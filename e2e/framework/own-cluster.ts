@@ -83,7 +83,7 @@ function runToEnd(command: string, args: readonly string[], env: NodeJS.ProcessE
 }
 
 /** `COX_*` variables of free ports and networks, and an etcd without fsync. */
-async function freeSettings(): Promise<Record<string, string>> {
+export async function freeSettings(): Promise<Record<string, string>> {
   const ports = new Set<number>();
   while (ports.size < portNames.length) ports.add(await freePort());
   const variables = [...ports].map((port, index) => [portVariable(portNames[index] as (typeof portNames)[number]), String(port)]);
