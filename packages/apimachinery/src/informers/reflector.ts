@@ -4,6 +4,7 @@ import { BadEventError } from "../client/watch-decoder.ts";
 import { isGone, isResourceExpired, isTooManyRequests } from "../objects/errors/predicates.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import { isJsonObject } from "../objects/meta/json-value.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
@@ -161,7 +162,8 @@ class Reflector<T extends KubeObject> {
     );
     for await (const { type, object } of watched) {
       events++;
-      if (!isObject(object.metadata))
+      const metadata: unknown = object.metadata;
+      if (!isJsonObject(metadata))
         throw new BadEventError(`unable to understand a watch event of type ${type}: its object has no metadata`);
       if (type === "DELETED") sink.delete(object);
       else if (type !== "BOOKMARK") sink.set(object);
@@ -251,8 +253,6 @@ function typed<T extends KubeObject>(ref: ResourceRef, objects: T[], metadataOnl
   }
   return objects;
 }
-
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 
 function isTooLarge(err: unknown): boolean {
   return (

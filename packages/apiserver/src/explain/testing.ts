@@ -16,6 +16,7 @@ const nowText = "2026-03-01T12:00:00Z";
 const now = parseTime(nowText) as number;
 /** Default creation time of objects. */
 export const earlier = "2026-03-01T11:50:00Z";
+export const later = "2026-03-01T11:56:00Z";
 
 const builtIn = Object.values(refs).filter((ref) => "kind" in ref);
 
@@ -154,6 +155,16 @@ export function testExplanations(cases: readonly Case[]): void {
 /** A reference to the controller of the object. */
 export const ownedBy = (kind: string, name: string, apiVersion = "apps/v1"): object => ({
   ownerReferences: [{ apiVersion, kind, name, uid: `uid-${name}`, controller: true, blockOwnerDeletion: true }],
+});
+
+/** A condition that changed `later`. */
+export const condition = (type: string, status: string, more: object = {}): object => ({
+  type,
+  status,
+  reason: "R",
+  message: "m",
+  lastTransitionTime: later,
+  ...more,
 });
 
 /** `status` with one condition of that type. */

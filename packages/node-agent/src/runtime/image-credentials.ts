@@ -34,6 +34,11 @@ export function parseDockerConfig(text: string): Login[] {
   } catch {
     return [];
   }
+  return loginsIn(parsed);
+}
+
+/** The credentials in a configuration, as `parseDockerConfig`. */
+export function loginsIn(parsed: unknown): Login[] {
   if (!isJsonObject(parsed)) return [];
   const auths = Object.hasOwn(parsed, "auths") ? parsed["auths"] : parsed;
   if (!isJsonObject(auths)) return [];

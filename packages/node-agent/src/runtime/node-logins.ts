@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { type Login, parseDockerConfig } from "./image-credentials.ts";
+import { type Login, loginsIn } from "./image-credentials.ts";
 
 /**
  * Credentials of the node, for the images of all Pods: the first `config.json`, else the first `.dockercfg`. Read for each pull, so
@@ -16,17 +16,11 @@ export async function nodeLogins(rootDir: string, home = homedir()): Promise<Log
     ...[rootDir, ".", home, "/"].map((dir) => join(dir, ".dockercfg")),
   ];
   for (const path of paths) {
-    const text = await readFile(path, "utf8").catch(() => undefined);
-    if (text !== undefined && isJson(text)) return parseDockerConfig(text);
+    try {
+      return loginsIn(JSON.parse(await readFile(path, "utf8")));
+    } catch {
+      // No such file, or not JSON: the next one.
+    }
   }
   return [];
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

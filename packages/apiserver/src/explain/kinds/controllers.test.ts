@@ -1,9 +1,8 @@
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import { conditionOfType, earlier, eventAbout, ownedBy, stored, testExplanations } from "../testing.ts";
+import { conditionOfType, earlier, eventAbout, later, ownedBy, stored, testExplanations } from "../testing.ts";
 
 const selector = { matchLabels: { app: "web" } };
 const recent = "2026-03-01T11:59:55Z";
-const later = "2026-03-01T11:56:00Z";
 
 const workload = (kind: string, spec: object, status: object = {}, metadata: object = {}): Unstructured =>
   stored("apps/v1", kind, "web", {

@@ -1,7 +1,6 @@
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import { conditionOfType, ownedBy, stored, testExplanations } from "../testing.ts";
+import { condition, conditionOfType, later, ownedBy, stored, testExplanations } from "../testing.ts";
 
-const later = "2026-03-01T11:56:00Z";
 const recent = "2026-03-01T11:59:55Z";
 
 const aService = (spec: object, status: object = {}): Unstructured =>
@@ -206,15 +205,6 @@ testExplanations([
     chain: ["ingress/i", "service/web"],
   },
 ]);
-
-const condition = (type: string, status: string, more: object = {}): object => ({
-  type,
-  status,
-  reason: "R",
-  message: "m",
-  lastTransitionTime: later,
-  ...more,
-});
 
 const aNamespace = (
   conditions: object[] = [],

@@ -1,7 +1,6 @@
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import { conditionOfType, earlier, eventAbout, ownedBy, stored, testExplanations } from "../testing.ts";
+import { conditionOfType, earlier, eventAbout, later, ownedBy, stored, testExplanations } from "../testing.ts";
 
-const later = "2026-03-01T11:56:00Z";
 const recent = "2026-03-01T11:59:55Z";
 const aPod = (status: object, spec: object = {}, metadata: object = {}): Unstructured =>
   stored("v1", "Pod", "p", { metadata, spec: { containers: [{ name: "main", image: "img" }], ...spec }, status });

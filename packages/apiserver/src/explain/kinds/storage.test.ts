@@ -1,7 +1,6 @@
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import { conditionOfType, earlier, eventAbout, stored, testExplanations } from "../testing.ts";
+import { condition, conditionOfType, earlier, eventAbout, later, stored, testExplanations } from "../testing.ts";
 
-const later = "2026-03-01T11:56:00Z";
 const recent = "2026-03-01T11:59:55Z";
 
 const aClaim = (spec: object = {}, status: object = { phase: "Pending" }, metadata: object = {}): Unstructured =>
@@ -276,14 +275,6 @@ testExplanations([
 
 const aNode = (spec: object, ...conditions: object[]): Unstructured =>
   stored("v1", "Node", "n", { spec, status: { conditions } });
-const condition = (type: string, status: string, more: object = {}): object => ({
-  type,
-  status,
-  reason: "R",
-  message: "m",
-  lastTransitionTime: later,
-  ...more,
-});
 const nodeReady = condition("Ready", "True");
 const n = ["node/n"];
 
