@@ -30,6 +30,8 @@ export class SchedulingDecisions {
   ): void {
     const { diagnose, preemption, nextTryMs } = options;
     const withPreemption = (text: string): string => (preemption === undefined ? text : `${text}; ${preemption}`);
+    // Only the text, because the error keeps a status for each node in memory.
+    const lastAttempt = messageOf(err);
     const lead = err instanceof FitError ? reasonOf(err.unschedulablePlugins) : undefined;
     const outcome: Outcome =
       err instanceof FitError || err instanceof NoNodesError
@@ -44,14 +46,14 @@ export class SchedulingDecisions {
                 ...reported,
                 summary: withPreemption(summary),
                 ...(plain !== undefined && { plain: withPreemption(plain) }),
-                details: { ...details, lastAttempt: messageOf(err) },
+                details: { ...details, lastAttempt },
                 ...(next !== undefined && { nextTryMs: next }),
               };
             },
-            // Counts only what the decision adds: the pod is cached anyway, the error's text and statuses are not.
-            sizeBytes: err instanceof FitError ? 1000 + 16 * err.statuses.size : 1000,
+            // Counts only what the decision adds: the pod is cached anyway, the error's text is not.
+            sizeBytes: 1000 + lastAttempt.length,
           }
-        : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), description: messageOf(err) };
+        : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), description: lastAttempt };
     this.#log?.record(objectRef(pods, pod), source, outcome);
   }
 

@@ -122,7 +122,14 @@ test("an assumed pod that is forgotten, removed or assumed elsewhere leaves port
       get(name)?.usedPorts.get("TCP/80")?.size ?? 0,
       get(name)?.requested.scalars.get("example.com/gpu") ?? 0,
     ];
-    return [...of("a"), ...of("b"), havingAffinity.map(({ name }) => name).join(), havingRequiredAntiAffinity.length];
+    return [
+      ...of("a"),
+      ...of("b"),
+      havingAffinity()
+        .map(({ name }) => name)
+        .join(),
+      havingRequiredAntiAffinity().length,
+    ];
   };
   cache.assume(pod, "a");
   assert.deepEqual(state(), [1, 2, 0, 0, "a", 1]);
@@ -179,7 +186,11 @@ test("a removed node with pods with affinity is not in the snapshot's lists unti
   for (const name of ["a", "b"]) cache.setPod(aTestPod(`web-${name}`, { on: name, spec }));
   const having = () => {
     const { havingAffinity, havingRequiredAntiAffinity } = cache.snapshot();
-    return [havingAffinity, havingRequiredAntiAffinity].map((infos) => infos.map(({ name }) => name).join());
+    return [havingAffinity, havingRequiredAntiAffinity].map((infos) =>
+      infos()
+        .map(({ name }) => name)
+        .join(),
+    );
   };
   assert.deepEqual(having(), ["a,b", "a,b"]);
   cache.removeNode(aTestNode("a"));

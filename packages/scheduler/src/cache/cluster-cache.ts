@@ -1,5 +1,6 @@
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { NodeChanges } from "./node-changes.ts";
 import { addPod, type NodeInfo, newNodeInfo, newPodInfo, type PodInfo, removePod, setNode } from "./node-info.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 
@@ -22,6 +23,7 @@ export class ClusterCache {
   readonly #havingAffinity = new Set<NodeInfo>();
   readonly #havingRequiredAntiAffinity = new Set<NodeInfo>();
   readonly #imageCounts = new Map<string, number>();
+  readonly #changes = new NodeChanges();
   #order: NodeInfo[] | undefined;
 
   constructor(clock: Clock) {
@@ -37,6 +39,7 @@ export class ClusterCache {
     if (this.#present.has(name)) this.#countImages(info, -1);
     this.#present.add(name);
     setNode(info, node);
+    this.#changes.note(info);
     this.#countImages(info, 1);
   }
 
@@ -46,6 +49,7 @@ export class ClusterCache {
     const info = this.#infos.get(name);
     if (info === undefined || !this.#present.delete(name)) return;
     this.#countImages(info, -1);
+    this.#changes.note(info);
     this.#order = undefined;
     if (info.pods.size === 0) this.#infos.delete(name);
   }
@@ -91,10 +95,12 @@ export class ClusterCache {
   snapshot(): ClusterSnapshot {
     this.#expire();
     this.#order ??= spreadOverZones([...this.#present].map((name) => this.#infoOf(name)));
+    const present = (infos: ReadonlySet<NodeInfo>): NodeInfo[] => [...infos].filter(({ name }) => this.#present.has(name));
     return {
       nodes: this.#order,
-      havingAffinity: [...this.#havingAffinity].filter((info) => this.#isPresent(info)),
-      havingRequiredAntiAffinity: [...this.#havingRequiredAntiAffinity].filter((info) => this.#isPresent(info)),
+      changes: this.#changes,
+      havingAffinity: () => present(this.#havingAffinity),
+      havingRequiredAntiAffinity: () => present(this.#havingRequiredAntiAffinity),
       get: (name) => (this.#present.has(name) ? this.#infos.get(name) : undefined),
       nodesWithImage: (name) => this.#imageCounts.get(name) ?? 0,
     };
@@ -122,10 +128,6 @@ export class ClusterCache {
     }
   }
 
-  #isPresent(info: NodeInfo): boolean {
-    return this.#present.has(info.name);
-  }
-
   #detach(uid: string): void {
     const nodeName = this.#podNodes.get(uid);
     if (nodeName === undefined) return;
@@ -134,6 +136,7 @@ export class ClusterCache {
     if (info === undefined) return;
     const hadAffinity = info.podsWithAffinity.size > 0;
     removePod(info, uid);
+    this.#changes.note(info);
     if (hadAffinity) this.#noteAffinity(info);
     if (info.pods.size === 0 && !this.#present.has(nodeName)) this.#infos.delete(nodeName);
   }
@@ -144,6 +147,7 @@ export class ClusterCache {
     this.#podNodes.set(uid, nodeName);
     const info = this.#infoOf(nodeName);
     addPod(info, pod);
+    this.#changes.note(info);
     if (pod.affinity !== undefined) this.#noteAffinity(info);
   }
 

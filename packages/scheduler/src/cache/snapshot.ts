@@ -1,3 +1,4 @@
+import type { NodeChanges } from "./node-changes.ts";
 import type { NodeInfo } from "./node-info.ts";
 
 /**
@@ -7,9 +8,11 @@ import type { NodeInfo } from "./node-info.ts";
 export interface ClusterSnapshot {
   /** Existing nodes, interleaved by zone. */
   readonly nodes: readonly NodeInfo[];
+  /** Tells what changed since an earlier snapshot. */
+  readonly changes: Pick<NodeChanges, "position" | "since">;
   /** The subsets of `nodes` with pods that have affinity terms, and with pods that have required anti-affinity terms. */
-  readonly havingAffinity: readonly NodeInfo[];
-  readonly havingRequiredAntiAffinity: readonly NodeInfo[];
+  havingAffinity(): readonly NodeInfo[];
+  havingRequiredAntiAffinity(): readonly NodeInfo[];
   get(name: string): NodeInfo | undefined;
   /** Number of nodes that have the image. */
   nodesWithImage(name: string): number;

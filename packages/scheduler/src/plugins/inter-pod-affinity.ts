@@ -1,4 +1,5 @@
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
@@ -13,8 +14,10 @@ import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
+import { isLargePod } from "../profile.ts";
+import { NodeTallies, type Share } from "./node-tallies.ts";
 import type { PluginContext } from "./plugin-context.ts";
-import { TopologyCounts } from "./topology-counts.ts";
+import { parsed, TopologyCounts } from "./topology-counts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -24,34 +27,38 @@ class AffinityState implements Cloneable {
   readonly requiredAnti: readonly AffinityTerm[];
   readonly namespaceLabels: Labels | undefined;
   /** Existing pods that match all affinity terms of the incoming pod. */
-  near = new TopologyCounts();
+  readonly near: TopologyCounts;
   /** Existing pods that match an anti-affinity term of the incoming pod. */
-  away = new TopologyCounts();
+  readonly away: TopologyCounts;
   /** Existing pods with an anti-affinity term that matches the incoming pod. */
-  refusing = new TopologyCounts();
+  readonly refusing: TopologyCounts;
 
-  constructor(required: readonly AffinityTerm[], requiredAnti: readonly AffinityTerm[], namespaceLabels: Labels | undefined) {
-    this.required = required;
-    this.requiredAnti = requiredAnti;
-    this.namespaceLabels = namespaceLabels;
+  constructor(
+    wishes: Pick<AffinityState, "required" | "requiredAnti" | "namespaceLabels">,
+    counts: Pick<AffinityState, "near" | "away" | "refusing">,
+  ) {
+    ({ required: this.required, requiredAnti: this.requiredAnti, namespaceLabels: this.namespaceLabels } = wishes);
+    ({ near: this.near, away: this.away, refusing: this.refusing } = counts);
   }
 
   clone(): AffinityState {
-    const copy = new AffinityState(this.required, this.requiredAnti, this.namespaceLabels);
-    copy.near = TopologyCounts.copyOf(this.near);
-    copy.away = TopologyCounts.copyOf(this.away);
-    copy.refusing = TopologyCounts.copyOf(this.refusing);
-    return copy;
+    return new AffinityState(this, {
+      near: TopologyCounts.copyOf(this.near),
+      away: TopologyCounts.copyOf(this.away),
+      refusing: TopologyCounts.copyOf(this.refusing),
+    });
   }
 
-  countRefusal(pod: PodInfo, other: PodInfo, node: NodeInfo, by: number): void {
+  /** Counts a pod that is added to the node (1) or removed from it (-1) in a simulation. */
+  change(pod: PodInfo, other: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
+    const add = (counts: TopologyCounts, { topologyKey }: AffinityTerm): void => {
+      const value = labelOf(node.metadata.labels, topologyKey);
+      if (value !== undefined) counts.add(topologyKey, value, by, true);
+    };
     for (const term of other.affinity?.requiredAnti ?? [])
-      if (matchesAffinityTerm(term, pod.pod, this.namespaceLabels)) count(this.refusing, term, node, by);
-  }
-
-  countWish(other: PodInfo, node: NodeInfo, by: number): void {
-    if (matchesAll(this.required, other)) for (const term of this.required) count(this.near, term, node, by);
-    for (const term of this.requiredAnti) if (matchesAffinityTerm(term, other.pod)) count(this.away, term, node, by);
+      if (matchesAffinityTerm(term, pod.pod, this.namespaceLabels)) add(this.refusing, term);
+    if (matchesAll(this.required, other)) for (const term of this.required) add(this.near, term);
+    for (const term of this.requiredAnti) if (matchesAffinityTerm(term, other.pod)) add(this.away, term);
   }
 }
 
@@ -69,9 +76,51 @@ function pauses(): (comparisons?: number) => boolean {
   };
 }
 
-function count(counts: TopologyCounts, { topologyKey }: AffinityTerm, { node }: NodeInfo, by: number): void {
-  const value = labelOf(node.metadata.labels, topologyKey);
-  if (value !== undefined) counts.add(topologyKey, value, by, true);
+/** The terms' counts on a node as its shares, by the node's labels. */
+function sharesAt({ node }: NodeInfo, counted: ReadonlyMap<AffinityTerm, number>): Share[] {
+  const shares: Share[] = [];
+  for (const [{ topologyKey }, count] of counted) {
+    const value = labelOf(node.metadata.labels, topologyKey);
+    if (value !== undefined && count !== 0) shares.push([topologyKey, value, count]);
+  }
+  return shares;
+}
+
+const increase = (counted: Map<AffinityTerm, number>, term: AffinityTerm, by: number): void =>
+  void counted.set(term, (counted.get(term) ?? 0) + by);
+
+/** Equal for terms that select the same pods and domains. */
+const textOf = ({
+  namespaces,
+  namespaceSelector,
+  selector,
+  topologyKey,
+  weight,
+}: AffinityTerm & { weight?: number }): unknown[] => [
+  [...namespaces],
+  parsed(namespaceSelector).text,
+  parsed(selector).text,
+  topologyKey,
+  weight,
+];
+
+/** Keys of kept counts contain labels and namespaces; with more of them, counts are not kept. */
+const mostKeyed = 64;
+
+/**
+ * Equal for pods that get the same counts: their labels, those of their namespace, and their own terms that are counted.
+ * @returns undefined for a pod whose counts are not kept
+ */
+function keyOf(
+  what: string,
+  pod: PodInfo,
+  namespaceLabels: Labels | undefined,
+  ...own: readonly (readonly AffinityTerm[])[]
+): string | undefined {
+  const { namespace, labels } = pod.pod.metadata;
+  if (isLargePod(pod) || hasManyValues([labels, namespaceLabels], mostKeyed)) return undefined;
+  if (own.some((terms) => terms.some(({ namespaces }) => namespaces.size > mostKeyed))) return undefined;
+  return JSON.stringify([what, namespace, labels ?? null, namespaceLabels ?? null, ...own.map((terms) => terms.map(textOf))]);
 }
 
 const matchesAll = (terms: readonly AffinityTerm[], { pod }: PodInfo): boolean =>
@@ -97,6 +146,7 @@ class InterPodAffinityPlugin implements Plugin {
   readonly #options: PluginArgs["InterPodAffinity"];
   readonly #selectsNamespaces: boolean;
   readonly #namespaceLister: Lister<Namespace> | undefined;
+  readonly #tallies = new NodeTallies();
 
   constructor(context: Pick<PluginContext, "informers" | "gates">, options: PluginArgs["InterPodAffinity"]) {
     this.#options = options;
@@ -108,40 +158,65 @@ class InterPodAffinityPlugin implements Plugin {
   *preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> {
     const { required = [], requiredAnti = [], parseError } = pod.affinity ?? {};
     if (parseError !== undefined) return unresolvable(`parsing pod: ${parseError}`);
-    const counted = new AffinityState(
-      required.map((term) => this.#resolve(term)),
-      requiredAnti.map((term) => this.#resolve(term)),
-      this.#labelsOf(pod.pod.metadata.namespace),
-    );
-    const pause = pauses();
-    for (const node of snapshot.havingRequiredAntiAffinity) {
-      for (const other of node.podsWithAffinity) {
-        counted.countRefusal(pod, other, node, 1);
-        if (pause(other.affinity?.requiredAnti.length)) yield;
-      }
-    }
-    if (required.length > 0 || requiredAnti.length > 0) {
-      for (const node of snapshot.nodes) {
-        for (const other of node.pods.values()) {
-          counted.countWish(other, node, 1);
-          if (pause(required.length + requiredAnti.length)) yield;
-        }
-      }
-    }
-    state.set(filterKey, counted);
+    const wishes = {
+      required: required.map((term) => this.#resolve(term)),
+      requiredAnti: requiredAnti.map((term) => this.#resolve(term)),
+      namespaceLabels: this.#labelsOf(pod.pod.metadata.namespace),
+    };
+    const refusing = yield* this.#countRefusals(pod, wishes.namespaceLabels, snapshot);
+    const near = yield* this.#countPods("near", pod, wishes.required, true, snapshot);
+    const away = yield* this.#countPods("away", pod, wishes.requiredAnti, false, snapshot);
+    state.set(filterKey, new AffinityState(wishes, { near, away, refusing }));
     return undefined;
   }
 
+  /** Existing pods with an anti-affinity term that matches the pod. */
+  #countRefusals(pod: PodInfo, namespaceLabels: Labels | undefined, snapshot: ClusterSnapshot): Steps<TopologyCounts> {
+    const pause = pauses();
+    return this.#tallies.count(
+      keyOf("refusing", pod, namespaceLabels),
+      snapshot,
+      snapshot.havingRequiredAntiAffinity(),
+      function* (node) {
+        const counted = new Map<AffinityTerm, number>();
+        for (const { affinity } of node.podsWithAffinity) {
+          const terms = affinity?.requiredAnti ?? [];
+          for (const term of terms) if (matchesAffinityTerm(term, pod.pod, namespaceLabels)) increase(counted, term, 1);
+          if (pause(terms.length)) yield;
+        }
+        return sharesAt(node, counted);
+      },
+    );
+  }
+
+  /** Existing pods that match each of the terms, or all of them. */
+  *#countPods(
+    what: string,
+    pod: PodInfo,
+    terms: readonly AffinityTerm[],
+    all: boolean,
+    snapshot: ClusterSnapshot,
+  ): Steps<TopologyCounts> {
+    if (terms.length === 0) return new TopologyCounts();
+    const pause = pauses();
+    return yield* this.#tallies.count(keyOf(what, pod, undefined, terms), snapshot, snapshot.nodes, function* (node) {
+      const counted = new Map<AffinityTerm, number>();
+      for (const other of node.pods.values()) {
+        const matchesOne = (term: AffinityTerm): boolean => matchesAffinityTerm(term, other.pod);
+        if (!all) for (const term of terms) if (matchesOne(term)) increase(counted, term, 1);
+        if (all && terms.every(matchesOne)) for (const term of terms) increase(counted, term, 1);
+        if (pause(terms.length)) yield;
+      }
+      return sharesAt(node, counted);
+    });
+  }
+
   addPod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
-    const counted = readState<AffinityState>(state, filterKey);
-    counted.countRefusal(pod, other, node, 1);
-    counted.countWish(other, node, 1);
+    readState<AffinityState>(state, filterKey).change(pod, other, node, 1);
   }
 
   removePod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
-    const counted = readState<AffinityState>(state, filterKey);
-    counted.countRefusal(pod, other, node, -1);
-    counted.countWish(other, node, -1);
+    readState<AffinityState>(state, filterKey).change(pod, other, node, -1);
   }
 
   filter(state: CycleState, pod: PodInfo, { node }: NodeInfo): Status | undefined {
@@ -163,32 +238,30 @@ class InterPodAffinityPlugin implements Plugin {
     const preferred = (pod.affinity?.preferred ?? []).map((term) => this.#resolve(term));
     const preferredAnti = (pod.affinity?.preferredAnti ?? []).map((term) => this.#resolve(term));
     const labels = this.#labelsOf(pod.pod.metadata.namespace);
-    const counts = new TopologyCounts();
-    const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, node: NodeInfo, sign: 1 | -1, of?: Labels): void => {
-      for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) count(counts, term, node, sign * term.weight);
-    };
+    const wishes = [...preferred, ...preferredAnti];
+    const hasWishes = wishes.length > 0;
+    const key = keyOf("score", pod, labels, preferred, preferredAnti);
     const pause = pauses();
-    const hasWishes = preferred.length > 0 || preferredAnti.length > 0;
-    for (const node of hasWishes ? snapshot.nodes : snapshot.havingAffinity) {
+    const nodes = hasWishes ? snapshot.nodes : snapshot.havingAffinity();
+    const counts = yield* this.#tallies.count(key, snapshot, nodes, function* (node) {
+      const counted = new Map<AffinityTerm, number>();
+      const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, sign: 1 | -1, of?: Labels): void => {
+        for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) increase(counted, term, sign * term.weight);
+      };
       for (const other of hasWishes ? node.pods.values() : node.podsWithAffinity) {
-        add(preferred, other, node, 1);
-        add(preferredAnti, other, node, -1);
-        if (pause(preferred.length + preferredAnti.length)) yield;
+        add(preferred, other, 1);
+        add(preferredAnti, other, -1);
+        if (pause(wishes.length)) yield;
         if (other.affinity === undefined) continue;
         // An existing pod's required affinity counts as a preference for the incoming pod.
-        if (hardPodAffinityWeight > 0)
-          add(
-            other.affinity.required.map((term) => ({ ...term, weight: hardPodAffinityWeight })),
-            pod,
-            node,
-            1,
-            labels,
-          );
-        add(other.affinity.preferred, pod, node, 1, labels);
-        add(other.affinity.preferredAnti, pod, node, -1, labels);
+        for (const term of hardPodAffinityWeight > 0 ? other.affinity.required : [])
+          if (matchesAffinityTerm(term, pod.pod, labels)) increase(counted, term, hardPodAffinityWeight);
+        add(other.affinity.preferred, pod, 1, labels);
+        add(other.affinity.preferredAnti, pod, -1, labels);
         if (pause(other.affinity.required.length + other.affinity.preferred.length + other.affinity.preferredAnti.length)) yield;
       }
-    }
+      return sharesAt(node, counted);
+    });
     state.set(scoreKey, counts);
     return undefined;
   }

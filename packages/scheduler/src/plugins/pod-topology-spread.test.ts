@@ -194,22 +194,35 @@ test("RemovePod of a pod of another namespace does not change the count", () => 
   assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
 });
 
-test("the minimum count of a topology key follows each change", () => {
+test("a pod that is added to the smallest domain in a simulation makes room in the others, also after they were refused", () => {
+  const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a")] });
+  const { profile } = cluster;
+  const state: CycleState = new Map();
+  const pod = newPodInfo(spread(hard(zoneKey)));
+  runPreFilter(profile, state, pod, cluster.snapshot());
+  const [full, empty] = ["a", "c"].map((name) => cluster.snapshot().get(name));
+  assert.ok(full && empty);
+  assert.equal(runFilters(profile, state, pod, full)?.plugin, "PodTopologySpread");
+  for (const plugin of profile.at.preFilter) plugin.addPod?.(state, pod, newPodInfo(webOn("c")), empty);
+  assert.equal(runFilters(profile, state, pod, full), undefined);
+});
+
+test("the minimum count of a topology key is that of the counted domains; one without pods counts as 0", () => {
   const counts = new TopologyCounts();
+  const domains = new TopologyCounts();
+  assert.equal(counts.leastOf(zoneKey, domains), Number.POSITIVE_INFINITY);
+  for (const zone of ["x", "y"]) domains.add(zoneKey, zone, 1);
   for (const [zone, pods] of [
     ["x", 1],
     ["y", 2],
   ] as const)
     counts.add(zoneKey, zone, pods);
-  assert.equal(counts.least(zoneKey), 1);
+  assert.equal(counts.leastOf(zoneKey, domains), 1);
   counts.add(zoneKey, "x", 4);
-  assert.equal(counts.least(zoneKey), 2);
-  counts.add(zoneKey, "y", 1);
-  assert.equal(counts.least(zoneKey), 3);
-  counts.add(zoneKey, "x", -3);
-  assert.equal(counts.least(zoneKey), 2);
-  counts.add(zoneKey, "y", -3, true);
-  assert.equal(counts.least(zoneKey), 2, "a zone that was removed has no count");
+  counts.add(zoneKey, "z", 1);
+  assert.equal(counts.leastOf(zoneKey, domains), 2, "z is no counted domain");
+  domains.add(zoneKey, "w", 1);
+  assert.equal(counts.leastOf(zoneKey, domains), 0);
 });
 
 test("pods are counted separately for each namespace", () => {

@@ -1,4 +1,4 @@
-import type { TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
@@ -10,8 +10,9 @@ import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
-import { nodesPerStepFor } from "../profile.ts";
+import { isLargePod, nodesPerStepFor } from "../profile.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
+import { NodeTallies, type Share } from "./node-tallies.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
 
@@ -23,18 +24,41 @@ const systemConstraints: readonly TopologySpreadConstraint[] = [
   { topologyKey: "topology.kubernetes.io/zone", whenUnsatisfiable: "ScheduleAnyway", maxSkew: 5 },
 ];
 
-/** PreFilter state: pods per topology domain, for the DoNotSchedule constraints. */
+/** PreFilter state, for the DoNotSchedule constraints. */
 class HardState implements Cloneable {
   readonly constraints: readonly SpreadConstraint[];
-  readonly counts: TopologyCounts;
+  /** Nodes that match the pod's node affinity and have all topology labels. Only their domains are counted. */
+  readonly eligible: TopologyCounts;
+  /** Matching pods of all nodes, also of nodes that are not eligible. */
+  readonly pods: TopologyCounts;
+  /** The smallest count by key, which is needed for every node. */
+  readonly #least = new Map<string, number>();
 
-  constructor(constraints: readonly SpreadConstraint[], counts: TopologyCounts) {
+  constructor(constraints: readonly SpreadConstraint[], eligible: TopologyCounts, pods: TopologyCounts) {
     this.constraints = constraints;
-    this.counts = counts;
+    this.eligible = eligible;
+    this.pods = pods;
   }
 
   clone(): HardState {
-    return this.constraints.length === 0 ? this : new HardState(this.constraints, TopologyCounts.copyOf(this.counts));
+    return this.constraints.length === 0
+      ? this
+      : new HardState(this.constraints, this.eligible, TopologyCounts.copyOf(this.pods));
+  }
+
+  /** Pods in a domain; 0 for a domain that is not counted. */
+  countAt(key: string, value: string): number {
+    return this.eligible.get(key, value) === undefined ? 0 : (this.pods.get(key, value) ?? 0);
+  }
+
+  /** The smallest number of pods in a domain. Infinity without domains. */
+  least(key: string): number {
+    return this.#least.getOrInsertComputed(key, () => this.pods.leastOf(key, this.eligible));
+  }
+
+  add(key: string, value: string, by: number): void {
+    this.#least.delete(key);
+    this.pods.add(key, value, by);
   }
 }
 
@@ -68,6 +92,7 @@ class PodTopologySpreadPlugin implements Plugin {
   readonly #isSystem: boolean;
   readonly #defaults: readonly TopologySpreadConstraint[];
   readonly #selectorOf: SelectorOf | undefined;
+  readonly #tallies = new NodeTallies();
 
   constructor(context: Pick<PluginContext, "informers">, options: PluginArgs["PodTopologySpread"]) {
     const { defaultingType, defaultConstraints = [] } = options;
@@ -79,7 +104,7 @@ class PodTopologySpreadPlugin implements Plugin {
   *preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> {
     try {
       const constraints = this.#constraintsOf(pod, "DoNotSchedule");
-      state.set(hardKey, new HardState(constraints, yield* countHard(constraints, pod, snapshot)));
+      state.set(hardKey, yield* this.#countHard(constraints, pod, snapshot));
       return undefined;
     } catch (err) {
       return failed(err);
@@ -95,13 +120,13 @@ class PodTopologySpreadPlugin implements Plugin {
   }
 
   filter(state: CycleState, { pod }: PodInfo, { node }: NodeInfo): Status | undefined {
-    const { constraints, counts } = readState<HardState>(state, hardKey);
+    const counted = readState<HardState>(state, hardKey);
     const labels = node.metadata.labels ?? {};
-    for (const { topologyKey, selector, maxSkew } of constraints) {
+    for (const { topologyKey, selector, maxSkew } of counted.constraints) {
       const value = labelOf(labels, topologyKey);
       if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
       const own = selector.matches(pod.metadata.labels) ? 1 : 0;
-      const skew = (counts.get(topologyKey, value) ?? 0) + own - counts.least(topologyKey);
+      const skew = counted.countAt(topologyKey, value) + own - counted.least(topologyKey);
       if (skew > maxSkew) return unschedulable(mismatch);
     }
     return undefined;
@@ -112,7 +137,7 @@ class PodTopologySpreadPlugin implements Plugin {
       const constraints = this.#constraintsOf(pod, "ScheduleAnyway");
       // With the system defaults, nodes without a zone label still take part.
       const needsAllKeys = !this.#isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
-      state.set(softKey, yield* countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
+      state.set(softKey, yield* this.#countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
       return undefined;
     } catch (err) {
       return failed(err);
@@ -151,6 +176,63 @@ class PodTopologySpreadPlugin implements Plugin {
     }
   }
 
+  *#countHard(constraints: readonly SpreadConstraint[], info: PodInfo, snapshot: ClusterSnapshot): Steps<HardState> {
+    const { pod } = info;
+    if (constraints.length === 0) return new HardState(constraints, new TopologyCounts(), new TopologyCounts());
+    const pause = pausesFor(info);
+    const eligible = yield* this.#tallies.count(
+      keyOf("eligible", info, constraints, nodeTermsOf(pod)),
+      snapshot,
+      snapshot.nodes,
+      function* (node) {
+        if (pause()) yield;
+        const labels = node.node.metadata.labels ?? {};
+        if (!matchesNode(pod, node.node) || !hasAllKeys(labels, constraints)) return [];
+        return constraints.map(({ topologyKey }): Share => [topologyKey, labelOf(labels, topologyKey) ?? "", 1]);
+      },
+    );
+    const counts = yield* this.#tallies.count(keyOf("hard", info, constraints), snapshot, snapshot.nodes, function* (node) {
+      if (pause()) yield;
+      return podShares(node, constraints, pod.metadata.namespace);
+    });
+    return new HardState(constraints, eligible, counts);
+  }
+
+  *#countSoft(
+    constraints: readonly SpreadConstraint[],
+    needsAllKeys: boolean,
+    incoming: PodInfo,
+    candidates: readonly NodeInfo[],
+    snapshot: ClusterSnapshot,
+  ): Steps<SoftState> {
+    const { pod } = incoming;
+    const ignored = new Set<string>();
+    if (constraints.length === 0) return { constraints, ignored, counts: new TopologyCounts(), weights: [] };
+    const pause = pausesFor(incoming);
+    const lacksKey = ({ node }: NodeInfo): boolean => needsAllKeys && !hasAllKeys(node.metadata.labels ?? {}, constraints);
+    const domains = constraints.map(() => new Set<string>());
+    for (const info of candidates) {
+      if (pause()) yield;
+      if (lacksKey(info)) ignored.add(info.name);
+      else
+        for (const [i, { topologyKey }] of constraints.entries())
+          domains[i]!.add(labelOf(info.node.metadata.labels, topologyKey) ?? "");
+    }
+    const beyondHosts = constraints.filter(({ topologyKey }) => topologyKey !== hostname);
+    const key = keyOf("soft", incoming, constraints, nodeTermsOf(pod), needsAllKeys);
+    const counts =
+      beyondHosts.length === 0
+        ? new TopologyCounts()
+        : yield* this.#tallies.count(key, snapshot, snapshot.nodes, function* (info) {
+            if (pause()) yield;
+            return lacksKey(info) || !matchesNode(pod, info.node) ? [] : podShares(info, beyondHosts, pod.metadata.namespace);
+          });
+    const weights = constraints.map(({ topologyKey }, i) =>
+      Math.log((topologyKey === hostname ? candidates.length - ignored.size : domains[i]!.size) + 2),
+    );
+    return { constraints, ignored, counts, weights };
+  }
+
   #constraintsOf({ pod }: PodInfo, action: TopologySpreadConstraint["whenUnsatisfiable"]): SpreadConstraint[] {
     const own = pod.spec.topologySpreadConstraints ?? [];
     if (own.length > 0) return parseConstraints(own, action);
@@ -161,83 +243,42 @@ class PodTopologySpreadPlugin implements Plugin {
   }
 }
 
-/** A domain is counted when it has a node that matches the pod's node affinity and has all topology labels. */
-function* countHard(constraints: readonly SpreadConstraint[], info: PodInfo, { nodes }: ClusterSnapshot): Steps<TopologyCounts> {
-  const { pod } = info;
-  const perStep = nodesPerStepFor(info);
-  const counts = new TopologyCounts();
-  if (constraints.length === 0) return counts;
-  const isEligible = ({ node }: NodeInfo): boolean =>
-    matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
-  for (const [at, node] of nodes.entries()) {
-    if (at % perStep === perStep - 1) yield;
-    if (!isEligible(node)) continue;
-    for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(node.node.metadata.labels, topologyKey) ?? "", 0);
-  }
-  // In a counted domain the pods of all nodes count, also of nodes that do not match.
-  for (const [at, node] of nodes.entries()) {
-    if (at % perStep === perStep - 1) yield;
-    for (const constraint of constraints) {
-      const { topologyKey } = constraint;
-      const value = labelOf(node.node.metadata.labels, topologyKey) ?? "";
-      if (counts.get(topologyKey, value) === undefined) continue;
-      counts.add(topologyKey, value, countOf(node, constraint, pod.metadata.namespace));
-    }
-  }
-  return counts;
+/** Equal for pods that get the same counts; undefined for a pod whose counts are not kept. */
+function keyOf(
+  what: string,
+  info: PodInfo,
+  constraints: readonly SpreadConstraint[],
+  ...more: readonly unknown[]
+): string | undefined {
+  if (isLargePod(info)) return undefined;
+  const counted = constraints.map(({ topologyKey, text }) => [topologyKey, text]);
+  return JSON.stringify([what, info.pod.metadata.namespace, counted, ...more]);
 }
 
-function change({ constraints, counts }: HardState, pod: PodInfo, other: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
+/** What `matchesNode` depends on. */
+const nodeTermsOf = ({ spec }: Pod): unknown => [spec.nodeSelector ?? null, spec.affinity?.nodeAffinity ?? null];
+
+/** @returns a function that says after how many nodes to yield */
+function pausesFor(info: PodInfo): () => boolean {
+  const perStep = nodesPerStepFor(info);
+  let looked = 0;
+  return () => ++looked % perStep === 0;
+}
+
+/** The matching pods of a node for each constraint. */
+function podShares(info: NodeInfo, constraints: readonly SpreadConstraint[], namespace: string | undefined): Share[] {
+  return constraints.flatMap((constraint): Share[] => {
+    const count = countOf(info, constraint, namespace);
+    return count === 0 ? [] : [[constraint.topologyKey, labelOf(info.node.metadata.labels, constraint.topologyKey) ?? "", count]];
+  });
+}
+
+function change(counted: HardState, pod: PodInfo, other: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
+  const { constraints } = counted;
   if (other.pod.metadata.namespace !== pod.pod.metadata.namespace) return;
   const labels = node.metadata.labels ?? {};
   if (!hasAllKeys(labels, constraints) || !matchesNode(pod.pod, node)) return;
   for (const { topologyKey, selector } of constraints) {
-    if (selector.matches(other.pod.metadata.labels)) counts.add(topologyKey, labelOf(labels, topologyKey) ?? "", by);
+    if (selector.matches(other.pod.metadata.labels)) counted.add(topologyKey, labelOf(labels, topologyKey) ?? "", by);
   }
-}
-
-function* countSoft(
-  constraints: readonly SpreadConstraint[],
-  needsAllKeys: boolean,
-  incoming: PodInfo,
-  candidates: readonly NodeInfo[],
-  { nodes }: ClusterSnapshot,
-): Steps<SoftState> {
-  const { pod } = incoming;
-  const perStep = nodesPerStepFor(incoming);
-  const counts = new TopologyCounts();
-  const ignored = new Set<string>();
-  const domains = constraints.map(() => 0);
-  const lacksKey = ({ node }: NodeInfo): boolean => needsAllKeys && !hasAllKeys(node.metadata.labels ?? {}, constraints);
-  if (constraints.length === 0) return { constraints, ignored, counts, weights: [] };
-  for (const [at, info] of candidates.entries()) {
-    if (at % perStep === perStep - 1) yield;
-    if (lacksKey(info)) {
-      ignored.add(info.name);
-      continue;
-    }
-    for (const [i, { topologyKey }] of constraints.entries()) {
-      const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
-      if (topologyKey === hostname || counts.get(topologyKey, value) !== undefined) continue;
-      counts.add(topologyKey, value, 0);
-      domains[i] = domains[i]! + 1;
-    }
-  }
-  const beyondHosts = constraints.filter(({ topologyKey }) => topologyKey !== hostname);
-  if (beyondHosts.length > 0) {
-    for (const [at, info] of nodes.entries()) {
-      if (at % perStep === perStep - 1) yield;
-      if (lacksKey(info) || !matchesNode(pod, info.node)) continue;
-      for (const constraint of beyondHosts) {
-        const { topologyKey } = constraint;
-        const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
-        if (counts.get(topologyKey, value) === undefined) continue;
-        counts.add(topologyKey, value, countOf(info, constraint, pod.metadata.namespace));
-      }
-    }
-  }
-  const weights = constraints.map(({ topologyKey }, i) =>
-    Math.log((topologyKey === hostname ? candidates.length - ignored.size : domains[i]!) + 2),
-  );
-  return { constraints, ignored, counts, weights };
 }

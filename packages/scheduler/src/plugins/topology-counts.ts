@@ -17,8 +17,6 @@ type Labels = Readonly<Record<string, string>>;
 /** Counts by topology key and value. */
 export class TopologyCounts {
   readonly #byKey = new Map<string, Map<string, number>>();
-  /** Cached minimum by key: `least` is called for every node. Invalidated when a count of the key changes. */
-  readonly #least = new Map<string, number>();
 
   /** @returns a copy whose changes do not affect the original, for the simulation of a preemption */
   static copyOf(counts: TopologyCounts): TopologyCounts {
@@ -34,20 +32,17 @@ export class TopologyCounts {
 
   /** @param forgetZero removes the entry when its count becomes 0 */
   add(key: string, value: string, count: number, forgetZero = false): void {
-    this.#least.delete(key);
     const values = this.#byKey.get(key) ?? new Map<string, number>();
     const sum = (values.get(value) ?? 0) + count;
     if (sum !== 0 || !forgetZero) this.#byKey.set(key, values.set(value, sum));
     else if (values.delete(value) && values.size === 0) this.#byKey.delete(key);
   }
 
-  /** Smallest count of a key; Infinity when the key has no values. */
-  least(key: string): number {
-    const known = this.#least.get(key);
-    if (known !== undefined) return known;
+  /** Smallest count of a key among the values that `domains` has, 0 for one without an entry here; Infinity when it has none. */
+  leastOf(key: string, domains: TopologyCounts): number {
+    const counts = this.#byKey.get(key);
     let least = Number.POSITIVE_INFINITY;
-    for (const count of this.#byKey.get(key)?.values() ?? []) if (count < least) least = count;
-    this.#least.set(key, least);
+    for (const value of domains.#byKey.get(key)?.keys() ?? []) least = Math.min(least, counts?.get(value) ?? 0);
     return least;
   }
 

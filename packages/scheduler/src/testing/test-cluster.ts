@@ -45,6 +45,8 @@ export interface TestClusterOptions {
 /** An in-memory cluster with the default profile. */
 export interface TestCluster {
   readonly profile: Profile;
+  /** Nodes and pods that the next cycle sees. */
+  readonly cache: ClusterCache;
   readonly nominator: Nominator;
   readonly client: FakeClient;
   readonly clock: FakeClock;
@@ -96,6 +98,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     });
   return {
     profile,
+    cache,
     nominator,
     client,
     clock,

@@ -128,14 +128,11 @@ export class ChildTable {
     if (values.length !== this.labelNames.length) {
       throw new Error(`metric ${this.name} has the labels ${this.labelNames.join()}, got ${values.length} values`);
     }
+    // Values that are not allowed are never a key.
+    const known = this.#children.get(keyOf(values));
+    if (known !== undefined) return known.child;
     const checked = values.map((value, i) => (this.#allowed[i]?.includes(value) === false ? "unexpected" : value));
-    const key = checked.length === 1 ? checked[0]! : checked.join("\u{0}");
-    let entry = this.#children.get(key);
-    if (entry === undefined) {
-      entry = { values: checked, child: this.#newChild() };
-      this.#children.set(key, entry);
-    }
-    return entry.child;
+    return this.#children.getOrInsertComputed(keyOf(checked), () => ({ values: checked, child: this.#newChild() })).child;
   }
 
   #newChild(): Child {
@@ -149,7 +146,7 @@ export class ChildTable {
     const buckets = own as () => BucketChild; // cast: as above
     return {
       labels: (...values: string[]) => this.#child(values),
-      remove: (...values: string[]) => void this.#children.delete(values.join("\u{0}")),
+      remove: (...values: string[]) => void this.#children.delete(keyOf(values)),
       reset: () => this.reset(),
       inc: (by?: number) => number().inc(by),
       dec: (by?: number) => number().dec(by),
@@ -166,6 +163,13 @@ export class ChildTable {
       },
     };
   }
+}
+
+/** Without an array for each observation. */
+function keyOf(values: readonly string[]): string {
+  let key = values.length === 0 ? "" : values[0]!;
+  for (let i = 1; i < values.length; i++) key += `\u{0}${values[i]}`;
+  return key;
 }
 
 function numberText(value: number): string {
