@@ -107,7 +107,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
         cache.removePod(old);
         queue.wakeUp("Pod/Delete");
         waits(pod);
-      } else if (isOurs(pod) && old !== pod && !cache.isAssumed(pod)) {
+      } else if (isOurs(pod) && !cache.isAssumed(pod)) {
         queue.update(old, pod);
         nominator.update(old, pod);
       }

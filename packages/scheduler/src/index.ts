@@ -22,7 +22,7 @@ export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/f
 export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
   const { values, set } = parseFlags(kubeScheduler.flags, flags);
   const gates = newFeatureGates(kubeScheduler.name, values["feature-gates"]);
-  const { profiles, extenders, percentageOfNodesToScore } = completeConfig(values, set, gates);
+  const { profiles, extenders, percentageOfNodesToScore, ...config } = completeConfig(values, set, gates);
   return {
     async run({ clientConfig, transport, clock = realClock, log = discardLogger, signal }) {
       const client = newClient(clientConfig, { clock, ...(transport && { transport }) });
@@ -36,6 +36,8 @@ export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
         profiles,
         extenders: extenders.map(newHttpExtender),
         percentageOfNodesToScore,
+        podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
+        podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
         recorderOf: (component) => newEventRecorder({ client, component, log, clock }),
         metrics: noMetrics,
       });

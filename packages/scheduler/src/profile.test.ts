@@ -62,6 +62,10 @@ test("an extension point's own list precedes multiPoint, and its weight wins", (
   );
 });
 
+test("a plugin without a weight counts once", () => {
+  assert.equal(make({ multiPoint: { enabled: ["Sort", "Bind", "Both"] } }).weights.get("Both"), 1);
+});
+
 test("a plugin can be disabled at one point, or all can", () => {
   assert.equal(make({ multiPoint: { enabled: base }, score: { disabled: ["Both"] } }).at.score.length, 0);
   assert.equal(make({ multiPoint: { enabled: base }, filter: { disabled: ["*"] } }).at.filter.length, 0);
@@ -169,6 +173,7 @@ const likes = {
     ],
   },
 };
+const avoids = { podAntiAffinity: likes.podAffinity };
 for (const { name, nominated, pod, want } of [
   { name: "of lower priority does not count", nominated: { priority: 4 }, pod: { priority: 5 }, want: /^a$/ },
   { name: "of the same priority counts", nominated: { priority: 5 }, pod: { priority: 5 }, want: /Insufficient cpu/ },
@@ -178,6 +183,12 @@ for (const { name, nominated, pod, want } of [
     nominated: { priority: 9, cpu: "100m", labels: { app: "db" } },
     pod: { cpu: "100m", spec: { affinity: likes } },
     want: /didn't match pod affinity rules/,
+  },
+  {
+    name: "that may arrive is kept at a distance",
+    nominated: { priority: 9, cpu: "100m", labels: { app: "db" } },
+    pod: { cpu: "100m", spec: { affinity: avoids } },
+    want: /didn't match pod anti-affinity rules/,
   },
 ] as { name: string; nominated: TestPodOptions; pod: TestPodOptions; want: RegExp }[]) {
   test(`a nominated pod ${name}`, async () => {

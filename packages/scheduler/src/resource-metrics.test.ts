@@ -17,7 +17,7 @@ test("/metrics/resources reports requests and limits of pods in whole units, and
       schedulerName: "default-scheduler",
       containers: [
         container({ cpu: "250m", memory: "1Mi" }, { cpu: "1", "hugepages-2Mi": "4Mi" }),
-        container({ cpu: "250m", "example.com/gpu": "2" }, { "ephemeral-storage": "0" }),
+        container({ cpu: "250m", "example.com/gpu": "2" }, { "ephemeral-storage": "0", "attachable-volumes-aws-ebs": "3" }),
       ],
       initContainers: [container({ memory: "2Mi" }, {})],
       overhead: { cpu: "10m", "ephemeral-storage": "1" },
@@ -35,6 +35,7 @@ test("/metrics/resources reports requests and limits of pods in whole units, and
     'kube_pod_resource_request{resource="ephemeral-storage",scheduler="default-scheduler",unit="bytes"} 1',
     'kube_pod_resource_limit{resource="cpu",scheduler="default-scheduler",unit="cores"} 1.01',
     'kube_pod_resource_limit{resource="hugepages-2Mi",scheduler="default-scheduler",unit="bytes"} 4194304',
+    'kube_pod_resource_limit{resource="attachable-volumes-aws-ebs",scheduler="default-scheduler",unit="integer"} 3',
   ]);
   pods = [];
   assert.deepEqual(await lines(), []);

@@ -192,6 +192,7 @@ test("counts attempts, queues, points and victims under upstream's names", async
     'scheduler_pending_pods{queue="unschedulable"} 1',
     'scheduler_scheduler_cache_size{type="nodes"} 1',
     "scheduler_preemption_attempts_total 1",
+    "scheduler_scheduling_algorithm_duration_seconds_count 1",
     'scheduler_pod_scheduling_duration_seconds_count{attempts="1"} 1',
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Success",profile="default-scheduler"} 2',
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",status="Success",profile="default-scheduler"} 1',

@@ -184,7 +184,6 @@ export class Scheduler {
     else log.error("cannot schedule pod; it keeps waiting", err, { pod: keyOf(entry.pod) });
     const current = this.#stillWaiting(entry.pod);
     if (current === undefined) return;
-    entry.pod = attempt.info.pod;
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
     this.#queue.addUnschedulable(entry, attempt.cycle);
     // The pod may have changed since its cycle began, and be schedulable now.
@@ -268,7 +267,6 @@ export class Scheduler {
   #retreat(entry: QueuedPod, cycle: number, err: unknown): void {
     const { log, metrics, clock } = this.#options;
     log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });
-    this.#cache.forget(entry.pod);
     const current = this.#stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.unschedulablePlugins = new Set();

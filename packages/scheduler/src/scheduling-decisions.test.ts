@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Decision } from "@coxswain/apimachinery/decisions/decision";
-import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startScheduler } from "./testing/running-scheduler.ts";
+import { aTestNode } from "./testing/test-cluster.ts";
 
 type Running = Awaited<ReturnType<typeof startScheduler>>;
 
@@ -140,4 +142,115 @@ test("reports a cluster without nodes, what a binding waits for, and a binding t
   await step();
   assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "failed", reason: "SchedulerError" });
   assert.match(reported(running, "web")?.summary ?? "", /etcd is away/);
+});
+
+const requesting = (requests: Record<string, string>): { containers: Container[] } => ({
+  containers: [{ name: "main", image: "busybox", resources: { requests } }],
+});
+const gpu = "example.com/gpu";
+
+for (const { name, there, wanted, want, missing } of [
+  {
+    name: "memory, rounded up to MiB",
+    wanted: { memory: String(8 * 2 ** 30 + 1.5 * 2 ** 20) },
+    want: "needs 2Mi more memory",
+    missing: { memory: "2Mi" },
+  },
+  {
+    name: "less than a MiB of memory, in bytes",
+    wanted: { memory: String(8 * 2 ** 30 + 7) },
+    want: "needs 7 more memory",
+    missing: { memory: "7" },
+  },
+  { name: "room for a pod", there: {}, wanted: {}, want: "needs 1 more pods", missing: { pods: "1" } },
+  {
+    name: "an extended resource, of which some is taken",
+    there: { [gpu]: "1" },
+    wanted: { [gpu]: "3" },
+    want: `needs 2 more ${gpu}`,
+    missing: { [gpu]: "2" },
+  },
+] as { name: string; there?: Record<string, string>; wanted: Record<string, string>; want: string; missing: object }[]) {
+  test(`reports what is short: ${name}`, async (t) => {
+    const running = await startScheduler(t);
+    const { client, names, step } = running;
+    const node = aTestNode("a", { pods: name === "room for a pod" ? "1" : "10" });
+    const allocatable = { ...node.status?.allocatable, [gpu]: "2" };
+    client.put(nodes, { apiVersion: "v1", kind: "Node", ...node, status: { ...node.status, allocatable } });
+    if (there !== undefined) names.pod("there", { on: "a", spec: requesting(there) });
+    await step();
+    names.pod("web", { spec: requesting(wanted) });
+    await step();
+    const { summary = "", details } = reported(running, "web") ?? {};
+    assert.ok(summary.startsWith(`${want} on the only node`), summary);
+    assert.partialDeepStrictEqual(details, { refused: [{ node: "a", missing }] });
+  });
+}
+
+test("reports a taint without a value as kubectl writes it", async (t) => {
+  const running = await startScheduler(t);
+  running.names.node("a", { spec: { taints: [{ key: "x", effect: "NoExecute" }] } });
+  await running.step();
+  running.names.pod("web");
+  await running.step();
+  assert.match(reported(running, "web")?.summary ?? "", /does not tolerate the taint x:NoExecute of the only node/);
+});
+
+test("counts all nodes that refuse a pod, and reports twenty of them one by one", async (t) => {
+  const running = await startScheduler(t);
+  for (let i = 0; i < 25; i++) running.names.node(`n${i}`, { cpu: "1" });
+  await running.step();
+  running.names.pod("web", { cpu: "2" });
+  await running.step();
+  const { summary, details } = reported(running, "web") ?? {};
+  assert.match(summary ?? "", /needs 1 more CPU on any of 25 nodes/);
+  assert.equal((details as { refused: unknown[] }).refused.length, 20);
+});
+
+test("of several pods each of which would make room the one of the lowest priority is named", async (t) => {
+  const running = await startScheduler(t);
+  const { names, step } = running;
+  names.node("a");
+  for (const [name, priority] of Object.entries({ high: 7, low: 3, middle: 5 })) names.pod(name, { on: "a", cpu: "1", priority });
+  await step();
+  names.pod("web", { cpu: "2" });
+  await step();
+  assert.match(reported(running, "web")?.summary ?? "", /would fit if pod low of namespace default on node a were gone/);
+});
+
+test("a pod that fits one of the nodes now is not told whose end would make room on another", async (t) => {
+  const running = await startScheduler(t);
+  const { client, names, step } = running;
+  for (const name of ["a", "b"]) {
+    names.node(name);
+    names.pod(`big-${name}`, { on: name, cpu: "3" });
+  }
+  await step();
+  names.pod("web", { cpu: "2" });
+  await step();
+  client.remove(pods, "default/big-a");
+  await step();
+  const { summary = "", related } = reported(running, "web") ?? {};
+  assert.match(summary, /^fits 1 of 2 nodes now, and will be tried again; needs 1 more CPU/);
+  assert.doesNotMatch(summary, /would fit/);
+  assert.equal(related, undefined);
+});
+
+test("counts the nodes that were looked at, also those that do not fit", async (t) => {
+  const running = await startScheduler(t);
+  for (const [name, cpu] of Object.entries({ a: "1", b: "4", c: "1" })) running.names.node(name, { cpu });
+  await running.step();
+  running.names.pod("web", { cpu: "2" });
+  await running.step();
+  assert.equal(reported(running, "web")?.summary, "placed on the only node that fits, of 3 looked at");
+});
+
+test("a large pod is not compared with the nodes again for its decision: the reasons of its last cycle are reported", async (t) => {
+  const running = await startScheduler(t);
+  running.names.node("a", { cpu: "1" });
+  await running.step();
+  const tolerations = Array.from({ length: 600 }, (_, i) => ({ key: `k${i}`, operator: "Exists" as const }));
+  running.names.pod("web", { cpu: "2", spec: { tolerations } });
+  await running.step();
+  assert.match(reported(running, "web")?.summary ?? "", /^0\/1 nodes are available: 1 Insufficient cpu\.;/);
 });

@@ -51,3 +51,16 @@ test("retries end with a response", async () => {
   assert.equal(await result, "yes");
   assert.equal(requests, 3);
 });
+
+test("a failure after the abort is not retried, and is the failure that is thrown", async () => {
+  const clock = newFakeClock();
+  const err = failure(500);
+  let requests = 0;
+  const attempt = async () => {
+    requests++;
+    throw err;
+  };
+  const ended = AbortSignal.abort(new Error("stopped"));
+  await assert.rejects(withReviewRetries(attempt, clock, ended), (thrown) => thrown === err);
+  assert.deepEqual([requests, clock.waiting], [1, 0]);
+});

@@ -414,3 +414,99 @@ test("surplus observed creations do not count towards later expectations", () =>
   expectations.creationObserved("a");
   assert.equal(expectations.satisfied("a"), true);
 });
+
+test("a failure that is retried is counted and logged as an error; a conflict is counted, but not an error", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  const errors: string[] = [];
+  let retried = 0;
+  const failures: Error[] = [conflict(pods, "a", "changed"), new Error("no space")];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    metrics: () => ({ added() {}, got() {}, done() {}, retried: () => void retried++ }),
+    async reconcile() {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      return {};
+    },
+  });
+  assert.deepEqual([retried, errors], [1, []]);
+  await clock.advance(1_000);
+  assert.deepEqual([retried, errors], [2, ["reconcile failed"]]);
+});
+
+test("a key that is given up has the decision of its last failure, without a next try", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  const decisions = new DecisionLog({ component: "test", clock });
+  let calls = 0;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    decisions,
+    maxRetries: 1,
+    reconcile: async () => Promise.reject(new Error(`failure ${++calls}`)),
+  });
+  const decision = () => decisions.of({ group: "", resource: "pods", kind: "Pod", namespace: "default", name: "a", uid: "" })[0];
+  assert.equal(decision()?.nextTryAt, "2022-01-01T00:00:00Z");
+  await clock.advance(60_000);
+  assert.deepEqual([calls, decision()?.summary, decision()?.nextTryAt], [2, "failure 2", undefined]);
+});
+
+test("the next try is that of the decision, else that of the queue; a key is one of the first source that has a resource", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
+  const decisions = new DecisionLog({ component: "test", clock });
+  const waiting = { verdict: "waiting", reason: "R", description: "waits" } as const;
+  await run({
+    sources: [
+      enqueueMapped(informers.for<Pod>(pods), () => []),
+      enqueueSelf(informers.for<Pod>(pods)),
+      enqueueSelf(informers.for<ReplicaSet>(replicaSets)),
+    ],
+    decisions,
+    reconcile: async (key) => ({
+      requeueAfterMs: 60_000,
+      decision: key.endsWith("a") ? { ...waiting, nextTryMs: clock.now() + 5_000 } : waiting,
+    }),
+  });
+  const nextTryOf = (name: string) =>
+    decisions.of({ group: "", resource: "pods", kind: "Pod", namespace: "default", name, uid: "" })[0]?.nextTryAt;
+  assert.deepEqual([nextTryOf("a"), nextTryOf("b")], ["2022-01-01T00:00:05Z", "2022-01-01T00:01:00Z"]);
+});
+
+test("a key that the controller itself queues is not batched", async (t) => {
+  const { run } = setUp(t);
+  const seen: string[] = [];
+  const { controller } = await run({
+    sources: [],
+    batchMs: 500,
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  controller.enqueue("default/a");
+  await settle();
+  assert.deepEqual(seen, ["default/a"]);
+});
+
+test("an update that is not relevant enqueues nothing, a relevant one its key once", async (t) => {
+  const { client, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a", labels: { v: "1" } }));
+  const seen: string[] = [];
+  const versionOf = ({ metadata }: Pod): string | undefined => metadata.labels?.["v"];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods), (old, now) => versionOf(old) !== versionOf(now))],
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  client.put(pods, aPod({ name: "a", labels: { v: "1", other: "x" } }));
+  await settle();
+  assert.deepEqual(seen, ["default/a"], "the first one is that of the addition");
+  client.put(pods, aPod({ name: "a", labels: { v: "2" } }));
+  await settle();
+  assert.deepEqual(seen, ["default/a", "default/a"]);
+});

@@ -355,3 +355,33 @@ test("an event in a namespace that is being deleted is dropped in silence, anoth
   await recorder.flush();
   assert.deepEqual(said, ["Unable to write event"]);
 });
+
+test("events of different reporters are not combined", () => {
+  const correlator = newEventCorrelator(newFakeClock());
+  for (const reportingComponent of ["one", "two"]) {
+    for (let i = 0; i < 6; i++) {
+      const event = makeEvent({
+        ref: { kind: "Pod", name: "a" },
+        type: "Normal",
+        reason: "R",
+        message: `${reportingComponent} ${i}`,
+        component: "c",
+        now: 0,
+        uniqueSuffix: "1",
+      });
+      const found = correlator.correlate({ ...event, reportingComponent });
+      assert.ok(!found.drop && !found.event.message.startsWith("(combined"));
+    }
+  }
+});
+
+test("an event that was dropped after a burst counts in the next one that is written", async () => {
+  const { clock, recorder, stored } = setUp();
+  for (let i = 0; i < 30; i++) recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  assert.equal(stored()[0]?.count, 25);
+  await clock.advance(300_000);
+  recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  assert.equal(stored()[0]?.count, 31);
+});

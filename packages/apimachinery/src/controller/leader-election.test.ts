@@ -213,6 +213,7 @@ test("metrics report the leader; a leader that can neither renew its lease nor s
   a.stop.abort();
   await a.finished;
   assert.equal(status.isLeader, false);
+  assert.deepEqual(await lines(), ['leader_election_master_status{name="test"} 0']);
   await clock.advance(60_000);
   status.check();
   status.leads(true); // the election is stuck

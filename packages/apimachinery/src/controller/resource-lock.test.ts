@@ -184,3 +184,16 @@ test("the second of two resource locks is written with its current version", asy
   assert.equal(leaseOf(client)["holderIdentity"], "b");
   assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user");
 });
+
+test("two resource locks are not read as one when the second cannot be read", async () => {
+  const client = newFakeClient();
+  const { signal } = new AbortController();
+  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+  const both = newResourceLock("configmapsleases", "kube-system", "test");
+  await both.create(client, record, signal);
+  client.react("get", "leases", () => {
+    throw new Error("away");
+  });
+  await assert.rejects(both.get(client, signal), /^Error: away$/);
+  await assert.rejects(both.update(client, record, signal), /^Error: away$/);
+});

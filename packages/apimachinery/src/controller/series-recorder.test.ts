@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { test } from "node:test";
-import { forbidden } from "../objects/errors/status-error.ts";
+import { forbidden, StatusError } from "../objects/errors/status-error.ts";
 import type { Event } from "../objects/schema/kinds/events/v1.ts";
 import { eventsV1 } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
@@ -126,6 +126,10 @@ test("an unreachable server gets twelve attempts, with others in between; a refu
   recorder.event(pod, "Normal", "Found", "a");
   await settle();
   assert.deepEqual([tries, stored().length], [1, 1]);
+  await clock.advance(9_999);
+  assert.equal(tries, 1);
+  await clock.advance(1);
+  assert.equal(tries, 2);
   for (let i = 0; i < 20; i++) await clock.advance(10_000);
   await recorder.flush();
   assert.equal(tries, 12);
@@ -192,4 +196,61 @@ test("after the stop no timer is left, and pending flushes resolve", async (t) =
   stop.abort(new Error("stopped"));
   await flushed;
   assert.equal(clock.waiting, 0);
+});
+
+test("an event about a cluster-scoped object is one of the default namespace", async (t) => {
+  const { recorder, stored } = setUp(t);
+  const { apiVersion, kind, metadata } = aNode({ name: "a" });
+  recorder.event({ apiVersion, kind, metadata: { ...metadata, namespace: "" } }, "Normal", "A", "a");
+  recorder.event(aNode({ name: "b" }), "Normal", "A", "a");
+  await recorder.flush();
+  assert.deepEqual(
+    stored().map(({ metadata: of }) => of.namespace),
+    ["default", "default"],
+  );
+});
+
+test("20,000 events may be pending; more are dropped, and one that continues a series is not", async (t) => {
+  const client = newFakeClient();
+  const warnings: string[] = [];
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  let creates = 0;
+  client.react("create", "events", () => {
+    creates++;
+    return new Promise(() => {});
+  });
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  const recorder = newSeriesRecorder({ client, controller: "tester", log, clock: newFakeClock(), signal: stop.signal });
+  const ref = (name: string) => ({ kind: "Pod", namespace: "shop", name });
+  for (let i = 0; i < 20_000; i++) recorder.event(ref(`p${i}`), "Normal", "A", "a");
+  assert.deepEqual(warnings, []);
+  recorder.event(ref("one more"), "Normal", "A", "a");
+  recorder.event(ref("p0"), "Normal", "A", "a");
+  assert.deepEqual(warnings, ["the queue of events is full; dropping one"]);
+  await settle();
+  assert.equal(creates, 20_001, "the one more is the series of p0");
+});
+
+test("a refusal in a namespace that is being deleted is not logged, another one is, and neither is retried", async (t) => {
+  const client = newFakeClient();
+  const said: string[] = [];
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const log = { ...discardLogger, error: (message: string) => void said.push(message) };
+  const clock = newFakeClock();
+  const recorder = newSeriesRecorder({ client, controller: "tester", log, clock, signal: stop.signal });
+  let causes = [{ reason: "NamespaceTerminating" }];
+  client.react("create", "events", () => {
+    const { status } = forbidden(eventsV1, "e", "no");
+    throw new StatusError({ ...status, details: { ...status.details, causes } });
+  });
+  recorder.event(pod, "Normal", "A", "a");
+  await recorder.flush();
+  assert.deepEqual(said, []);
+  causes = [];
+  recorder.event(pod, "Normal", "B", "b");
+  await recorder.flush();
+  assert.deepEqual(said, ["Server rejected event (will not retry!)"]);
+  assert.equal(client.writes.length, 2);
 });

@@ -68,6 +68,33 @@ test("an unreachable server is retried without a limit, with delays that grow to
   assert.match(said[0] ?? "", /the test.*ECONNREFUSED/);
 });
 
+test("a server without /readyz counts as ready", async () => {
+  const { done, requestedMs } = waiting(() => 404);
+  await done;
+  assert.equal(requestedMs.length, 1);
+});
+
+test("an attempt without an answer ends after 10 s, and the next one follows", async () => {
+  const clock = newFakeClock();
+  const ending = new AbortController();
+  let attempts = 0;
+  const raw: Client["raw"] = async (_method, _path, options) => {
+    if (++attempts > 1) return { status: 200, headers: {}, body: Buffer.from("") };
+    return new Promise((_, reject) => options?.signal?.addEventListener("abort", () => reject(options.signal?.reason)));
+  };
+  let isOver = false;
+  const lines: string[] = [];
+  const log = newLogger({ write: (line) => void lines.push(String(line)) });
+  const done = waitForServer({ raw } as Client, { purpose: "the test", clock, log, signal: ending.signal }).then(() => {
+    isOver = true;
+  });
+  await clock.advance(9_999);
+  assert.deepEqual([attempts, isOver], [1, false]);
+  await clock.advance(1_000);
+  await done;
+  assert.match(lines.join(), /no answer within 10 s/);
+});
+
 for (const { name, status, reason } of [
   { name: "a check that fails", status: 500, reason: /answers 500: etcd/ },
   { name: "401", status: 401, reason: /answers 401/ },
@@ -83,14 +110,15 @@ for (const { name, status, reason } of [
   });
 }
 
-test("503 of a load balancer is not the server's response: it is retried without a limit", async () => {
-  const wait = waiting((nowMs) => (nowMs < 300_000 ? 503 : 200));
-  await settle();
-  await wait.advance(290_000);
-  assert.equal(wait.result, undefined);
-  await wait.advance(20_000);
-  assert.deepEqual(wait.result, { reason: undefined });
-});
+for (const status of [502, 503])
+  test(`${status} of a load balancer is not the server's response: it is retried without a limit`, async () => {
+    const wait = waiting((nowMs) => (nowMs < 300_000 ? status : 200));
+    await settle();
+    await wait.advance(290_000);
+    assert.equal(wait.result, undefined);
+    await wait.advance(20_000);
+    assert.deepEqual(wait.result, { reason: undefined });
+  });
 
 test("a bounded wait ends at its time", async () => {
   const wait = waiting(() => "away", 60_000);

@@ -24,6 +24,8 @@ for (const { schedule, after, want } of [
   { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-03T00:00:00Z", want: "2012-06-10T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-10T00:00:00Z", want: "2012-06-15T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 */5 Apr,Aug,Oct Mon", after: "2012-07-09T23:35:00Z", want: "2012-08-01T00:00:00Z" },
+  // A step of 1 leaves a star a star: both day fields have to match.
+  { schedule: "TZ=UTC 0 0 */1 * Mon", after: "2012-07-09T23:35:00Z", want: "2012-07-16T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 1,15 * *", after: "2012-07-09T23:35:00Z", want: "2012-07-15T00:00:00Z" },
   // Never
   { schedule: "TZ=UTC 0 0 30 Feb ?", after: "2012-07-09T23:35:00Z", want: "never" },
@@ -85,3 +87,15 @@ function matches(field: string, value: number): boolean {
   const [from, step] = field.split("/").map(Number) as [number, number?];
   return step === undefined ? value === from : value >= from && (value - from) % step === 0;
 }
+
+test("without a zone of its own a schedule is in the zone of the process", (t) => {
+  const before = process.env["TZ"];
+  t.after(() => {
+    if (before === undefined) delete process.env["TZ"];
+    else process.env["TZ"] = before;
+  });
+  process.env["TZ"] = "Asia/Kolkata";
+  assert.equal(next("0 6 * * *", "2022-01-01T00:00:00Z"), "2022-01-01T00:30:00Z");
+  process.env["TZ"] = "America/New_York";
+  assert.equal(next("TZ=Local 0 6 * * *", "2022-01-01T00:00:00Z"), "2022-01-01T11:00:00Z");
+});

@@ -88,3 +88,82 @@ test("an answer stays within its limit: details go first, then what does not fit
   assert.deepEqual(withinLimit([long, decision], 1000), { kept: [decision, decision], cut: true });
   assert.deepEqual(withinLimit([{ ...decision, summary: "x".repeat(2000) }, decision], 1000), { kept: [decision], cut: true });
 });
+
+test("a question is answered once, though it changes; an answer that is not taken does not end the watch", async (t) => {
+  const { client, decisions, run } = aDaemon(t);
+  decisions.record(ref, "scheduler", { verdict: "waiting", reason: "R", description: "notified" });
+  let answers = 0;
+  client.react("create", "questions", () => {
+    answers++;
+    throw new Error("nobody waits any more");
+  });
+  run();
+  await settle();
+  const question = { metadata: { name: "kube-scheduler" }, refs: [ref] } as object as never;
+  client.put(questionsRef, question);
+  await waitFor(() => answers === 1);
+  client.put(questionsRef, question);
+  client.remove(questionsRef, "kube-scheduler");
+  await settle();
+  assert.equal(answers, 1);
+  client.put(questionsRef, question);
+  await waitFor(() => answers === 2);
+  assert.equal(client.actions.filter(({ verb }) => verb === "watch").length, 1);
+});
+
+test("an answer says when it was cut, and has the objects whose texts were ready in time", async (t) => {
+  const { client, clock, decisions } = aDaemon(t);
+  const details = { long: "x".repeat(200_000) };
+  for (const name of ["a", "b"])
+    decisions.record({ ...ref, name }, "scheduler", { verdict: "waiting", reason: "R", description: { summary: name, details } });
+  const answered: { decisions: Decision[]; cut?: boolean }[] = [];
+  client.react("create", "questions", ({ sent }) => {
+    answered.push(sent as { decisions: Decision[]; cut?: boolean });
+    return {};
+  });
+  const stopping = new AbortController();
+  let now = 0;
+  const slow = { ...clock, monotonic: () => (now += 400) };
+  const { signal } = stopping;
+  const log = discardLogger;
+  const running = answerQuestions({
+    ...{ client, recipient: "kube-scheduler", decisions, clock: slow, turns: new Turns(), log, signal },
+  });
+  t.after(async () => {
+    stopping.abort();
+    await running;
+  });
+  await settle();
+  const refs = ["a", "b", "c", "d"].map((name) => ({ ...ref, name }));
+  for (const name of ["c", "d"])
+    decisions.record({ ...ref, name }, "scheduler", { verdict: "done", reason: "R", description: name });
+  client.put(questionsRef, { metadata: { name: "kube-scheduler" }, refs } as object as never);
+  await waitFor(() => answered.length === 1);
+  assert.deepEqual(
+    answered[0]?.decisions.map(({ summary }) => summary),
+    ["a", "b"],
+  );
+  assert.equal(answered[0]?.cut, true);
+});
+
+test("after an outage, a watch that the server ends is renewed as soon as before", async (t) => {
+  const { clock, client, run } = aDaemon(t);
+  let away = true;
+  let watches = 0;
+  client.react("watch", "questions", () => {
+    watches++;
+    if (away) throw new Error("connect ECONNREFUSED");
+    return undefined;
+  });
+  run();
+  await settle();
+  for (let seconds = 0; seconds < 200; seconds++) await clock.advance(1_000);
+  away = false;
+  for (let seconds = 0; seconds < 100; seconds++) await clock.advance(1_000);
+  const before = watches;
+  client.endWatches();
+  await settle();
+  await clock.advance(1_500);
+  await settle();
+  assert.equal(watches, before + 1);
+});

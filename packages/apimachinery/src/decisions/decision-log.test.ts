@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { noDecisions, type ObjectRef } from "./decision.ts";
-import { DecisionLog, type Outcome } from "./decision-log.ts";
+import { DecisionLog, decisionLimitBytes, type Outcome } from "./decision-log.ts";
 
 function aPod(name: string, uid = `uid-${name}`): ObjectRef {
   return { group: "", resource: "pods", kind: "Pod", namespace: "web", name, uid };
@@ -160,4 +160,30 @@ test("a decision larger than the limit is not kept", () => {
 
 test("without a decision reader there are no decisions and no silent daemons", async () => {
   assert.deepEqual(await noDecisions.of([aPod("a")], AbortSignal.abort()), { decisions: [], silent: [] });
+});
+
+test("a decision that replaces an equal one takes no more memory, a longer one its difference", () => {
+  const { log } = aLog();
+  log.record(aPod("a"), "scheduler", waiting);
+  const { bytes } = log;
+  log.record(aPod("a"), "scheduler", waiting);
+  assert.equal(log.bytes, bytes);
+  log.record(aPod("a"), "scheduler", { ...waiting, description: `${waiting.description}!` });
+  assert.equal(log.bytes, bytes + 1);
+});
+
+test("the plain text is shortened like the summary", () => {
+  const { log } = aLog();
+  log.record(aPod("a"), "scheduler", { ...waiting, description: { summary: "s", plain: "x".repeat(5000) } });
+  assert.equal(log.of(aPod("a"))[0]?.plain?.length, 2001);
+});
+
+test("COXSWAIN_DECISIONS=off switches recording off, any other value does not", () => {
+  assert.deepEqual(
+    [decisionLimitBytes({ COXSWAIN_DECISIONS: "off" }), decisionLimitBytes({ COXSWAIN_DECISIONS: "on" })],
+    [0, 4 << 20],
+  );
+  const log = new DecisionLog({ component: "c", clock: newFakeClock(), limitBytes: 0 });
+  log.record(aPod("a"), "scheduler", waiting);
+  assert.deepEqual([log.isKeeping, log.entries], [false, 0]);
 });

@@ -13,6 +13,11 @@ import { DecidedError, outcomeOfError } from "./outcome-of-error.ts";
 
 const quota = "exceeded quota: mem, requested: requests.memory=1Gi, used: requests.memory=4Gi, limited: requests.memory=4Gi";
 
+function inEndingNamespace(): StatusError {
+  const { status } = forbidden(pods, "a", "no");
+  return new StatusError({ ...status, details: { ...status.details, causes: [{ reason: "NamespaceTerminating" }] } });
+}
+
 for (const { name, err, want } of [
   { name: "quota", err: forbidden(pods, "a", quota), want: ["refused", "QuotaExceeded"] },
   {
@@ -31,6 +36,12 @@ for (const { name, err, want } of [
     want: ["refused", "PodSecurityViolated"],
   },
   { name: "rights", err: forbidden(pods, "a", "no"), want: ["refused", "Forbidden"] },
+  { name: "a namespace that ends", err: inEndingNamespace(), want: ["refused", "NamespaceTerminating"] },
+  {
+    name: "invalid",
+    err: new StatusError({ metadata: {}, code: 422, reason: "Invalid", message: "m" }),
+    want: ["refused", "Invalid"],
+  },
   { name: "conflict", err: conflict(pods, "a", "changed"), want: ["failed", "Conflict"] },
   { name: "too many", err: tooManyRequests("later", 1), want: ["refused", "TooManyRequests"] },
   { name: "time", err: serverTimeout(pods, "create", 1), want: ["failed", "ServerTimeout"] },

@@ -35,11 +35,18 @@ function listed(name: string): Pod {
 }
 
 /** Runs a reflector against scripted responses and records its requests and its store. */
-async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], periodMs?: number) {
+async function reflecting(
+  t: { after(fn: () => void): void },
+  lists: Page[],
+  watches: Watch[],
+  periodMs?: number,
+  { roll = 0, metadataOnly = false }: { roll?: number; metadataOnly?: boolean } = {},
+) {
   const requested: string[] = [];
   /** Selection parameters of each request, which must be the same in all of them. */
   const selections: unknown[] = [];
-  const target = { ref: pods, namespace: "web", labelSelector: "app=a", fieldSelector: "spec.nodeName=n1", metadataOnly: false };
+  const target = { ref: pods, namespace: "web", labelSelector: "app=a", fieldSelector: "spec.nodeName=n1", metadataOnly };
+  const watchOptions: WatchOptions[] = [];
   const select = (
     { namespace }: { namespace?: string | undefined },
     { labelSelector, fieldSelector, metadataOnly }: ListOptions,
@@ -60,6 +67,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     },
     async *watch(_: unknown, scope: { namespace?: string }, options: WatchOptions) {
       const { resourceVersion, signal } = options;
+      watchOptions.push(options);
       select(scope, options);
       requested.push(`watch ${resourceVersion}`);
       const { events = [], afterMs, end } = watches.shift() ?? {};
@@ -81,7 +89,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
   const { signal } = stop;
-  const random = (): number => 0;
+  const random = (): number => roll;
   const reconnection = periodMs === undefined ? undefined : new Reconnection({ periodMs: () => periodMs, clock, random });
   void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random, reconnection });
   await settle(40);
@@ -89,7 +97,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     await clock.advance(ms);
     await settle(40);
   };
-  return { requested, reported, kinds, selections, target, after };
+  return { requested, reported, kinds, selections, watchOptions, target, after };
 }
 
 /** Simulates a server restart: its watches end, it refuses connections once, and then has no events from before its start. */
@@ -390,4 +398,21 @@ test("a server that calls each version too old is listed at increasing intervals
   for (let second = 0; second < 20; second++) await after(1_000);
   // At 0, 0.8, 2.4, 5.6 and 12 s.
   assert.equal(requested.filter((one) => one.startsWith("list")).length, 5);
+});
+
+test("a watch asks for bookmarks, and ends after five to ten minutes, at random", async (t) => {
+  for (const [roll, want] of [
+    [0, 300],
+    [0.5, 450],
+    [0.999, 599],
+  ] as const) {
+    const { watchOptions } = await reflecting(t, [{ version: "5", names: [] }], [], undefined, { roll });
+    const [{ allowWatchBookmarks, timeoutSeconds } = {}] = watchOptions as Partial<WatchOptions>[];
+    assert.deepEqual([allowWatchBookmarks, timeoutSeconds], [true, want]);
+  }
+});
+
+test("listed metadata are not given the kind of the resource", async (t) => {
+  const { kinds } = await reflecting(t, [{ version: "5", names: ["a"] }], [], undefined, { metadataOnly: true });
+  assert.deepEqual(kinds, ["undefined/undefined"]);
 });

@@ -19,6 +19,8 @@ for (const { name, containers, initContainers, want } of [
     want: "Guaranteed",
   },
   { name: "may use more than it asks for", containers: [container({ cpu: "500m", memory: "1Gi" }, both)], want: "Burstable" },
+  { name: "limits both and requests one of them", containers: [container({ cpu: "1" }, both)], want: "Burstable" },
+  { name: "requests more than it limits", containers: [container(both, { cpu: "1", memory: "2Gi" })], want: "Burstable" },
   { name: "limits only cpu", containers: [container({ cpu: "1" }, { cpu: "1" })], want: "Burstable" },
   { name: "has one container without limits", containers: [container(both, both), container()], want: "Burstable" },
   {

@@ -119,3 +119,84 @@ test("other objects are counted, some also by an earlier name", () => {
   assert.deepEqual(core("secrets").usage(aPod({})), { "count/secrets": "1", secrets: "1" });
   assert.deepEqual(deployments.matching(["count/deployments.apps", "pods"]), ["count/deployments.apps"]);
 });
+
+const at = (ms: number): string => new Date(clock.now() + ms).toISOString();
+
+for (const { name, metadata, isOver } of [
+  { name: "that is not deleted", metadata: {}, isOver: false },
+  { name: "without a grace period", metadata: { deletionTimestamp: at(-3_600_000) }, isOver: false },
+  {
+    name: "within its grace period",
+    metadata: { deletionTimestamp: at(-20_000), deletionGracePeriodSeconds: 30 },
+    isOver: false,
+  },
+  {
+    name: "whose grace period has passed",
+    metadata: { deletionTimestamp: at(-40_000), deletionGracePeriodSeconds: 30n },
+    isOver: true,
+  },
+]) {
+  test(`a pod ${name} counts ${isOver ? "only as an object, and frees its quota" : "in full"}`, () => {
+    const running = aPod({ containers: [container({ cpu: "1" })] });
+    const pod = { ...running, metadata: { ...running.metadata, ...metadata } } as KubeObject;
+    assert.equal(core("pods").usage(pod)["cpu"], isOver ? undefined : "1");
+    assert.equal(core("pods").replenishes(running, pod), isOver);
+    assert.equal(core("pods").replenishes(pod, pod), false, "what is over already frees nothing again");
+  });
+}
+
+test("an init container must set the resources that a quota limits, too", () => {
+  const pod = aPod({ containers: [container({ cpu: "1" })], initContainers: [container({ memory: "1" })] });
+  assert.equal(core("pods").missing(["cpu"], pod), "must specify cpu");
+});
+
+test("a load balancer uses node ports for its ports unless it allocates none", () => {
+  const ports = [{ port: 1 }, { port: 2, nodePort: 0 }];
+  const nodePorts = (spec: object) => core("services").usage({ metadata: {}, spec } as KubeObject)["services.nodeports"];
+  assert.deepEqual([nodePorts({ type: "LoadBalancer", ports }), nodePorts({ type: "NodePort" })], ["2", "0"]);
+  assert.equal(nodePorts({ type: "LoadBalancer", ports, allocateLoadBalancerNodePorts: false }), "0");
+});
+
+test("a change of a service's type may free quota, another change does not", () => {
+  const service = (type: string, more: object = {}) => ({ metadata: more, spec: { type } }) as KubeObject;
+  const { replenishes, chargesUpdates } = core("services");
+  assert.equal(chargesUpdates, true);
+  assert.equal(replenishes(service("NodePort"), service("ClusterIP")), true);
+  assert.equal(replenishes(service("NodePort"), service("NodePort", { labels: { a: "b" } })), false);
+});
+
+for (const { resource, names, others } of [
+  {
+    resource: "pods",
+    names: ["pods", "count/pods", "limits.memory", "hugepages-2Mi", "requests.hugepages-2Mi", "requests.example.com/gpu"],
+    others: ["services", "limits.example.com/gpu", "requests.storage", "requests.pods"],
+  },
+  {
+    resource: "persistentvolumeclaims",
+    names: [
+      "persistentvolumeclaims",
+      "requests.storage",
+      "gold.storageclass.storage.k8s.io/requests.storage",
+      "gold.storageclass.storage.k8s.io/persistentvolumeclaims",
+    ],
+    others: ["pods", "gold.storageclass.storage.k8s.io/other"],
+  },
+  {
+    resource: "services",
+    names: ["services", "count/services", "services.nodeports", "services.loadbalancers"],
+    others: ["pods", "services.other"],
+  },
+  { resource: "secrets", names: ["secrets", "count/secrets"], others: ["configmaps", "count/configmaps"] },
+]) {
+  test(`${resource} count towards ${names.join(", ")} and nothing else`, () => {
+    assert.deepEqual(core(resource).matching([...others, ...names]), names);
+  });
+}
+
+test("the class of a claim's annotation takes precedence over its field", () => {
+  const annotations = { "volume.beta.kubernetes.io/storage-class": "old" };
+  const spec = { storageClassName: "new", resources: { requests: { storage: "1Gi" } } };
+  const usage = core("persistentvolumeclaims").usage({ metadata: { annotations }, spec } as KubeObject);
+  assert.equal(usage["old.storageclass.storage.k8s.io/requests.storage"], "1Gi");
+  assert.equal(usage["new.storageclass.storage.k8s.io/requests.storage"], undefined);
+});

@@ -27,6 +27,11 @@ for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want
     want: terms([one(ebs, "a"), one(region, "r")], [one(ebs, "b"), one("disk", "ssd")]),
   },
   {
+    name: "a zone that is not the first of its requirements",
+    affinity: terms([one("disk", "ssd"), one(zone, "a")]),
+    want: terms([one("disk", "ssd"), one(ebs, "a")]),
+  },
+  {
     name: "a region of now",
     affinity: terms([one(zone, "a"), one(region, "r")]),
     want: terms([one(ebs, "a"), one(region, "r")]),

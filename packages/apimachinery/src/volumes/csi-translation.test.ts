@@ -40,10 +40,10 @@ for (const { name, source, labels = {}, driver, handle, attributes } of [
   { name: "a Cinder disk", source: { cinder: { volumeID: "c" } }, driver: "cinder.csi.openstack.org", handle: "c" },
   {
     name: "an Azure disk",
-    source: { azureDisk: { diskName: "d", diskURI: "/subscriptions/s/d", cachingMode: "None" } },
+    source: { azureDisk: { diskName: "d", diskURI: "/subscriptions/s/d", cachingMode: "None", fsType: "xfs" } },
     driver: "disk.csi.azure.com",
     handle: "/subscriptions/s/d",
-    attributes: { cachingMode: "None", kind: "Managed" },
+    attributes: { cachingMode: "None", fsType: "xfs", kind: "Managed" },
   },
 ] as {
   name: string;

@@ -23,6 +23,10 @@ function aClaim(spec: Partial<PersistentVolumeClaim["spec"]> & { size?: string }
   };
 }
 
+const leaving = (volume: PersistentVolume): PersistentVolume => ({
+  ...volume,
+  metadata: { ...volume.metadata, deletionTimestamp: "2024-01-01T00:00:00Z" },
+});
 const onNode = (value: string): Partial<PersistentVolumeSpec> => ({
   nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: [value] }] }] } },
 });
@@ -71,6 +75,17 @@ for (const { name, claim = aClaim(), volumes, waits = false, want } of [
     volumes: [aVolume("own", { claimRef: { namespace: "web", name: "data" } })],
     want: undefined,
   },
+  {
+    name: "none of a claim of the same name in another namespace",
+    volumes: [aVolume("a", { claimRef: { namespace: "shop", name: "data" } })],
+    want: undefined,
+  },
+  { name: "none that is being deleted", volumes: [leaving(aVolume("a"))], want: undefined },
+  {
+    name: "none that is reserved for it and being deleted",
+    volumes: [leaving(aVolume("a", { claimRef }))],
+    want: undefined,
+  },
   { name: "none that is released", volumes: [{ ...aVolume("a"), status: { phase: "Released" } }], want: undefined },
   { name: "none while it waits for its consumer", waits: true, volumes: [aVolume("a")], want: undefined },
   { name: "its own though it waits", waits: true, volumes: [aVolume("a", { claimRef })], want: "a" },
@@ -98,6 +113,7 @@ for (const [want, volume] of [
   ["storageClassName does not match", aVolume("v", { storageClassName: "x" })],
   ["incompatible volumeMode", aVolume("v", { volumeMode: "Block" })],
   ["incompatible accessMode", aVolume("v", { accessModes: ["ReadOnlyMany"] })],
+  ['the volume is marked for deletion "v"', leaving(aVolume("v"))],
 ] as const) {
   test(`a requested volume is ${want === undefined ? "accepted" : `refused: ${want}`}`, () =>
     assert.equal(mismatchOf(volume, aClaim()), want));

@@ -27,3 +27,20 @@ test("reports depth, queue duration and work duration", async () => {
   assert.match(finished, /workqueue_unfinished_work_seconds\{name="test"\} 0/);
   assert.match(finished, /workqueue_retries_total\{name="test"\} 1/);
 });
+
+test("unfinished work is the sum of all running reconciles, the longest is reported apart", async () => {
+  const clock = newFakeClock();
+  const registry = newMetricsRegistry();
+  const queue = newRateLimitingQueue<string>({ clock, observer: queueMetrics(registry, clock)<string>("test") });
+  queue.add("a");
+  queue.add("b");
+  await queue.get();
+  await clock.advance(2000);
+  await queue.get();
+  await clock.advance(3000);
+  const page = await registry.render();
+  assert.match(page, /workqueue_unfinished_work_seconds\{name="test"\} 8/);
+  assert.match(page, /workqueue_longest_running_processor_seconds\{name="test"\} 5/);
+  queue.done("a");
+  assert.match(await registry.render(), /workqueue_unfinished_work_seconds\{name="test"\} 3/);
+});

@@ -54,3 +54,39 @@ test("a host port stays in use at the addresses of the remaining pods", () => {
   removePod(info, "10.0.0.1");
   assert.deepEqual([...(info.usedPorts.get("TCP/80") ?? [])], ["10.0.0.2"]);
 });
+
+test("requests count for scoring with defaults for what a container does not request, the larger init container and the overhead", () => {
+  const nonZero = (containers: Container[], initContainers: Container[] = [], overhead: Record<string, string> = {}) =>
+    newPodInfo(aTestPod("p", { spec: { containers, initContainers, overhead } })).nonZero;
+  const mebibyte = 2 ** 20;
+  assert.deepEqual(nonZero([asking("a", {})]), { milliCpu: 100, memory: 200 * mebibyte });
+  assert.deepEqual(nonZero([asking("a", { cpu: "0", memory: "0" })]), { milliCpu: 0, memory: 0 }, "an explicit 0 is no default");
+  const inits = [asking("i", { cpu: "2", memory: "1Gi" })];
+  assert.deepEqual(nonZero([asking("a", { cpu: "1", memory: "1Mi" })], inits), { milliCpu: 2_000, memory: 1024 * mebibyte });
+  assert.deepEqual(nonZero([asking("a", { cpu: "1", memory: "1Mi" })], [], { cpu: "250m", memory: "1Mi" }), {
+    milliCpu: 1_250,
+    memory: 2 * mebibyte,
+  });
+});
+
+test("the ephemeral storage of the largest init container counts where it is more", () => {
+  const inits = ["1Gi", "3Gi"].map((size, i) => asking(`i${i}`, { "ephemeral-storage": size }));
+  const { requests } = newPodInfo(podOf("p", [asking("a", { "ephemeral-storage": "2Gi" })], inits));
+  assert.equal(requests.ephemeralStorage, 3 * 2 ** 30);
+});
+
+test("host ports are kept apart by protocol, and an empty address means all", () => {
+  const ports = [
+    { containerPort: 53, hostPort: 53, protocol: "UDP" as const, hostIP: "" },
+    { containerPort: 53, hostPort: 53, hostIP: "10.0.0.1" },
+    { containerPort: 80 },
+  ];
+  const { hostPorts } = newPodInfo(aTestPod("p", { spec: { containers: [{ name: "c", ports }] } }));
+  assert.deepEqual(
+    Array.from(hostPorts, ([port, addresses]) => [port, [...addresses].join()]),
+    [
+      ["UDP/53", "0.0.0.0"],
+      ["TCP/53", "10.0.0.1"],
+    ],
+  );
+});

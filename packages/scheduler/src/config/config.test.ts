@@ -133,6 +133,60 @@ test("resources with ignoredByScheduler of an extender are not counted", () => {
   assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/gpu"]);
 });
 
+test("resources ignored for extenders are added to those that the profile ignores", () => {
+  const extender = "{urlPrefix: 'http://x', managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}";
+  const own = "{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}";
+  const { profiles } = complete(file(`extenders: [${extender}]\nprofiles: [{pluginConfig: [${own}]}]\n`));
+  assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/disk", "example.com/gpu"]);
+});
+
+test("resources have the weight 1, and a scoring strategy without resources those of the default", () => {
+  const fit = (text: string) =>
+    complete(file(args("NodeResourcesFit", `{scoringStrategy: ${text}}`))).profiles[0]?.args.NodeResourcesFit.scoringStrategy;
+  const cpu = { name: "cpu", weight: 1 };
+  assert.deepEqual(fit("{type: MostAllocated, resources: [{name: cpu}]}"), { type: "MostAllocated", resources: [cpu] });
+  const both = { type: "MostAllocated", resources: [cpu, { name: "memory", weight: 1 }] };
+  assert.deepEqual(fit("{type: MostAllocated}"), both);
+  assert.deepEqual(fit("{type: MostAllocated, resources: []}"), both);
+  assert.equal(fit("{}")?.type, "LeastAllocated");
+});
+
+test("without DefaultPodTopologySpread pods are spread by SelectorSpread, in either version", () => {
+  const without = { enabled: (name: string) => name !== "DefaultPodTopologySpread" && gates.enabled(name) };
+  for (const version of ["v1beta2", "v1beta3"]) {
+    const [profile] = completeWith(without, file("", version)).profiles;
+    assert.equal(profile?.args.PodTopologySpread.defaultingType, "List");
+    const points = version === "v1beta2" ? (["preScore", "score"] as const) : (["multiPoint"] as const);
+    for (const point of points)
+      assert.equal(profile?.plugins[point].enabled.at(-1)?.name, "SelectorSpread", `${version} ${point}`);
+  }
+  const [own] = completeWith(without, file(args("PodTopologySpread", "{defaultingType: System}"))).profiles;
+  assert.equal(own?.args.PodTopologySpread.defaultingType, "System");
+});
+
+test("the durations of a leader election that is off are not checked", () => {
+  const text = "leaderElection: {leaderElect: false, leaseDuration: 1s, renewDeadline: 2s}\n";
+  assert.equal(complete(file(text)).leaderElection.enabled, false);
+});
+
+test("a duration of leader election of zero or less is refused", () => {
+  for (const [flag, field] of [
+    ["leader-elect-lease-duration", "leaseDuration"],
+    ["leader-elect-renew-deadline", "renewDeadline"],
+    ["leader-elect-retry-period", "retryPeriod"],
+  ] as const) {
+    const message = new RegExp(`leaderElection\\.${field}: Invalid value: "?0s"?: must be greater than zero`);
+    assert.throws(() => complete(undefined, `--${flag}=0s`), { message });
+  }
+});
+
+test("an extender is written with all its fields, its timeout as a duration, and read back as the same", () => {
+  const extender = "{urlPrefix: 'http://x', filterVerb: f, httpTimeout: 7s, nodeCacheCapable: true}";
+  const yaml = asYaml(complete(file(`extenders: [${extender}]\n`)));
+  assert.match(yaml, /^ {2}httpTimeout: 7s$/m);
+  assert.equal(asYaml(complete(yaml)), yaml);
+});
+
 const args = (name: string, text: string): string => `profiles: [{pluginConfig: [{name: ${name}, args: ${text}}]}]\n`;
 const at = "profiles[0].pluginConfig[0].args";
 
@@ -218,6 +272,61 @@ for (const [text, want] of [
     /shape: Invalid value: .*: unexpected field `shape`, remove it or turn on the feature gate VolumeCapacityPriority$/,
   ],
   [
+    args(
+      "NodeResourcesFit",
+      "{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 10, score: 1}, {utilization: 10, score: 2}]}}}",
+    ),
+    `${at}.shape[1].utilization: Invalid value: 10: utilization values must be sorted in increasing order`,
+  ],
+  [
+    args(
+      "NodeResourcesFit",
+      "{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 11}]}}}",
+    ),
+    `${at}.shape[0].score: Invalid value: 11: not in valid range [0, 10]`,
+  ],
+  [
+    args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu}, {name: cpu}]}"),
+    `${at}.resources[1].name: Duplicate value: "cpu"`,
+  ],
+  [
+    args(
+      "PodTopologySpread",
+      "{defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}",
+    ),
+    `${at}.defaultConstraints[1]: Duplicate value: "{z, DoNotSchedule}"`,
+  ],
+  [
+    args(
+      "PodTopologySpread",
+      "{defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}",
+    ),
+    `${at}.defaultConstraints[0].labelSelector: Forbidden: constraint must not define a selector, as they deduced for each pod`,
+  ],
+  [
+    args(
+      "NodeAffinity",
+      "{addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Near}]}}]}}",
+    ),
+    /addedAffinity\.preferredDuringSchedulingIgnoredDuringExecution\[0\]\.matchExpressions\[0\]\.operator: Unsupported value: "Near"/,
+  ],
+  [
+    args("NodeAffinity", "{kind: OtherArgs}"),
+    "args for plugin NodeAffinity were not of type NodeAffinityArgs.kubescheduler.config.k8s.io, got OtherArgs.kubescheduler.config.k8s.io",
+  ],
+  [
+    "profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort}]}}}, {schedulerName: b}]\n",
+    /^profiles\[1\]\.plugins\.queueSort: Invalid value: .*: has to match for all profiles$/,
+  ],
+  [
+    "profiles: [{plugins: {queueSort: {enabled: [{name: PrioritySort}, {name: Other}]}}}]\n",
+    "profiles[0].plugins.queueSort.Enabled: Invalid value: 2: only one queue sort plugin can be enabled",
+  ],
+  [
+    "extenders: [{managedResources: [{name: example.com/gpu}]}, {managedResources: [{name: example.com/gpu}]}]\n",
+    'extenders[1].managedResources[0].name: Invalid value: "example.com/gpu": duplicate extender managed resource name',
+  ],
+  [
     args("VolumeBinding", "{bindTimeoutSeconds: -1}"),
     `${at}.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value`,
   ],
@@ -242,6 +351,11 @@ for (const [address, ok] of [
     else assert.throws(() => complete(text), { message: /must be empty or with an explicit 0 port$/ });
   });
 }
+
+test("a plain address without a port is refused", () => {
+  const text = file("metricsBindAddress: localhost\n", "v1beta2");
+  assert.throws(() => complete(text), { message: /^metricsBindAddress: Invalid value: .*missing port in address$/ });
+});
 
 test("with VolumeCapacityPriority volumes are scored by the default shape or the configured one", () => {
   const [byDefault] = completeWith(withCapacity, file("", "v1beta2")).profiles;

@@ -3,11 +3,13 @@ import { createServer, type IncomingMessage } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import type { TLSSocket } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 import { bindPod } from "../binding-cycle.ts";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { ExtenderConfig } from "../config/file.ts";
+import { FitError } from "../framework/status.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 import { newHttpExtender } from "./http-extender.ts";
 
@@ -87,6 +89,12 @@ test("an extender's scores count ten times its weight", async (t) => {
   assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "b");
 });
 
+test("the scores of an extender are multiplied by its weight", async (t) => {
+  const { url } = await startExtender(t, { prioritize: () => [{ Host: "b", Score: 9 }] });
+  const extender = patientExtender({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 });
+  assert.deepEqual([...(await extender.prioritize(pod, newTestCluster({ nodes }).snapshot().nodes))], [["b", 45]]);
+});
+
 test("scoring continues without the scores of a failed extender", async (t) => {
   const { url } = await startExtender(t, {});
   assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "a");
@@ -131,6 +139,34 @@ test("the second extender gets the nodes that the first left, and its reasons ar
   assert.equal(placed, "0/3 nodes are available: 1 too far, 1 too old, 2 no.");
 });
 
+test("a node that an extender names as failed and as unresolvable is counted once", async (t) => {
+  const { url } = await startExtender(t, {
+    filter: () => ({
+      NodeNames: [],
+      FailedNodes: { a: "full", b: "full" },
+      FailedAndUnresolvableNodes: { a: "gone", c: "gone" },
+    }),
+  });
+  const placed = await clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }).place(pod);
+  assert.equal(placed, "0/3 nodes are available: 1 full, 2 gone.");
+});
+
+test("a node that is unresolvable for one extender stays so when another one names it, too", async (t) => {
+  const first = await startExtender(t, { filter: () => ({ NodeNames: ["c"], FailedAndUnresolvableNodes: { a: "gone" } }) });
+  const second = await startExtender(t, { filter: () => ({ NodeNames: [], FailedNodes: { a: "full", c: "full" } }) });
+  const extenders = [first, second].map(({ url }) =>
+    patientExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }),
+  );
+  const refusal = await newTestCluster({ nodes, extenders })
+    .decide(pod)
+    .catch((err: unknown) => err);
+  assert.ok(refusal instanceof FitError);
+  assert.deepEqual(
+    ["a", "c"].map((name) => refusal.statuses.get(name)?.code),
+    ["UnschedulableAndUnresolvable", "Unschedulable"],
+  );
+});
+
 test("a filter response with an error, and one with unknown nodes, fail the pod", async (t) => {
   const failing = await startExtender(t, { filter: () => ({ Error: "no mood" }) });
   await assert.rejects(clusterWith({ urlPrefix: failing.url, filterVerb: "filter" }).place(pod), { message: "no mood" });
@@ -158,6 +194,8 @@ test("an extender is called only for pods that request its managed resources", a
     second: { containers: [plain, asking] },
   }))
     assert.equal(await clusterWith(config).place(aTestPod(name, { spec })), "c", name);
+  const requesting = { ...plain, resources: { requests: { "example.com/gpu": "1" } } };
+  assert.equal(patientExtender(config).isInterested(aTestPod("requests", { spec: { containers: [requesting] } })), true);
 });
 
 test("an extender call without an answer ends at its timeout", async (t) => {
@@ -228,6 +266,27 @@ test("over HTTPS the extender's certificate is verified with the configured CA, 
     clusterWith({ ...config, tlsConfig: { caData: pem(stranger.certPem) } }).place(pod),
     /certificate|signature/,
   );
+});
+
+test("an extender gets the configured client certificate, and its own is not verified when the configuration says so", async (t) => {
+  const ca = await newCa({ commonName: "any-ca" });
+  const pair = await newCertificate({ commonName: "extender", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const client = await newCertificate({ commonName: "scheduler", usages: ["client"], ca });
+  const asking = { requestCert: true, ca: ca.certPem };
+  const server = createTlsServer({ ...asking, cert: pair.certPem, key: pair.keyPem }, ({ socket }, response) => {
+    const { subject } = (socket as TLSSocket).getPeerCertificate();
+    response.end(JSON.stringify({ NodeNames: [subject.CN === "scheduler" ? "c" : "a"] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const [certData, keyData] = [client.certPem, client.keyPem].map((text) => Buffer.from(text).toString("base64"));
+  const placed = await clusterWith({
+    urlPrefix: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    filterVerb: "filter",
+    nodeCacheCapable: true,
+    tlsConfig: { insecure: true, ...(certData && { certData }), ...(keyData && { keyData }) },
+  }).place(pod);
+  assert.equal(placed, "c");
 });
 
 for (const { name, nodeCacheCapable, answer, want } of [

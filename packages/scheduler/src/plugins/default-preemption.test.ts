@@ -63,6 +63,7 @@ test("a lower priority pod is preempted, its resources are reserved, and its Eve
   assert.deepEqual(result, { nominatedNode: "a" });
   assert.deepEqual(gone(cluster), ["a1"]);
   assert.deepEqual(cluster.events, ["Normal Preempted Preempted by default/urgent on node a"]);
+  assert.deepEqual(cluster.related, ["Pod urgent"]);
   assert.deepEqual(
     cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
     ["urgent"],
@@ -401,6 +402,22 @@ test("each extender gets the candidates that the previous ones left; an extender
   const idle = anExtender({ isInterested: () => false, preempt: () => assert.fail("it is not interested") });
   const { result } = await preempt(urgent(), { nodes, pods: two, extenders: [idle, striking, striking] });
   assert.deepEqual([result.nominatedNode, seen], ["b", [["a", "b"], ["b"]]]);
+});
+
+test("an extender that strikes every candidate ends the attempt; the next extender is not called", async () => {
+  const striking = anExtender({ preempt: async () => new Map() });
+  const next = anExtender({ preempt: () => assert.fail("it is called without candidates") });
+  const { cluster, result } = await preempt(urgent(), { nodes, pods: two, extenders: [striking, next] });
+  assert.deepEqual([result.nominatedNode, result.status?.code, gone(cluster)], [undefined, "Unschedulable", []]);
+});
+
+test("the search ends with the wanted number of candidates, though a later node were better", async () => {
+  const { cluster } = await preempt(urgent(), {
+    nodes: [...nodes, aTestNode("c")],
+    pods: [low("a1", "a", { priority: 5 }), low("b1", "b", { priority: 4 }), low("c1", "c")],
+    args: { DefaultPreemption: { minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 2 } },
+  });
+  assert.deepEqual(gone(cluster), ["b1"]);
 });
 
 test("a failing ignorable extender does not change the candidates; another extender's failure ends the attempt", async () => {

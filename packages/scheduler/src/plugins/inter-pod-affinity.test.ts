@@ -135,6 +135,13 @@ for (const { name, wanted, pods, want } of [
   test(name, async () => assert.equal(await newTestCluster({ nodes, pods, objects: teams }).place(wanted), want));
 }
 
+test("the first of several pods with affinity to each other needs a node with the topology label", async () => {
+  const wanted = pod("new", "web", near(term("web"), term("web", { topologyKey: "rack" })));
+  const racked = aTestNode("racked", { labels: { [zone]: "x", rack: "1" } });
+  const cluster = newTestCluster({ nodes: [node("a", "x"), aTestNode("bare"), racked] });
+  assert.equal(await cluster.place(wanted), "racked");
+});
+
 test("without PodAffinityNamespaceSelector, namespace selectors match no pods", async () => {
   const wanted = pod("new", "web", near(term("db", { namespaceSelector: {} })));
   const pods = [pod("db", "db", undefined, { on: "c" })];
@@ -201,6 +208,45 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 0, b: 0, c: 100 },
   },
   {
+    name: "preferred anti-affinity of running pods counts, too",
+    wanted: pod("new", "web"),
+    pods: [
+      pod(
+        "db",
+        "db",
+        { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(5, term("web")) } },
+        { on: "c" },
+      ),
+    ],
+    want: { a: 100, b: 100, c: 0 },
+  },
+  {
+    name: "preferred terms select namespaces by their labels",
+    wanted: pod("new", "web", {
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: preferred(
+          5,
+          term("db", { namespaceSelector: { matchLabels: { team: "two" } } }),
+        ),
+      },
+    }),
+    pods: [pod("mine", "db", undefined, { on: "a" }), pod("db", "db", undefined, { on: "c", namespace: "other" })],
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
+    name: "preferred anti-affinity selects namespaces by their labels",
+    wanted: pod("new", "web", {
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: preferred(
+          5,
+          term("db", { namespaceSelector: { matchLabels: { team: "two" } } }),
+        ),
+      },
+    }),
+    pods: [pod("db", "db", undefined, { on: "c", namespace: "other" })],
+    want: { a: 100, b: 100, c: 0 },
+  },
+  {
     name: "required affinity of a running pod counts with hardPodAffinityWeight",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", near(term("web")), { on: "c" })],
@@ -215,7 +261,8 @@ for (const { name, wanted, pods, weight = 1, want } of [
   },
 ]) {
   test(name, () => {
-    const cluster = newTestCluster({ nodes, pods, args: { InterPodAffinity: { hardPodAffinityWeight: weight } } });
+    const args = { InterPodAffinity: { hardPodAffinityWeight: weight } };
+    const cluster = newTestCluster({ nodes, pods, args, objects: teams });
     assert.deepEqual(cluster.scores("InterPodAffinity", wanted), want);
   });
 }

@@ -235,3 +235,30 @@ test("pods are counted separately for each namespace", () => {
     [1, 0, 1],
   );
 });
+
+const soft = (topologyKey: string, maxSkew = 1): TopologySpreadConstraint => ({
+  ...hard(topologyKey, maxSkew),
+  whenUnsatisfiable: "ScheduleAnyway",
+});
+
+test("the larger the tolerated skew, the smaller the difference between the scores", () => {
+  const cluster = newTestCluster({ nodes: [aTestNode("a"), aTestNode("b")], pods: [webOn("a")] });
+  assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(hostKey))), { a: 0, b: 100 });
+  assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(hostKey, 5))), { a: 80, b: 100 });
+});
+
+test("pods on nodes that the pod may not use do not count for the score of their zone", () => {
+  const nodes = [inZone("a", "x", { pool: "1" }), inZone("b", "x"), inZone("c", "y", { pool: "1" })];
+  const pods = [...Array.from({ length: 5 }, () => webOn("b")), webOn("c"), webOn("c")];
+  const wanted = aTestPod("new", {
+    labels: web,
+    spec: { nodeSelector: { pool: "1" }, topologySpreadConstraints: [soft(zoneKey)] },
+  });
+  const { a = 0, c = 0 } = newTestCluster({ nodes, pods }).scores("PodTopologySpread", wanted);
+  assert.ok(a > c, `${a} ${c}`);
+});
+
+test("where no pod runs yet all nodes score 100", () => {
+  const cluster = newTestCluster({ nodes: twoZones });
+  assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(zoneKey))), { a: 100, b: 100, c: 100 });
+});

@@ -184,3 +184,177 @@ test("node affinity required by the configuration holds whatever the pod's own a
     "0/2 nodes are available: 2 node(s) didn't match scheduler-enforced node affinity.",
   );
 });
+
+/** Scores of one node, `a`, that has these amounts, for a pod that requests others. */
+function scoreOf(
+  plugin: string,
+  {
+    node = {},
+    taken = {},
+    wanted = {},
+    args = {},
+  }: Record<"node" | "taken" | "wanted", Record<string, string>> & {
+    args?: Partial<PluginArgs>;
+  },
+): number | undefined {
+  const container = (requests: Record<string, string>) => ({ containers: [{ name: "c", image: "i", resources: { requests } }] });
+  const made = aTestNode("a");
+  const allocatable = { ...made.status?.allocatable, ...node };
+  const cluster = newTestCluster({
+    nodes: [{ ...made, status: { ...made.status, allocatable } }],
+    pods: [aTestPod("there", { on: "a", spec: container(taken) })],
+    args,
+  });
+  return cluster.scores(plugin, aTestPod("new", { spec: container(wanted) }))["a"];
+}
+const weighted = (...names: string[]) => names.map((name) => ({ name, weight: 1 }));
+const upTo10 = [
+  { utilization: 0, score: 0 },
+  { utilization: 100, score: 10 },
+];
+
+for (const { name, plugin = "NodeResourcesFit", want, ...amounts } of [
+  {
+    name: "an overcommitted node has the lowest score, not one below it",
+    args: fit({ type: "LeastAllocated", resources: cpuOnly }),
+    taken: { cpu: "6" },
+    wanted: { cpu: "1" },
+    want: 0,
+  },
+  {
+    name: "an extended resource does not count for a pod that does not request it",
+    args: fit({ type: "LeastAllocated", resources: weighted("cpu", "example.com/gpu") }),
+    node: { "example.com/gpu": "4" },
+    taken: { cpu: "0" },
+    wanted: { cpu: "1" },
+    want: 75,
+  },
+  {
+    name: "an extended resource counts for a pod that requests it",
+    args: fit({ type: "LeastAllocated", resources: weighted("cpu", "example.com/gpu") }),
+    node: { "example.com/gpu": "4" },
+    taken: { cpu: "0", "example.com/gpu": "1" },
+    wanted: { cpu: "1", "example.com/gpu": "3" },
+    want: 37,
+  },
+  {
+    name: "a resource whose ratio scores 0 is left out of the mean",
+    args: fit({
+      type: "RequestedToCapacityRatio",
+      resources: weighted("cpu", "memory"),
+      requestedToCapacityRatio: { shape: upTo10 },
+    }),
+    taken: { cpu: "0", memory: "0" },
+    wanted: { cpu: "0", memory: "4Gi" },
+    want: 50,
+  },
+  {
+    name: "balance: what is requested beyond the whole of a node counts as the whole",
+    plugin: "NodeResourcesBalancedAllocation",
+    node: { cpu: "1", memory: "1Gi" },
+    taken: { cpu: "1", memory: "0" },
+    wanted: { cpu: "1", memory: "1Gi" },
+    want: 100,
+  },
+  {
+    name: "balance of three resources is their standard deviation",
+    plugin: "NodeResourcesBalancedAllocation",
+    args: { NodeResourcesBalancedAllocation: { resources: weighted("cpu", "memory", "ephemeral-storage") } },
+    node: { "ephemeral-storage": "8Gi" },
+    taken: { cpu: "0", memory: "0" },
+    wanted: { cpu: "1", memory: "4Gi", "ephemeral-storage": "6Gi" },
+    want: 79,
+  },
+] as {
+  name: string;
+  plugin?: string;
+  args?: Partial<PluginArgs>;
+  node?: Record<string, string>;
+  taken?: Record<string, string>;
+  wanted?: Record<string, string>;
+  want: number;
+}[]) {
+  test(name, () => assert.equal(scoreOf(plugin, { node: {}, taken: {}, wanted: {}, ...amounts }), want));
+}
+
+test("a pod that requests nothing fits an overcommitted node, unless that has too many pods", async () => {
+  const full = aTestPod("there", { on: "a", cpu: "6" });
+  const idle = aTestPod("new", { spec: { containers: [{ name: "c", image: "i" }] } });
+  assert.equal(await newTestCluster({ nodes: [aTestNode("a")], pods: [full] }).place(idle), "a");
+  const one = newTestCluster({ nodes: [aTestNode("a", { pods: "1" })], pods: [full] });
+  assert.equal(await one.place(idle), "0/1 nodes are available: 1 Too many pods.");
+});
+
+test("only extended resources can be ignored", async () => {
+  const { scoringStrategy } = defaultPluginArgs.NodeResourcesFit;
+  const requests = { "hugepages-2Mi": "2Mi" };
+  const pod = aTestPod("new", { spec: { containers: [{ name: "c", image: "i", resources: { requests } }] } });
+  const args = { NodeResourcesFit: { scoringStrategy, ignoredResources: ["hugepages-2Mi"] } };
+  const placed = await newTestCluster({ nodes: [aTestNode("a")], args }).place(pod);
+  assert.equal(placed, "0/1 nodes are available: 1 Insufficient hugepages-2Mi.");
+});
+
+test("images score up to 1000 MiB for each container, and no more", () => {
+  const mebibyte = 2 ** 20;
+  const score = (sizeBytes: number, images: string[]) => {
+    const containers = images.map((image, i) => ({ name: `c${i}`, image }));
+    const cluster = newTestCluster({ nodes: [withImage("a", ["x:1", sizeBytes], ["y:1", sizeBytes])] });
+    return cluster.scores("ImageLocality", aTestPod("new", { spec: { containers } }))["a"];
+  };
+  assert.equal(score(5_000 * mebibyte, ["x:1"]), 100);
+  assert.equal(score(1_000 * mebibyte, ["x:1", "z:1"]), 49, "half of what two containers may score");
+  assert.equal(score(1_000 * mebibyte, ["x:1", "y:1"]), 100);
+  assert.equal(score(22 * mebibyte, ["x:1"]), 0);
+});
+
+test("nodes with fewer PreferNoSchedule taints that the pod does not tolerate are preferred; other taints do not count", () => {
+  const taint = (key: string, effect: string) => ({ key, value: "v", effect });
+  const [first, second] = ["one", "two"].map((key) => taint(key, "PreferNoSchedule"));
+  const tainted = (name: string, ...taints: object[]) => aTestNode(name, { spec: { taints } });
+  const cluster = newTestCluster({
+    nodes: [
+      tainted("two", first as object, second as object),
+      tainted("one", first as object, taint("x", "NoExecute"), taint("y", "NoSchedule")),
+      tainted("tolerated", taint("three", "PreferNoSchedule")),
+    ],
+  });
+  const tolerations = [{ key: "three", operator: "Exists" as const }];
+  const scores = cluster.scores("TaintToleration", aTestPod("new", { spec: { tolerations } }));
+  assert.deepEqual(scores, { two: 0, one: 50, tolerated: 100 });
+});
+
+const spreading = { sets: defaultPluginSets("v1beta3", { spreadByTopology: false }) };
+
+test("SelectorSpread scores a node without a zone by its own pods only", () => {
+  const labels = { app: "web" };
+  const service = { metadata: { name: "web", namespace: "default" }, spec: { selector: labels } };
+  const cluster = newTestCluster({
+    nodes: [aTestNode("zoned", { labels: { "topology.kubernetes.io/zone": "x" } }), aTestNode("bare")],
+    pods: ["zoned", "bare", "bare"].map((on, i) => aTestPod(`web${i}`, { on, labels })),
+    objects: [[services, service]],
+    ...spreading,
+  });
+  assert.deepEqual(cluster.scores("SelectorSpread", aTestPod("new", { labels })), { zoned: 16, bare: 0 });
+});
+
+test("SelectorSpread leaves pods with spread constraints of their own alone", () => {
+  const labels = { app: "web" };
+  const service = { metadata: { name: "web", namespace: "default" }, spec: { selector: labels } };
+  const cluster = newTestCluster({
+    nodes: [aTestNode("a"), aTestNode("b")],
+    pods: [aTestPod("web", { on: "a", labels })],
+    objects: [[services, service]],
+    ...spreading,
+  });
+  const constraint = { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "ScheduleAnyway" as const };
+  const pod = aTestPod("new", { labels, spec: { topologySpreadConstraints: [constraint] } });
+  assert.deepEqual(cluster.scores("SelectorSpread", pod), { a: 0, b: 0 });
+});
+
+test("one of several terms of the configuration's required node affinity suffices", async () => {
+  const nodeSelectorTerms = ["pool", "rack"].map((key) => ({ matchExpressions: [{ key, operator: "Exists" as const }] }));
+  const addedAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  const racked = aTestNode("racked", { labels: { rack: "1" } });
+  const cluster = newTestCluster({ nodes: [aTestNode("bare"), racked], args: { NodeAffinity: { addedAffinity } } });
+  assert.equal(await cluster.place(aTestPod("new")), "racked");
+});

@@ -194,7 +194,7 @@ test("reserved volumes are free again when the pod is not bound", async (t) => {
 });
 
 test("the first volume is free again when the second changed before its reservation", async (t) => {
-  const { client, profile, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
+  const { client, profile, node, registry } = await start(t, "kubernetes.io/no-provisioner", [volume]);
   const large: PersistentVolume = {
     ...volume,
     metadata: { name: "large" },
@@ -223,6 +223,7 @@ test("the first volume is free again when the second changed before its reservat
   client.put(persistentVolumes, { ...large, metadata: { name: "large", labels: { of: "another version" } } });
   await settle(30);
   assert.throws(() => reserve(profile, own, both, "a"), /"large" is out of sync/);
+  assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="assume"\} 1$/m);
   client.remove(persistentVolumes, "large");
   await settle(30);
   assert.equal(filtered(podWith("rival", "other")), undefined);
@@ -412,3 +413,85 @@ test("the binding waits for a provisioned volume that is not in the cache yet; o
   await settle(30);
   assert.match(end ?? "", /pv "made" node affinity doesn't match node "a"/);
 });
+
+test("a class that is deleted during the cycle fails it, and is counted", async (t) => {
+  const { client, profile, cycle, node, registry } = await start(t, "example.com/disk", []);
+  const state = cycle();
+  client.remove(storageClasses, "slow");
+  await settle(30);
+  assert.throws(() => runFilters(profile, state, newPodInfo(pod), newNodeInfo(node)), /failed to find storage class "slow"/);
+  assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="predicate"\} 1$/m);
+});
+
+const podOfTwo = newPodInfo(
+  aTestPod("two", {
+    spec: {
+      volumes: ["one", "two"].map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })) as Volume[],
+    },
+  }),
+);
+
+test("volumes of several classes score the mean of their classes", async (t) => {
+  const { client, profile, node } = await start(t, "kubernetes.io/no-provisioner", [volume], defaultCapacityShape);
+  client.put(storageClasses, { ...aClass("kubernetes.io/no-provisioner"), metadata: { name: "fast" } });
+  for (const [name, storageClassName, size] of [
+    ["one", "slow", "1Gi"],
+    ["two", "fast", "4Gi"],
+  ] as const) {
+    const { metadata: _, ...rest } = claim;
+    client.put(persistentVolumeClaims, {
+      ...rest,
+      metadata: { name, namespace: "default", uid: name },
+      spec: { ...claim.spec, storageClassName },
+    });
+    const spec = { ...volume.spec, storageClassName, capacity: { storage: size } };
+    client.put(persistentVolumes, { ...volume, metadata: { name: `pv-${name}` }, spec });
+  }
+  await settle(30);
+  const state: CycleState = new Map();
+  assert.equal(runPreFilter(profile, state, podOfTwo, emptySnapshot), undefined);
+  assert.equal(runFilters(profile, state, podOfTwo, newNodeInfo(node)), undefined);
+  const [score] = atOnce(scoreNodes(profile, state, podOfTwo, [newNodeInfo(node)], emptySnapshot));
+  assert.equal(score, 63, "the mean of 100 and 25");
+});
+
+for (const { name, provisioner } of [
+  { name: "each of two volumes is bound", provisioner: "kubernetes.io/no-provisioner" },
+  { name: "each of two claims is provisioned", provisioner: "example.com/disk" },
+]) {
+  test(`the binding waits until ${name}`, async (t) => {
+    const { clock, client, profile, node } = await start(t, provisioner, provisioner === "example.com/disk" ? [] : [volume]);
+    const claims = ["one", "two"];
+    client.put(pods, podOfTwo.pod);
+    for (const each of claims) {
+      client.put(persistentVolumeClaims, { ...claim, metadata: { name: each, namespace: "default", uid: each } });
+      if (provisioner !== "example.com/disk") client.put(persistentVolumes, { ...volume, metadata: { name: `pv-${each}` } });
+    }
+    await settle(30);
+    const state: CycleState = new Map();
+    assert.equal(runPreFilter(profile, state, podOfTwo, emptySnapshot), undefined);
+    assert.equal(runFilters(profile, state, podOfTwo, newNodeInfo(node)), undefined);
+    reserve(profile, state, podOfTwo, "a");
+    let isBound = false;
+    const done = bindPod(profile, state, podOfTwo, "a").then(() => {
+      isBound = true;
+    });
+    await settle(30);
+    for (const each of claims) {
+      assert.equal(isBound, false, each);
+      const current = client.object<PersistentVolumeClaim>(persistentVolumeClaims, `default/${each}`) as PersistentVolumeClaim;
+      const annotations = { ...current.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes" };
+      const volumeName = provisioner === "example.com/disk" ? `made-${each}` : `pv-${each}`;
+      if (provisioner === "example.com/disk") client.put(persistentVolumes, { ...volume, metadata: { name: volumeName } });
+      client.put(persistentVolumeClaims, {
+        ...current,
+        metadata: { ...current.metadata, annotations },
+        spec: { ...current.spec, volumeName },
+      });
+      await settle(30);
+      await clock.advance(1_000);
+      await settle(30);
+    }
+    await done;
+  });
+}

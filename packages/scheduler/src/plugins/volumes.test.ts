@@ -14,6 +14,7 @@ import {
 import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
 import { aTestNode, aTestPod, listersOver, newTestCluster } from "../testing/test-cluster.ts";
 import { csiLimitKey, newDiskLimits } from "./volume-limits.ts";
+import { newVolumeRestrictions } from "./volume-restrictions.ts";
 
 type Stored = readonly [ResourceRef, KubeObject];
 const zone = "topology.kubernetes.io/zone";
@@ -84,6 +85,24 @@ for (const { name, wanted, objects, want, gates = {} } of [
     wanted: using({ ephemeral: {} }),
     objects: [claim("new-v0")],
     want: no("PVC default/new-v0 was not created for pod default/new (pod is not owner)"),
+  },
+  {
+    name: "the claim of an ephemeral volume is owned by an earlier pod of the same name",
+    wanted: using({ ephemeral: {} }),
+    objects: [
+      claim(
+        "new-v0",
+        {},
+        { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "new", uid: "old", controller: true }] } },
+      ),
+    ],
+    want: no("PVC default/new-v0 was not created for pod default/new (pod is not owner)"),
+  },
+  {
+    name: "a claim that names a volume but is not bound to it yet rejects the pod",
+    wanted: using(claimed("data")),
+    objects: [claim("data", { ...slow, volumeName: "pv" }), storageClass("slow"), volume("pv", slow)],
+    want: no("pod has unbound immediate PersistentVolumeClaims"),
   },
   {
     name: "an unbound claim with immediate binding rejects the pod",
@@ -280,6 +299,19 @@ for (const { name, wanted, there, want } of [
   { name: "two disks", wanted: gce("d"), there: gce("e"), want: "a" },
   { name: "one iSCSI target", wanted: { iscsi: { iqn: "i" } }, there: { iscsi: { iqn: "i" } }, want: "b" },
   { name: "one RBD image by a shared monitor", wanted: rbd(["1", "2"], "i"), there: rbd(["2"], "i"), want: "b" },
+  { name: "two RBD images of one pool", wanted: rbd(["1"], "i"), there: rbd(["1"], "j"), want: "a" },
+  {
+    name: "RBD images of one name in two pools",
+    wanted: { rbd: { monitors: ["1"], image: "i", pool: "p" } },
+    there: rbd(["1"], "i"),
+    want: "a",
+  },
+  {
+    name: "one RBD image of the default pool",
+    wanted: { rbd: { monitors: ["1"], image: "i", pool: "rbd" } },
+    there: rbd(["1"], "i"),
+    want: "b",
+  },
   { name: "RBD images of other monitors", wanted: rbd(["1"], "i"), there: rbd(["2"], "i"), want: "a" },
 ]) {
   test(`shared disks: ${name}`, async () => {
@@ -316,6 +348,33 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     name: "a node of a newer type attaches 25",
     node: aTestNode("a", { labels: { "node.kubernetes.io/instance-type": "m5.large" } }),
     wanted: using(...many(26)),
+    want: exceeded,
+  },
+  {
+    name: "a node of a newer type by the former label attaches 25",
+    node: aTestNode("a", { labels: { "beta.kubernetes.io/instance-type": "t3.small" } }),
+    wanted: using(...many(26)),
+    want: exceeded,
+  },
+  {
+    name: "EBS volumes of a node whose disks a CSI driver attaches have no limit of the in-tree plugin",
+    node: limited({ "attachable-volumes-aws-ebs": "1" }),
+    wanted: using(...many(2)),
+    objects: [migratedOn("kubernetes.io/aws-ebs", "ebs.csi.aws.com", 1)],
+    want: "a",
+  },
+  {
+    name: "EBS volumes that are to be provisioned count, each",
+    node: limited({ "attachable-volumes-aws-ebs": "1" }),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [claim("one", slow), claim("two", slow), storageClass("slow", { provisioner: "kubernetes.io/aws-ebs" })],
+    want: exceeded,
+  },
+  {
+    name: "CSI volumes that are to be provisioned count, each",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [claim("one", slow), claim("two", slow), storageClass("slow", { provisioner: "d.example.com" }), driverOn(1)],
     want: exceeded,
   },
   {
@@ -434,6 +493,29 @@ test("volume limits: the other kinds of disks have separate limits", () => {
     };
     assert.deepEqual([fits(most), fits(most + 1)], [true, false], plugin);
   }
+});
+
+test("KUBE_MAX_PD_VOLS replaces the limits of the plugins, if it is a positive number", (t) => {
+  const before = process.env["KUBE_MAX_PD_VOLS"];
+  t.after(() => {
+    if (before === undefined) delete process.env["KUBE_MAX_PD_VOLS"];
+    else process.env["KUBE_MAX_PD_VOLS"] = before;
+  });
+  const fits = (value: string, count: number): boolean => {
+    process.env["KUBE_MAX_PD_VOLS"] = value;
+    const { filter } = newDiskLimits({ informers: noObjects, gates: { enabled: () => false } }, "GCEPDLimits");
+    const pod = newPodInfo(using(...Array.from({ length: count }, (_, i) => gce(`d${i}`))));
+    return filter?.(new Map(), pod, newNodeInfo(aTestNode("a"))) === undefined;
+  };
+  assert.deepEqual([fits("2", 2), fits("2", 3)], [true, false]);
+  for (const value of ["0", "-1", "many"]) assert.deepEqual([fits(value, 16), fits(value, 17)], [true, false], value);
+});
+
+test("with ReadWriteOncePod a claim that is not there rejects the pod", () => {
+  const context = { informers: noObjects, gates: { enabled: () => true } };
+  const { preFilter } = newVolumeRestrictions(context);
+  const status = preFilter?.(new Map(), newPodInfo(using(claimed("data"))), newTestCluster().snapshot());
+  assert.deepEqual(status, { code: "UnschedulableAndUnresolvable", reasons: ['persistentvolumeclaim "data" not found'] });
 });
 
 test("a long driver name has a short limit", () => {

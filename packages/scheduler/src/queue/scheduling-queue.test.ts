@@ -186,8 +186,9 @@ test("a changed spec makes a waiting pod active, a changed status does not, and 
   const old = podNamed("web");
   queue.update(old, { ...old, status: { phase: "Pending", nominatedNodeName: "a" } });
   assert.equal(queue.counts.unschedulable, 1);
-  queue.update(old, { ...old, metadata: { ...old.metadata, generation: 7, finalizers: ["a/b"], resourceVersion: "77" } });
-  assert.equal(queue.counts.unschedulable, 1, "neither do generation and finalizers");
+  const written = { generation: 7, finalizers: ["a/b"], resourceVersion: "77", managedFields: [{ manager: "kube-scheduler" }] };
+  queue.update(old, { ...old, metadata: { ...old.metadata, ...written } });
+  assert.equal(queue.counts.unschedulable, 1, "neither do generation, finalizers and managed fields");
   const latest = { ...old, status: { nominatedNodeName: "b" } };
   queue.update(old, latest);
   assert.equal(entry.pod, latest, "what is tried again is the pod as it is then");
@@ -406,4 +407,42 @@ test("a pod in back-off that is requeued stays only in the back-off queue", asyn
   await clock.advance(1_000);
   queue.flush();
   assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
+});
+
+test("each move of a pod is reported with the part of the queue and the event", async () => {
+  const clock = newFakeClock();
+  const moves: string[] = [];
+  const queue = new SchedulingQueue({
+    clock,
+    compare: () => 0,
+    mayHelp: () => true,
+    incoming: (part, why) => void moves.push(`${part} ${why}`),
+  });
+  const refuse = async (): Promise<void> => {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    queue.addUnschedulable(entry, queue.cycle);
+  };
+  const pod = podNamed("web");
+  queue.add(pod);
+  await refuse();
+  queue.wakeUp("PersistentVolumeClaim/Add");
+  await clock.advance(1_000);
+  queue.flush();
+  await refuse();
+  await clock.advance(5_000);
+  queue.update(pod, podNamed("web", 3));
+  await refuse();
+  await clock.advance(60_000);
+  queue.flush();
+  assert.deepEqual(moves, [
+    "active PodAdd",
+    "unschedulable ScheduleAttemptFailure",
+    "backoff PvcAdd",
+    "active BackoffComplete",
+    "unschedulable ScheduleAttemptFailure",
+    "active PodUpdate",
+    "unschedulable ScheduleAttemptFailure",
+    "active UnschedulableTimeout",
+  ]);
 });

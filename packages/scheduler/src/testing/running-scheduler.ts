@@ -5,6 +5,7 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -25,9 +26,14 @@ export async function startScheduler(
     percentageOfNodesToScore?: number;
     /** Default true. */
     recording?: boolean;
+    /** Feature gates that differ from their defaults. */
+    gates?: Readonly<Record<string, boolean>>;
+    podInitialBackoffMs?: number;
+    podMaxBackoffMs?: number;
+    turns?: Turns;
   } = {},
 ) {
-  const { schedulerNames = ["default-scheduler"], extenders = [] } = options;
+  const { schedulerNames = ["default-scheduler"], extenders = [], podInitialBackoffMs, podMaxBackoffMs, turns } = options;
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   // The binding subresource sets the pod's node, as in the API server.
@@ -58,7 +64,7 @@ export async function startScheduler(
       configured: [],
     })),
     extenders,
-    gates: { enabled: (name) => allGates[name]?.default ?? false },
+    gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
     recorderOf: (schedulerName) => ({
       ...recorder,
       event: (object, type, reason, message, event) =>
@@ -75,6 +81,9 @@ export async function startScheduler(
     percentageOfNodesToScore: options.percentageOfNodesToScore ?? 0,
     metrics: newSchedulerMetrics(registry, clock, () => 0),
     random: () => 0.99,
+    ...(podInitialBackoffMs !== undefined && { podInitialBackoffMs }),
+    ...(podMaxBackoffMs !== undefined && { podMaxBackoffMs }),
+    ...(turns !== undefined && { turns }),
     ...(options.recording !== false && { decisions }),
   });
   const stop = new AbortController();

@@ -52,6 +52,8 @@ export interface TestCluster {
   readonly clock: FakeClock;
   /** `<type> <reason> <message>` */
   readonly events: string[];
+  /** `<kind> <name>` of the objects that the events relate to. */
+  readonly related: string[];
   snapshot(): ClusterSnapshot;
   decide(pod: Pod): Promise<Decision>;
   /** The selected node's name, or the FitError's message. */
@@ -68,6 +70,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   const cache = new ClusterCache(clock);
   const nominator = newNominator();
   const events: string[] = [];
+  const related: string[] = [];
   for (const node of nodes) cache.setNode(node);
   for (const pod of pods) cache.setPod(pod);
   let profile: Profile | undefined;
@@ -77,7 +80,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
     clock,
     log: discardLogger,
-    recorder: recorderInto(events),
+    recorder: recorderInto(events, related),
     metrics: noMetrics,
     nominator,
     extenders,
@@ -103,6 +106,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     client,
     clock,
     events,
+    related,
     snapshot: () => cache.snapshot(),
     decide: run,
     async place(pod) {
@@ -127,9 +131,13 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   };
 }
 
-function recorderInto(events: string[]): EventRecorder {
+function recorderInto(events: string[], related: string[]): EventRecorder {
   return {
-    event: (_, type, reason, message) => void events.push(`${type} ${reason} ${message}`),
+    event(_, type, reason, message, options) {
+      events.push(`${type} ${reason} ${message}`);
+      const { related: to } = options ?? {};
+      if (to !== undefined && "metadata" in to) related.push(`${to.kind} ${to.metadata.name}`);
+    },
     flush: () => Promise.resolve(),
   };
 }

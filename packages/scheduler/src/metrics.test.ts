@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newSchedulerMetrics } from "./metrics.ts";
+import { aTestPod } from "./testing/test-cluster.ts";
+
+test("a pod's scheduling takes from its first enqueue on; the last one does not count", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newSchedulerMetrics(registry, newFakeClock());
+  const entry = {
+    pod: aTestPod("web"),
+    firstQueuedAtMs: 500,
+    queuedAtMs: 1_900,
+    attempts: 3,
+    unschedulablePlugins: new Set("x"),
+  };
+  metrics.podScheduled(entry, 2_000);
+  assert.match(await registry.render(), /^scheduler_pod_scheduling_duration_seconds_sum\{attempts="3"\} 1.5$/m);
+});
+
+test("single plugins are measured in one cycle of ten", () => {
+  const sampled = [0, 0.099, 0.1, 0.99].map((roll) => {
+    const metrics = newSchedulerMetrics(newMetricsRegistry(), newFakeClock(), () => roll);
+    return metrics.cycle("default-scheduler")?.plugins !== undefined;
+  });
+  assert.deepEqual(sampled, [true, true, false, false]);
+});
+
+test("an extension point is measured until its promise settles, with the status Error when that rejects", async () => {
+  const registry = newMetricsRegistry();
+  const clock = newFakeClock();
+  const timer = newSchedulerMetrics(registry, clock).cycle("p");
+  const held = Promise.withResolvers<never>();
+  const failing = timer?.point("PreBind", () => held.promise).catch(() => {});
+  await clock.advance(3_000);
+  held.reject(new Error("away"));
+  await failing;
+  const labels = 'extension_point="PreBind",status="Error",profile="p"';
+  assert.match(
+    await registry.render(),
+    new RegExp(`^scheduler_framework_extension_point_duration_seconds_sum\\{${labels}\\} 3$`, "m"),
+  );
+});
+
+test("the sizes of the queues and of the cache are reported, each under its name", async () => {
+  const registry = newMetricsRegistry();
+  const queues = { active: 1, backoff: 2, unschedulable: 3 };
+  newSchedulerMetrics(registry, newFakeClock()).queueSizes(queues, { nodes: 4, pods: 5, assumedPods: 6 });
+  const text = await registry.render();
+  for (const [name, size] of Object.entries(queues))
+    assert.match(text, new RegExp(`^scheduler_pending_pods\\{queue="${name}"\\} ${size}$`, "m"));
+  for (const [type, size] of [
+    ["nodes", 4],
+    ["pods", 5],
+    ["assumed_pods", 6],
+  ])
+    assert.match(text, new RegExp(`^scheduler_scheduler_cache_size\\{type="${type}"\\} ${size}$`, "m"));
+});
