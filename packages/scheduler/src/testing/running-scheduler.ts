@@ -46,11 +46,6 @@ export async function startScheduler(
   });
   const events: string[] = [];
   const errors: string[] = [];
-  const recorder: EventRecorder = {
-    event: ({ metadata }: { metadata?: { name?: string } } & object, type, reason, message, options) =>
-      void events.push(`${metadata?.name} ${type} ${reason} ${options?.action}: ${message}`),
-    flush: () => Promise.resolve(),
-  };
   const registry = newMetricsRegistry();
   const decisions = new DecisionLog({ component: "kube-scheduler", clock });
   const informers = newInformerFactory(client, { log: discardLogger, clock });
@@ -65,17 +60,7 @@ export async function startScheduler(
     })),
     extenders,
     gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
-    recorderOf: (schedulerName) => ({
-      ...recorder,
-      event: (object, type, reason, message, event) =>
-        recorder.event(
-          object,
-          type,
-          reason,
-          schedulerName === "default-scheduler" ? message : `${schedulerName}: ${message}`,
-          event,
-        ),
-    }),
+    recorderOf: (schedulerName) => recorderInto(events, schedulerName),
     clock,
     log: { ...discardLogger, error: (message) => void errors.push(message) },
     percentageOfNodesToScore: options.percentageOfNodesToScore ?? 0,
@@ -111,3 +96,13 @@ const named = (client: FakeClient) => ({
   where: (name: string) => client.object<Pod>(pods, `default/${name}`)?.spec.nodeName,
   status: (name: string) => client.object<Pod>(pods, `default/${name}`)?.status,
 });
+
+/** `<object> <type> <reason> <action>: <message>`; the message begins with the scheduler's name if that is not the default one. */
+function recorderInto(events: string[], schedulerName: string): EventRecorder {
+  const prefix = schedulerName === "default-scheduler" ? "" : `${schedulerName}: `;
+  return {
+    event: ({ metadata }: { metadata?: { name?: string } } & object, type, reason, message, options) =>
+      void events.push(`${metadata?.name} ${type} ${reason} ${options?.action}: ${prefix}${message}`),
+    flush: () => Promise.resolve(),
+  };
+}
