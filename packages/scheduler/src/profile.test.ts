@@ -166,6 +166,15 @@ test("each plugin that refuses pods is retried on the events that upstream's reg
   assert.deepEqual(sorted(Object.fromEntries(refusing.map(({ name, wakeUpOn }) => [name, wakeUpOn]))), sorted(wakeUps));
 });
 
+test("drivers and their capacities wake pods only where capacity is checked", () => {
+  const { profile } = newTestCluster({ gates: { CSIStorageCapacity: false } });
+  const events = profile.plugins.find(({ name }) => name === "VolumeBinding")?.wakeUpOn ?? [];
+  assert.deepEqual(
+    events.filter((event) => /CSIDriver|CSIStorageCapacity/.test(event)),
+    [],
+  );
+});
+
 const likes = {
   podAffinity: {
     requiredDuringSchedulingIgnoredDuringExecution: [

@@ -270,3 +270,22 @@ test("the pods that a preemption evicts are counted", async (t) => {
   assert.match(text, /^scheduler_preemption_victims_sum 2$/m);
   assert.match(text, /^scheduler_preemption_victims_count 1$/m);
 });
+
+test("no pod is scheduled before all objects are known", async (t) => {
+  let away = true;
+  const { events, step, names } = await startScheduler(t, {
+    before(client) {
+      client.react("list", "nodes", () => {
+        if (away) throw new Error("away");
+        return undefined;
+      });
+      client.put(pods, aTestPod("web"));
+    },
+  });
+  await step();
+  assert.deepEqual(events, []);
+  names.node("a");
+  away = false;
+  await step(2_000);
+  assert.equal(names.where("web"), "a");
+});

@@ -38,6 +38,12 @@ test("without protobuf everything is JSON and names its kind", () => {
   assert.deepEqual(JSON.parse(String(bytes)), { metadata: { name: "a" }, apiVersion: "v1", kind: "Node" });
 });
 
+test("options of the deletion of a custom resource are JSON", () => {
+  const { contentType, bytes } = deleteBody(things, { gracePeriodSeconds: 0 }, true);
+  assert.equal(contentType, "application/json");
+  assert.deepEqual(JSON.parse(String(bytes)), { kind: "DeleteOptions", apiVersion: "v1", gracePeriodSeconds: 0 });
+});
+
 test("options of a deletion keep what they say in either form", () => {
   const options = { gracePeriodSeconds: 0, preconditions: { uid: "u" }, propagationPolicy: "Background" as const };
   assert.partialDeepStrictEqual(decodeProtobuf(deleteBody(pods, options, true).bytes as Buffer), options);

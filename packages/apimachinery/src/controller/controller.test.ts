@@ -510,3 +510,15 @@ test("an update that is not relevant enqueues nothing, a relevant one its key on
   await settle();
   assert.deepEqual(seen, ["default/a", "default/a"]);
 });
+
+test("what is expected says how long at most until it counts no more", async () => {
+  const clock = newFakeClock();
+  const expectations = newExpectations(clock);
+  assert.equal(expectations.pendingMs("a"), undefined);
+  expectations.expectDeletions("a", ["x"]);
+  await clock.advance(100_000);
+  const pendingMs = expectations.pendingMs("a");
+  assert.equal(pendingMs, 200_001);
+  await clock.advance(pendingMs ?? 0);
+  assert.deepEqual([expectations.pendingMs("a"), expectations.satisfied("a")], [undefined, true]);
+});

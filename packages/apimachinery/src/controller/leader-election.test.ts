@@ -491,3 +491,25 @@ test("with a reconnection a candidate acquires the lease as soon as the server i
   a.stop.abort();
   await a.finished;
 });
+
+test("candidates try after the retry period and up to 1.2 times as long again, at random", async () => {
+  for (const [roll, waitMs] of [
+    [0, 2_000],
+    [0.5, 3_200],
+    [1, 4_400],
+  ] as const) {
+    const client = newFakeClient();
+    const clock = newFakeClock();
+    const spec = { holderIdentity: "x", leaseDurationSeconds: 15 };
+    client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+    const a = candidate(client, clock, "a", { random: () => roll });
+    await settle();
+    const { length } = client.actions;
+    await clock.advance(waitMs - 1);
+    assert.equal(client.actions.length, length);
+    await clock.advance(1);
+    assert.equal(client.actions.length, length + 1);
+    a.stop.abort();
+    await a.finished;
+  }
+});

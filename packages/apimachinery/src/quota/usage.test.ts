@@ -13,15 +13,15 @@ test("a pod uses the sum of its containers, or its greatest init container", () 
   const pod = aPod({
     containers: [container({ cpu: "100m", memory: "1Gi" }, { cpu: "1" }), container({ cpu: "200m" })],
     initContainers: [container({ cpu: "500m" })],
-    overhead: { cpu: "10m" },
+    overhead: { cpu: "10m", memory: "1Gi" },
   });
   assert.deepEqual(core("pods").usage(pod), {
     "count/pods": "1",
     pods: "1",
     cpu: "510m",
     "requests.cpu": "510m",
-    memory: "1Gi",
-    "requests.memory": "1Gi",
+    memory: "2Gi",
+    "requests.memory": "2Gi",
     "limits.cpu": "1010m",
   });
 });

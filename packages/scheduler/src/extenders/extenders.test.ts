@@ -139,6 +139,28 @@ test("the second extender gets the nodes that the first left, and its reasons ar
   assert.equal(placed, "0/3 nodes are available: 1 too far, 1 too old, 2 no.");
 });
 
+test("an extender is not called when the one before it leaves no node", async (t) => {
+  const first = await startExtender(t, { filter: () => ({ NodeNames: [] }) });
+  const second = await startExtender(t, { filter: () => ({ NodeNames: [] }) });
+  const extenders = [first, second].map(({ url }) =>
+    patientExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }),
+  );
+  await newTestCluster({ nodes, extenders }).place(pod);
+  assert.deepEqual([first.calls.length, second.calls.length], [1, 0]);
+});
+
+test("an extender's answer with another status than 200 is a failure", async (t) => {
+  const server = createServer((_, response) => {
+    response.writeHead(201);
+    response.end(JSON.stringify({ NodeNames: ["a"] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const failing = clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }).place(pod);
+  await assert.rejects(failing, { message: `failed filter with extender at URL ${url}/filter, code 201` });
+});
+
 test("a node that an extender names as failed and as unresolvable is counted once", async (t) => {
   const { url } = await startExtender(t, {
     filter: () => ({

@@ -231,6 +231,7 @@ for (const { name, failing, left } of [
       return undefined;
     });
     for (const pod of waiting) cluster.nominator.set(pod);
+    cluster.nominator.set(aTestPod("equal", { priority: 10, cpu: "100m", status: { nominatedNodeName: "a" } }));
     const [plugin] = cluster.profile.at.postFilter;
     const state: CycleState = new Map();
     const info = newPodInfo(urgent());
@@ -239,7 +240,7 @@ for (const { name, failing, left } of [
     assert.deepEqual(result, { nominatedNode: "a" });
     assert.deepEqual(
       cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
-      ["urgent"],
+      ["equal", "urgent"],
     );
     const stored = waiting.map(({ metadata }) => cluster.client.object<Pod>(podsRef, `default/${metadata.name}`));
     const nominated = stored.filter((pod) => pod?.status?.nominatedNodeName !== undefined);
@@ -411,13 +412,35 @@ test("an extender that strikes every candidate ends the attempt; the next extend
   assert.deepEqual([result.nominatedNode, result.status?.code, gone(cluster)], [undefined, "Unschedulable", []]);
 });
 
+test("the search begins at a random node", async () => {
+  const three = ["a", "b", "c"];
+  for (const [at, name] of three.entries()) {
+    const { result } = await preempt(urgent(), {
+      nodes: three.map((node) => aTestNode(node)),
+      pods: three.map((node) => low(`${node}1`, node)),
+      args: { DefaultPreemption: { minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 1 } },
+      random: () => (at + 0.5) / 3,
+    });
+    assert.equal(result.nominatedNode, name);
+  }
+});
+
 test("the search ends with the wanted number of candidates, though a later node were better", async () => {
+  const tried = new Set<string>();
+  const watching: Plugin = {
+    name: "Watching",
+    filter(_, __, { name }) {
+      tried.add(name);
+      return undefined;
+    },
+  };
   const { cluster } = await preempt(urgent(), {
+    more: [watching],
     nodes: [...nodes, aTestNode("c")],
     pods: [low("a1", "a", { priority: 5 }), low("b1", "b", { priority: 4 }), low("c1", "c")],
     args: { DefaultPreemption: { minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 2 } },
   });
-  assert.deepEqual(gone(cluster), ["b1"]);
+  assert.deepEqual([gone(cluster), [...tried]], [["b1"], ["a", "b"]]);
 });
 
 test("a failing ignorable extender does not change the candidates; another extender's failure ends the attempt", async () => {

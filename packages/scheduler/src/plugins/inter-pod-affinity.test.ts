@@ -253,6 +253,21 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 0, b: 0, c: 100 },
   },
   {
+    name: "required affinity of a running pod counts as much as hardPodAffinityWeight says",
+    wanted: pod("new", "web"),
+    pods: [
+      pod("db", "db", near(term("web")), { on: "c" }),
+      pod(
+        "cache",
+        "cache",
+        { podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(5, term("web")) } },
+        { on: "a" },
+      ),
+    ],
+    weight: 6,
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
     name: "required affinity of a running pod does not count with hardPodAffinityWeight 0",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", near(term("web")), { on: "c" })],

@@ -254,6 +254,15 @@ test("volumes: one unbound claim with immediate binding rejects the pod", async 
   assert.equal(await newTestCluster({ nodes, objects }).place(using(claimed("late"), claimed("data"))), want);
 });
 
+test("volumes: a class without a binding mode fails the pod", async () => {
+  const unset = { volumeBindingMode: undefined };
+  const objects = [claim("data", slow), storageClass("slow", unset)];
+  await assert.rejects(
+    newTestCluster({ nodes, objects }).place(using(claimed("data"))),
+    /VolumeBindingMode not set for StorageClass "slow"/,
+  );
+});
+
 test("volumes: nodes without zone labels accept volumes of any zone", async () => {
   const objects = [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })];
   assert.equal(await newTestCluster({ nodes: [aTestNode("a")], objects }).place(using(claimed("data"))), "a");

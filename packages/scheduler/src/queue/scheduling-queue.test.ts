@@ -446,3 +446,27 @@ test("each move of a pod is reported with the part of the queue and the event", 
     "active UnschedulableTimeout",
   ]);
 });
+
+test("a changed annotation makes a waiting pod active", async () => {
+  const { queue } = newQueue();
+  await refused(queue, "web");
+  const old = podNamed("web");
+  queue.update(old, { ...old, metadata: { ...old.metadata, annotations: { a: "b" } } });
+  assert.equal(queue.counts.backoff, 1);
+});
+
+test("a pod that waited a minute still waits for a longer back-off", async () => {
+  const clock = newFakeClock();
+  const options = { clock, compare: () => 0, mayHelp: () => true, initialBackoffMs: 90_000, maxBackoffMs: 90_000 };
+  const queue = new SchedulingQueue(options);
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  await clock.advance(60_000);
+  queue.flush();
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+  await clock.advance(30_000);
+  queue.flush();
+  assert.equal(queue.counts.active, 1);
+});

@@ -31,6 +31,8 @@ export async function startScheduler(
     podInitialBackoffMs?: number;
     podMaxBackoffMs?: number;
     turns?: Turns;
+    /** Called before the informers start. */
+    before?: (client: FakeClient) => void;
   } = {},
 ) {
   const { schedulerNames = ["default-scheduler"], extenders = [], podInitialBackoffMs, podMaxBackoffMs, turns } = options;
@@ -73,6 +75,7 @@ export async function startScheduler(
   });
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
+  options.before?.(client);
   informers.start(stop.signal);
   const running = scheduler.run(stop.signal).catch(() => {});
   await settle(60);
