@@ -37,6 +37,8 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly maxConcurrentStreams?: number | undefined;
   readonly headersTimeoutMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;
+  /** For each client address; the oldest is closed when there is one more. Default 2,000. */
+  readonly mostUnfinishedHandshakes?: number | undefined;
   /** A connection without a request is closed after this. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined;
   readonly maxHeaderBytes?: number | undefined;
@@ -240,6 +242,7 @@ function listenerFor(
     log,
     alpnProtocols: ["h2", "http/1.1"],
     handshakeTimeoutMs: options.handshakeTimeoutMs ?? 10_000,
+    mostUnfinishedHandshakes: options.mostUnfinishedHandshakes,
     onConnection: (socket) => connections.addSocket(socket),
     onSecure(socket) {
       socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));

@@ -213,3 +213,63 @@ test("a plaintext HTTP request gets 400, other plaintext nothing", async (t) => 
   await waitFor(() => server.connections === 0, { what: "all of them to be gone" });
   await handshake(server);
 });
+
+test("of more unfinished handshakes of an address than are allowed the oldest is closed; finished ones do not count", async (t) => {
+  const handshakeErrors: string[] = [];
+  const server = await start(
+    t,
+    { cert: serving.certPem, key: serving.keyPem },
+    { mostUnfinishedHandshakes: 2, onHandshakeError: (err) => void handshakeErrors.push(err.message) },
+  );
+  const closed: number[] = [];
+  const halfOpen = async (number: number) => {
+    const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+    t.after(() => void socket.destroy());
+    socket.on("error", () => {});
+    socket.once("close", () => closed.push(number));
+    await once(socket, "connect");
+    socket.write(Buffer.from("16030100c8010000c40303", "hex"));
+    return socket;
+  };
+  const open = [];
+  for (let i = 0; i < 3; i++) {
+    const socket = connect({ host: "127.0.0.1", port: server.port, rejectUnauthorized: false });
+    t.after(() => void socket.destroy());
+    await once(socket, "secureConnect");
+    open.push(socket);
+  }
+  const first = await halfOpen(1);
+  await halfOpen(2);
+  await waitFor(() => server.connections === 5, { what: "all connections" });
+  assert.deepEqual(closed, []);
+  await halfOpen(3);
+  await waitFor(() => closed.length === 1, { what: "the end of the oldest" });
+  await waitFor(() => handshakeErrors.length === 1, { what: "the error of the oldest" });
+  assert.equal(first.destroyed, true);
+  await halfOpen(4);
+  await waitFor(() => closed.length === 2, { what: "the end of the second" });
+  assert.deepEqual(closed, [1, 2]);
+  assert.deepEqual(
+    open.map((socket) => socket.destroyed),
+    [false, false, false],
+  );
+  assert.equal((await handshake(server)).commonName, "main");
+  await waitFor(() => closed.length === 3, { what: "the end of the third, for which the handshake made no room" });
+});
+
+test("an unfinished handshake that its client ends makes room for another", async (t) => {
+  const server = await start(t, { cert: serving.certPem, key: serving.keyPem }, { mostUnfinishedHandshakes: 1 });
+  for (let i = 0; i < 3; i++) {
+    const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    await waitFor(() => server.connections === 1, { what: "the connection" });
+    socket.destroy();
+    await waitFor(() => server.connections === 0, { what: "its end" });
+  }
+  const patient = connectTcp({ host: "127.0.0.1", port: server.port });
+  t.after(() => void patient.destroy());
+  await once(patient, "connect");
+  await waitFor(() => server.connections === 1, { what: "the last connection" });
+  assert.equal(patient.destroyed, false);
+});

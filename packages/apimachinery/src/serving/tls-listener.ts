@@ -7,11 +7,14 @@ import type { Logger } from "../process/logging/logger.ts";
 import { errorOf } from "../process/narrowing/error-of.ts";
 import { newExpiryLog } from "./expired-certificates.ts";
 import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
+import { UnfinishedHandshakes } from "./unfinished-handshakes.ts";
 
 interface TlsListenerOptions {
   readonly tls: TlsOptions;
   readonly alpnProtocols: string[];
   readonly handshakeTimeoutMs: number;
+  /** For each client address; the oldest is closed when there is one more. Default 2,000. */
+  readonly mostUnfinishedHandshakes?: number | undefined;
   readonly log: Logger;
   readonly clock?: Clock;
   /** Called before the handshake. */
@@ -37,8 +40,13 @@ export function newTlsListener(options: TlsListenerOptions): TlsListener {
   const { tls, onConnection, log, clock = realClock } = options;
   let loaded = loadTls(tls);
   const expiry = newExpiryLog(() => loaded.certificates, log, clock);
+  const unfinished = new UnfinishedHandshakes(options.mostUnfinishedHandshakes);
   const watched = {
     ...options,
+    onSecure(socket: TLSSocket) {
+      unfinished.finished(socket);
+      options.onSecure(socket);
+    },
     onHandshakeError(err: NodeJS.ErrnoException, socket: TLSSocket) {
       expiry.look();
       options.onHandshakeError(err, socket);
@@ -51,6 +59,7 @@ export function newTlsListener(options: TlsListenerOptions): TlsListener {
   for (const [address, context] of loaded.byAddress) byAddress.set(address, newTlsServer(context, contextFor, watched));
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 }, (socket) => {
     onConnection(socket);
+    unfinished.add(socket);
     const own = byAddress.size === 0 ? undefined : byAddress.get(localAddressOf(socket));
     (own ?? main).emit("connection", socket);
   });

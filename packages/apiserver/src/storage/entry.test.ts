@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { ByteShare, idleMs } from "@coxswain/apimachinery/process/memory/byte-share";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { type EntryCodec, EntryMemory, newEntry } from "./entry.ts";
 
 const limit = 128 * 1024 * 1024;
@@ -223,6 +224,34 @@ test("an entry that no cache keeps takes no room from others, and is not held by
   assert.equal(cached.object(), object);
   large("other", true);
   assert.ok(memory.largeBytes <= 100_000, String(memory.largeBytes));
+});
+
+test("a replaced entry that no history holds any more is collected, though fewer entries are decoded than may be", async () => {
+  const memory = new EntryMemory(encodings, 4 * 1024 * 1024);
+  const replaced = (): WeakRef<object> => {
+    const entry = newEntry({ ...codec, memory }, "a", 3, { metadata: { name: "a", annotations: { a: "x".repeat(60_000) } } });
+    entry.warm();
+    entry.json();
+    entry.retire();
+    return new WeakRef(entry);
+  };
+  const refs = Array.from({ length: 10 }, replaced);
+  const current = newEntry({ ...codec, memory }, "a", 4, { metadata: { name: "a" } });
+  current.warm();
+  for (const ref of refs) assert.ok(await isReleased(ref));
+  assert.equal(current.object(), current.object(), "the current one stays decoded");
+});
+
+test("an entry that is decoded again after it was replaced keeps its place from others, and gives it up again", () => {
+  const memory = new EntryMemory(encodings, 4 * 1024 * 1024);
+  const entry = newEntry({ ...codec, memory }, "a", 3, { metadata: { name: "a" } });
+  entry.warm();
+  entry.json();
+  entry.retire();
+  const again = entry.object();
+  assert.equal(entry.object(), again);
+  for (let i = 0; i < 3 * 4096; i++) newEntry({ ...codec, memory }, `other-${i}`, 3, { metadata: { name: "b" } }).warm();
+  assert.notEqual(entry.object(), again, "evicted by the others in the meantime");
 });
 
 test("the last state of a deleted object is decoded from what etcd held, at the revision of its deletion", () => {

@@ -68,7 +68,7 @@ export class EntryMemory {
     }
   }
 
-  /** The entry is no longer decoded. */
+  /** Counts the entry no longer. */
   forget(entry: Entry): void {
     const sizeBytes = this.#large.get(entry);
     if (sizeBytes === undefined) return;
@@ -76,8 +76,8 @@ export class EntryMemory {
     this.#largeBytes -= sizeBytes;
   }
 
-  /** Adds a decoded entry to the hot ring; when the ring is full, another entry drops its decoded object. */
-  keepHot(entry: Entry): void {
+  /** Adds a decoded entry to the hot ring; when the ring is full, another entry drops its decoded object. @returns its place there */
+  keepHot(entry: Entry): number {
     const hot = this.#hot;
     for (let tries = 0; tries < hotEntries; tries++) {
       const resident = hot[this.#hand];
@@ -86,9 +86,17 @@ export class EntryMemory {
       this.#hand = (this.#hand + 1) % hotEntries;
     }
     // When all entries were used since the last round, the one at the hand is evicted anyway.
-    hot[this.#hand]?.cool();
-    hot[this.#hand] = entry;
-    this.#hand = (this.#hand + 1) % hotEntries;
+    const place = this.#hand;
+    hot[place]?.cool();
+    hot[place] = entry;
+    this.#hand = (place + 1) % hotEntries;
+    return place;
+  }
+
+  /** The entry is no longer decoded. The ring would keep its JSON in memory when nothing else refers to it any more. */
+  leave(entry: Entry, place: number): void {
+    if (this.#hot[place] === entry) this.#hot[place] = undefined;
+    this.forget(entry);
   }
 }
 
@@ -139,7 +147,8 @@ export class Entry {
   readonly #codec: EntryCodec;
   /** Used since the hand of the hot ring last passed it. */
   used = false;
-  #isHot = false;
+  /** In the hot ring; undefined: not there. */
+  #place: number | undefined;
   /** A cache or a history holds it. Others end with their request, and the hot ring would only prolong their lives. */
   #isKept = false;
   #object: KubeObject | undefined;
@@ -227,7 +236,7 @@ export class Entry {
 
   #weigh(): void {
     const bytes = this.#bytes;
-    if (this.#isHot && bytes !== undefined) this.#codec.memory?.weigh(this, bytes.length);
+    if (this.#place !== undefined && bytes !== undefined) this.#codec.memory?.weigh(this, bytes.length);
   }
 
   /** `json()` plus a trailing newline, without a copy. Shared. */
@@ -327,9 +336,9 @@ export class Entry {
    * kept instead of JSON, which is encoded on first use. This shortens startup.
    */
   cool(stored?: Buffer): void {
-    this.#isHot = false;
+    if (this.#place !== undefined) this.#codec.memory?.leave(this, this.#place);
+    this.#place = undefined;
     this.#isKept = true;
-    this.#codec.memory?.forget(this);
     if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
@@ -372,9 +381,8 @@ export class Entry {
 
   #use(): void {
     this.used = true;
-    if (this.#isHot || !this.#isKept) return;
-    this.#isHot = true;
-    this.#codec.memory?.keepHot(this);
+    if (this.#place !== undefined || !this.#isKept) return;
+    this.#place = this.#codec.memory?.keepHot(this) ?? 0;
     this.#weigh();
   }
 
