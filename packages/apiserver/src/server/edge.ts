@@ -32,6 +32,7 @@ interface EdgeOptions {
 /** The endpoints beside the API: health checks, of which `ping` and `log` are always there, metrics, debug pages and issuer documents. */
 export class Edge {
   readonly #options: EdgeOptions;
+  /** Monotonic: a clock that is set back does not lengthen the grace period. */
   readonly #startedMs: number;
   #shuttingDown = false;
   readonly #everywhere: HealthCheck[] = [
@@ -47,7 +48,7 @@ export class Edge {
   constructor(options: EdgeOptions) {
     this.#options = options;
     const { clock } = options;
-    this.#startedMs = clock.now();
+    this.#startedMs = clock.monotonic();
     this.#shutdown = {
       name: "shutdown",
       run: () => {
@@ -123,7 +124,7 @@ export class Edge {
       run: () => {
         const reason = problem();
         if (reason === undefined) return;
-        if (lenient && clock.now() - this.#startedMs < livezGraceMs) return;
+        if (lenient && clock.monotonic() - this.#startedMs < livezGraceMs) return;
         throw new Error(reason);
       },
     }));

@@ -1,10 +1,9 @@
-import { isIPv6 } from "node:net";
+import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 
-/** The first usable address of a range: 10.0.0.1 of 10.0.0.0/24. @param cidr begins with its network address */
+/** The first usable address of a range: 10.0.0.1 of 10.0.0.0/24, and of 10.0.0.9/24. @throws Error when `cidr` is not a CIDR block */
 export function firstAddress(cidr: string): string {
-  const address = cidr.split("/")[0]!;
-  if (isIPv6(address)) return address.endsWith("::") ? `${address}1` : address.replace(/0$/, "1");
-  const parts = address.split(".").map(Number);
-  parts[3] = parts[3]! + 1;
-  return parts.join(".");
+  const range = parseCidr(cidr);
+  if (range === undefined) throw new Error(`${JSON.stringify(cidr)} is not a CIDR block`);
+  const hostBits = BigInt((range.family === 4 ? 32 : 128) - range.bits);
+  return bigIntToIp(((ipToBigInt(range.ip) >> hostBits) << hostBits) + 1n, range.family);
 }

@@ -49,6 +49,14 @@ test("within --livez-grace-period a hook that is not done is taken as passed, by
   assert.deepEqual(await codes(), [200, 200, 200]);
 });
 
+test("a clock that is set back does not lengthen --livez-grace-period", async () => {
+  const { clock, edge, fetchText } = anEdge(10_000);
+  edge.addHook("poststarthook/slow", () => "not finished");
+  clock.setOn(-3_600_000);
+  await clock.advance(10_000);
+  assert.equal((await fetchText("/livez")).code, 500);
+});
+
 test("/readyz fails during --shutdown-delay-duration while requests are still served, then the port is closed", async () => {
   const server = await startTestServer(undefined, ["--shutdown-delay-duration=1s"]);
   const http = newHttp(server.url, server.ca);
