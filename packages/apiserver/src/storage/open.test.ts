@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -7,6 +8,7 @@ import { freePort, startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testin
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
+import { EtcdError } from "./etcd/errors.ts";
 import type { StorageMetrics } from "./metrics.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { openStorage, type StorageOptions, type StorageSet } from "./open.ts";
@@ -73,6 +75,73 @@ for (const { name, of, override, isOwn } of [
   });
 }
 
+test("an override of a resource wins over one of its group, whichever comes first", async (t) => {
+  const [usual, own] = await Promise.all([startEtcd(), startEtcdApart()]);
+  const ofGroup = { group, resource: "*", servers: [usual.endpoint] };
+  const ofResource = { group, resource, servers: [own.endpoint] };
+  for (const overrides of [
+    [ofGroup, ofResource],
+    [ofResource, ofGroup],
+  ]) {
+    const { set, prefix } = await open(t, { etcd: { servers: [usual.endpoint], overrides }, watchCache: false });
+    await set.for(suiteResource).create("web/a", aConfigMap("a"));
+    assert.deepEqual(await keysOf(own.endpoint, prefix), [`${prefix}/configmaps/web/a`]);
+  }
+});
+
+test("a resource that was released ends its watches, and is opened anew", async (t) => {
+  const etcd = await startEtcd();
+  const { set } = await open(t, { etcd: { servers: [etcd.endpoint] } });
+  const former = set.for(suiteResource);
+  await former.create("web/a", aConfigMap("a"));
+  const watch = await former.watch({ prefix: "", signal: new AbortController().signal });
+  set.release(suiteResource);
+  assert.equal(watch.ended, true);
+  const anew = set.for(suiteResource);
+  assert.notEqual(anew, former);
+  assert.equal((await anew.get("web/a"))?.key, "web/a");
+  assert.equal(set.for(suiteResource), anew);
+});
+
+/** A client without a connection, which etcd's absence makes fail. */
+function aClient(isThere: boolean, closed: () => void): EtcdClient {
+  const absent = new EtcdError("unsent", "connection refused");
+  const answer = async <T>(value: T): Promise<T> => {
+    if (!isThere) throw absent;
+    return value;
+  };
+  const client: Partial<EtcdClient> = {
+    servers: [],
+    put: () => answer(1),
+    range: () => answer({ revision: 1, kvs: [], more: false, count: 0 }),
+    openWatch: () => ({ server: 0, write() {}, cancel() {} }),
+    close: closed,
+  };
+  return client as EtcdClient;
+}
+
+for (const { name, reachable, isOpened } of [
+  { name: "all clusters are reached", reachable: [true, true], isOpened: true },
+  { name: "the second cluster cannot be reached", reachable: [true, false], isOpened: false },
+]) {
+  test(`when ${name} the opening leaves ${isOpened ? "the connections" : "no connection"}, and no listener at its signal`, async () => {
+    const waiting = [...reachable];
+    let closed = 0;
+    const client = (): EtcdClient => aClient(waiting.shift() === true, () => closed++);
+    const clock = newFakeClock();
+    const { signal } = new AbortController();
+    const overrides = [{ group: "", resource: "events", servers: ["http://192.0.2.2:2379"] }];
+    const etcd = { servers: ["http://192.0.2.1:2379"], overrides, client };
+    const opening = openStorage({ clock, log: discardLogger, etcd, signal, watchCache: false });
+    if (isOpened) {
+      const set = await opening;
+      assert.equal(closed, 0);
+      set.stop();
+    } else await assert.rejects(opening, /connection refused/);
+    assert.deepEqual([closed, getEventListeners(signal, "abort").length, clock.waiting], [2, 0, 0]);
+  });
+}
+
 test("a resource opened after the start contains what was written in between", async (t) => {
   const etcd = await startEtcd();
   const { set, prefix } = await open(t, { etcd: { servers: [etcd.endpoint] } });
@@ -120,6 +189,38 @@ test("objects are counted and the database is measured at the periods of their f
   await clock.advance(30_000);
   await waitFor(() => counts.length === 1, { what: "the count" });
   assert.deepEqual(counts, [["configmaps", 2]]);
+  set.stop();
+  assert.equal(clock.waiting, 0);
+});
+
+test("a resource that cannot be counted is reported as unknown, and the others are counted", async (t) => {
+  const etcd = await startEtcd();
+  const clock = newFakeClock();
+  const counts: Record<string, number> = {};
+  const metrics = {
+    etcdRequest() {},
+    objects: (resource: string, count: number) => {
+      counts[resource] = count;
+    },
+  } as unknown as StorageMetrics;
+  const around = (inner: EtcdClient): EtcdClient => ({
+    ...inner,
+    range: (request) =>
+      request.countOnly && request.key.includes("/broken/")
+        ? Promise.reject(new EtcdError("unavailable", "no leader"))
+        : inner.range(request),
+  });
+  await open(t, {
+    etcd: { servers: [etcd.endpoint], around },
+    resources: [{ ...suiteResource, resource: "broken" }, suiteResource],
+    watchCache: false,
+    clock,
+    metrics,
+    countPollMs: 60_000,
+  });
+  await clock.advance(60_000);
+  await waitFor(() => counts["configmaps"] !== undefined, { what: "the count" });
+  assert.deepEqual(counts, { broken: -1, configmaps: 0 });
 });
 
 test("the health check fails after --etcd-healthcheck-timeout and holds again when etcd answers", async (t) => {

@@ -518,6 +518,13 @@ function staleSuggestions(suite: Suite): void {
     };
     await assert.rejects(storage.guaranteedUpdate("web/a", change, { signal: controller.signal }), { name: "AbortError" });
     assert.equal(((await storage.get("web/a"))?.object() as ConfigMap)?.data?.["mine"], undefined);
+    const deleting = new AbortController();
+    const validate = async (): Promise<void> => {
+      await behind.guaranteedUpdate("web/a", (now) => withData(now, { other: "2" }));
+      deleting.abort();
+    };
+    await assert.rejects(storage.delete("web/a", { validate, signal: deleting.signal }), { name: "AbortError" });
+    assert.notEqual(await storage.get("web/a"), undefined);
   });
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { constants, createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, connect } from "node:net";
 import { type Duplex, PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
@@ -14,8 +14,12 @@ import { type EtcdClient, newEtcdClient } from "./client.ts";
 import { type EtcdError, etcdErrorOf } from "./errors.ts";
 import { decodeWatch, encodeWatchCreate, type WatchResponse } from "./wire.ts";
 
-/** A gRPC server whose calls are handled by `onCall`. @param parents collects the traceparent headers */
-async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void, parents: unknown[] = []) {
+/** A gRPC server whose calls are handled by `onCall`. @param onHeaders called when a call begins */
+async function aServer(
+  t: TestContext,
+  onCall: (stream: ServerHttp2Stream, body: Buffer) => void,
+  onHeaders: (headers: IncomingHttpHeaders) => void = () => {},
+) {
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
   server.on("session", (session) => {
@@ -23,7 +27,7 @@ async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body:
     session.on("error", () => {});
   });
   server.on("stream", (stream: ServerHttp2Stream, headers) => {
-    parents.push(headers["traceparent"]);
+    onHeaders(headers);
     const chunks: Buffer[] = [];
     stream.on("error", () => {});
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -48,7 +52,11 @@ function answer(stream: ServerHttp2Stream, body: Buffer, status: Record<string, 
 
 test("a server gets the trace context of a call, if there is one", async (t) => {
   const reported: unknown[] = [];
-  const { url } = await aServer(t, (stream, body) => answer(stream, body), reported);
+  const { url } = await aServer(
+    t,
+    (stream, body) => answer(stream, body),
+    ({ traceparent }) => reported.push(traceparent),
+  );
   let traceparent: string | undefined;
   const method = { started() {}, sent() {}, received() {}, handled() {} };
   const made = newEtcdChannel(url, { calls: () => ({ ...method, traceparent }) });
@@ -214,11 +222,16 @@ test("a write that the server may have seen is not sent again, a read is", async
     seen.push("whole");
     answer(stream, Buffer.alloc(0));
   });
-  for (let i = 0; i < 6; i++) {
+  const writes: readonly ((client: EtcdClient) => Promise<unknown>)[] = [
+    (client) => client.put("/a", message),
+    (client) => client.txn({ compare: [], success: [{ type: "delete", key: "/a" }], failure: [] }),
+    (client) => client.grantLease(60),
+  ];
+  for (const write of [...writes, ...writes, ...writes, ...writes]) {
     const client = newEtcdClient({ servers: [broken.url, whole.url] });
     t.after(() => client.close());
     seen.length = 0;
-    const wrote = await client.put("/a", message).then(
+    const wrote = await write(client).then(
       () => true,
       (err: unknown) => !reason("unavailable")(err),
     );
@@ -226,6 +239,86 @@ test("a write that the server may have seen is not sent again, a read is", async
     await client.range({ key: "/a" });
     assert.equal(seen.at(-1), "whole");
   }
+});
+
+test("a call that is repeated tells the server the time that is left", async (t) => {
+  const left: number[] = [];
+  const onCall = (stream: ServerHttp2Stream): void => {
+    if (left.length === 1) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    else answer(stream, Buffer.alloc(0));
+  };
+  const { url } = await aServer(t, onCall, (headers) => left.push(Number.parseInt(String(headers["grpc-timeout"]), 10)));
+  const client = newEtcdClient({ servers: [url], deadlineMs: 60_000 });
+  t.after(() => client.close());
+  await client.range({ key: "/a" });
+  assert.ok(left.length === 2 && left[0]! <= 60_000 && left[1]! < left[0]!, String(left));
+});
+
+test("a call that fails late does not lead the others back to a member that they have left", async (t) => {
+  const asked: number[] = [];
+  let first: { readonly member: number; readonly stream: ServerHttp2Stream } | undefined;
+  const onCall = (member: number) => (stream: ServerHttp2Stream) => {
+    asked.push(member);
+    if (first === undefined) first = { member, stream };
+    else if (member === (first.member + 2) % 3) answer(stream, Buffer.alloc(0));
+    else stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  };
+  const servers = (await Promise.all([0, 1, 2].map((member) => aServer(t, onCall(member))))).map(({ url }) => url);
+  const client = newEtcdClient({ servers, deadlineMs: 60_000 });
+  t.after(() => client.close());
+  const slow = client.range({ key: "/a" });
+  await waitFor(() => first !== undefined, { what: "the first call" });
+  await client.range({ key: "/b" });
+  first?.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  await slow;
+  const begin = first?.member ?? 0;
+  assert.deepEqual(
+    asked.map((member) => (member - begin + 3) % 3),
+    [0, 0, 1, 2, 2],
+  );
+});
+
+test("a member that does not answer in time is left for the next one", async (t) => {
+  const asked: string[] = [];
+  const silent = await aServer(t, () => void asked.push("silent"));
+  const other = await aServer(t, (stream) => {
+    asked.push("other");
+    answer(stream, Buffer.alloc(0));
+  });
+  // A client begins with a random member.
+  for (let isLate = false; !isLate; ) {
+    const client = newEtcdClient({ servers: [silent.url, other.url], deadlineMs: 1_000 });
+    t.after(() => client.close());
+    asked.length = 0;
+    isLate = await client.range({ key: "/a" }).then(() => false, reason("deadline"));
+    if (isLate) await client.put("/a", message);
+  }
+  assert.deepEqual(asked, ["silent", "other"]);
+});
+
+test("the connection of a single status call is closed with it", async (t) => {
+  const { url, sessions } = await aServer(t, (stream) => answer(stream, Buffer.alloc(0)));
+  const client = newEtcdClient({ servers: [url] });
+  t.after(() => client.close());
+  await client.statusAt(url);
+  await waitFor(() => [...sessions].every((session) => session.closed || session.destroyed), {
+    what: "the end of the connection",
+  });
+  assert.equal(sessions.size, 1);
+});
+
+test("a watch asks its member to end it when the member has no leader", async (t) => {
+  const heard: unknown[] = [];
+  const { url } = await aServer(
+    t,
+    () => {},
+    (headers) => heard.push(headers["hasleader"]),
+  );
+  const client = newEtcdClient({ servers: [url] });
+  t.after(() => client.close());
+  watched(t, client);
+  await waitFor(() => heard.length > 0, { what: "the watch" });
+  assert.deepEqual(heard, ["true"]);
 });
 
 /** A watch on `/a`. @param failed index of the member whose stream failed */

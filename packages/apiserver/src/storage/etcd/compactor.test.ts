@@ -105,13 +105,17 @@ test("a failed compaction is logged, one that another server was faster with is 
   state.failure = new EtcdError("compacted", "required revision has been compacted");
   await clock.advance(1000);
   assert.deepEqual(errors, []);
+  state.failure = new EtcdError("canceled", "the client was closed");
+  await clock.advance(1000);
+  await clock.advance(1000); // its own write of the key was read in between
+  assert.deepEqual(errors, []);
   state.failure = new EtcdError("unavailable", "no leader");
   await clock.advance(1000);
   assert.deepEqual(errors, [state.failure]);
   state.failure = undefined;
   await clock.advance(1000); // its own write of the key is read first
   await clock.advance(1000);
-  assert.deepEqual(state.compacted, [104]);
+  assert.deepEqual(state.compacted, [106]);
 });
 
 test("after a restore the compacted revision is that of the restored key, and 0 without one", async () => {
@@ -123,9 +127,11 @@ test("after a restore the compacted revision is that of the restored key, and 0 
   Object.assign(state, { version: 9, value: Buffer.from("40") });
   await clock.advance(1000);
   assert.equal(compactor.compacted, 40);
-  Object.assign(state, { version: 0, value: undefined });
-  await clock.advance(1000);
-  assert.equal(compactor.compacted, 0);
+  for (const value of [Buffer.from("no number"), undefined]) {
+    Object.assign(state, { version: value === undefined ? 0 : 5, value });
+    await clock.advance(1000);
+    assert.equal(compactor.compacted, 0);
+  }
 });
 
 test("a round that takes longer than the interval is not joined by a second one", async () => {

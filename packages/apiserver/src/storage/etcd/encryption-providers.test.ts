@@ -7,7 +7,7 @@ import {
   identityProvider,
   type PrefixedTransformer,
 } from "./encryption-providers.ts";
-import type { Transformer } from "./transformer.ts";
+import { isKeyOutOfReach, KeyOutOfReach, type Transformer } from "./transformer.ts";
 
 const keys = ["a", "b", "c"].map((name, i) => ({ name, secret: Buffer.alloc(32, i + 1) }));
 const noMetrics = (): undefined => undefined;
@@ -71,5 +71,22 @@ test("the errors of all providers of a value's prefix are named, also of those t
     await assert.rejects(async () => readBack(two, Buffer.from("k:x")), { message: "[one, two]" });
     await assert.rejects(async () => readBack(two, Buffer.from("m:x")), { message: "no" });
     await assert.rejects(async () => readBack(two, Buffer.from("n:x")), { message: "no matching prefix found" });
+  }
+});
+
+test("a value that one of its providers may read later is not lost, whatever the others say", async () => {
+  const failing = (err: Error): PrefixedTransformer => ({
+    prefix: Buffer.from("k:"),
+    toStored: (value) => value,
+    fromStored: () => Promise.reject(err),
+  });
+  for (const { errors, want } of [
+    { errors: [new Error("bad"), new KeyOutOfReach("away")], want: true },
+    { errors: [new KeyOutOfReach("away"), new Error("bad")], want: true },
+    { errors: [new Error("bad"), new Error("worse")], want: false },
+  ]) {
+    const all = firstWrites(errors.map(failing), noMetrics);
+    const thrown = await readBack(all, Buffer.from("k:x")).catch((err: unknown) => err);
+    assert.deepEqual([thrown instanceof Error, isKeyOutOfReach(thrown)], [true, want]);
   }
 });

@@ -22,6 +22,13 @@ test("etcd is healthy when every cluster answers in time", async () => {
   await assert.rejects(newEtcdHealth([answering, silent], "/registry", 1)(), /context deadline exceeded/);
 });
 
+test("a probe that was answered leaves no timer", async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  await newEtcdHealth([{ range: async () => ({}) } as never as EtcdClient], "/registry", 60_000)();
+  assert.equal(timers(), before);
+});
+
 for (const { name, clusters, isFull } of [
   { name: "no member", clusters: [["", ""]], isFull: false },
   { name: "the second member, while the first is not there", clusters: [["gone", "alarm:NOSPACE"]], isFull: true },

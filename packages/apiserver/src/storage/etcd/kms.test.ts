@@ -11,8 +11,9 @@ import { startKmsPlugin } from "../../testing/kms-plugin.ts";
 import { startTestServer } from "../../testing/start-test-server.ts";
 import { newEtcdClient } from "./client.ts";
 import { parseEncryptionConfig } from "./encryption-config.ts";
+import { envelopeProvider } from "./envelope.ts";
 import { newKmsCheck } from "./kms-health.ts";
-import { newKmsService } from "./kms-service.ts";
+import { type KmsService, newKmsService } from "./kms-service.ts";
 
 function directoryOf(t: TestContext): string {
   const directory = mkdtempSync(join(tmpdir(), "cox-kms-"));
@@ -51,6 +52,31 @@ test("each value has a separate data key, which the KMS encrypts; what was decry
     message: "invalid data encountered by envelope transformer: failed to read uint16 length prefixed data",
   });
   assert.throws(() => make(1, "other")?.fromStored(first, "/k/1"), { message: "no matching prefix found" });
+});
+
+test("a data key that was decrypted is kept, and one that is too long to be stored is refused", async () => {
+  let decrypted = 0;
+  const service = {
+    encrypt: async (plain: Buffer) => Buffer.concat([Buffer.from("k"), plain]),
+    decrypt: async (cipher: Buffer) => {
+      decrypted++;
+      return cipher.subarray(1);
+    },
+  };
+  const provider = (over: Partial<KmsService> = {}) =>
+    envelopeProvider({ name: "vault", service: { ...service, ...over }, cacheSize: 2, metrics: () => undefined });
+  const stored = await provider().toStored(Buffer.from("one"), "/k");
+  const reader = provider();
+  for (let i = 0; i < 2; i++) assert.equal((await reader.fromStored(stored, "/k")).value.toString(), "one");
+  assert.equal(decrypted, 1);
+  for (const { bytes, isStored } of [
+    { bytes: 0xffff, isStored: true },
+    { bytes: 0x10000, isStored: false },
+  ]) {
+    const written = provider({ encrypt: async () => Buffer.alloc(bytes) }).toStored(Buffer.from("one"), "/k");
+    if (isStored) await written;
+    else await assert.rejects(Promise.resolve(written), { message: "the encrypted data key is longer than 65535 bytes" });
+  }
 });
 
 test("a plugin that is not there in time, refuses, or speaks another version is an error in gRPC's words", async (t) => {

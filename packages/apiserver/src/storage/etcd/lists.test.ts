@@ -6,7 +6,7 @@ import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import type { Entry } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
-import { EtcdLists } from "./lists.ts";
+import { EtcdLists, type ListCounter } from "./lists.ts";
 import type { KeyValue, RangeRequest, RangeResponse } from "./wire.ts";
 
 const pageOf = (count: number): KeyValue[] =>
@@ -115,8 +115,13 @@ for (const all of [true, false]) {
 }
 
 /** Lists over a client that answers with `range`. */
-const listsOver = (range: (request: RangeRequest) => Promise<Partial<RangeResponse>>, read = readKey) =>
+const listsOver = (
+  range: (request: RangeRequest) => Promise<Partial<RangeResponse>>,
+  read = readKey,
+  listed: ListCounter = () => {},
+) =>
   new EtcdLists({
+    listed,
     client: { range } as unknown as EtcdClient,
     prefix: "/registry/pods/",
     ...{ read, readInitial: read, passOver: () => undefined, timed: (_, call) => call, turns: new Turns() },
@@ -142,13 +147,18 @@ test("keys that cannot be decoded are named relative to the resource, and the ot
 
 test("a continue token whose revision was compacted gets one with which the list goes on at the present", async () => {
   const lists = listsOver(() => Promise.reject(new EtcdError("compacted", "mvcc: required revision has been compacted")));
-  const continueToken = encodeContinueToken({ start: "web/b\0", revision: 5 });
-  const err = await lists.list({ prefix: "", continueToken, limit: 2 }).then(
-    () => assert.fail(),
-    (thrown: StatusError) => thrown,
-  );
-  assert.equal(err.code, 410);
-  assert.deepEqual(decodeContinueToken(err.status.metadata?.continue ?? ""), { start: "web/b\0", revision: -1 });
+  for (const { prefix, start } of [
+    { prefix: "", start: "web/b\0" },
+    { prefix: "web/", start: "b\0" },
+  ]) {
+    const continueToken = encodeContinueToken({ start, revision: 5 });
+    const err = await lists.list({ prefix, continueToken, limit: 2 }).then(
+      () => assert.fail(),
+      (thrown: StatusError) => thrown,
+    );
+    assert.equal(err.code, 410);
+    assert.deepEqual(decodeContinueToken(err.status.metadata?.continue ?? ""), { start, revision: -1 });
+  }
   const first = await lists.list({ prefix: "", revision: 5, match: "Exact" }).then(
     () => assert.fail(),
     (thrown: StatusError) => thrown,
@@ -178,4 +188,47 @@ test("what is read of a member that lags behind the wanted revision is refused, 
     await assert.rejects(lists.list({ prefix, revision: 8 }), /Too large resource version: 8, current: 7/);
     assert.equal((await lists.list({ prefix, revision: 7 })).entries.length, 1);
   }
+});
+
+test("all pages of a list without a limit are of one revision, which is that of the list", async () => {
+  const requested: (number | undefined)[] = [];
+  const lists = listsOver(async ({ revision }) => {
+    requested.push(revision);
+    return { kvs: pageOf(2), more: requested.length < 3, count: 6, revision: 6 + requested.length };
+  });
+  const { entries, revision } = await lists.list({ prefix: "" });
+  assert.deepEqual([requested, entries.length, revision], [[undefined, 7, 7], 6, 7]);
+});
+
+test("a list whose caller has gone reads no further page", async () => {
+  const caller = new AbortController();
+  let pages = 0;
+  const lists = listsOver(async () => {
+    caller.abort();
+    return { kvs: pageOf(1), more: ++pages < 3, count: 3, revision: 7 };
+  });
+  await assert.rejects(lists.list({ prefix: "", signal: caller.signal }), { name: "AbortError" });
+  assert.equal(pages, 1);
+});
+
+test("a list of one object at an exact revision is of that revision", async () => {
+  const lists = listsOver(async () => ({ kvs: pageOf(1), more: false, count: 1, revision: 7 }));
+  assert.equal((await lists.list({ prefix: "web/a", revision: 5, match: "Exact" })).revision, 5);
+  assert.equal((await lists.list({ prefix: "web/a", revision: 5 })).revision, 7);
+});
+
+test("a list that fails is counted with what it has read until then", async () => {
+  const counted: number[][] = [];
+  let pages = 0;
+  const failure = new Error("unavailable");
+  const lists = listsOver(
+    async () => (++pages < 2 ? { kvs: pageOf(2), more: true, count: 4, revision: 7 } : Promise.reject(failure)),
+    readKey,
+    (...cost) => counted.push(cost),
+  );
+  for (let i = 0; i < 2; i++) await assert.rejects(lists.list({ prefix: "" }), failure);
+  assert.deepEqual(counted, [
+    [2, 2, 2],
+    [0, 0, 0],
+  ]);
 });

@@ -14,6 +14,7 @@ import type { Entry } from "../storage.ts";
 import { runStorageSuite } from "../suite.ts";
 import { aConfigMap, follow, suiteResource, unlimitedEntries, withData } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
+import { EtcdError } from "./errors.ts";
 import { newLeases } from "./leases.ts";
 import { EtcdStore } from "./store.ts";
 
@@ -128,6 +129,24 @@ test("objects with a ttl hang on a lease that several share", async (t) => {
   assert.notEqual(a, 0n);
   assert.equal(a, b);
   assert.equal(c, 0n);
+});
+
+test("an object with a ttl is refused with 503 while etcd grants no lease", async (t) => {
+  const etcd = await startEtcd();
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  const storage = new EtcdStore({
+    turns: new Turns(),
+    client,
+    codec: newObjectCodec(suiteResource, "application/json", unlimitedEntries()),
+    leases: { forTtl: () => Promise.reject(new EtcdError("unavailable", "no leader")) },
+    etcdPrefix: `/store-test-${prefixes++}`,
+    clock: realClock,
+    log: discardLogger,
+  });
+  const created = storage.create("web/a", aConfigMap("a"), { ttlSeconds: 60 });
+  await assert.rejects(created, (err) => err instanceof StatusError && err.code === 503);
+  assert.equal(await storage.get("web/a"), undefined);
 });
 
 test("an etcd without space refuses writes with 500 and its reason, still serves reads, and the log says it once", async (t) => {

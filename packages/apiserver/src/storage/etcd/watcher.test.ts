@@ -7,11 +7,13 @@ import protobuf from "protobufjs/minimal.js";
 import type { EtcdClient, WatchHandlers } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import type { ProgressTrust } from "./progress-trust.ts";
-import { startEtcdWatch } from "./watcher.ts";
+import { type EtcdWatchOptions, startEtcdWatch } from "./watcher.ts";
 
 interface Answer {
   progress?: number;
   events?: number[];
+  /** The last event is a deletion. */
+  deletes?: boolean;
   fragment?: boolean;
   canceled?: boolean;
   compacted?: number;
@@ -19,7 +21,7 @@ interface Answer {
 }
 
 /** Encodes a WatchResponse (rpc.proto): a progress reply (watch id -1), or events at these revisions. */
-function answer({ progress, events = [], fragment = false, canceled = false, compacted, created = false }: Answer): Buffer {
+function answer({ progress, events = [], deletes, fragment = false, canceled = false, compacted, created }: Answer): Buffer {
   const message = protobuf.Writer.create();
   message
     .uint32((1 << 3) | 2)
@@ -34,6 +36,7 @@ function answer({ progress, events = [], fragment = false, canceled = false, com
   if (fragment) message.uint32(7 << 3).bool(true);
   for (const revision of events) {
     message.uint32((11 << 3) | 2).fork();
+    if (deletes && revision === events.at(-1)) message.uint32(1 << 3).int32(1);
     message.uint32((2 << 3) | 2).fork();
     message.uint32((1 << 3) | 2).string(`/registry/pods/web/p${revision}`);
     message.uint32(3 << 3).int64(revision);
@@ -57,9 +60,13 @@ function requestText(bytes: Buffer): string {
 }
 
 /** A watch after revision 10 whose responses the test sends. */
-function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
-  let handlers: WatchHandlers | undefined;
-  let opened = 0;
+function aWatch(
+  busy?: Promise<void>,
+  range?: EtcdClient["range"],
+  { trusted = true, ...options }: Partial<EtcdWatchOptions> & { trusted?: boolean } = {},
+) {
+  /** Of all streams, the current one last. */
+  const streams: WatchHandlers[] = [];
   const written: Buffer[] = [];
   const clock = newFakeClock();
   const reported: string[] = [];
@@ -67,13 +74,12 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   const client: Partial<EtcdClient> = {
     ...(range !== undefined && { range }),
     openWatch(_failed, given) {
-      handlers = given;
-      opened++;
+      streams.push(given);
       return { server: 0, write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void reported.push("canceled") };
     },
   };
   const trust: ProgressTrust = {
-    trusted: true,
+    trusted,
     doubt: () => void doubts++,
     check: () => undefined,
     refute: () => void reported.push("refuted"),
@@ -97,11 +103,12 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
     },
     clock,
     log: discardLogger,
+    ...options,
   });
-  const says = (what: Answer): void => handlers?.message(answer(what));
-  const breaks = (): void => handlers?.ended(new EtcdError("unavailable", "lost"));
+  const says = (what: Answer): void => streams.at(-1)?.message(answer(what));
+  const breaks = (): void => streams.at(-1)?.ended(new EtcdError("unavailable", "lost"));
   const asks = (): string[] => written.splice(0).map(requestText);
-  return { watch, reported, says, breaks, clock, asks, opened: () => opened, doubts: () => doubts };
+  return { watch, reported, says, breaks, clock, asks, streams, opened: () => streams.length, doubts: () => doubts };
 }
 
 test("progress moves the watch on, and events after it go on as before", () => {
@@ -370,4 +377,94 @@ test("a watch that was stopped while its history was checked says nothing of it"
   answered.reject(new EtcdError("future-revision", "future"));
   await settle();
   assert.deepEqual(reported, before);
+});
+
+test("a stream that was replaced is no longer heard", async () => {
+  const { watch, reported, says, breaks, clock, streams } = aWatch();
+  breaks();
+  await clock.advance(50);
+  streams[0]?.message(answer({ events: [11] }));
+  says({ events: [11, 12] });
+  assert.deepEqual(reported, ["canceled", "11,12 to 12"]);
+  watch.stop();
+});
+
+test("a stream with a response that cannot be decoded is replaced, and nothing is left out", async () => {
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const { watch, reported, says, clock, streams, opened } = aWatch(undefined, undefined, { log });
+  streams[0]?.message(Buffer.from([(11 << 3) | 2, 5, (2 << 3) | 2, 127])); // an event that ends early
+  says({ events: [11] });
+  await clock.advance(50);
+  assert.deepEqual([opened(), errors], [2, ["cannot process a response of the etcd watch"]]);
+  says({ events: [11] });
+  assert.deepEqual(reported, ["canceled", "11 to 11"]);
+  watch.stop();
+});
+
+test("a watch of everything starts at the first revision, since 0 would mean the present", () => {
+  const { watch, asks } = aWatch(undefined, undefined, { after: 0 });
+  assert.deepEqual(asks(), ["watch from 1"]);
+  watch.stop();
+});
+
+test("progress of members that are not trusted is neither requested nor believed", () => {
+  const { watch, reported, says, asks } = aWatch(undefined, undefined, { trusted: false });
+  asks();
+  assert.equal(watch.requestProgress(), false);
+  says({ progress: 15 });
+  says({ events: [12] });
+  assert.deepEqual([asks(), reported], [[], ["12 to 12"]]);
+  watch.stop();
+});
+
+test("before the first event the write that the watch begins after is looked up", async () => {
+  const requests: string[] = [];
+  const range: EtcdClient["range"] = async ({ key, revision }) => {
+    requests.push(`${key} at ${revision}`);
+    return { revision: 20, count: 0, more: false, kvs: [] };
+  };
+  const witness = { key: "/registry/barrier", revision: 10, value: none };
+  const { watch, reported, says, breaks, clock } = aWatch(undefined, range, { witness });
+  breaks();
+  await clock.advance(50);
+  says({ created: true });
+  await settle();
+  assert.deepEqual([requests, reported.at(-1)], [["/registry/barrier at 10"], "other history"]);
+  watch.stop();
+});
+
+test("a deletion is not looked up, but the last write before it", async () => {
+  const requests: string[] = [];
+  const { watch, reported, says, breaks, clock } = aWatch(undefined, async ({ key, revision = 0 }) => {
+    requests.push(key);
+    return { revision: 20, count: 1, more: false, kvs: [{ modRevision: revision, value: none }] as never };
+  });
+  says({ events: [11, 12], deletes: true });
+  breaks();
+  await clock.advance(50);
+  says({ created: true });
+  await settle();
+  assert.deepEqual([requests, reported.includes("other history")], [["/registry/pods/web/p11"], false]);
+  watch.stop();
+});
+
+test("an interruption is logged once, when it lasts, and the next one again", async () => {
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  const { watch, says, breaks, clock } = aWatch(undefined, undefined, { log });
+  const interrupt = async (times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) {
+      breaks();
+      await clock.advance(2_000);
+    }
+  };
+  await interrupt(2);
+  assert.equal(warnings.length, 0);
+  await interrupt(5);
+  assert.equal(warnings.length, 1);
+  says({ events: [11] });
+  await interrupt(3);
+  assert.equal(warnings.length, 2);
+  watch.stop();
 });
