@@ -142,3 +142,49 @@ test("a handler that fails is answered for, and one that fails within its answer
   });
   await assert.rejects(late.client.create(pods, { metadata: { namespace: "web" } }), /the request was aborted/);
 });
+
+test("a get reads the store at least at the revision that its caller names, without one the present", async () => {
+  const requests: unknown[] = [];
+  const get = async (namespace: string, name: string, read: object) => {
+    requests.push([namespace, name, read]);
+    return anEntry(name);
+  };
+  const { client, reads } = aClient({ get });
+  const { signal } = new AbortController();
+  for (const options of [{}, { resourceVersion: "0" }, { resourceVersion: "7", signal }]) {
+    assert.equal((await client.get(pods, { namespace: "web", name: "a" }, options)).metadata.name, "a");
+  }
+  assert.deepEqual(requests, [
+    ["web", "a", { minimumRevision: undefined }],
+    ["web", "a", { minimumRevision: 0 }],
+    ["web", "a", { minimumRevision: 7, signal }],
+  ]);
+  assert.deepEqual(reads, ["GET", "GET", "GET"]);
+});
+
+test("a watch asks the store for its caller's selection, revision and bookmarks", async () => {
+  const requests: Record<string, unknown>[] = [];
+  const watch = async (namespace: string, request: object) => {
+    requests.push({ namespace, ...request });
+    const queue = new WatchQueue({ signal: new AbortController().signal });
+    queue.end();
+    return queue;
+  };
+  const { client } = aClient({ watch });
+  const { signal } = new AbortController();
+  const selected = { labelSelector: "app=a", fieldSelector: "metadata.name=b" };
+  for (const options of [{ ...selected, resourceVersion: "6", allowWatchBookmarks: true }, { resourceVersion: "0" }, {}]) {
+    for await (const _ of client.watch(pods, { namespace: "web" }, { ...options, signal })) assert.fail("there is nothing");
+  }
+  const [first, ...others] = requests;
+  const { labels, fields, ...rest } = first ?? {};
+  assert.deepEqual([`${labels}`, `${fields}`], ["app=a", "metadata.name=b"]);
+  assert.deepEqual(
+    [rest, ...others],
+    [
+      { namespace: "web", revision: 6, bookmarks: true, signal },
+      { namespace: "web", revision: 0, bookmarks: false, signal },
+      { namespace: "web", revision: undefined, bookmarks: false, signal },
+    ],
+  );
+});

@@ -73,3 +73,24 @@ test("a handler waits for its reader each time, leaves no listeners, and learns 
   assert.equal(stream.write("more"), false);
   assert.equal(exchange.isGone, true);
 });
+
+test("an answer has the headers that were set and added before, and is given once", async () => {
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  exchange.setHeader("Warning", "one");
+  exchange.appendHeader("warning", "two");
+  exchange.setHeader("X-Old", "1");
+  assert.equal(exchange.headersSent, false);
+  exchange.respond(201, { "x-old": 2, "X-None": undefined }, "{}");
+  exchange.respond(500, {}, "late");
+  const { status, headers, body } = await exchange.response;
+  assert.deepEqual([status, headers], [201, { warning: "one, two", "x-old": "2" }]);
+  assert.equal((await body.toArray()).join(""), "{}");
+  assert.deepEqual([exchange.status, exchange.bytesWritten, exchange.headersSent], [201, 2, true]);
+});
+
+test("a body may be as long as the limit, and no longer", async () => {
+  const exchange = new LoopbackExchange({ ...requestOf(new AbortController().signal), method: "POST", body: "12345" });
+  assert.equal(String(await exchange.body(5)), "12345");
+  await assert.rejects(exchange.body(4), /limit is 4/);
+  assert.equal(exchange.bodyBytes, 5);
+});

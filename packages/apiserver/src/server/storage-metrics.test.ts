@@ -93,3 +93,35 @@ test("a history that shrinks, and a watcher that does not read, are counted by r
   ])
     assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
 });
+
+test("counts of objects, leases, and what lists from a cache have cost are exported under their own names", async () => {
+  const registry = newMetricsRegistry({ showHidden: true });
+  const counted: [string, number][] = [];
+  const metrics = newStorageMetrics(registry, (...count) => counted.push(count));
+  metrics.objects("pods", 5);
+  metrics.objects("pods", 4);
+  metrics.leaseObjects(3);
+  metrics.databaseSize("http://192.0.2.1:2379", 4096);
+  metrics.initialEvents("pods", 7);
+  metrics.dispatched("pods");
+  metrics.cacheList("/pods", "f:spec.nodeName", 9, 2);
+  metrics.cacheList("/pods", "", 20, 1);
+  const page = await registry.render();
+  for (const series of [
+    'apiserver_storage_objects{resource="pods"} 4',
+    'etcd_object_counts{resource="pods"} 4',
+    "etcd_lease_object_counts_sum 3",
+    'etcd_db_total_size_in_bytes{endpoint="http://192.0.2.1:2379"} 4096',
+    'apiserver_init_events_total{resource="pods"} 7',
+    'apiserver_watch_cache_events_dispatched_total{resource="pods"} 1',
+    'apiserver_cache_list_total{resource_prefix="/pods",index="f:spec.nodeName"} 1',
+    'apiserver_cache_list_fetched_objects_total{resource_prefix="/pods",index="f:spec.nodeName"} 9',
+    'apiserver_cache_list_fetched_objects_total{resource_prefix="/pods",index=""} 20',
+    'apiserver_cache_list_returned_objects_total{resource_prefix="/pods"} 3',
+  ])
+    assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
+  assert.deepEqual(counted, [
+    ["pods", 5],
+    ["pods", 4],
+  ]);
+});
