@@ -32,3 +32,14 @@ for (const { name, next, kept } of [
     assert.deepEqual(next.metadata.managedFields, kept ? current.metadata.managedFields : requested);
   });
 }
+
+test("field ownership: an entry is compared with that of its own subresource", () => {
+  const ofStatus = { ...entry("a", 2), subresource: "status" };
+  const stored = object("1", entry("a", 1), ofStatus);
+  const renewed = object("1", entry("a", 5), ofStatus);
+  keepTimesWhenUnchanged(renewed, stored);
+  assert.deepEqual(renewed.metadata.managedFields, stored.metadata.managedFields);
+  const changed = object("1", entry("a", 5, { "f:x": {} }), ofStatus);
+  keepTimesWhenUnchanged(changed, stored);
+  assert.deepEqual(changed.metadata.managedFields, [entry("a", 5, { "f:x": {} }), ofStatus]);
+});

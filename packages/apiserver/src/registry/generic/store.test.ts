@@ -51,6 +51,28 @@ test("create reports all errors at once, in upstream's words", async (t) => {
   );
 });
 
+test("writes that are accepted issue their strategy's warnings, refused ones none", async (t) => {
+  let isValid = false;
+  const check = () => (isValid ? [] : [{ type: "FieldValueRequired" as const, field: "data", detail: "" }]);
+  const store = await aStore(t, {
+    ...{ validate: check, validateUpdate: check },
+    ...{ warningsOnCreate: () => ["new"], warningsOnUpdate: () => ["changed"] },
+  });
+  const warned: string[] = [];
+  const warning = ctx({ warn: (text) => void warned.push(text) });
+  const create = () => store.create(warning, configMap({ name: "a" }), {});
+  const update = () => store.update(warning, "a", merge({ n: "1" }), {});
+  await assert.rejects(create(), isInvalid);
+  isValid = true;
+  await create();
+  isValid = false;
+  await assert.rejects(update(), isInvalid);
+  assert.deepEqual(warned, ["new"]);
+  isValid = true;
+  await update();
+  assert.deepEqual(warned, ["new", "changed"]);
+});
+
 test("each finalizer is validated, on create and on update", async (t) => {
   const store = await aStore(t);
   const finalizers = ["example.com/x", "odd"];
@@ -421,7 +443,11 @@ test("a deletion of a collection ends with its request: the objects that it has 
   );
 });
 
-for (const deleteCollectionWorkers of [1, 3]) {
+for (const { deleteCollectionWorkers, want } of [
+  { deleteCollectionWorkers: 0, want: 1 },
+  { deleteCollectionWorkers: 1, want: 1 },
+  { deleteCollectionWorkers: 3, want: 3 },
+]) {
   test(`deletecollection works with --delete-collection-workers=${deleteCollectionWorkers}`, async (t) => {
     let active = 0;
     let most = 0;
@@ -433,7 +459,7 @@ for (const deleteCollectionWorkers of [1, 3]) {
       active--;
     };
     const { entries } = await store.deleteCollection(ctx(), {}, {}, atWork);
-    assert.deepEqual([entries.length, most], [8, deleteCollectionWorkers]);
+    assert.deepEqual([entries.length, most], [8, want]);
     assert.equal((await store.list("web", {})).entries.length, 0);
   });
 }

@@ -71,7 +71,11 @@ for (const preconditions of [{}, { uid: "u" }, { resourceVersion: "7" }, { uid: 
 }
 
 /** Evicts a pod whose deletion conflicts with another writer's change for the first `conflicts` times. */
-async function evict(pod: { metadata?: object; status?: object }, conflicts: number, given?: Preconditions) {
+async function evict(
+  pod: { metadata?: object; status?: object },
+  conflicts: number,
+  { given, dryRun = false }: { given?: Preconditions | undefined; dryRun?: boolean | undefined } = {},
+) {
   const deletions: DeleteOptions["preconditions"][] = [];
   let taken = 0;
   const object = { ...pod, metadata: { name: "p", uid: "u", resourceVersion: "7", labels: { app: "a" }, ...pod.metadata } };
@@ -86,11 +90,15 @@ async function evict(pod: { metadata?: object; status?: object }, conflicts: num
   const budget = { metadata: { name: "b" }, spec: { selector: {} }, status };
   const budgets = {
     list: async () => ({ entries: [{ key: "default/b", object: () => budget }] }),
-    storage: { guaranteedUpdate: async () => taken++ },
+    storage: {
+      guaranteedUpdate: async (_key: string, _change: unknown, options: { dryRun: boolean }) => {
+        if (!options.dryRun) taken++;
+      },
+    },
   };
   const services = { store: (group: string) => (group === "" ? pods : budgets), now: () => 0, featureEnabled: () => false };
   const body = { metadata: { name: "p" }, ...(given && { deleteOptions: { preconditions: given } }) };
-  const outcome = await createEviction({ ...call(body), services, ctx: {}, dryRun: false } as unknown as SubresourceCall).then(
+  const outcome = await createEviction({ ...call(body), services, ctx: {}, dryRun } as unknown as SubresourceCall).then(
     () => 201,
     (err: { code: number }) => err.code,
   );
@@ -101,7 +109,7 @@ const notReady = { status: { phase: "Running" } };
 const ready = { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } };
 const pending = { status: { phase: "Pending" } };
 const examined = { resourceVersion: "7" };
-for (const { name, pod, conflicts = 0, given, want } of [
+for (const { name, pod, conflicts = 0, given, dryRun, want } of [
   {
     name: "a ready pod is evicted if it is still that pod",
     pod: ready,
@@ -155,10 +163,16 @@ for (const { name, pod, conflicts = 0, given, want } of [
     want: { outcome: 201, deletions: [{}], taken: 0 },
   },
   {
+    name: "a dry run takes no disruption",
+    pod: ready,
+    dryRun: true,
+    want: { outcome: 201, deletions: [{ uid: "u" }], taken: 0 },
+  },
+  {
     name: "a pod without labels belongs to no budget",
     pod: { ...ready, metadata: { labels: {} } },
     want: { outcome: 201, deletions: [{}], taken: 0 },
   },
-] as { name: string; pod: object; conflicts?: number; given?: Preconditions; want: object }[]) {
-  test(`evicting: ${name}`, async () => assert.deepEqual(await evict(pod, conflicts, given), want));
+] as { name: string; pod: object; conflicts?: number; given?: Preconditions; dryRun?: boolean; want: object }[]) {
+  test(`evicting: ${name}`, async () => assert.deepEqual(await evict(pod, conflicts, { given, dryRun }), want));
 }

@@ -18,7 +18,7 @@ function addresses() {
     const allocators = new Map([v4, v6].map((one) => [one.family, one]));
     return allocateClusterIps(service, allocators, fixed, dryRun).then((transaction) => ({ ...transaction, service }));
   };
-  return { v4, v6, allocate };
+  return { etcd, v4, v6, allocate };
 }
 
 test("a service whose second address is taken gives the first one back", async () => {
@@ -72,6 +72,21 @@ test("neither the network's own address nor, in IPv4, the broadcast address is g
   );
 });
 
+test("of a large IPv6 range 65,535 addresses are given out, the first of them", () => {
+  const { contains } = newClusterIpAllocator("fd00::/64", () => new RangeStorage().storage);
+  assert.deepEqual(["fd00::1", "fd00::ffff", "fd00::1:0"].map(contains), [true, true, false]);
+});
+
+test("an etcd that is away is reported as that, and not as an address or port that is taken", async () => {
+  const away = { message: "etcd is away" };
+  const { etcd, allocate } = addresses();
+  etcd.isAway = true;
+  for (const wanted of [["10.0.0.9"], [""]]) await assert.rejects(allocate(wanted), away);
+  const numbers = ports(30_001);
+  numbers.etcd.isAway = true;
+  for (const port of [{ nodePort: 30_001 }, {}]) await assert.rejects(numbers.allocate([port]), away);
+});
+
 type Port = { port?: number; protocol?: string; nodePort?: number };
 function ports(to: number) {
   const etcd = new RangeStorage();
@@ -87,7 +102,7 @@ function ports(to: number) {
       chosen: service.spec.ports?.map(({ nodePort }) => nodePort),
     }));
   };
-  return { allocate };
+  return { etcd, allocate };
 }
 
 test("a requested port is chosen for no other port of the service, whatever their order", async () => {
@@ -131,8 +146,16 @@ test("the port for health checks is one of the service's node ports", async () =
 
 function services() {
   const etcd = new RangeStorage();
+  const deleted: string[] = [];
+  const endpoints = {
+    async delete({ namespace }: StrategyContext, name: string) {
+      deleted.push(`${namespace}/${name}`);
+      throw new Error("etcd is away");
+    },
+  };
+  const store = (_group: string, resource: string) => (resource === "endpoints" ? endpoints : { storage: etcd.storage });
   const strategy = newServiceStrategy({
-    services: () => ({ store: () => ({ storage: etcd.storage }) }) as unknown as RegistryServices,
+    services: () => ({ store }) as unknown as RegistryServices,
     serviceClusterIpRange: ["10.0.0.0/28", "fd00::/124"],
     nodePortRange: { from: 30_000, to: 30_009 },
   });
@@ -162,7 +185,8 @@ function services() {
     for (const port of nodePorts) found[port] = await canHave(aService(["None"], [port]));
     return found;
   };
-  return { aService, begin, free };
+  const remove = (last: Service) => strategy.afterDelete?.(last, { dryRun: false } as StrategyContext);
+  return { aService, begin, free, remove, deleted };
 }
 
 const both = ["10.0.0.9", "fd00::9"];
@@ -187,6 +211,16 @@ test("a service that is not written gives back addresses and ports; so does one 
   await begin(aService(["None"], [30_002]));
   await assert.rejects(begin(aService(both, [30_001, 30_002])), /provided port is already allocated/);
   assert.deepEqual(await free(both, [30_001, 30_002]), { ...all, 30002: false });
+});
+
+test("a deleted service gives back what it had, also when its endpoints cannot be deleted", async () => {
+  const { aService, begin, free, remove, deleted } = services();
+  const service = aService(both, [30_001, 30_002]);
+  service.metadata.namespace = "web";
+  await begin(service);
+  await remove(service);
+  assert.deepEqual(deleted, ["web/s"]);
+  assert.deepEqual(await free(both, [30_001, 30_002]), { "10.0.0.9": true, "fd00::9": true, 30001: true, 30002: true });
 });
 
 test("a load balancer that becomes local gets a port for health checks, and gives it back when it is so no more", async () => {

@@ -100,6 +100,41 @@ test("a repair whose write lost a race does not count towards the release of a n
   }
 });
 
+test("a number that is held in between counts as unused anew, and each range counts for itself", async () => {
+  const ranges = new Map<string, KubeObject>();
+  const rangeOf = (key: string, range: string): void => {
+    const bitmap = decodeBitmap("", 254);
+    bitmap.set(3); // 10.0.0.4, and port 30003
+    ranges.set(key, { metadata: {}, range, data: bitmap.encode() } as KubeObject);
+  };
+  rangeOf("serviceips", "10.0.0.0/24");
+  const services: object[] = [];
+  const repair = newServiceRepair({
+    config: {
+      services: () => fakeServices(services, ranges),
+      serviceClusterIpRange: ["10.0.0.0/24"],
+      nodePortRange: { from: 30000, to: 30100 },
+    },
+    clock: realClock,
+    log: discardLogger,
+    onFault() {},
+  });
+  const held = (): number[][] => [offsetsIn(ranges.get("serviceips")), offsetsIn(ranges.get("servicenodeports"))];
+  for (let run = 0; run < 2; run++) await repair.runOnce();
+  rangeOf("servicenodeports", "30000-30100");
+  services.push({ metadata: { name: "s" }, spec: { clusterIPs: ["10.0.0.4"] } });
+  await repair.runOnce(); // the address is in use, the port is unused for the first time
+  services.length = 0;
+  for (const want of [
+    [[3], [3]],
+    [[3], []],
+    [[], []],
+  ]) {
+    await repair.runOnce();
+    assert.deepEqual(held(), want);
+  }
+});
+
 test("the ranges of both families are repaired, every three minutes, also after a failure", async (t) => {
   const ranges = new Map<string, KubeObject>();
   const services: object[] = [];
