@@ -10,6 +10,7 @@ import { nodeProxy } from "./proxy.ts";
 
 const aNode = (addresses: [type: string, address: string][], labels: Record<string, string> = {}): Node => ({
   metadata: { name: "n", labels },
+  spec: {},
   status: { addresses: addresses.map(([type, address]) => ({ type, address })) },
 });
 
