@@ -46,8 +46,13 @@ test("a new folder has no assignment; a written one is read by the next process,
     'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: SerializedNodeConfigSource\nsource:\n  configMap:\n    kubeletConfigKey: kubelet\n    name: settings\n    namespace: kube-system\n    resourceVersion: "7"\n    uid: uid-1\n',
   );
   assert.deepEqual(checkpoints.read("last-known-good"), source());
-  await writeFile(join(dir, "store/meta/last-known-good"), "kind: Secret\n");
-  assert.throws(() => checkpoints.read("last-known-good"), { message: /failed to decode/ });
+  for (const other of [
+    "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
+    "apiVersion: kubelet.config.k8s.io/v1alpha1\nkind: SerializedNodeConfigSource\n",
+  ]) {
+    await writeFile(join(dir, "store/meta/last-known-good"), other);
+    assert.throws(() => checkpoints.read("last-known-good"), { message: /failed to decode/ });
+  }
 });
 
 test("each version of a config map is kept as its files", async (t) => {

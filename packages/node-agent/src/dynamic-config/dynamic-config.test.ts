@@ -1,6 +1,6 @@
 /** Tests of the whole module with an in-memory API server; each agent starts with the files that its predecessor left. */
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -38,6 +38,8 @@ interface Cluster {
   assign(configMap: typeof named | null): Promise<void>;
   /** Starts the agent with the state on disk, as a service manager does. */
   start(...flags: string[]): Promise<Agent>;
+  /** Starts it in standalone mode. */
+  startAlone(): Promise<Agent>;
   status(): NodeConfigStatus | undefined;
 }
 
@@ -73,37 +75,40 @@ async function aCluster(t: TestContext): Promise<Cluster> {
       const body = { spec: { configSource: configMap && { configMap } } };
       await client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body });
     },
-    async start(...more) {
-      const argv = [
-        "--container-runtime=remote",
-        "--container-runtime-endpoint=unix:///run/c.sock",
-        "--feature-gates=DynamicKubeletConfig=true",
-        `--dynamic-config-dir=${dir}`,
-        ...more,
-      ];
-      const { values, set } = parseFlags(kubelet.flags, argv);
-      const dynamic = openDynamicConfig(values, set, newAgentConfig(values, set), { clock, log });
-      const background = newBackground({ clock, log });
-      const informers = newInformerFactory(client, { log, clock });
-      const recorder = newEventRecorder({ client, component: "kubelet", host: nodeName, log, clock });
-      const metrics = newMetricsRegistry({});
-      const api = { client, recorder, node: informers.for<Node>(nodes) };
-      dynamic.follow({ api, nodeName, notify: newAgentEvents({ recorder, nodeName, log }), metrics, background });
-      informers.start(background.signal);
-      const agent: Agent = {
-        maxPods: dynamic.config?.maxPods,
-        ended: false,
-        metrics: async () => (await metrics.render()).split("\n").filter((line) => line.startsWith("kubelet_node_config")),
-        stop: background.stop,
-      };
-      void dynamic.replaced.then(() => {
-        agent.ended = true;
-      });
-      t.after(background.stop);
-      await settle();
-      return agent;
-    },
+    start: (...more) => begin(true, more),
+    startAlone: () => begin(false, []),
   };
+
+  async function begin(isConnected: boolean, more: readonly string[]): Promise<Agent> {
+    const argv = [
+      "--container-runtime=remote",
+      "--container-runtime-endpoint=unix:///run/c.sock",
+      "--feature-gates=DynamicKubeletConfig=true",
+      `--dynamic-config-dir=${dir}`,
+      ...more,
+    ];
+    const { values, set } = parseFlags(kubelet.flags, argv);
+    const dynamic = openDynamicConfig(values, set, newAgentConfig(values, set), { clock, log });
+    const background = newBackground({ clock, log });
+    const informers = newInformerFactory(client, { log, clock });
+    const recorder = newEventRecorder({ client, component: "kubelet", host: nodeName, log, clock });
+    const metrics = newMetricsRegistry({});
+    const api = isConnected ? { client, recorder, node: informers.for<Node>(nodes) } : undefined;
+    dynamic.follow({ api, nodeName, notify: newAgentEvents({ recorder, nodeName, log }), metrics, background });
+    informers.start(background.signal);
+    const agent: Agent = {
+      maxPods: dynamic.config?.maxPods,
+      ended: false,
+      metrics: async () => (await metrics.render()).split("\n").filter((line) => line.startsWith("kubelet_node_config")),
+      stop: background.stop,
+    };
+    void dynamic.replaced.then(() => {
+      agent.ended = true;
+    });
+    t.after(background.stop);
+    await settle();
+    return agent;
+  }
 }
 
 /** Advances the clock by one sync interval and waits for its effects. */
@@ -198,6 +203,7 @@ test("a configuration used for ten minutes is the fallback when its config map b
   await aLook(cluster);
   assert.deepEqual(cluster.status(), { assigned: good, active: good, lastKnownGood: good });
   assert.equal(second.ended, false);
+  assert.equal((await second.metrics()).filter((line) => line.startsWith("kubelet_node_config_last_known_good")).length, 1);
 
   const bad = await cluster.put({ maxPods: -1 });
   await aLook(cluster);
@@ -298,6 +304,123 @@ test("a configuration that is unassigned during its trial does not become the la
   await cluster.clock.advance(30 * minute);
   await settle();
   assert.equal(await readFile(join(cluster.dir, "store/meta/last-known-good"), "utf8"), "");
+});
+
+test("the end of a trial is written and reported once", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  await startAssigned(cluster);
+  await cluster.clock.advance(11 * minute);
+  await aLook(cluster);
+  const file = join(cluster.dir, "store/meta/last-known-good");
+  const [writtenAt, requests] = [(await stat(file)).mtimeMs, cluster.client.writes.length];
+  for (let i = 0; i < 3; i++) await aLook(cluster);
+  assert.deepEqual([(await stat(file)).mtimeMs, cluster.client.writes.length], [writtenAt, requests]);
+});
+
+test("a trial goes on when the node's status or another config map changes", async (t) => {
+  const cluster = await aCluster(t);
+  const source = await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await cluster.clock.advance(6 * minute);
+  const body = { status: { phase: "Running" } };
+  await cluster.client.patch<Node>(nodes, { name: nodeName, subresource: "status" }, { type: "merge", body });
+  await cluster.client.create<ConfigMap>(configMaps, { metadata: { ...settings, name: "other" } } as ConfigMap);
+  await aLook(cluster);
+  await cluster.clock.advance(4.5 * minute);
+  await aLook(cluster);
+  assert.deepEqual([agent.ended, cluster.status()?.lastKnownGood], [false, source]);
+});
+
+test("a standalone agent uses what it was assigned, and notes it as the fallback after ten minutes", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  await (await startAssigned(cluster)).stop();
+  const alone = await cluster.startAlone();
+  assert.equal(alone.maxPods, 7);
+  await cluster.clock.advance(11 * minute);
+  await settle();
+  const assigned = await readFile(join(cluster.dir, "store/meta/assigned"), "utf8");
+  assert.equal(await readFile(join(cluster.dir, "store/meta/last-known-good"), "utf8"), assigned);
+});
+
+test("another key of the same config map is another configuration", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await aLook(cluster);
+  await cluster.assign({ ...named, kubeletConfigKey: "other" });
+  await aLook(cluster);
+  assert.equal(agent.ended, true);
+});
+
+test("an agent whose node is unknown keeps its configuration though the config map changes", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await aLook(cluster);
+  cluster.client.remove(nodes, nodeName);
+  await cluster.put({ maxPods: 8 });
+  await aLook(cluster);
+  assert.equal(agent.ended, false);
+  await agent.stop();
+  assert.equal((await cluster.start()).maxPods, 7);
+});
+
+test("an error of the configuration's source is shown before the one at the start, and written once", async (t) => {
+  const cluster = await aCluster(t);
+  const source = await cluster.put({ maxPods: -1 });
+  await startAssigned(cluster);
+  await aLook(cluster);
+  assert.equal(cluster.status()?.error, "failed to validate config, see Kubelet log for details");
+  await cluster.client.delete(configMaps, settings);
+  for (let i = 0; i < 2; i++) await aLook(cluster);
+  const error = "failed to sync: failed to download config, see Kubelet log for details";
+  assert.deepEqual(cluster.status(), { assigned: source, error });
+  const requests = cluster.client.writes.length;
+  for (let i = 0; i < 3; i++) await aLook(cluster);
+  assert.equal(cluster.client.writes.length, requests);
+});
+
+test("an error that stays is written once the API server takes writes again", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.start();
+  let isAway = true;
+  cluster.client.react("patch", "nodes", ({ subresource }) => {
+    if (isAway && subresource === "status") throw new Error("away");
+    return undefined;
+  });
+  await cluster.client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body: { spec: { configSource: { other: {} } } } });
+  for (let i = 0; i < 3; i++) await aLook(cluster);
+  assert.equal(cluster.status()?.error, undefined);
+  isAway = false;
+  await aLook(cluster);
+  assert.match(cluster.status()?.error ?? "", /^failed to sync: invalid NodeConfigSource/);
+});
+
+test("the agent exits though the event about it cannot be sent within ten seconds", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await cluster.start();
+  await aLook(cluster);
+  cluster.client.react("create", "events", () => new Promise(() => undefined));
+  await cluster.assign(named);
+  await aLook(cluster);
+  assert.equal(agent.ended, false);
+  await aLook(cluster);
+  assert.equal(agent.ended, true);
+});
+
+test("an agent that exits leaves no timer of its last event", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await cluster.start();
+  await aLook(cluster);
+  await cluster.assign(named);
+  await settle();
+  const { waiting } = cluster.clock;
+  await aLook(cluster);
+  assert.deepEqual([agent.ended, cluster.clock.waiting], [true, waiting]);
 });
 
 test("a source whose download failed is retried without a change of the Node", async (t) => {

@@ -42,6 +42,7 @@ for (const { name, search, domain = "cluster.local", want } of [
 
 test("search domains: a missing file is reported", async () => {
   assert.equal(await checkResolvConf("/no/resolv.conf", ""), "open /no/resolv.conf: no such file or directory");
+  assert.match((await checkResolvConf("/", "")) ?? "", /^EISDIR/, "another failure is reported as it is");
 });
 
 test("a resolver configuration without room for the cluster's search domains is an event of the node; one with room, or none, is not", async (t) => {

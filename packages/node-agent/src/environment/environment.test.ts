@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { PodSpec, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type DnsConfig, parseResolvConf, podDns } from "./dns.ts";
 import { fieldValue, goQuote, resourceValue } from "./downward-api-env.ts";
 import { environmentOf } from "./env-vars.ts";
 import { expand } from "./expansion.ts";
-import { hostnameAndDomain, hostsFile, nodenameOf } from "./hostname.ts";
+import { readHostDns } from "./host-dns.ts";
+import { hostnameAndDomain, hostsFile, nodenameOf, writeHostsFile } from "./hostname.ts";
 import { serviceEnvironment } from "./service-links.ts";
 
 for (const { text, want } of [
@@ -94,6 +99,41 @@ for (const { resource, divisor, want } of [
 const service = (name: string, namespace: string, clusterIP: string, ports: unknown[]): Service =>
   ({ metadata: { name, namespace }, spec: { clusterIP, ports } }) as unknown as Service;
 
+test("a divisor rounds up, and a field of another node's pod is the pod's", () => {
+  const limits = { cpu: "1001m", memory: "1025Ki" };
+  const pod = aNodePod(
+    { nodeName: "own", containers: [aContainer({ resources: { limits } })] },
+    { annotations: { a: "1" }, labels: { a: "2" } },
+  );
+  const value = (resource: string, divisor: string) => resourceValue(pod, { resource, divisor }, "main", context);
+  assert.deepEqual([value("limits.cpu", "1"), value("limits.memory", "1Mi")], ["2", "2"]);
+  assert.deepEqual(
+    [fieldValue(pod, "spec.nodeName", context), fieldValue(pod, "metadata.annotations['a']", context)],
+    ["own", "1"],
+  );
+});
+
+test("variables of services are in the order of the services' names; the namespace's own service kubernetes is used before the API server's", () => {
+  const port = [{ name: "web", port: 80 }];
+  const services = [
+    service("kubernetes", "default", "10.96.0.1", [{ port: 443 }]),
+    service("kubernetes", "web", "10.96.0.9", [{ port: 1 }]),
+    service("b", "web", "fd00::7", port),
+    service("a", "web", "10.96.0.2", port),
+  ];
+  for (const list of [services, services.toReversed()]) {
+    const all = serviceEnvironment(list, "web", true);
+    const hosts = [...all].filter(([name]) => name.endsWith("_SERVICE_HOST"));
+    assert.deepEqual(hosts, [
+      ["A_SERVICE_HOST", "10.96.0.2"],
+      ["B_SERVICE_HOST", "fd00::7"],
+      ["KUBERNETES_SERVICE_HOST", "10.96.0.9"],
+    ]);
+    assert.equal(all.get("B_PORT_80_TCP"), "tcp://[fd00::7]:80");
+    assert.deepEqual([all.get("B_PORT_80_TCP_ADDR"), all.get("A_SERVICE_PORT_WEB")], ["fd00::7", "80"]);
+  }
+});
+
 test("variables name the services of the namespace, and always the API server", () => {
   const services = [
     service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
@@ -173,6 +213,29 @@ test("variables come from values, references and whole objects", async () => {
     EMPTY: "",
   });
   assert.deepEqual(invalid, ["P_not a name"]);
+});
+
+test("a later whole object overrides an earlier one, and prefixes apply to secrets, too", async () => {
+  const got = await environmentOf(
+    aNodePod(),
+    aContainer({
+      envFrom: [
+        { configMapRef: { name: "cm" } },
+        { prefix: "S_", secretRef: { name: "s" } },
+        { configMapRef: { name: "later" } },
+      ],
+    }),
+    {
+      ...context,
+      objects: {
+        ...objects,
+        configMap: async (_: string, name: string) => ({ metadata: {}, data: { key: name } }),
+      },
+      services: [],
+      onInvalidNames: () => undefined,
+    },
+  );
+  assert.deepEqual(Object.fromEntries(got), { key: "later", S_pw: "s3cret" });
 });
 
 test("service links can be used by variables, do not override them, and are left out when the pod does not want them", async () => {
@@ -281,6 +344,13 @@ for (const { name, spec, want } of [
   test(`resolver of a pod: ${name}`, () => assert.deepEqual(podDns(aNodePod(spec), settings), want));
 }
 
+test("a search line of exactly 256 characters is kept, and an option without a value replaces one with it", () => {
+  const searches = ["a".repeat(127), "b".repeat(128)];
+  const dnsConfig = { nameservers: ["1"], searches, options: [{ name: "ndots" }] };
+  assert.deepEqual(podDns(aNodePod({ dnsPolicy: "None", dnsConfig }), settings, () => assert.fail()).searches, searches);
+  assert.deepEqual(podDns(aNodePod({ dnsConfig: { options: [{ name: "ndots" }] } }), settings).options, ["ndots"]);
+});
+
 test("a pod that uses the node's resolver, which names no server, asks the node itself", () => {
   const none = { servers: [], searches: ["corp.example"], options: [] };
   const of = (hostIps: string[], clusterDns = ["10.96.0.10"]) =>
@@ -336,12 +406,12 @@ test("name servers and search domains beyond the limit are dropped and reported"
 test("reads a resolv.conf", () => {
   assert.deepEqual(
     parseResolvConf(
-      "# c\nnameserver 10.0.0.1\nsearch old\nsearch a.example. b\noptions ndots:3 rotate\n; x\nnameserver 10.0.0.2 # y\n",
+      "# c\nnameserver 10.0.0.1\nsearch old\nsearch a.example. b . ; c\noptions ndots:3 rotate\n; x\noptions edns0\nnameserver 10.0.0.2 # y\n",
     ),
     {
       servers: ["10.0.0.1", "10.0.0.2"],
-      searches: ["a.example", "b"],
-      options: ["ndots:3", "rotate"],
+      searches: ["a.example", "b", "."],
+      options: ["ndots:3", "rotate", "edns0"],
     },
   );
 });
@@ -352,9 +422,44 @@ test("host names: from spec.hostname, with a subdomain, truncated, and as FQDN",
   const { hostname, domain } = hostnameAndDomain(pod, "cluster.local");
   assert.deepEqual([hostname, domain], ["h", "sub.default.svc.cluster.local"]);
   assert.equal(nodenameOf(pod, hostname, domain), "h.sub.default.svc.cluster.local");
+  assert.equal(nodenameOf(pod, "h".repeat(64 - domain.length - 1), domain).length, 64);
+  assert.equal(
+    nodenameOf(aNodePod({ subdomain: "sub" }), hostname, domain),
+    "h",
+    "the domain is not part of it unless asked for",
+  );
+  assert.equal(hostnameAndDomain(aNodePod({}, { name: `${"a".repeat(61)}.-b` }), "x").hostname, "a".repeat(61));
   assert.throws(() => nodenameOf(pod, "h".repeat(60), domain), /is too long \(64 characters is the max/);
   assert.equal(hostnameAndDomain(aNodePod({}, { name: `${"a".repeat(62)}-b` }), "x").hostname, "a".repeat(62));
   const text = hostsFile(aNodePod({ hostAliases: [{ ip: "1.2.3.4", hostnames: ["x", "y"] }] }), ["10.0.0.1"], "h", "d");
   assert.match(text, /^# Kubernetes-managed hosts file\.\n127\.0\.0\.1\tlocalhost\n/);
   assert.match(text, /\n10\.0\.0\.1\th\.d\th\n\n# Entries added by HostAliases\.\n1\.2\.3\.4\tx\ty\n$/);
+});
+
+test("a pod's hosts file names each of its addresses; in the host's network it has the host's entries and the pod's aliases", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-hosts-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "pod/etc-hosts");
+  const hostAliases = [{ ip: "1.2.3.4", hostnames: ["x"] }];
+  await writeHostsFile(path, aNodePod({ hostAliases }), ["10.0.0.1", "fd00::1"], "k");
+  assert.match(
+    await readFile(path, "utf8"),
+    /\n10\.0\.0\.1\tweb\nfd00::1\tweb\n\n# Entries added by HostAliases\.\n1\.2\.3\.4\tx\n$/,
+  );
+  await writeHostsFile(path, aNodePod({ hostAliases, hostNetwork: true }), ["192.0.2.1"], "k");
+  const own = await readFile("/etc/hosts", "utf8");
+  const aliases = "\n# Entries added by HostAliases.\n1.2.3.4\tx\n";
+  assert.equal(await readFile(path, "utf8"), `# Kubernetes-managed hosts file (host network).\n${own}${aliases}`);
+});
+
+test("a resolver configuration of the node that is missing is logged, and counts as empty", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-resolv-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const none = { servers: [], searches: [], options: [] };
+  assert.deepEqual([await readHostDns("", log), await readHostDns(join(dir, "none"), log)], [none, none]);
+  assert.deepEqual(errors, ["Could not open resolv conf file"]);
+  await writeFile(join(dir, "resolv.conf"), "nameserver 10.0.0.1\n");
+  assert.deepEqual(await readHostDns(join(dir, "resolv.conf"), log), { ...none, servers: ["10.0.0.1"] });
 });

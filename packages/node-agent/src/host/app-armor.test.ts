@@ -42,6 +42,12 @@ for (const { name, gate = true, enabled = "Y\n", profiles = "one (enforce)\nwith
     want: disabled,
   },
   {
+    name: "with a profile in a container beside an unconfined one, on a machine that has it switched off",
+    enabled: "N\n",
+    annotations: { [`${prefix}a`]: "unconfined", [`${prefix}b`]: "runtime/default" },
+    want: disabled,
+  },
+  {
     name: "with a profile, without the feature gate",
     gate: false,
     annotations: { [`${prefix}a`]: "runtime/default" },

@@ -21,9 +21,11 @@ test("the marks are the bits that were requested, and IPv6 has no rule for local
 function tables(missing: readonly string[] = []) {
   const chains = new Map<string, string[]>();
   const calls: string[] = [];
+  const waits = new Set<string>();
   const builtIn = ["filter INPUT", "filter OUTPUT", "nat POSTROUTING"];
   const run: RunCommand = async (program, args) => {
     const [, , , table, option, chain, ...rule] = args;
+    waits.add(args.slice(0, 2).join(" "));
     calls.push(`${program} ${option} ${table} ${chain}`);
     await new Promise((resolve) => setImmediate(resolve));
     if (missing.includes(program)) throw new Error(`spawn ${program} ENOENT`);
@@ -40,17 +42,18 @@ function tables(missing: readonly string[] = []) {
     if (option === "-A") rules.push(text);
     if (option === "-I") rules.unshift(text);
   };
-  return { chains, calls, run };
+  return { chains, calls, waits, run };
 }
 
 const options = { masqueradeBit: 14, dropBit: 15, log: discardLogger };
 
 test("jumps precede rules of other programs, and our rules have a fixed order, for each IP family", async () => {
-  const { chains, run } = tables();
+  const { chains, waits, run } = tables();
   const stop = new AbortController();
   const clock = newFakeClock();
   const running = keepUtilChains({ ...options, clock, run }, stop.signal);
   await waitFor(() => clock.waiting > 0, { what: "the chains" });
+  assert.deepEqual([...waits], ["-w 5"], "each call waits for the lock of the tables");
   for (const program of ["iptables", "ip6tables"]) {
     assert.deepEqual(chains.get(`${program} filter INPUT`), ["-j KUBE-FIREWALL", "other"]);
     assert.deepEqual(chains.get(`${program} filter OUTPUT`), ["-j KUBE-FIREWALL", "other"]);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newOomParser, type SystemOom, watchSystemOoms } from "./kernel-log.ts";
 
@@ -65,9 +66,10 @@ test("kernel log lines written later are read by the next poll", async (t) => {
   await settle();
   await clock.advance(5_000);
   await waitFor(() => seen.length === 2);
+  assert.equal((await openFilesBelow(dir)).length, 1);
   stop.abort();
   await running;
-  assert.deepEqual(seen, ["before", "after"]);
+  assert.deepEqual([seen, await openFilesBelow(dir)], [["before", "after"], []]);
 });
 
 test("a read of overwritten records is continued with those that follow", async (t) => {
@@ -87,6 +89,24 @@ test("a read of overwritten records is continued with those that follow", async 
   const running = watchSystemOoms({ path, clock, log: discardLogger, onOom: ({ process }) => seen.push(process) }, stop.signal);
   await waitFor(() => clock.waiting === 1);
   assert.deepEqual(seen, ["stress"]);
+  stop.abort();
+  await running;
+});
+
+test("the end of what the kernel has written is no failure", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "kmsg");
+  appendFileSync(path, "");
+  const any = await open(path);
+  const again = Object.assign(new Error("EAGAIN: resource temporarily unavailable, read"), { code: "EAGAIN" });
+  t.mock.method(Object.getPrototypeOf(any) as typeof any, "read", () => Promise.reject(again));
+  await any.close();
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const log = { ...discardLogger, error: () => assert.fail("nothing failed") };
+  const running = watchSystemOoms({ path, clock, log, onOom: () => assert.fail() }, stop.signal);
+  await waitFor(() => clock.waiting === 1);
   stop.abort();
   await running;
 });

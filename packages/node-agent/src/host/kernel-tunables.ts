@@ -18,7 +18,7 @@ interface KernelTunableOptions {
   protect: boolean;
   log: Logger;
   /** `/proc/sys`; overridden in tests. */
-  dir?: string;
+  dir?: string | undefined;
 }
 
 /**

@@ -15,13 +15,14 @@ const systemCgroupMs = 60_000;
 /**
  * Prepares the host and this process: lock file, resource limits, kernel parameters, cgroups, iptables. Not used by tests
  * that run the agent in their own process.
+ * @param options.kernelDir `/proc/sys`; overridden in tests
  * @returns `contended` resolves when another process wants the lock and the agent should exit
  * @throws ConfigError
  * Source: cmd/kubelet/app/server.go run, RunKubelet
  */
 export async function prepareHost(
   config: AgentConfig,
-  { clock, log, signal }: { clock: Clock; log: Logger; signal: AbortSignal },
+  { clock, log, signal, kernelDir }: { clock: Clock; log: Logger; signal: AbortSignal; kernelDir?: string },
 ): Promise<{ contended: Promise<void> }> {
   let contended = new Promise<void>(() => undefined);
   if (config.lockFile !== "") {
@@ -30,7 +31,7 @@ export async function prepareHost(
   }
   await quietly("Failed to ApplyOOMScoreAdj", setOomScoreAdj(process.pid, config.oomScoreAdj));
   await quietly("Failed to set rlimit on max file handles", setMaxOpenFiles(process.pid, config.maxOpenFiles));
-  await orConfigError(setKernelTunables({ protect: config.protectKernelDefaults, log }));
+  await orConfigError(setKernelTunables({ protect: config.protectKernelDefaults, log, dir: kernelDir }));
   if (config.systemCgroups === "/") throw new ConfigError('system container cannot be root ("/")');
   const { kubeletCgroups, systemCgroups } = config;
   const stays = "Failed to ensure that processes are in their cgroup";

@@ -48,6 +48,18 @@ test("a process that ended before it was moved is ignored; one that cannot be mo
   await assert.rejects(gatherSystemProcesses(tree, "/", procDir), { message: 'system container cannot be root ("/")' });
 });
 
+test("processes that are forked meanwhile are moved by one of ten rounds", async (t) => {
+  const { tree, procDir, inRoot } = await machine(t, [70], [70]);
+  let rounds = 0;
+  const { processesIn } = tree;
+  tree.processesIn = async (path) => {
+    if (rounds++ < 10) inRoot.add(70);
+    return processesIn(path);
+  };
+  await gatherSystemProcesses(tree, "/system", procDir);
+  assert.equal(rounds, 11);
+});
+
 test("the processes of the machine are read from /proc", async () => {
   const moved: number[] = [];
   const tree = {

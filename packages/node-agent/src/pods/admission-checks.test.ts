@@ -78,6 +78,12 @@ const cases: Case[] = [
     others: [aNodePod(port(80, "10.0.0.1"))],
     want: "NodePorts: Predicate NodePorts failed",
   },
+  ...["::", "", "0.0.0.0"].map((hostIP) => ({
+    name: `has a host port in use, and wants it at ${hostIP || "any address"}`,
+    spec: port(80, hostIP),
+    others: [aNodePod(port(80, "10.0.0.1"))],
+    want: "NodePorts: Predicate NodePorts failed",
+  })),
   {
     name: "has a host port in use only at another address",
     spec: port(80, "10.0.0.2"),

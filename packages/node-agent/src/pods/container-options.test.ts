@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -79,4 +79,46 @@ test("each mount of a subPath has a separate target below the pod's folder: volu
       ["/b", target(2)],
     ],
   );
+});
+
+test("a mount has an absolute path and its propagation; the hosts file is the agent's unless the container mounts one", async (t) => {
+  const mounts = await mountsOf(t, { mountPath: "data", mountPropagation: "HostToContainer" }, { podIps: ["10.0.0.1"] });
+  assert.deepEqual(
+    mounts.map(({ containerPath, propagation }) => [containerPath, propagation]),
+    [
+      ["/data", 1],
+      ["/etc/hosts", undefined],
+    ],
+  );
+  const own = await mountsOf(t, { mountPath: "/etc/hosts", mountPropagation: "Bidirectional" }, { podIps: ["10.0.0.1"] });
+  assert.deepEqual(
+    own.map(({ containerPath, hostPath, propagation }) => [containerPath, hostPath, propagation]),
+    [["/etc/hosts", "/volumes/v", 2]],
+  );
+  assert.deepEqual(
+    (await mountsOf(t, {})).map(({ containerPath }) => containerPath),
+    ["/v"],
+    "nor before the pod has addresses",
+  );
+});
+
+test("each life of a container has a file of its own for its last words, which any user may write", async (t) => {
+  const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
+  t.after(() => rm(podDir, { recursive: true, force: true }));
+  const umask = process.umask(0o077);
+  t.after(() => void process.umask(umask));
+  const container = aContainer({ terminationMessagePath: "/dev/termination-log" });
+  const settings = {
+    podDir,
+    podIps: [],
+    clusterDomain: "",
+    volumes: new Map(),
+    environment: new Map(),
+    mounter: { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] },
+  };
+  const paths = await Promise.all(
+    [1, 2].map(async () => (await containerMounts(aNodePod(), container, settings)).at(-1)?.hostPath ?? ""),
+  );
+  assert.equal(new Set(paths).size, 2);
+  for (const path of paths) assert.equal((await stat(path)).mode & 0o777, 0o666);
 });

@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forbidden, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { aNodePod } from "../testing/builders.ts";
+import type { NodePod } from "../pod/pod.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
+import { newTestRunner } from "../testing/runner.ts";
 import { ContainerStarter } from "./container-starter.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
@@ -29,4 +33,55 @@ test("pull secrets that are missing or cannot be read are skipped, those behind 
   );
   assert.equal(warnings.length, 1);
   assert.match(warnings[0] ?? "", /refused/);
+});
+
+test("devices' variables, mounts and devices are added to the container's own; its resources are told of its start", async (t) => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const started: string[] = [];
+  const access = {
+    envs: { WHO: "device", LIGHT: "red" },
+    mounts: ["/a", "/b"].map((path) => ({ hostPath: path, containerPath: path, readOnly: path === "/a" })),
+    devices: [{ hostPath: "/dev/null", containerPath: "/dev/light", permissions: "rw" }],
+    annotations: { light: "red" },
+  };
+  const resources = {
+    placementOf: () => ({ cpusetCpus: "1" }),
+    accessOf: async () => access,
+    started: (pod: NodePod, { name }: { name: string }) => void started.push(`${pod.metadata.name}/${name}`),
+  } as unknown as PodRunnerOptions["resources"];
+  const { runner } = await newTestRunner(t, runtime, clock, { resources });
+  await runner.sync(
+    aNodePod({ containers: [aContainer({ env: [{ name: "WHO", value: "me" }] })] }),
+    new AbortController().signal,
+  );
+  const config = runtime.find("main")?.config;
+  const envs = Object.fromEntries((config?.envs ?? []).map(({ key, value }) => [key, value]));
+  assert.deepEqual(envs, { WHO: "me", LIGHT: "red" });
+  assert.deepEqual(
+    config?.mounts?.slice(0, 2).map(({ hostPath, readonly }) => [hostPath, readonly]),
+    [
+      ["/a", true],
+      ["/b", false],
+    ],
+  );
+  assert.partialDeepStrictEqual(config, {
+    devices: access.devices,
+    annotations: { light: "red" },
+    linux: { resources: { cpusetCpus: "1" } },
+  });
+  assert.deepEqual(started, ["web/main"]);
+});
+
+test("a container whose image cannot be pulled gets an event with the reason", async (t) => {
+  const clock = newFakeClock();
+  const { runner, events } = await newTestRunner(t, newFakeRuntime(clock), clock);
+  await runner.sync(aNodePod(), new AbortController().signal);
+  assert.partialDeepStrictEqual(events.at(-1), {
+    container: "main",
+    type: "Warning",
+    reason: "Failed",
+    message: "Error: ErrImagePull",
+  });
 });

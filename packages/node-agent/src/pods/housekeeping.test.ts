@@ -124,3 +124,18 @@ test("no pod is removed before the runtime has reported; a terminating pod keeps
     ["listed", "ending"],
   );
 });
+
+test("mirror pods are compared with the pods of all sources and with those that are still ending", async () => {
+  const { options } = house({});
+  const [wanted, ending] = ["wanted", "ending"].map((uid) => ({ metadata: { uid } }) as never);
+  const compared: unknown[] = [];
+  await keepHouse({
+    ...options,
+    intake: { ...options.intake, sources: { ...options.intake.sources, list: () => [wanted as never] } },
+    workers: { ...options.workers, ending: () => [ending as never] },
+    mirrors: {
+      removeOrphans: async (statics: unknown[]) => void compared.push(...statics),
+    } as unknown as HousekeepingOptions["mirrors"],
+  });
+  assert.deepEqual(compared, [wanted, ending]);
+});

@@ -374,6 +374,14 @@ test("a static pod runs without a mirror while the node is not registered, or th
     node: async () => undefined,
   });
   await away.ensure(fromFile("one"));
+  const leaving = newFakeClient({ clock: newFakeClock() });
+  await newMirrorPods({
+    client: leaving,
+    log: discardLogger,
+    apiPods: () => [],
+    node: async () => ({ metadata: { name: "n1", uid: "u", deletionTimestamp: "2026-01-01T00:00:00Z" }, spec: {} }),
+  }).ensure(fromFile("one"));
+  assert.deepEqual(leaving.writes, [], "nor while the node is being deleted");
   const { client, mirrors, hear } = mirroring();
   client.react("create", "pods", () => {
     throw new Error("connect ECONNREFUSED");

@@ -89,6 +89,18 @@ for (const [what, script] of [
   });
 }
 
+test("a plugin that failed runs again for the next pull, with the agent's own variables", async (t) => {
+  const { providers, requested } = open(t, [{ ...good, env: [{ name: "OWN", value: "x" }] }], "exit 1");
+  const { loginsFor } = providers();
+  process.env["WHO"] = "the agent";
+  t.after(() => delete process.env["WHO"]);
+  for (let i = 1; i <= 2; i++) {
+    await loginsFor("a.registry.test/x:1");
+    assert.equal(requested().length, i);
+  }
+  assert.match(requested()[0] ?? "", / the agent$/);
+});
+
 for (const { name, providers, want } of [
   { name: "no providers", providers: [], want: /at least 1 item in plugins is required/ },
   { name: "a path as a name", providers: [{ ...good, name: "../plugin" }], want: /provider name cannot contain '\/'/ },

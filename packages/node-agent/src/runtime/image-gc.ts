@@ -42,10 +42,12 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
   /** Updates when each image was last used. @returns IDs of the images in use */
   async function look(): Promise<Set<string>> {
     const now = clock.monotonic();
-    const [images, containers] = await Promise.all([runtime.listImages(), runtime.listContainers()]);
+    // Looked up by the runtime, which knows the image by each of its names.
+    const ofSandboxes = runtime.imageStatus(options.sandboxImage).catch(() => undefined);
+    const [images, containers, sandboxImage] = await Promise.all([runtime.listImages(), runtime.listContainers(), ofSandboxes]);
     const inUse = new Set(containers.map((container) => container.imageRef));
     for (const image of images) {
-      const used = inUse.has(image.id) || image.pinned || image.repoTags.includes(options.sandboxImage);
+      const used = inUse.has(image.id) || image.pinned || image.id === sandboxImage?.id;
       if (used) inUse.add(image.id);
       const known = uses.get(image.id);
       uses.set(image.id, {

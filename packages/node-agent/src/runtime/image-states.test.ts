@@ -1,4 +1,8 @@
 import assert from "node:assert/strict";
+import files, { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -58,6 +62,35 @@ test("pulls beyond the burst fail without a request to the registry, and are all
   assert.deepEqual([await ensure("r.test/d:1"), await ensure("r.test/e:1")], ["", "ErrImagePull"], "one of the two a second");
 });
 
+test("a pull that exceeds the rate backs off like one that fails, and what was pulled is looked at again", async () => {
+  const { clock, runtime, ensure, puller } = pulling({ qps: 1, burst: 1 });
+  for (const name of "ab") runtime.registry.add(`r.test/${name}:1`);
+  const container = aContainer({ image: "r.test/a:1" });
+  const { image } = await puller.ensure(aNodePod(), container, [], {}, () => undefined);
+  assert.equal(image?.id, "sha256:r.test/a:1");
+  assert.deepEqual([await ensure("r.test/b:1"), await ensure("r.test/b:1")], ["ErrImagePull", "ImagePullBackOff"]);
+  await clock.advance(10_000);
+  assert.equal(await ensure("r.test/b:1"), "");
+});
+
+test("the pod's credentials are tried first, then the node's, then those of plugins", async () => {
+  const login = (username: string) => ({ pattern: "r.test", auth: { username, password: "p" } });
+  const { runtime, puller } = pulling({
+    nodeLogins: async () => [login("node")],
+    credentialProviders: { loginsFor: async () => [login("plugin")] },
+  });
+  const tried: (string | undefined)[] = [];
+  runtime.pullImage = async (image, auth) => {
+    tried.push(auth?.username);
+    if (auth?.username !== "plugin") throw new RuntimeError("Unknown", "denied");
+    return image;
+  };
+  const config = Buffer.from(JSON.stringify({ auths: { "r.test": { username: "pod", password: "p" } } })).toString("base64");
+  const secret = { metadata: {}, type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": config } };
+  await puller.ensure(aNodePod(), aContainer({ image: "r.test/a:1" }), [secret], {}, () => undefined);
+  assert.deepEqual(tried, ["pod", "node", "plugin"]);
+});
+
 test("nothing is pulled while ImageStatus fails, and the next sync calls it again without back-off", async () => {
   const { runtime, ensure } = pulling();
   const { imageStatus } = runtime;
@@ -94,7 +127,7 @@ function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) 
   const disk = { capacityBytes: 100_000, availableBytes };
   runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/images" } }] as never;
   const reported: string[] = [];
-  const gc = newImageGc({
+  const options: ImageGcOptions = {
     runtime,
     clock,
     log: discardLogger,
@@ -105,10 +138,11 @@ function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) 
     event: (_, reason) => void reported.push(reason),
     filesystem: async () => disk,
     ...more,
-  });
+  };
+  const gc = newImageGc(options);
   const removed = (): string[] =>
     runtime.calls.filter((call) => call.startsWith("RemoveImage")).map((call) => call.slice("RemoveImage sha256:".length));
-  return { clock, runtime, gc, disk, reported, removed };
+  return { clock, runtime, gc, disk, options, reported, removed };
 }
 
 test("images are removed from the high threshold on, until usage is at the low one", async () => {
@@ -230,6 +264,82 @@ test("images of all containers, also exited ones, and of sandboxes are kept; oth
   runtime.addImage("young");
   await gc.removeUnused();
   assert.deepEqual(removed().toSorted(), ["old", "unused"]);
+});
+
+test("the image of sandboxes is kept by whatever name it is configured; while it is unknown the others are collected", async () => {
+  const sandboxImage = "registry.test/pause@sha256:0123";
+  const { clock, runtime, gc, removed } = collecting(50_000, { sandboxImage });
+  runtime.addImage("pause");
+  const { imageStatus } = runtime;
+  runtime.imageStatus = (image) => imageStatus(image === sandboxImage ? "pause" : image);
+  await gc.removeUnused();
+  await clock.advance(60_000);
+  await gc.removeUnused();
+  assert.deepEqual(removed(), []);
+  runtime.addImage("unused");
+  runtime.imageStatus = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  await gc.removeUnused();
+  await clock.advance(60_000);
+  await gc.removeUnused();
+  assert.deepEqual(removed().toSorted(), ["pause", "unused"]);
+});
+
+test("of images that were never used the one that was seen first is removed first, by the first of the file systems", async () => {
+  const mounted: string[] = [];
+  const { clock, runtime, gc, removed } = collecting(0, {
+    async filesystem(mountPoint) {
+      mounted.push(mountPoint);
+      return { capacityBytes: 100_000, availableBytes: 15_000 };
+    },
+  });
+  runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/images" } }, { fsId: { mountpoint: "/other" } }] as never;
+  runtime.addImage("z", { sizeBytes: 5_000 });
+  await assert.rejects(gc.collect());
+  await clock.advance(1_000);
+  runtime.addImage("a", { sizeBytes: 5_000 });
+  await assert.rejects(gc.collect());
+  await clock.advance(60_000);
+  const { listImages } = runtime;
+  runtime.listImages = async () => (await listImages()).toReversed();
+  await gc.collect();
+  assert.deepEqual([removed(), new Set(mounted)], [["z"], new Set(["/images"])]);
+});
+
+test("space that only root may use does not count as available", async (t) => {
+  t.mock.method(files, "statfs", async () => ({ blocks: 100, bsize: 10, bfree: 50, bavail: 10 }));
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const { filesystem: _, ...options } = collecting(0).options;
+  await assert.rejects(
+    newImageGc(options).collect(),
+    /^Error: failed to garbage collect .* Wanted to free 100 bytes, but freed 0 bytes$/,
+  );
+});
+
+test("a removed container's log and the link to it are removed with it", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-gc-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const labels = { [labelNames.podUid]: "gone", [labelNames.podName]: "web", [labelNames.podNamespace]: "default" };
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "web" }, labels, logDirectory: dir }, "");
+  const own = { metadata: { name: "main" }, labels: { ...labels, [labelNames.containerName]: "main" }, logPath: "main/0.log" };
+  const id = await runtime.createContainer(sandbox, own, {});
+  await runtime.startContainer(id);
+  runtime.exit(id, 0);
+  await mkdir(join(dir, "main"));
+  await writeFile(join(dir, "main/0.log"), "");
+  await symlink(join(dir, "main/0.log"), join(dir, `web_default_main-${id}.log`));
+  await clock.advance(1);
+  await collectContainers({
+    ...{ runtime, clock, log: discardLogger, containerLogsDir: dir, maxPerContainer: 1, maxTotal: -1, minAgeMs: 0 },
+    isKnown: () => false,
+    allSourcesSynced: () => true,
+  });
+  assert.deepEqual([await readdir(dir), await readdir(join(dir, "main"))], [["main"], []]);
 });
 
 test("an image removed and pulled again before the next check counts as new", async () => {

@@ -20,6 +20,11 @@ test("what stopping a container needs is restored from its annotations: grace pe
   assert.deepEqual([metadata.deletionGracePeriodSeconds, spec.terminationGracePeriodSeconds], [5, 30]);
 });
 
+test("a deletion with grace period 0 is noted, too", () => {
+  const annotations = containerAnnotations(aNodePod({}, { deletionGracePeriodSeconds: 0 }), aContainer(), 0);
+  assert.equal(restorePod(aNodePod(), annotations).metadata.deletionGracePeriodSeconds, 0);
+});
+
 test("annotations that are missing or malformed restore nothing", () => {
   const annotations = {
     "io.kubernetes.container.preStopHandler": "{",

@@ -40,6 +40,24 @@ test("a container's start, exit and removal are each reported once for its pod",
   assert.deepEqual([changed, [...(events.pods()?.keys() ?? [])]], [["a"], ["b"]]);
 });
 
+test("the change of any of a pod's containers is reported", async () => {
+  const { runtime, changed, events } = looking();
+  const labels = { [labelNames.podUid]: "a" };
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "web" }, labels }, "");
+  const ids: string[] = [];
+  for (const name of ["first", "second", "third"]) {
+    ids.push(await runtime.createContainer(sandbox, { metadata: { name }, labels }, {}));
+    await runtime.startContainer(ids.at(-1) ?? "");
+  }
+  await events.relist();
+  changed.splice(0);
+  for (const id of ids.toReversed()) {
+    runtime.exit(id, 0);
+    await events.relist();
+    assert.deepEqual(changed.splice(0), ["a"]);
+  }
+});
+
 test("a relist that is three minutes old is unhealthy, whatever the wall clock is set to", async () => {
   const { clock, events } = looking();
   assert.equal(events.problem(), "PLEG is not healthy: pleg has yet to be successful");

@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type FakeRuntime, newFakeRuntime } from "../testing/fake-runtime.ts";
 import { rotateLogs, runLogRotation } from "./log-rotation.ts";
 import { RuntimeError } from "./runtime.ts";
@@ -55,6 +56,50 @@ test("a log above the size limit is rotated and the previous one compressed, up 
   assert.equal(await readFile(join(dir, closed ?? ""), "utf8"), "third, too long");
   assert.equal(await readFile(log, "utf8"), "", "the runtime writes to a new file");
   stop.abort();
+});
+
+test("a log of exactly the size limit is rotated, and a compressed one is not compressed again", async (t) => {
+  const { clock, runtime, dir, log } = await logging(t);
+  const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 5 };
+  for (let i = 0; i < 4; i++) {
+    await writeFile(log, `${i} 3456789`.slice(0, 10).padEnd(10, "."));
+    await rotateLogs(options);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual((await readdir(dir)).toSorted(), [
+    "0.log",
+    "0.log.20220101-000000.gz",
+    "0.log.20220101-000001.gz",
+    "0.log.20220101-000002.gz",
+    "0.log.20220101-000003",
+  ]);
+});
+
+test("a container whose log cannot be rotated does not prevent the rotation of others, nor the next look", async (t) => {
+  const { clock, runtime, dir, id, log } = await logging(t);
+  await writeFile(log, "long enough to be rotated");
+  const { listContainers, containerStatus } = runtime;
+  let looks = 0;
+  runtime.listContainers = async (filter) => {
+    if (looks++ === 0) throw new RuntimeError("Unavailable", "away");
+    const [own] = await listContainers(filter);
+    assert.ok(own);
+    return [{ ...own, id: "broken" }, own];
+  };
+  runtime.containerStatus = async (container) => {
+    if (container === "broken") throw new RuntimeError("Unknown", "no status");
+    return containerStatus(container);
+  };
+  const errors: string[] = [];
+  const logger = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const stop = new AbortController();
+  const running = runLogRotation({ runtime, clock, log: logger, maxSizeBytes: 10, maxFiles: 3 }, stop.signal);
+  await clock.advance(10_000);
+  await waitFor(async () => (await readdir(dir)).length === 2, { what: "the rotation" });
+  assert.deepEqual(errors, ["cannot rotate container logs", "cannot rotate a container's log"]);
+  assert.equal(runtime.find("main")?.id, id);
+  stop.abort();
+  await running;
 });
 
 test("a log keeps its name when the runtime cannot reopen it; logs of exited containers are not rotated", async (t) => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { appendFileSync, renameSync, writeFileSync } from "node:fs";
 import { appendFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -136,6 +137,49 @@ test("the last lines before a rotation are read, also when they are written duri
   assert.equal(got, "one\ntwo\nthree\n");
   running = false;
   await done;
+});
+
+test("following ends with the limit of bytes, though the container runs on", async (t) => {
+  const path = join(await tempDir(t), "0.log");
+  await writeFile(path, line(1, "one"));
+  const source = { path, isRunning: async () => true };
+  assert.equal(await read(source, { follow: true, limitBytes: 4 }), "one\n");
+});
+
+test("lines of exactly the given time are shown, and a partial line may have more tags", () => {
+  const written = Buffer.from("2026-01-01T00:00:04Z stdout P:x text");
+  const shown = (since: string) => formatLine(written, { since: Date.parse(since) })?.toString();
+  assert.deepEqual([shown("2026-01-01T00:00:04Z"), shown("2026-01-01T00:00:04.001Z")], ["text", undefined]);
+});
+
+test("following leaves neither watchers, listeners nor files of rotated logs", async (t) => {
+  const watchers = () => process.getActiveResourcesInfo().filter((kind) => kind === "FSEventWrap").length;
+  const before = watchers();
+  const dir = await tempDir(t);
+  const path = join(dir, "0.log");
+  await writeFile(path, line(1, "one"));
+  const { signal } = new AbortController();
+  let running = true;
+  let looks = 0;
+  let got = "";
+  const isRunning = async (): Promise<boolean> => {
+    looks++;
+    return running;
+  };
+  const done = (async () => {
+    for await (const piece of readLog({ path, isRunning, signal }, { follow: true })) got += piece;
+  })();
+  await waitFor(() => looks > 2);
+  await rename(path, `${path}.old`);
+  await writeFile(path, line(2, "two"));
+  await waitFor(() => got === "one\ntwo\n");
+  const seen = looks;
+  await waitFor(() => looks > seen);
+  assert.deepEqual([await openFilesBelow(dir), getEventListeners(signal, "abort").length <= 1], [[path], true]);
+  running = false;
+  await done;
+  await waitFor(() => watchers() === before);
+  assert.deepEqual([await openFilesBelow(dir), getEventListeners(signal, "abort")], [[], []]);
 });
 
 test("following ends when the client disconnects", async (t) => {

@@ -5,9 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
+import { aContainerRecord, aPodRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { annotationNames, labelNames } from "./labels.ts";
-import { podIps, readPodRecord } from "./pod-record.ts";
+import { containersNamed, newestContainer, podIps, readPodRecord } from "./pod-record.ts";
+import { RuntimeError } from "./runtime.ts";
 
 const messagePath = "/dev/termination-log";
 const podOf = { uid: "uid-1", name: "web", namespace: "default" };
@@ -131,6 +134,99 @@ test("of a container's instances of one time the later comes first, by the resta
     containers.map(({ restartCount }) => restartCount),
     [5, 4],
   );
+});
+
+for (const isReversed of [false, true]) {
+  test(`of one time the later attempt and restart come first, whatever the runtime's order${isReversed ? ", reversed" : ""}`, async () => {
+    const runtime = newFakeRuntime(newFakeClock());
+    const labels = { [labelNames.podUid]: podOf.uid, [labelNames.containerName]: "main" };
+    let sandbox = "";
+    for (const attempt of [0, 1]) {
+      sandbox = await runtime.runPodSandbox({ metadata: { ...podOf, attempt }, labels }, "");
+      await runtime.createContainer(sandbox, { metadata: { name: "main", attempt }, labels }, {});
+    }
+    const { podSandboxStatus, containerStatus, listPodSandboxes, listContainers } = runtime;
+    const inOrder = <T>(list: T[]): T[] => (isReversed ? list.toReversed() : list);
+    runtime.podSandboxStatus = async (id) => ({ ...(await podSandboxStatus(id)), createdAt: 7e9 });
+    runtime.containerStatus = async (id) => ({ ...(await containerStatus(id)), createdAt: 7e9 });
+    runtime.listPodSandboxes = async (filter) => inOrder(await listPodSandboxes(filter));
+    runtime.listContainers = async (filter) => inOrder(await listContainers(filter));
+    const { sandboxes, containers } = await readPodRecord(runtime, podOf);
+    assert.deepEqual(
+      [sandboxes.map(({ attempt }) => attempt), containers.map(({ restartCount }) => restartCount)],
+      [
+        [1, 0],
+        [1, 0],
+      ],
+    );
+  });
+}
+
+test("the newest sandbox and container come first, and those that were removed since they were listed are left out", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const labels = { [labelNames.podUid]: podOf.uid, [labelNames.containerName]: "main" };
+  const ids: string[] = [];
+  for (const attempt of [5, 6, 4]) {
+    const sandbox = await runtime.runPodSandbox({ metadata: { ...podOf, attempt }, labels }, "");
+    ids.push(sandbox, await runtime.createContainer(sandbox, { metadata: { name: "main", attempt }, labels }, {}));
+    await clock.advance(1_000);
+  }
+  const gone = [ids[2], ids[3]];
+  const { podSandboxStatus, containerStatus } = runtime;
+  const unlessGone = <T>(id: string, read: (id: string) => Promise<T>): Promise<T> =>
+    gone.includes(id) ? Promise.reject(new RuntimeError("NotFound", "removed")) : read(id);
+  runtime.podSandboxStatus = (id) => unlessGone(id, podSandboxStatus);
+  runtime.containerStatus = (id) => unlessGone(id, containerStatus);
+  const { sandboxes, containers } = await readPodRecord(runtime, podOf);
+  assert.deepEqual(
+    [sandboxes.map(({ attempt }) => attempt), containers.map(({ restartCount }) => restartCount)],
+    [
+      [4, 5],
+      [4, 5],
+    ],
+  );
+  runtime.containerStatus = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  await assert.rejects(readPodRecord(runtime, podOf), { code: "Unavailable" });
+});
+
+test("containers are found by their whole names, also among many", () => {
+  for (const count of [3, 40]) {
+    const record = aPodRecord(
+      Array.from({ length: count }, (_, i) => aContainerRecord({ name: `c${i % 20}`, restartCount: -i })),
+    );
+    assert.deepEqual(
+      containersNamed(record, "c1").map(({ restartCount }) => -restartCount),
+      count === 3 ? [1] : [1, 21],
+    );
+    assert.equal(newestContainer(record, "c1")?.restartCount, -1);
+    assert.deepEqual(containersNamed(record, "none"), []);
+  }
+});
+
+test("the termination message is read from its own mount, and its file is closed", async (t) => {
+  const { dir, host, message } = await lastWords(t, (path) => writeFile(path, "bye"));
+  assert.equal(await message(), "bye");
+  assert.deepEqual(await openFilesBelow(dir), []);
+  const runtime = newFakeRuntime(newFakeClock());
+  const labels = { [labelNames.podUid]: podOf.uid };
+  const sandbox = await runtime.runPodSandbox({ metadata: podOf, labels }, "");
+  const id = await runtime.createContainer(
+    sandbox,
+    {
+      metadata: { name: "main" },
+      labels: { ...labels, [labelNames.containerName]: "main" },
+      annotations: { [annotationNames.terminationMessagePath]: messagePath },
+      mounts: [
+        { containerPath: "/data", hostPath: join(dir, "none") },
+        { containerPath: messagePath, hostPath: host },
+      ],
+    },
+    {},
+  );
+  await runtime.startContainer(id);
+  runtime.exit(id, 0);
+  assert.equal((await readPodRecord(runtime, podOf)).containers[0]?.message, "bye");
 });
 
 test("what a running container has written so far is not its termination message", async (t) => {

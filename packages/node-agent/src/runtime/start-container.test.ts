@@ -23,10 +23,11 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
   const sandboxId = await runtime.runPodSandbox({ metadata: { name: "web" } }, "");
   const [podLogsDir, containerLogsDir] = [join(dir, "pods"), join(dir, "containers")];
   const event = () => undefined;
+  const warnings: string[] = [];
   const deps = {
     runtime,
     clock,
-    log: discardLogger,
+    log: { ...discardLogger, warn: (message: string) => void warnings.push(message) },
     event,
     runHook,
     podLogsDir,
@@ -56,7 +57,7 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
     });
     return runtime.find(container.name)?.config;
   };
-  return { start, podLogsDir, containerLogsDir };
+  return { start, runtime, warnings, podLogsDir, containerLogsDir };
 }
 
 test("variables are expanded in the command and in its arguments", async (t) => {
@@ -100,4 +101,32 @@ test("the start of a container whose pod is terminating already does not wait fo
   const lifecycle = { postStart: { exec: { command: ["hang"] } } };
   const config = await start(aContainer({ lifecycle }), {}, aNodePod(), AbortSignal.abort());
   assert.equal(config?.metadata?.name, "main");
+});
+
+test("a container is created with its working directory, terminal and standard input as specified", async (t) => {
+  const { start } = await bench(t);
+  const own = { workingDir: "/w", stdin: true, stdinOnce: true, tty: true };
+  assert.partialDeepStrictEqual(await start(aContainer(own)), own);
+  const config = await start(aContainer({ name: "plain" }));
+  assert.partialDeepStrictEqual(config, { workingDir: "", stdin: false, stdinOnce: false, tty: false });
+});
+
+test("a container whose postStart hook fails is stopped", async (t) => {
+  const { start, runtime } = await bench(t, () => Promise.reject(new Error("no such command")));
+  const lifecycle = { postStart: { exec: { command: ["x"] } } };
+  await assert.rejects(start(aContainer({ lifecycle })), { reason: "PostStartHookError" });
+  assert.deepEqual(runtime.calls.slice(-2), ["StartContainer main", "StopContainer main"]);
+});
+
+test("a link to a log that exists is kept, without a warning", async (t) => {
+  const { start, runtime, warnings, containerLogsDir } = await bench(t);
+  await mkdir(containerLogsDir);
+  const { createContainer } = runtime;
+  runtime.createContainer = async (...given) => {
+    const id = await createContainer(...given);
+    await writeFile(join(containerLogsDir, `web_default_main-${id}.log`), "");
+    return id;
+  };
+  await start(aContainer());
+  assert.deepEqual(warnings, []);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type RequestOptions, request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -171,6 +171,29 @@ test("the read-only port and that of health are plain HTTP, and everything is cl
   await opened.close();
   for (const port of [readOnlyPort, healthzPort]) await assert.rejects(fetch(`http://127.0.0.1:${port}/healthz`));
   await assert.rejects(get(opened.port, "/pods"), /ECONNREFUSED/);
+});
+
+test("requests are counted by the port that they came to", async (t) => {
+  const readOnlyPort = await freePort();
+  const { open } = await listening(t, { readOnlyPort });
+  const { port } = await open();
+  await fetch(`http://127.0.0.1:${readOnlyPort}/pods`);
+  await get(port, "/pods");
+  const { body } = await get(port, "/metrics");
+  const counted = [...body.matchAll(/^kubelet_http_requests_total\{.*path="pods",server_type="(\w+)".*\} (\d+)$/gm)];
+  assert.deepEqual(counted.map(([, ...found]) => found.join(" ")).toSorted(), ["readonly 1", "readwrite 1"]);
+});
+
+test("with rotation the server has the certificate that was signed last, not its own", async (t) => {
+  const { ca, dir, open } = await listening(t, { rotateServerCertificates: true });
+  const pair = await newCertificate({ commonName: "signed", usages: ["server"], ca });
+  await mkdir(join(dir, "pki"));
+  await writeFile(join(dir, "pki/kubelet-server-current.pem"), pair.certPem + pair.keyPem);
+  assert.equal((await shake((await open()).port)).subject, "signed");
+  const without = await listening(t, {});
+  await mkdir(join(without.dir, "pki"));
+  await writeFile(join(without.dir, "pki/kubelet-server-current.pem"), pair.certPem + pair.keyPem);
+  assert.notEqual((await shake((await without.open()).port)).subject, "signed");
 });
 
 test("when one server cannot start, the others are closed", async (t) => {

@@ -79,7 +79,12 @@ for (const { name, status, query = "", want } of [
   { name: "one that has ended", status: { state: ended("now"), lastState: ended("old") }, want: "now" },
   { name: "one that ended without a log", status: { state: ended(""), lastState: ended("old") }, want: "old" },
   { name: "one that waits to be started again", status: { state: { waiting: {} }, lastState: ended("old") }, want: "old" },
-  { name: "one that ended without any trace", status: { state: ended("") }, want: `400 ${who} is not available` },
+  { name: "one that ended without any trace", status: { state: ended("") }, want: `400 ${who} is terminated` },
+  {
+    name: "one that waits after an end without any trace",
+    status: { state: { waiting: { reason: "PodInitializing" } }, lastState: ended("") },
+    want: `400 ${who} is terminated`,
+  },
   {
     name: "one without a life before",
     status: { containerID: "containerd://now", state: running },

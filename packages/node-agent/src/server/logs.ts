@@ -136,9 +136,9 @@ function containerId(podName: string, status: PodStatus | undefined, name: strin
   if (state?.terminated !== undefined) {
     const own = state.terminated.containerID ?? "";
     if (own !== "") return strip(own);
-    return ended === "" ? refuse(`${who} is not available`) : strip(ended);
+    return ended === "" ? refuse(`${who} is terminated`) : strip(ended);
   }
-  if (ended !== "") return strip(ended);
+  if (lastState?.terminated !== undefined) return ended === "" ? refuse(`${who} is terminated`) : strip(ended);
   const reason = state?.waiting?.reason;
   if (reason === "ErrImagePull") return refuse(`${who} is waiting to start: image can't be pulled`);
   if (reason === "ImagePullBackOff") return refuse(`${who} is waiting to start: trying and failing to pull image`);

@@ -8,7 +8,7 @@ import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner } from "../testing/runner.ts";
-import { newAgentMetrics, newProbeMetrics } from "./metrics.ts";
+import { newAgentMetrics, newProbeMetrics, resourceMetrics } from "./metrics.ts";
 
 test("starts of pods and containers are counted, failures by their reason", async (t) => {
   const registry = newMetricsRegistry();
@@ -118,6 +118,35 @@ test("probe results are counted by the name of the probe's kind", async () => {
     [
       `prober_probe_total{probe_type="Liveness",result="failed",${rest}} 1`,
       `prober_probe_total{probe_type="Startup",result="failed",${rest}} 2`,
+    ],
+  );
+});
+
+test("/metrics/resource has CPU in seconds and working sets, of the node, its pods and their containers", () => {
+  const time = "2022-01-01T00:00:00Z";
+  const usage = (cpu: number, bytes: number) => ({
+    cpu: { time, usageNanoCores: 1, usageCoreNanoSeconds: cpu * 1e9 },
+    memory: { time, workingSetBytes: bytes, usageBytes: 999 },
+  });
+  const container = { name: "main", startTime: time, ...usage(1, 10), rootfs: { time, usedBytes: 0, inodesUsed: 0 } };
+  const podRef = { name: "web", namespace: "default", uid: "uid-1" };
+  const text = resourceMetrics({
+    node: usage(3, 30),
+    pods: [{ podRef, startTime: time, containers: [container], ...usage(2, 20) }],
+  });
+  const at = Date.parse(time);
+  const pod = 'namespace="default",pod="web"';
+  assert.deepEqual(
+    text.split("\n").filter((line) => line !== "" && !line.startsWith("#")),
+    [
+      `container_cpu_usage_seconds_total{container="main",${pod}} 1 ${at}`,
+      `container_memory_working_set_bytes{container="main",${pod}} 10 ${at}`,
+      `container_start_time_seconds{container="main",${pod}} ${at / 1000} ${at}`,
+      `node_cpu_usage_seconds_total 3 ${at}`,
+      `node_memory_working_set_bytes 30 ${at}`,
+      `pod_cpu_usage_seconds_total{${pod}} 2 ${at}`,
+      `pod_memory_working_set_bytes{${pod}} 20 ${at}`,
+      "scrape_error 0",
     ],
   );
 });

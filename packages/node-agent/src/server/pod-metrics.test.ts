@@ -87,6 +87,34 @@ test("a cgroup is created once until it is removed; failures are timed, too", as
   ]);
 });
 
+test("what is not timed reaches the cgroups as it is", async () => {
+  const asked: string[] = [];
+  const cgroups = new Proxy({ ofPods: "/kubepods" } as unknown as Cgroups, {
+    get: (_, name) =>
+      name === "ofPods" ? "/kubepods" : (...given: unknown[]) => void asked.push(`${String(name)} ${given.length}`),
+  });
+  const timed = timedCgroups(cgroups, newMetricsRegistry(), newFakeClock());
+  await timed.start({ milliCpu: 1, memoryBytes: 1, pids: 1 }, true);
+  await timed.enforceReserved("/system", {});
+  timed.parentOf(aNodePod());
+  await timed.exists("u");
+  await timed.memoryOfPods();
+  await timed.tasksOf("u");
+  await timed.list();
+  timed.unifiedOf(aContainer());
+  const calls = [
+    "start 2",
+    "enforceReserved 2",
+    "parentOf 1",
+    "exists 1",
+    "memoryOfPods 0",
+    "tasksOf 1",
+    "list 0",
+    "unifiedOf 1",
+  ];
+  assert.deepEqual([asked, timed.ofPods], [calls, "/kubepods"]);
+});
+
 test("log metrics count each container's log files, rotated ones included", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-log-metrics-"));
   t.after(() => rm(dir, { recursive: true, force: true }));

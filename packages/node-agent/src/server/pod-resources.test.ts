@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -28,7 +28,7 @@ const managers = {
               resource: gpu,
               byNode: new Map([
                 [-1, ["a"]],
-                [1, ["b", "c"]],
+                [0, ["b", "c"]],
               ]),
               answer: Buffer.alloc(0),
             },
@@ -38,13 +38,18 @@ const managers = {
   },
 } as unknown as OpenedManagers;
 
+/** API versions of the requests. */
+const requested: string[] = [];
+
 type MessageName = keyof MessagesOf<typeof podResourcesMessages>;
 
 async function call(t: TestContext, path: string, response: MessageName, allocatable = true): Promise<unknown> {
   const dir = await mkdtemp(join(tmpdir(), "cox-podres-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "other" })] });
-  const server = await servePodResources({ dir, managers, pods: () => [pod], allocatable, log: discardLogger });
+  await writeFile(join(dir, "kubelet.sock"), "left by an agent that was killed");
+  const onRequest = (version: string) => void requested.push(version);
+  const server = await servePodResources({ dir, managers, pods: () => [pod], allocatable, onRequest, log: discardLogger });
   t.after(() => server.close());
   const client = new Client(`unix://${join(dir, "kubelet.sock")}`, credentials.createInsecure());
   t.after(() => client.close());
@@ -65,7 +70,7 @@ test("List reports the exclusive CPUs, memory and devices of containers", async 
   const memory = [{ memoryType: "memory", size: 1024, topology: at(0, 1) }];
   const devices = [
     { resourceName: gpu, deviceIds: ["a"], topology: null },
-    { resourceName: gpu, deviceIds: ["b", "c"], topology: at(1) },
+    { resourceName: gpu, deviceIds: ["b", "c"], topology: at(0) },
   ];
   assert.deepEqual(await call(t, "/v1.PodResourcesLister/List", "ListPodResourcesResponse"), {
     podResources: [
@@ -108,4 +113,11 @@ test("GetAllocatableResources reports assignable resources when its gate is on",
   await assert.rejects(call(t, path, "AllocatableResourcesResponse", false), {
     message: "Pod Resources API GetAllocatableResources disabled",
   });
+});
+
+test("requests are reported by their version", async (t) => {
+  requested.length = 0;
+  for (const version of ["v1", "v1alpha1"]) await call(t, `/${version}.PodResourcesLister/List`, "ListPodResourcesResponse");
+  await call(t, "/v1.PodResourcesLister/GetAllocatableResources", "AllocatableResourcesResponse");
+  assert.deepEqual(requested, ["v1", "v1alpha1", "v1"]);
 });

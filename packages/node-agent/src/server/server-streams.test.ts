@@ -57,6 +57,51 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   assert.partialDeepStrictEqual(requested, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
 });
 
+for (const { name, host, path, query } of [
+  { name: "at an IPv4 address", host: "127.0.0.1", path: "/attach/token1", query: "" },
+  { name: "at an IPv6 address, with a query", host: "::1", path: "/attach", query: "?token=1" },
+]) {
+  test(`a client is attached by the runtime's streaming server ${name}, and may end its input before it has the output`, async (t) => {
+    let head = "";
+    const backend = createServer({ allowHalfOpen: true }, (socket) => {
+      socket.once("data", (data) => {
+        head = data.toString("latin1");
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+        socket.once("end", () => socket.end("the output"));
+        socket.resume();
+      });
+    });
+    const listening = await new Promise<boolean>((resolve) => {
+      backend.once("error", () => resolve(false));
+      backend.listen(0, host, () => resolve(true));
+    });
+    if (!listening) return t.skip(`no address ${host} here`);
+    t.after(() => void backend.close());
+    const { port, runtime } = await serveKubelet(t);
+    const requested: unknown[] = [];
+    runtime.attach = async (asked) => {
+      requested.push(asked);
+      const at = host.includes(":") ? `[${host}]` : host;
+      return `http://${at}:${(backend.address() as { port: number }).port}${path}${query}`;
+    };
+    const client = connect(port, "127.0.0.1");
+    t.after(() => void client.destroy());
+    client.write("POST /attach/default/web/main?input=true&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
+    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    let received = "";
+    client.setEncoding("latin1").on("data", (text: string) => {
+      received += text;
+    });
+    await waitFor(() => received.includes("101 "));
+    client.end();
+    await once(client, "close");
+    assert.match(received, /the output$/);
+    assert.ok(head.startsWith(`POST ${path}${query} HTTP/1.1\r\n`), head);
+    const containerId = runtime.find("main")?.id;
+    assert.deepEqual(requested, [{ containerId, stdin: true, stdout: true, stderr: false, tty: false }]);
+  });
+}
+
 /** Asks for a stream; resolves to the status of the answer. */
 const requestStream = (port: number) =>
   new Promise<number>((resolve, reject) => {

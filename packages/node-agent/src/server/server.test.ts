@@ -7,10 +7,13 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { RuntimeError } from "../runtime/runtime.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { attributesOf, newAuth } from "./auth.ts";
-import { newHealthHandler } from "./server.ts";
+import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
 import { serveKubelet } from "./testing.ts";
 
 const everyRoute = [
@@ -106,6 +109,7 @@ for (const { method, path, want } of [
   { method: "GET", path: "/logs/x", want: "get log" },
   { method: "POST", path: "/exec/a/b/c", want: "create proxy" },
   { method: "GET", path: "/statsx", want: "get proxy" },
+  { method: "GET", path: "/spec/", want: "get spec" },
 ]) {
   test(`${method} ${path} is ${want}`, () => {
     const { verb, subresource } = attributesOf(method, path);
@@ -193,6 +197,76 @@ test("with PodAndContainerStatsFromCRI /stats/summary reports what the runtime m
   assert.deepEqual((await summary()).cpu.usageCoreNanoSeconds, 5, "the sum of its containers");
 });
 
+test("with PodAndContainerStatsFromCRI a runtime that fails is no runtime without statistics of pods", async (t) => {
+  const { get, runtime } = await serveKubelet(t, { ofSandboxes: true });
+  runtime.listPodSandboxStats = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  assert.deepEqual(await get("/stats/summary"), { status: 500, body: "rpc error: code = Unavailable desc = away\n" });
+});
+
+test("/metrics/probes has the results of probes, which /metrics does not have", async (t) => {
+  const { get } = await serveKubelet(t);
+  assert.match((await get("/metrics/probes")).body, /^prober_probe_total\{/m);
+  assert.doesNotMatch((await get("/metrics")).body, /prober_probe_total/);
+});
+
+test("without the token webhook a token is not reviewed, and its user is unknown", async (t) => {
+  const { get, reviews } = await serveKubelet(t, { tokenWebhook: false });
+  assert.deepEqual([(await get("/pods")).status, reviews], [401, []]);
+});
+
+/** A handler with few parts, and an exchange that records what it answers. */
+function handling(context: Partial<ServerContext>, exchange: Partial<Exchange>) {
+  const did: unknown[] = [];
+  const handle = newKubeletHandler({ auth: undefined, log: discardLogger, debuggingHandlers: true, ...context } as ServerContext);
+  const respond = (status: number, _headers: object, body: string) => void did.push([status, body]);
+  const given = { method: "GET", headersSent: false, respond, destroy: () => void did.push("destroyed"), ...exchange };
+  return { did, handled: handle(given as unknown as Exchange) };
+}
+
+test("a request that fails after the head of its answer was sent is cut off", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  runtime.listContainers = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  const { did, handled } = handling({ runtime }, { url: "/runningpods/", headersSent: true });
+  await handled;
+  assert.deepEqual(did, ["destroyed"]);
+});
+
+test("/pods shows a pod's own status until the agent has one, and an empty one if it has none", async () => {
+  const pods = [
+    aNodePod({}, {}, { phase: "Failed" }),
+    aNodePod({}, { name: "new" }),
+    aNodePod({}, { name: "known" }, { phase: "Failed" }),
+  ];
+  const statusOf: ServerContext["statusOf"] = ({ metadata }) => (metadata.name === "known" ? { phase: "Running" } : undefined);
+  const { did, handled } = handling({ pods: () => pods, statusOf }, { url: "/pods" });
+  await handled;
+  const [[, body]] = did as [[number, string]];
+  assert.deepEqual(
+    JSON.parse(body).items.map(({ status }: { status: object }) => status),
+    [{ phase: "Failed" }, {}, { phase: "Running" }],
+  );
+});
+
+test("access is that to the agent's own node", async () => {
+  const reviewed: unknown[] = [];
+  const client = {
+    async create(_: unknown, { spec }: { spec: { resourceAttributes?: object } }) {
+      if (spec.resourceAttributes === undefined) return { status: { authenticated: true, user: { username: "joe" } } };
+      reviewed.push(spec.resourceAttributes);
+      return { status: { allowed: true } };
+    },
+  } as unknown as Client;
+  const times = { tokenTtlMs: 0, authorizedTtlMs: 0, unauthorizedTtlMs: 0 };
+  const ways = { anonymous: false, tokenWebhook: true, clientCa: undefined, mode: "Webhook" } as const;
+  const parts = { client, clock: newFakeClock(), log: discardLogger, metrics: newMetricsRegistry(), nodeName: "node1" };
+  const auth = newAuth({ ...parts, ...ways, ...times });
+  const headers = { authorization: "Bearer x" };
+  const exchange = { method: "GET", url: "/pods", headers, rawHeaders: [], tls: undefined } as unknown as Exchange;
+  assert.equal((await auth.check(exchange, "/pods")).allowed, true);
+  const attributes = { verb: "get", resource: "nodes", version: "v1", subresource: "proxy", name: "node1" };
+  assert.deepEqual(reviewed, [attributes]);
+});
+
 test("/pods shows the agent's pods with their current status", async (t) => {
   const { get } = await serveKubelet(t);
   const list = JSON.parse((await get("/pods")).body);
@@ -227,6 +301,7 @@ for (const { path, status, body } of [
   { path: "/healthz/syncloop", status: 200, body: "ok" },
   { path: "/nothing", status: 404, body: "404 page not found\n" },
   { path: "/logs/../../etc/passwd", status: 400, body: "400 Bad Request\n" },
+  { path: "/logs/%5cetc", status: 400, body: "400 Bad Request\n" },
   { path: "/logs/syslog", status: 405, body: "logs endpoint is disabled.\n" },
   { path: "/containerLogs/default/none/main", status: 404, body: 'pod "none" does not exist\n' },
   { path: "/containerLogs/default/web/none", status: 404, body: 'container "none" not found in pod "web"\n' },
@@ -244,6 +319,9 @@ for (const { path, status, body } of [
   { path: "/exec/default/web/none?command=ls&output=1", status: 500, body: 'container not found ("none")' },
   { path: "/exec/default/none/main?command=ls&output=1", status: 404, body: "pod does not exist" },
   { path: "/exec/default/web/other-uid/main?command=ls&output=1", status: 404, body: "pod does not exist" },
+  { path: "/exec/default/web/uid-2/main?command=ls&output=1", status: 404, body: "pod does not exist" },
+  { path: "/exec/default/web/uid-1/main?command=ls&error=true", status: 400, body: "Upgrade request required" },
+  { path: "/attach/default/web/main?error=1&tty=1", status: 400, body: "you must specify at least 1 of stdin, stdout, stderr" },
   { path: "/exec/default/web/main?command=ls&output=1", status: 400, body: "Upgrade request required" },
 ]) {
   test(`GET ${path} answers ${status}`, async (t) => {

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { NodePod } from "../pod/pod.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import { newCgroupReader } from "./cadvisor/cgroup-usage.ts";
+import { ownCgroup } from "./kernel-usage.ts";
 import { resourceMetrics } from "./metrics.ts";
 import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 
@@ -74,6 +76,46 @@ test("a container started when the runtime created it", async () => {
   );
   const lines = resourceMetrics(stats).split("\n");
   assert.ok(lines.includes('container_start_time_seconds{container="one",namespace="default",pod="a"} 3 3000'));
+});
+
+test("a pod has the start time of its status; one that has none yet began at the look", async () => {
+  const started = podOf("a");
+  started.status = { startTime: "2022-01-01T00:00:00Z" };
+  const { pods } = await summaryOf([started, podOf("b")], [statOf("a", "one", 3), statOf("b", "one", 3)]);
+  assert.deepEqual(
+    pods.map(({ startTime }) => startTime),
+    ["2022-01-01T00:00:00Z", "1970-01-01T00:00:00Z"],
+  );
+});
+
+test("the machine's CPU time, boot, memory, processes and disk are what the kernel counts", async () => {
+  /** Nanoseconds of user, nice, system, irq, softirq and steal. */
+  const cpuNs = async () => {
+    const values = (await readFile("/proc/stat", "utf8")).split("\n")[0]?.split(/\s+/).slice(1).map(Number) ?? [];
+    return [0, 1, 2, 5, 6, 7].reduce((sum, at) => sum + (values[at] ?? 0) * 1e7, 0);
+  };
+  const before = await cpuNs();
+  const { node } = await summaryOf([], []);
+  const after = await cpuNs();
+  const used = node.cpu.usageCoreNanoSeconds ?? 0;
+  assert.ok(before <= used && used <= after, `${before} <= ${used} <= ${after}`);
+  const booted = Number(/^btime (\d+)$/m.exec(await readFile("/proc/stat", "utf8"))?.[1]);
+  assert.equal(Date.parse(String(node.startTime)), booted * 1000);
+  const memInfo = await readFile("/proc/meminfo", "utf8");
+  const bytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1]) * 1024;
+  const { usageBytes = 0, workingSetBytes = 0, availableBytes } = node.memory;
+  assert.equal(availableBytes, bytes("MemTotal") - workingSetBytes);
+  const inactive = bytes("Inactive\\(file\\)");
+  assert.ok(
+    Math.abs(usageBytes - workingSetBytes - inactive) <= inactive / 4,
+    `${usageBytes} - ${workingSetBytes} of ${inactive}`,
+  );
+  const { maxpid, curproc } = node.rlimit as { maxpid: number; curproc: number };
+  const processes = Number((await readFile("/proc/loadavg", "utf8")).split(" ")[3]?.split("/")[1]);
+  assert.equal(maxpid, Number(await readFile("/proc/sys/kernel/pid_max", "utf8")));
+  assert.ok(curproc > processes / 2 && curproc < processes * 2, `${curproc} of ${processes}`);
+  const fs = node.fs as Record<"usedBytes" | "capacityBytes" | "availableBytes" | "inodesUsed" | "inodes" | "inodesFree", number>;
+  assert.deepEqual([fs.usedBytes, fs.inodesUsed], [fs.capacityBytes - fs.availableBytes, fs.inodes - fs.inodesFree]);
 });
 
 test("pods that are not of the node and containers that do not run yet are not in the summary", async () => {
@@ -156,21 +198,33 @@ test("cgroups, network and logs complete what the runtime reports of containers"
   await cgroup("kubepods/poda", 30, "max");
   await cgroup("kubepods/poda/sandbox", 1, "max", `${process.pid}\n`);
   await cgroup("kubepods/poda/a-one", 40, "2000", "8\n9\n");
+  for (const ended of ["a-old", "old-sandbox"]) await cgroup(`kubepods/poda/${ended}`, 5, "max", "10\n");
+  const own = await ownCgroup();
+  if (own !== undefined && own !== "/") await cgroup(own, 50, "max");
   await write("logs/default_a_a/one/0.log", "some lines");
   const labels = { "io.kubernetes.pod.uid": "a" };
   const runtime = {
     listContainerStats: async () => [statOf("a", "one", 3, { writable: 5 })],
-    listContainers: async () => [{ id: "a-one", state: containerState.running, labels }],
-    listPodSandboxes: async () => [{ id: "sandbox", state: sandboxState.ready, metadata: { uid: "a" } }],
+    listContainers: async () => [
+      { id: "a-one", state: containerState.running, labels },
+      { id: "a-old", state: containerState.exited, labels },
+    ],
+    listPodSandboxes: async () => [
+      { id: "sandbox", state: sandboxState.ready, metadata: { uid: "a" } },
+      { id: "old-sandbox", state: sandboxState.notReady, metadata: { uid: "a" } },
+    ],
   } as unknown as ContainerRuntime;
-  const context = { ...fixed, runtime, pods: () => [podOf("a")], volumes: () => [], podLogsDir: join(dir, "logs") };
-  const { node, pods } = await summary(context, newCpuSampler(), await newCgroupReader(dir));
+  let nowMs = 0;
+  const files = { podLogsDir: join(dir, "logs"), now: () => nowMs };
+  const context = { ...fixed, ...files, runtime, pods: () => [podOf("a")], volumes: () => [] };
+  const [sampler, reader] = [newCpuSampler(), await newCgroupReader(dir)];
+  const { node, pods } = await summary(context, sampler, reader);
 
   const time = "1970-01-01T00:00:00Z";
   const faults = { pageFaults: 7, majorPageFaults: 1 };
   const memory = { time, usageBytes: 1000, workingSetBytes: 950, rssBytes: 100, ...faults };
   const cpu = (usedUs: number) => ({ time, usageNanoCores: 0, usageCoreNanoSeconds: usedUs * 1000 });
-  const created = (node.systemContainers as { startTime: string }[])[1]?.startTime;
+  const created = formatTime((await stat(join(dir, "kubepods/cgroup.procs"))).mtimeMs);
   assert.deepEqual(node.systemContainers, [
     { name: "kubelet", startTime: time, cpu: cpu(10), memory },
     { name: "pods", startTime: created, cpu: cpu(20), memory: { ...memory, availableBytes: 3146 } },
@@ -185,4 +239,19 @@ test("cgroups, network and logs complete what the runtime reports of containers"
   assert.ok(container.rootfs.capacityBytes);
   assert.equal(container.logs?.inodesUsed, 2);
   assert.equal(pod["ephemeral-storage"]?.usedBytes, 5 + container.logs.usedBytes);
+
+  nowMs = 2_000;
+  for (const [path, used] of Object.entries({ kubelet: 1010, "kubepods/poda": 2030, "kubepods/poda/a-one": 4040 }))
+    await write(`${path}/cpu.stat`, `usage_usec ${used}\n`);
+  const later = await summary(context, sampler, reader);
+  const [system] = later.node.systemContainers as { cpu: { usageNanoCores: number } }[];
+  const rates = [system, later.pods[0], later.pods[0]?.containers[0]].map((one) => one?.cpu.usageNanoCores);
+  assert.deepEqual(rates, [500_000, 1_000_000, 2_000_000], "of each cgroup by itself");
+  if (own === undefined || own === "/") return;
+  const systemCgroups = { ...fixed.systemCgroups, kubelet: "" };
+  const [agent] = (await summary({ ...context, systemCgroups }, newCpuSampler(), reader)).node.systemContainers as {
+    name: string;
+    cpu: { usageCoreNanoSeconds: number };
+  }[];
+  assert.deepEqual([agent?.name, agent?.cpu.usageCoreNanoSeconds], ["kubelet", 50_000], "where the agent runs");
 });

@@ -124,8 +124,8 @@ export async function summary(context: StatsContext, sampler: CpuSampler, reader
     }
   }
   for (const stat of sandboxes ?? []) {
-    const { uid = "", name = "", namespace = "" } = stat.attributes?.metadata ?? {};
-    if (wanted.has(uid)) Object.assign(podOf(uid, name, namespace), sandboxSummary(stat));
+    const of = stat.attributes?.metadata;
+    if (of != null && wanted.has(of.uid)) Object.assign(podOf(of.uid, of.name, of.namespace), sandboxSummary(stat));
   }
   const storage = {
     time,

@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import files, { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { rangeOf, serveSystemLogs } from "./system-logs.ts";
 
 /** A folder of logs behind a server; the paths are those below /logs. */
@@ -95,6 +99,40 @@ test("range and conditional requests of a file are honoured; its type is never H
   assert.equal((await get("/binary")).headers.get("content-type"), "application/octet-stream");
   await truncate(join(root, "syslog"), 0);
   assert.equal(await (await get("/syslog")).text(), "");
+});
+
+test("a folder that is replaced by a link during the request is not followed", async (t) => {
+  const { get } = await serving(t);
+  t.mock.method(files, "realpath", async (path: string) => path);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const answer = await get("/folder/key");
+  assert.deepEqual([answer.status, await answer.text()], [404, "404 page not found\n"]);
+});
+
+for (const code of ["EACCES", "EPERM"]) {
+  test(`a file whose opening fails with ${code} is forbidden`, async (t) => {
+    const { get } = await serving(t);
+    t.mock.method(files, "open", () => Promise.reject(Object.assign(new Error(code), { code })));
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    const answer = await get("/syslog");
+    assert.deepEqual([answer.status, await answer.text()], [403, "403 Forbidden\n"]);
+  });
+}
+
+test("a compressed file has its type, and no file stays open", async (t) => {
+  const { get, root } = await serving(t);
+  await writeFile(join(root, "old.gz"), gzipSync("old"));
+  assert.equal((await get("/old.gz")).headers.get("content-type"), "application/x-gzip");
+  for (const path of ["/", "/syslog", "/pods", "/none", "/outside", "/fifo"]) await (await get(path)).text();
+  await waitFor(async () => (await openFilesBelow(root)).length === 0, { what: "the files to be closed" });
 });
 
 test("a file of many chunks arrives complete", async (t) => {

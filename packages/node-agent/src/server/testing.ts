@@ -18,6 +18,7 @@ import { type FakeRuntime, newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner } from "../testing/runner.ts";
 import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { newAuth } from "./auth.ts";
+import { newProbeMetrics } from "./metrics.ts";
 import { newKubeletHandler } from "./server.ts";
 
 interface Answer {
@@ -28,6 +29,8 @@ interface Answer {
 interface ServeOptions {
   mode?: "AlwaysAllow" | "Webhook";
   anonymous?: boolean;
+  /** Default true. */
+  tokenWebhook?: boolean;
   clientCa?: CertificatePool;
   tls?: TlsOptions;
   readOnly?: boolean;
@@ -58,13 +61,15 @@ export async function serveKubelet(t: TestContext, options: ServeOptions = {}): 
   await runner.sync(pod, new AbortController().signal);
   const reviews: string[] = [];
   const client = reviewingClient(reviews);
+  const probeMetrics = newMetricsRegistry();
+  newProbeMetrics(probeMetrics)("liveness", "successful", pod, "main");
   const auth = newAuth({
     client,
     clock,
     log: discardLogger,
     nodeName: "node1",
     anonymous: options.anonymous ?? false,
-    tokenWebhook: true,
+    tokenWebhook: options.tokenWebhook ?? true,
     tokenTtlMs: 120_000,
     clientCa: options.clientCa,
     metrics: newMetricsRegistry(),
@@ -84,7 +89,7 @@ export async function serveKubelet(t: TestContext, options: ServeOptions = {}): 
       log: discardLogger,
       runtime,
       metrics: newMetricsRegistry(),
-      probeMetrics: newMetricsRegistry(),
+      probeMetrics,
       podLogsDir: dir,
       cgroupParentOf: () => "",
       sandboxImage: "pause",
@@ -137,7 +142,7 @@ function reviewingClient(reviews: string[]): Client {
       }
       const { user, resourceAttributes } = body.spec as {
         user: string;
-        resourceAttributes: { verb: string; subresource: string };
+        resourceAttributes: { verb: string; subresource: string; name: string };
       };
       reviews.push(`access ${user} ${resourceAttributes.verb} ${resourceAttributes.subresource}`);
       return { status: { allowed: user === "admin" } };

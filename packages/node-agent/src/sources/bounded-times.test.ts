@@ -41,3 +41,14 @@ test("durations of up to thirty years are not changed, alone or beside longer on
   assert.partialDeepStrictEqual(sources.get("uid-1")?.spec, { terminationGracePeriodSeconds: 7 });
   assert.equal(sources.get("uid-1")?.spec.containers[1]?.livenessProbe?.terminationGracePeriodSeconds, 1e9);
 });
+
+test("a startup probe alone, also of an init container, has a time that is limited", () => {
+  const sources = newPodSources(["api"], { added() {}, updated() {}, removed() {} });
+  const long = (name: string) => aContainer({ name, startupProbe: { terminationGracePeriodSeconds: all } });
+  sources.upsert("api", aNodePod({ initContainers: [long("init")], containers: [long("main")] }));
+  const { initContainers = [], containers = [] } = sources.get("uid-1")?.spec ?? {};
+  assert.deepEqual(
+    [...initContainers, ...containers].map(({ startupProbe }) => startupProbe?.terminationGracePeriodSeconds),
+    [1e9, 1e9],
+  );
+});

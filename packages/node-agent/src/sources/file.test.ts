@@ -125,6 +125,25 @@ test("each file of a folder is a pod, in order; hidden files and folders are ign
   assert.equal(sources.allSynced(), true);
 });
 
+test("the folder is watched by one watcher at a time, and by none after the agent has stopped", async (t) => {
+  const watchers = () => process.getActiveResourcesInfo().filter((kind) => kind === "FSEventWrap").length;
+  const before = watchers();
+  const path = await mkdtemp(join(tmpdir(), "cox-manifests-"));
+  t.after(() => rm(path, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const sources = newPodSources(["file"], { added() {}, updated() {}, removed() {} });
+  const stop = new AbortController();
+  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, log: discardLogger }, stop.signal);
+  for (let look = 0; look < 3; look++) {
+    await waitFor(() => clock.waiting > 0);
+    assert.equal(watchers(), before + 1);
+    await clock.advance(frequencyMs);
+  }
+  stop.abort();
+  await running;
+  await waitFor(() => watchers() === before);
+});
+
 test("a missing path has no pods; removing a path removes its pods", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));

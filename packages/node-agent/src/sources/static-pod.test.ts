@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { staticPod } from "./static-pod.ts";
+import { staticPod, staticPods } from "./static-pod.ts";
 
 const manifest = (change: object = {}, container: object = {}): string =>
   JSON.stringify({
@@ -181,6 +181,28 @@ test("a static pod keeps its uid, namespace and node name; without hostNetwork i
   assert.partialDeepStrictEqual(made, metadata);
   assert.equal(made.annotations?.["kubernetes.io/config.hash"], "own");
   assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, protocol: "TCP" }]);
+});
+
+test("the name of a pod ends with its node's name once, in lower case; every document and every pod of a list is read", () => {
+  const named = (name: string) => manifest({ metadata: { name } });
+  assert.deepEqual(
+    [named("web"), named("web-node1")].map((text) => read(text).metadata.name),
+    ["web-node1", "web-node1"],
+  );
+  const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: [JSON.parse(named("b")), JSON.parse(named("c"))] });
+  const all = staticPods([named("a"), list, named("d")].join("\n---\n"), "http", "http://x", "n", 0);
+  assert.deepEqual(
+    all.map(({ metadata }) => metadata.name),
+    ["a-n", "b-n", "c-n", "d-n"],
+  );
+});
+
+test("init containers have the defaults of containers, also host ports; a registry's port is no tag", () => {
+  const init = { name: "init", image: "registry:5000/team/i", ports: [{ containerPort: 80 }] };
+  const { initContainers } = read(manifest(spec({ hostNetwork: true, initContainers: [init] }))).spec;
+  assert.partialDeepStrictEqual(initContainers, [
+    { imagePullPolicy: "Always", ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] },
+  ]);
 });
 
 test("equal manifests of two nodes, files or sources are different pods", () => {

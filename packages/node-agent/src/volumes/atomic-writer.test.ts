@@ -20,3 +20,17 @@ test("files have the modes that were asked for, whatever the umask", async (t) =
   assert.deepEqual(modes, [0o644, 0o400, 0o755]);
   assert.equal(await writeAtomically(join(dir, "v"), files, 1), false, "nothing has changed");
 });
+
+test("a path may be 4096 and a name 255 characters long, and no longer", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-atomic-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const file = { data: Buffer.from("x"), mode: 0o644 };
+  const write = (path: string) => writeAtomically(join(dir, "v"), new Map([[path, file]]), 0);
+  await write("n".repeat(255));
+  await assert.rejects(write("n".repeat(256)), {
+    message: "invalid path: filenames must be less than or equal to 255 characters",
+  });
+  await assert.rejects(write("n/".repeat(2048) + "n"), {
+    message: "invalid path: must be less than or equal to 4096 characters",
+  });
+});

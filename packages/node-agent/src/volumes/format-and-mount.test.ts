@@ -16,6 +16,23 @@ for (const { name, disk = {}, tools = {}, want, error } of [
     want: [blkid, ["fsck", "-a", "/dev/d"], mount],
   },
   {
+    name: "that has partitions is not formatted",
+    tools: { blkid: { code: 0, output: "DEVNAME=/dev/d\nPTTYPE=dos\n" } },
+    want: [blkid, ["fsck", "-a", "/dev/d"], mount],
+  },
+  {
+    name: "of which blkid says nothing gets a file system",
+    disk: { fsType: "ext3" },
+    tools: { blkid: { code: 0, output: "DEVNAME=/dev/d\n" } },
+    want: [blkid, ["mkfs.ext3", "-F", "-m0", "/dev/d"], ["mount", "/dev/d", "/m", "ext3", "rw,defaults"]],
+  },
+  {
+    name: "gets another file system than ext without options",
+    disk: { fsType: "xfs" },
+    tools: { blkid: { code: 2, output: "" } },
+    want: [blkid, ["mkfs.xfs", "/dev/d"], ["mount", "/dev/d", "/m", "xfs", "rw,defaults"]],
+  },
+  {
     name: "that has one is not touched when it is only read",
     disk: { readOnly: true, fsType: "xfs" },
     tools: { blkid: { code: 0, output: "TYPE=xfs\n" } },

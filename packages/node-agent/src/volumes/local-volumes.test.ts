@@ -16,10 +16,10 @@ const rootOnly = { skip: process.getuid?.() !== 0 && "needs root" };
 const downward = { nodeName: "n", hostIps: ["192.0.2.1"], podIps: ["10.0.0.1"], allocatable: { cpu: "4", memory: "8Gi" } };
 const claim = { metadata: { uid: "c" }, spec: { volumeName: "pv" }, status: { phase: "Bound" } } as PersistentVolumeClaim;
 
-const aPod = (uid: string, fsGroup: number, readOnly = false): NodePod =>
+const aPod = (uid: string, fsGroup: number | undefined, readOnly = false): NodePod =>
   aPodWithVolumes(
     [{ name: `data-${uid}`, persistentVolumeClaim: { claimName: "data", readOnly } }],
-    { securityContext: { fsGroup } },
+    fsGroup === undefined ? {} : { securityContext: { fsGroup } },
     { uid },
   );
 
@@ -91,4 +91,15 @@ test("a pod that only reads a local volume uses it, but does not set its group",
   assert.deepEqual([await group(), seen.walks], [0, 0]);
   await manager.setUp(aPod("writer", 1002), downward);
   assert.deepEqual([await group(), seen.walks, seen.events.length], [0, 0, 1]);
+});
+
+test("a pod without fsGroup uses a local volume that another pod uses, without a warning", rootOnly, async (t) => {
+  const { node, seen, group } = await bench(t);
+  const manager = node();
+  for (const [uid, fsGroup] of [
+    ["a", 1001],
+    ["b", undefined],
+  ] as const)
+    assert.deepEqual((await manager.setUp(aPod(uid, fsGroup), downward)).failures, []);
+  assert.deepEqual([await group(), seen.events], [1001, []]);
 });

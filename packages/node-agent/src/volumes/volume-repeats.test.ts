@@ -432,6 +432,7 @@ test("a hostPath must match its type, is created where the type allows it, and i
     ["", "File", "a file"],
     ["none", "File", "a file"],
     ["file", "Socket", "a socket file"],
+    ["none", "Socket", "a socket file"],
     ["file", "CharDevice", "a character device"],
     ["file", "BlockDevice", "a block device"],
     ["new-file", "FileOrCreate", undefined],
@@ -442,6 +443,9 @@ test("a hostPath must match its type, is created where the type allows it, and i
     if (problem === undefined) await checked;
     else await assert.rejects(checked, { message: `hostPath type check failed: ${path} is not ${problem}` }, `${name} ${type}`);
   }
+  await checkHostPath("/dev/null", "CharDevice");
+  await assert.rejects(checkHostPath("/dev/null", "BlockDevice"), { message: /is not a block device$/ });
+  await assert.rejects(checkHostPath(dir, "Folder"), { message: "Folder is an invalid volume type" });
   assert.equal(await readFile(join(dir, "file"), "utf8"), "kept");
   assert.deepEqual(
     [(await stat(join(dir, "new-file"))).isFile(), (await stat(join(dir, "new-folder"))).isDirectory()],

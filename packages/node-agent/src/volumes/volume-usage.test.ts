@@ -41,6 +41,30 @@ test("a volume's usage is that of the last walk and excludes links' targets", as
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) >= 300_000);
 });
 
+test("the last measurement is shown until the next one is complete, and an ended pod has none", async () => {
+  const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
+  let measuring: Promise<MeasuredVolume> = Promise.resolve(size);
+  let pods = [aNodePod()];
+  const usages = newVolumeUsages({
+    pods: () => pods,
+    volumes: { of: () => new Map([["data", { path: "/", readOnly: false, measure: () => measuring }]]) },
+    reportPodEvent: () => assert.fail("nothing is abnormal"),
+    clock: newFakeClock(),
+    log: discardLogger,
+  });
+  await usages.refresh();
+  const { promise, resolve } = Promise.withResolvers<MeasuredVolume>();
+  measuring = promise;
+  const refreshed = usages.refresh();
+  assert.equal(usages.of("uid-1")[0]?.usedBytes, 3);
+  resolve({ ...size, usedBytes: 4 });
+  await refreshed;
+  assert.equal(usages.of("uid-1")[0]?.usedBytes, 4);
+  pods = [];
+  await usages.refresh();
+  assert.deepEqual(usages.of("uid-1"), []);
+});
+
 test("a pod gets an event at each check of a volume that its driver finds abnormal", async () => {
   const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
   let found: MeasuredVolume = { ...size, abnormal: "the disk is gone" };

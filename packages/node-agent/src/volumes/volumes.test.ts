@@ -12,7 +12,7 @@ import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import { memorySize } from "./empty-dir.ts";
-import { type Mounter, mountPoints, systemMounter } from "./mount.ts";
+import { isMounted, type Mounter, mountPoints, systemMounter } from "./mount.ts";
 import { bindSubPath, checkSubPath, makeSubPath } from "./sub-path.ts";
 import { ClaimError } from "./volume.ts";
 import { newVolumeManager } from "./volume-manager.ts";
@@ -94,6 +94,11 @@ test("reads mount points with escaped names, last mounted first", () => {
   assert.deepEqual(mountPoints(info, "/p"), ["/p/x", "/p/with space"]);
 });
 
+test("a path is no mount point though there is one below it", async () => {
+  const mounter = { mountsBelow: async () => ["/p/x/y", "/p/z"] };
+  assert.deepEqual([await isMounted("/p/x", mounter), await isMounted("/p/z", mounter)], [false, true]);
+});
+
 for (const { subPath, want } of [
   { subPath: "a/b", want: undefined },
   { subPath: "/etc", want: "error SubPath `/etc` must not be an absolute path" },
@@ -109,7 +114,8 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   await chmod(volume, 0o2777);
   await makeSubPath(volume, "x/y");
   assert.equal((await stat(join(volume, "x/y"))).mode & 0o7777, 0o2777, "as open as the volume is, whatever the umask is");
-  await makeSubPath(volume, "x/y");
+  await makeSubPath(volume, "./x/./y//");
+  assert.deepEqual(await readdir(volume), ["x"]);
   const target = await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter);
   await writeFile(join(target, "f"), "inside");
   assert.equal(await readFile(join(volume, "x/y/f"), "utf8"), "inside");
@@ -272,7 +278,7 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   );
   const { volumes } = await manager(dir, fakeMounter()).setUp(pod, downward);
   const secret = await stat(join(volumes.get("s")?.path ?? "", "key"));
-  assert.deepEqual([secret.gid, secret.mode & 0o777], [1234, 0o440]);
+  assert.deepEqual([secret.uid, secret.gid, secret.mode & 0o777], [0, 1234, 0o440]);
   const scratch = await stat(volumes.get("e")?.path ?? "");
   assert.deepEqual([scratch.gid, scratch.mode & 0o7777], [1234, 0o2777]);
   const memory = await stat(volumes.get("m")?.path ?? "");

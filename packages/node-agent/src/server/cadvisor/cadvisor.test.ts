@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -7,8 +10,8 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aNodePod } from "../../testing/builders.ts";
 import { newFakeRuntime } from "../../testing/fake-runtime.ts";
 import { newTestRunner } from "../../testing/runner.ts";
-import { newCadvisor } from "./cadvisor.ts";
-import { newCgroupReader } from "./cgroup-usage.ts";
+import { cgroupOf, newCadvisor } from "./cadvisor.ts";
+import { interfacesIn, newCgroupReader, openFilesOf } from "./cgroup-usage.ts";
 import { families } from "./families.ts";
 
 type Files = Readonly<Record<string, string>>;
@@ -31,6 +34,8 @@ const v2 = (path: string): Files => ({
   [`${path}/cpu.weight`]: "79\n",
   [`${path}/memory.stat`]: "anon 100\nfile 200\nfile_mapped 30\ninactive_file 50\npgfault 7\npgmajfault 1\n",
   [`${path}/memory.current`]: "1000\n",
+  [`${path}/memory.peak`]: "1500\n",
+  [`${path}/memory.swap.current`]: "7\n",
   [`${path}/memory.max`]: "4096\n",
   [`${path}/memory.low`]: "0\n",
   [`${path}/memory.swap.max`]: "max\n",
@@ -48,8 +53,10 @@ const v1 = (path: string): Files => ({
   [`cpu/${path}/cpu.cfs_period_us`]: "100000\n",
   [`cpu/${path}/cpu.shares`]: "2046\n",
   [`memory/${path}/memory.stat`]:
-    "cache 1\ntotal_cache 200\ntotal_rss 100\ntotal_mapped_file 30\ntotal_swap 0\ntotal_inactive_file 50\npgfault 7\npgmajfault 1\ntotal_pgfault 7\ntotal_pgmajfault 1\n",
+    "cache 1\ntotal_cache 200\ntotal_rss 100\ntotal_mapped_file 30\ntotal_swap 7\ntotal_inactive_file 50\npgfault 5\npgmajfault 0\ntotal_pgfault 7\ntotal_pgmajfault 1\n",
   [`memory/${path}/memory.usage_in_bytes`]: "1000\n",
+  [`memory/${path}/memory.max_usage_in_bytes`]: "1500\n",
+  [`memory/${path}/memory.failcnt`]: "2\n",
   [`memory/${path}/memory.limit_in_bytes`]: "4096\n",
   [`memory/${path}/memory.soft_limit_in_bytes`]: "9223372036854771712\n",
   [`blkio/${path}/blkio.throttle.io_serviced_recursive`]: "7:77 Read 3\n7:77 Write 4\n7:77 Total 7\nTotal 7\n",
@@ -59,9 +66,10 @@ const v1 = (path: string): Files => ({
   [`memory/${path}/cgroup.procs`]: `${process.pid}\n`,
 });
 
-for (const { name, files } of [
-  { name: "version 1", files: v1 },
-  { name: "version 2", files: v2 },
+const faults = { pgfault: 7, pgmajfault: 1 };
+for (const { name, files, own } of [
+  { name: "version 1", files: v1, own: { failures: 2, faults: { container: { pgfault: 5, pgmajfault: 0 }, hierarchy: faults } } },
+  { name: "version 2", files: v2, own: { failures: 0, faults: { container: faults, hierarchy: faults } } },
 ]) {
   test(`cgroups of ${name}: the same usage is read the same way`, async (t) => {
     const reader = await newCgroupReader(await mounted(t, files("a/b")));
@@ -77,21 +85,20 @@ for (const { name, files } of [
       periodUs: 100_000,
       quotaUs: 50_000,
     });
-    const faults = { pgfault: 7, pgmajfault: 1 };
     assert.deepEqual(memory, {
       usageBytes: 1000,
-      maxUsageBytes: 0,
+      maxUsageBytes: 1500,
       workingSetBytes: 950,
       cacheBytes: 200,
       rssBytes: 100,
       mappedBytes: 30,
-      swapBytes: 0,
-      failures: 0,
-      faults: { container: faults, hierarchy: faults },
+      swapBytes: 7,
+      ...own,
       limitBytes: 4096,
       reservationBytes: 0,
       swapLimitBytes: 0,
     });
+    assert.deepEqual([...disks.keys()], [""], "a device that the kernel does not name");
     assert.deepEqual([...disks.values()], [{ reads: 3, writes: 4, readBytes: 1, writtenBytes: 2 }]);
     assert.deepEqual([threads, threadsMax], [5, 0]);
     assert.deepEqual(await reader.processes("/a/b"), [process.pid]);
@@ -100,6 +107,67 @@ for (const { name, files } of [
     assert.deepEqual(await reader.processes("/gone"), []);
   });
 }
+
+for (const { name, unlimited } of [
+  {
+    name: "version 1",
+    unlimited: { ...v1("a"), "cpu/a/cpu.cfs_quota_us": "-1\n", "memory/a/memory.stat": "total_inactive_file 2000\n" },
+  },
+  { name: "version 2", unlimited: { ...v2("a"), "a/cpu.max": "max 100000\n", "a/memory.stat": "inactive_file 2000\n" } },
+]) {
+  test(`cgroups of ${name}: without a quota it is 0, and a working set is never negative`, async (t) => {
+    const { cpu, memory } = await (await newCgroupReader(await mounted(t, unlimited))).usage("/a");
+    assert.deepEqual([cpu?.quotaUs, memory?.workingSetBytes], [0, 0]);
+  });
+}
+
+for (const { parent, cgroup } of [
+  { parent: "/kubepods/pod1", cgroup: "/kubepods/pod1/x" },
+  { parent: "/kubepods/pod1", cgroup: "/kubepods/pod1/crio-x" },
+  { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/cri-containerd-x.scope" },
+  { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/crio-x.scope" },
+  { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/x" },
+  { parent: "", cgroup: "/k8s.io/x" },
+]) {
+  test(`the container x of a pod in ${parent || "no cgroup of its own"} is found in ${cgroup}`, async (t) => {
+    const reader = await newCgroupReader(await mounted(t, v2(cgroup.slice(1))));
+    const { path, usage, pids } = await cgroupOf(reader, parent, "x");
+    assert.deepEqual([path, usage.memory?.usageBytes, pids], [cgroup, 1000, [process.pid]]);
+  });
+}
+
+test("interfaces have their counters by direction, without the loopback and the host ends of pods' pairs", () => {
+  const line = (name: string, ...values: number[]): string => `${name.padStart(8)}: ${values.join("    ")}`;
+  const counters = Array.from({ length: 16 }, (_, i) => i + 1);
+  const text = [
+    "Inter-|   Receive",
+    " face |bytes",
+    ...["lo", "eth0", "lowpan0", "veth1", "docker0"].map((name) => line(name, ...counters)),
+    "",
+  ];
+  const receive = { bytes: 1, packets: 2, errors: 3, dropped: 4 };
+  const transmit = { bytes: 9, packets: 10, errors: 11, dropped: 12 };
+  assert.deepEqual(interfacesIn(text.join("\n")), [
+    { name: "eth0", receive, transmit },
+    { name: "lowpan0", receive, transmit },
+  ]);
+});
+
+test("the open files of all processes are counted, and the sockets among them", async (t) => {
+  const child = spawn("cat", { stdio: ["pipe", "pipe", "ignore"] });
+  t.after(() => child.kill("SIGKILL"));
+  child.stdin.write("x");
+  await once(child.stdout, "data"); // it has closed what it does not need
+  const pid = child.pid ?? 0;
+  const { files, sockets } = await openFilesOf([pid]);
+  assert.ok(files >= 3);
+  assert.deepEqual(await openFilesOf([pid, pid, 2 ** 30]), { files: 2 * files, sockets: 2 * sockets });
+  const before = await openFilesOf([process.pid]);
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  assert.equal((await openFilesOf([process.pid])).sockets, before.sockets + 1);
+});
 
 test("containers, their pod and its classes have cadvisor's labels; the network is the sandbox's", async (t) => {
   const clock = newFakeClock();
@@ -149,6 +217,17 @@ test("containers, their pod and its classes have cadvisor's labels; the network 
   assert.match(text, /^container_file_descriptors\{container="main",.*\} [1-9]\d*$/m);
   assert.match(text, /^container_ulimits_soft\{container="main",.*,ulimit="max_open_files"\} -?\d+$/m);
   for (const { name } of families) assert.ok(text.includes(`# TYPE ${name} `), name);
+  assert.match(text, new RegExp(`^container_start_time_seconds\\{container="main",.*\\} ${container.createdAt / 1e9}$`, "m"));
+
+  const attributes = { id: container.id, metadata: null, labels: {}, annotations: {} };
+  const writableLayer = { timestamp: 0, fsId: null, usedBytes: { value: 12 }, inodesUsed: { value: 3 } };
+  runtime.listContainerStats = async () => [{ attributes, cpu: null, memory: null, writableLayer }];
+  assert.match(await page(), /^container_fs_usage_bytes\{container="main",.*\} 12$/m);
+  runtime.listContainerStats = () => Promise.reject(new Error("away"));
+  assert.match(await page(), /^container_processes\{container="main",.*\} 1$/m);
+  runtime.exit(container.id, 0);
+  await runtime.stopPodSandbox(container.sandboxId);
+  assert.deepEqual((await page()).match(/^container_processes\{.*$/gm), null, "nothing runs any more");
 });
 
 /** The metrics and labels that the rules and dashboards of kubernetes-mixin and kube-prometheus for this release use. */

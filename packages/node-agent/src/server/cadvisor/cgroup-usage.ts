@@ -280,7 +280,12 @@ const ignoredInterfaces = /^(lo$|veth|docker|nerdctl)/;
 
 /** Network interfaces in the namespace of a process, without the loopback and the host ends of pods' veth pairs. */
 export async function interfacesOf(pid: number): Promise<InterfaceUsage[]> {
-  const lines = ((await textOf(`/proc/${pid}/net/dev`)) ?? "").split("\n").slice(2);
+  return interfacesIn((await textOf(`/proc/${pid}/net/dev`)) ?? "");
+}
+
+/** Pure: the interfaces in the text of `/proc/<pid>/net/dev`. */
+export function interfacesIn(text: string): InterfaceUsage[] {
+  const lines = text.split("\n").slice(2);
   return lines.flatMap((line): InterfaceUsage[] => {
     const [name = "", rest = ""] = line.trim().split(":");
     if (rest === "" || ignoredInterfaces.test(name)) return [];

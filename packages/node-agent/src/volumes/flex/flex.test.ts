@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -34,6 +34,10 @@ interface Bench {
   readonly mounts: unknown[];
   /** Observed operations and their results. */
   readonly operations: string[];
+  /** Number of notices that the list of volumes in use has changed. */
+  changes: number;
+  /** Secrets that were read: namespace and name. */
+  readonly secrets: string[];
   install(answers: Readonly<Record<string, string>>): Promise<void>;
   /** Status of the Node object in the API server. */
   status: Node["status"];
@@ -54,6 +58,7 @@ async function setUp(
   const mounted: string[] = [];
   const mounts: unknown[] = [];
   const operations: string[] = [];
+  const secrets: string[] = [];
   const mounter: Mounter = {
     async mount(source, target, options) {
       mounted.push(target);
@@ -71,11 +76,19 @@ async function setUp(
       nodeName: "n1",
       node: () => ({ ...aNode({ name: "n1" }), status: bench.status ?? {} }),
       byController,
-      objects: { ...noObjects, secret: async () => secret as Secret },
+      objects: {
+        ...noObjects,
+        async secret(namespace, name) {
+          secrets.push(`${namespace}/${name}`);
+          return secret as Secret;
+        },
+      },
       mounter,
       clock,
       log: discardLogger,
-      onInUseChange() {},
+      onInUseChange() {
+        bench.changes++;
+      },
       operations: (plugin, operation) => (failure) =>
         void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
     });
@@ -91,6 +104,8 @@ async function setUp(
     mounted,
     mounts,
     operations,
+    changes: 0,
+    secrets,
     install,
     status: undefined,
     clock,
@@ -391,4 +406,122 @@ test("a disk that a pod needs while it is being unmounted is in use again afterw
   await rm(bench.mountPath, { recursive: true });
   await Promise.all([releasing, mounting]);
   assert.deepEqual(bench.flex.inUse(), [id]);
+});
+
+test("a persistent volume's secret is read in the namespace that it names, else in the pod's", async (t) => {
+  const secret = { type: "example.com/disk", data: {} } as unknown as Secret;
+  const { flex, secrets } = await setUp(t, { init: noAttach, mount: success }, { secret });
+  for (const [name, secretRef] of [
+    ["pv1", { name: "s", namespace: "vault" }],
+    ["pv2", { name: "s" }],
+  ] as const) {
+    const spec = { flexVolume: { driver: "example.com/disk", secretRef } };
+    await flex.persistent(pod, { metadata: { name }, spec } as PersistentVolume, false);
+  }
+  assert.deepEqual(secrets, ["vault/s", "ns/s"]);
+});
+
+const gid = process.getgid?.() ?? 0;
+for (const { name, capabilities = {}, readOnly = false, isOwned } of [
+  { name: "that can be written", isOwned: true },
+  { name: "that is only read", readOnly: true, isOwned: false },
+  { name: "of a driver that does not want it", capabilities: { fsGroup: false }, isOwned: false },
+]) {
+  test(`fsGroup ${isOwned ? "owns" : "does not own"} the files of a volume ${name}; its driver knows the group`, async (t) => {
+    const init = `echo '${JSON.stringify({ status: "Success", capabilities: { attach: false, ...capabilities } })}'`;
+    const { dir, flex, requested } = await setUp(t, { init, mount: success });
+    const grouped = aNodePod({ securityContext: { fsGroup: gid } }, { name: "p", namespace: "ns", uid: "uid1" });
+    await flex.inline(grouped, volume({ readOnly }));
+    assert.equal(((await stat(dir)).mode & 0o2020) === 0o2020, isOwned);
+    assert.equal(JSON.parse((await requested()).at(-1) ?? "")["kubernetes.io/mounterArgs.FsGroup"], String(gid));
+  });
+}
+
+test("the usage of a volume is that of its file system, if its driver supports metrics", async (t) => {
+  const { flex } = await setUp(t, { init: noAttach, mount: success });
+  assert.equal((await flex.inline(pod, volume()))?.measure, undefined);
+  const init = `echo '{"status":"Success","capabilities":{"attach":false,"supportsMetrics":true}}'`;
+  const measuring = await setUp(t, { init, mount: success });
+  const size = await (await measuring.flex.inline(pod, volume()))?.measure?.();
+  assert.ok(size !== undefined && size.capacityBytes > 0);
+  const { usedBytes, capacityBytes, availableBytes, inodesUsed, inodes, inodesFree } = size;
+  assert.deepEqual([usedBytes, inodesUsed], [capacityBytes - availableBytes, inodes - inodesFree]);
+});
+
+for (const name of ["..", ".", "", "a/b"]) {
+  test(`a volume of the name ${JSON.stringify(name)} is not passed to a driver`, async (t) => {
+    const { flex, commands } = await setUp(t, { init: noAttach, mount: success });
+    await assert.rejects(flex.inline(pod, { ...volume(), name }), { message: /cannot be the name of a folder/ });
+    assert.deepEqual(await commands(), []);
+  });
+}
+
+test("all volumes of a pod are unmounted, and only mounts of its own", async (t) => {
+  const { flex, commands, mounted, podsDir } = await setUp(t, { init: noAttach, mount: success, unmount: success });
+  for (const name of ["data", "data2"]) await flex.inline(pod, { ...volume(), name });
+  await flex.tearDown("uid1");
+  assert.equal((await commands()).filter((command) => command === "unmount").length, 2);
+  assert.deepEqual(await readdir(join(podsDir, "uid1/volumes/example.com~disk")), []);
+  const unable = await setUp(t, { init: noAttach, mount: success });
+  await unable.flex.inline(pod, volume());
+  unable.mounted.push("/elsewhere");
+  await unable.flex.tearDown("uid1");
+  assert.deepEqual([mounted, unable.mounted], [[], ["/elsewhere"]], "what is not mounted is not unmounted");
+});
+
+test("a driver that refuses to name a disk does not get to mount it", async (t) => {
+  const bench = await setUp(t, { ...all, getvolumename: `echo '{"status":"Failure","message":"which one"}'` });
+  bench.status = isAttached;
+  await assert.rejects(bench.flex.inline(pod, volume()), {
+    step: "MountVolume.MountDevice failed",
+    message: "GetVolumeName failed from getDeviceMountPath: getvolumename command failed, status: Failure, reason: which one",
+  });
+  assert.ok(!(await bench.commands()).includes("mountdevice"));
+});
+
+test("the agent itself mounts the disk that the node's status names, for a driver that cannot", async (t) => {
+  const bench = await setUp(t, { init: success });
+  bench.status = { volumesInUse: [id], volumesAttached: [{ name: id, devicePath: "/dev/cox-no-such-disk" }] };
+  await assert.rejects(bench.flex.inline(pod, volume({ readOnly: true })), {
+    step: "MountVolume.MountDevice failed",
+    message: /disk \/dev\/cox-no-such-disk/,
+  });
+});
+
+test("without the attach-detach controller a driver may lack attach and detach, too", async (t) => {
+  const bench = await setUp(t, { init: success }, { byController: false });
+  await bench.flex.inline(pod, volume());
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual([bench.mounts.length, bench.flex.inUse()], [1, []]);
+});
+
+test("a disk that a pod waits for is in use though the pod has no folder yet; the node hears of each change", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = { volumesInUse: [id] };
+  await assert.rejects(bench.flex.inline(pod, volume()), { message: "Volume not attached according to node status" });
+  assert.equal(bench.changes, 1);
+  await bench.flex.collect();
+  assert.deepEqual([bench.flex.inUse(), bench.changes], [[id], 1]);
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual([bench.flex.inUse(), bench.changes], [[], 2]);
+  assert.deepEqual(await bench.commands(), [], "it was not mounted");
+});
+
+test("a restarted agent finds a disk by either of its folders; a volume without a disk is not one in use", async (t) => {
+  for (const left of ["dir", "mountPath"] as const) {
+    const bench = await setUp(t, all);
+    bench.status = isAttached;
+    await bench.flex.inline(pod, volume());
+    await rm(bench[left === "dir" ? "mountPath" : "dir"], { recursive: true });
+    const next = bench.open();
+    await next.restore();
+    assert.deepEqual(next.inUse(), [id], left);
+  }
+  const bench = await setUp(t, { init: noAttach, mount: success });
+  await bench.flex.inline(pod, volume());
+  const next = bench.open();
+  await next.restore();
+  assert.deepEqual(next.inUse(), []);
 });

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { usageBelow } from "../../resources/usage.ts";
 import { type FolderQuotas, newFolderQuotas } from "./folder-quotas.ts";
-import { firstProject, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";
-import { mountOf, type Run } from "./project-quotas.ts";
+import { editProjectFiles, firstProject, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";
+import { mountOf, openProjectQuotas, type Run } from "./project-quotas.ts";
 
 const mib = 1024 ** 2;
 const unlimited = 2n ** 58n - 1n;
@@ -17,6 +19,8 @@ const unlimited = 2n ** 58n - 1n;
 /** A fake xfs_quota. */
 interface FakeQuotas {
   run: Run;
+  /** The arguments of each run. */
+  readonly ran: (readonly string[])[];
   accounting: boolean;
   /** Usage by project ID. */
   used: Map<number, { kib: number; inodes: number }>;
@@ -28,12 +32,14 @@ interface FakeQuotas {
 
 function fakeQuotas(): FakeQuotas {
   const fake: FakeQuotas = {
+    ran: [],
     accounting: true,
     used: new Map(),
     limits: new Map(),
     folders: new Map(),
     failing: undefined,
     async run(_program, args) {
+      fake.ran.push(args);
       const [command = "", ...words] = (args.at(-1) ?? "").split(" ");
       if (command === fake.failing) throw new Error(`${command} failed`);
       const id = Number(words.at(-1));
@@ -150,6 +156,110 @@ for (const { name, spoil } of [
     await bench.quotas.clear(path);
   });
 }
+
+test("a folder is assigned once, and one that cannot be assigned does not keep the next one from it", async (t) => {
+  const { dir, quotas, fake, volume } = await aBench(t);
+  const [a, b] = [await volume("a"), await volume("b")];
+  fake.failing = "project";
+  await quotas.assign(a, true);
+  fake.failing = undefined;
+  await quotas.assign(b, true);
+  await quotas.assign(b, true);
+  assert.equal(fake.ran.filter((args) => args.at(-1)?.startsWith("project ")).length, 2);
+  assert.deepEqual([...fake.folders.keys()], [b]);
+  assert.deepEqual(await openFilesBelow(dir), []);
+});
+
+test("a project whose limit cannot be removed is given up all the same", async (t) => {
+  const { quotas, fake, volume, files } = await aBench(t);
+  const a = await volume("a");
+  await quotas.assign(a, true);
+  fake.failing = "limit";
+  await quotas.clear(a);
+  assert.deepEqual(await files(), ["", ""]);
+});
+
+test("a project with usage of either kind is not assigned", async (t) => {
+  const { quotas, fake, volume } = await aBench(t);
+  fake.used.set(firstProject, { kib: 1, inodes: 0 });
+  fake.used.set(firstProject + 1, { kib: 0, inodes: 1 });
+  const a = await volume("a");
+  await quotas.assign(a, true);
+  assert.equal(fake.folders.get(a), firstProject + 2);
+});
+
+test("the program gets a table with the mount of the folder alone, which does not stay", async (t) => {
+  const { dir, quotas, fake } = await aBench(t);
+  await symlink("/proc", join(dir, "link")); // a mount of its own
+  const tables: string[] = [];
+  const { run } = fake;
+  fake.run = async (program, args) => {
+    tables.push(await readFile(args[1] ?? "", "utf8"));
+    return run(program, args);
+  };
+  const again = newFolderQuotas({
+    etc: dir,
+    run: (...given) => fake.run(...given),
+    programs: [join(dir, "xfs_quota")],
+    magicOf: async () => 0xef53,
+    log: discardLogger,
+  });
+  await again.assign(join(dir, "link"), true);
+  const mount = mountOf(await readFile("/proc/self/mounts", "utf8"), "/proc");
+  assert.ok(mount !== undefined && tables.length > 0);
+  assert.deepEqual(new Set(tables), new Set([`${mount.line}\n`]));
+  assert.deepEqual(new Set(fake.ran.map((args) => args[args.indexOf("-f") + 1])), new Set([mount.point]));
+  for (const args of fake.ran) await assert.rejects(stat(args[1] ?? ""), { code: "ENOENT" });
+  await quotas.clear(join(dir, "link"));
+});
+
+for (const { name, magic, text, want } of [
+  { name: "no output on XFS", magic: 0x58465342, text: "", want: [{ bytes: 0, inodes: 0 }, 2n ** 63n - 1n] },
+  { name: "no output on ext4", magic: 0xef53, text: "", want: "unable to parse quota output ''" },
+] as const) {
+  test(`${name} ${typeof want === "string" ? "is an error" : "means an unused project, whose limit is the largest"}`, async (t) => {
+    const { dir, fake } = await aBench(t);
+    const run: Run = async (program, args) => (args.at(-1)?.startsWith("quota") ? text : fake.run(program, args));
+    const quotas = await openProjectQuotas(dir, { run, programs: [join(dir, "xfs_quota")], magicOf: async () => magic });
+    assert.ok(quotas !== undefined);
+    if (typeof want === "string") return assert.rejects(quotas.usage(7), { message: want });
+    await quotas.join(dir, 7, true);
+    assert.deepEqual([await quotas.usage(7), fake.limits.get(7)], want);
+  });
+}
+
+test("project files keep their mode, are written one agent at a time, and name a project before a folder is in it", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-projects-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const name of ["projects", "projid"]) await writeFile(join(dir, name), "", { mode: 0o640 });
+  const add = (path: string, id: number) =>
+    editProjectFiles(dir, async (files) => {
+      await settle();
+      return { files: withProject(files, path, id), result: undefined };
+    });
+  await Promise.all([add("/a", 7), add("/b", 8)]);
+  const lines = async (name: string) => (await readFile(join(dir, name), "utf8")).trimEnd().split("\n").toSorted();
+  assert.deepEqual(
+    [await lines("projects"), await lines("projid")],
+    [
+      ["7:/a", "8:/b"],
+      ["volume7:7", "volume8:8"],
+    ],
+  );
+  assert.deepEqual(
+    [(await stat(join(dir, "projects"))).mode & 0o777, (await stat(join(dir, "projid"))).mode & 0o777],
+    [0o640, 0o640],
+  );
+  await mkdir(join(dir, "projects.kubelet"));
+  await assert.rejects(add("/c", 9), { code: "EISDIR" });
+  assert.deepEqual(
+    [await lines("projects"), await lines("projid")],
+    [
+      ["7:/a", "8:/b"],
+      ["volume7:7", "volume8:8", "volume9:9"],
+    ],
+  );
+});
 
 test("a folder is walked when its file system stops reporting usage", async (t) => {
   const { quotas, fake, volume } = await aBench(t);
