@@ -3,22 +3,33 @@ import { test } from "node:test";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
+  cronJobs,
+  jobs,
+  nodes,
   persistentVolumeClaims,
   podDisruptionBudgets,
   pods,
   replicaSets,
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { aNode, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { newCronJobController } from "./controllers/cronjob/controller.ts";
 import { newDisruptionController } from "./controllers/disruption/controller.ts";
 import { missingAddresses } from "./controllers/endpoint/missing-addresses.ts";
 import { sumOf } from "./controllers/horizontalpodautoscaling/sum.ts";
+import { newJobController } from "./controllers/job/controller.ts";
 import { obstacles } from "./controllers/namespace/obstacles.ts";
+import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
 import { newPersistentVolumeBinder } from "./controllers/persistentvolume-binder/controller.ts";
+import { newPvcProtectionController } from "./controllers/pvc-protection/controller.ts";
 import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
-import { newTestContext, type TestContext } from "./testing/test-context.ts";
+import { aCronJob, aJob } from "./testing/jobs.ts";
+import { defaultConfig, newTestContext, type TestContext } from "./testing/test-context.ts";
+import { aClaim, aStorageClass } from "./testing/volumes.ts";
 
 const of = ({ ctx }: TestContext, { group, resource, kind }: ResourceRef, name: string) =>
   ctx.decisions.of({ group, resource, kind, namespace: "default", name, uid: "" })[0];
@@ -100,6 +111,17 @@ test("a claim reports what it waits for: its class, a provisioner, or a consumer
   ]);
 });
 
+test("a claim reports that this cluster provisions no volumes", async (t) => {
+  const test = newTestContext(t, { volumes: { ...defaultConfig.volumes, dynamicProvisioning: false } });
+  test.client.put(storageClasses, aStorageClass("fast"));
+  test.client.put(persistentVolumeClaims, aClaim({ storageClassName: "fast" }));
+  await test.run(newPersistentVolumeBinder(test.ctx));
+  assert.partialDeepStrictEqual(of(test, persistentVolumeClaims, "data"), {
+    ...{ verdict: "waiting", reason: "ProvisioningPending" },
+    summary: "no volume matches, and this cluster provisions none",
+  });
+});
+
 test("a namespace reports the unavailable API group before the finalizers, and these before the rest", () => {
   const none = { estimateSeconds: 0, discoveryFailures: [], failures: [], remaining: new Map(), finalizers: new Map() };
   const remaining = new Map([
@@ -148,6 +170,9 @@ test("the explanation of a Service lists by reason why pods are not endpoints", 
     "4 of 5 selected pods are not endpoints: 1 not ready, 1 without an address yet, 1 without a port named http, 1 being deleted",
   );
   assert.equal(reported(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
+  const many = reported(look(...Array.from({ length: 60 }, (_, i) => pod(`p${i}`, { ready: false }))) as Outcome);
+  assert.match(many.summary, /^60 of 60 selected pods are not endpoints: 60 not ready$/);
+  assert.deepEqual([many.related?.length, Object.keys(many.details?.["pods"] ?? {}).length], [50, 50]);
 });
 
 test("an autoscaler reports its calculation", () => {
@@ -167,3 +192,105 @@ test("an autoscaler reports its calculation", () => {
     summary: "has 3 replicas and wants 4, of 1 to 4; cpu 90% of the requests, target 50% of the requests; more than the maximum",
   });
 });
+
+const used = { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] };
+const held = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["kubernetes.io/pvc-protection"] };
+const { metadata: claimMetadata, ...claim } = aClaim();
+for (const { what, make, objects, ref, name, want } of [
+  {
+    what: "a suspended job",
+    make: newJobController,
+    objects: [[jobs, aJob({ spec: { suspend: true } })]],
+    ...{ ref: jobs, name: "work" },
+    want: { verdict: "waiting", reason: "Suspended", summary: "is suspended: its pods are not created" },
+  },
+  {
+    what: "a suspended cron job",
+    make: newCronJobController,
+    objects: [[cronJobs, aCronJob({ spec: { suspend: true } })]],
+    ...{ ref: cronJobs, name: "tick" },
+    want: { verdict: "waiting", reason: "Suspended", summary: "is suspended: no jobs are started" },
+  },
+  {
+    what: "a cron job with several warnings, the last of them,",
+    make: newCronJobController,
+    objects: [
+      [
+        cronJobs,
+        aCronJob({
+          spec: { schedule: "TZ=UTC * * * * *", concurrencyPolicy: "Forbid" },
+          status: { lastScheduleTime: "2021-12-31T00:00:00Z", active: [{ namespace: "default", name: "run", uid: "run-uid" }] },
+        }),
+      ],
+      [
+        jobs,
+        aJob({
+          name: "run",
+          owner: { apiVersion: "batch/v1", kind: "CronJob", name: "tick", uid: "tick-uid", controller: true },
+        }),
+      ],
+    ],
+    ...{ ref: cronJobs, name: "tick" },
+    want: { verdict: "refused", reason: "JobAlreadyActive" },
+  },
+  {
+    what: "a deleted claim that a pod uses",
+    make: newPvcProtectionController,
+    objects: [
+      [persistentVolumeClaims, { ...claim, metadata: { ...claimMetadata, ...held } }],
+      [pods, aPod({ name: "web", nodeName: "n", spec: used })],
+    ],
+    ...{ ref: persistentVolumeClaims, name: "data" },
+    want: {
+      ...{ verdict: "waiting", reason: "InUse" },
+      summary: "is in use, and keeps its finalizer kubernetes.io/pvc-protection until it is not",
+    },
+  },
+  {
+    what: "a pod that tolerates a taint for a while",
+    make: newNodeLifecycleController,
+    objects: [
+      [nodes, aNode({ name: "n", taints: [{ key: "k", effect: "NoExecute" }] })],
+      [pods, aPod({ name: "web", nodeName: "n", spec: { tolerations: [{ operator: "Exists", tolerationSeconds: 30 }] } })],
+    ],
+    ...{ ref: pods, name: "web" },
+    want: {
+      ...{ verdict: "waiting", reason: "TaintEviction" },
+      summary: "its node has a taint that it tolerates for 30 s only, then it is deleted",
+    },
+  },
+  {
+    what: "a claim that has lost its volume",
+    make: newPersistentVolumeBinder,
+    objects: [[persistentVolumeClaims, aClaim({ volumeName: "gone" }, { "pv.kubernetes.io/bind-completed": "yes" })]],
+    ...{ ref: persistentVolumeClaims, name: "data" },
+    want: {
+      ...{ verdict: "failed", reason: "ClaimLost" },
+      summary: "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+    },
+  },
+  {
+    what: "a claim that names a missing volume",
+    make: newPersistentVolumeBinder,
+    objects: [[persistentVolumeClaims, aClaim({ volumeName: "missing" })]],
+    ...{ ref: persistentVolumeClaims, name: "data" },
+    want: {
+      ...{ verdict: "waiting", reason: "VolumeMissing" },
+      summary: "the volume that it names, missing, does not exist",
+    },
+  },
+] as {
+  what: string;
+  make: (ctx: ControllerContext) => Runnable;
+  objects: [ResourceRef, KubeObject][];
+  ref: ResourceRef;
+  name: string;
+  want: object;
+}[]) {
+  test(`${what} is explained`, async (t) => {
+    const world = newTestContext(t);
+    for (const [resource, object] of objects) world.client.put(resource, object);
+    await world.run(make(world.ctx));
+    assert.partialDeepStrictEqual(of(world, ref, name), want);
+  });
+}

@@ -74,7 +74,7 @@ async function allControllers(t: { after(fn: () => void): void }, objects: Objec
   };
   const informers = newInformerFactory(client, { log, clock });
   const discovery = new ResourceDiscovery(client, clock);
-  const ctx = { ...world.ctx, client, clock, discovery, informers, registry, log, metrics: queueMetrics(registry, clock) };
+  const ctx = { ...world.ctx, client, clock, discovery, informers, registry, log, queueMetrics: queueMetrics(registry, clock) };
   for (const [ref, ...some] of objects) client.put(ref, ...(some as never[]));
   const running = catalogue.map(({ name, make }) => supervise({ name, ctx, make, health, log, clock }));
   informers.start(world.signal);

@@ -16,7 +16,7 @@ import { leaderElectionSettings } from "./flags/generic.ts";
 import { kubeControllerManager } from "./flags.ts";
 import { leaderMigrationOf, shareOf } from "./leader-migration.ts";
 import { runManager } from "./manager.ts";
-import { startJsonServer } from "./testing/json-server.ts";
+import { startLeaseApi } from "./testing/lease-api.ts";
 
 const on = "--enable-leader-migration";
 
@@ -122,37 +122,6 @@ test("refuses it while its gate is off", () => {
   assert.deepEqual(migrationOf(on, gate).errors, ["Leader Migration is not enabled through feature gate"]);
 });
 
-interface Lease {
-  metadata: { name: string; resourceVersion?: string };
-  spec: Record<string, unknown> & { holderIdentity: string };
-}
-
-/** A minimal API server for two leader elections: stores leases only. */
-async function startApi(t: TestContext) {
-  const leases = new Map<string, Lease>();
-  let version = 0;
-  const store = (lease: Lease): Lease => {
-    const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: `${++version}` } };
-    leases.set(lease.metadata.name, stored);
-    return stored;
-  };
-  const host = await startJsonServer(t, ({ method, url, body, send }) => {
-    const lease = /\/leases(?:\/(.+))?$/.exec(url.pathname);
-    if (lease !== null && body !== undefined) {
-      // Optimistic concurrency: an update needs the current resourceVersion.
-      const known = leases.get(body.metadata.name)?.metadata.resourceVersion;
-      const isStale = method === "PUT" && body.metadata.resourceVersion !== known;
-      return isStale ? send(409, { kind: "Status", status: "Failure", reason: "Conflict", code: 409 }) : send(200, store(body));
-    }
-    if (lease?.[1] !== undefined) {
-      const missing = { kind: "Status", status: "Failure", reason: "NotFound", code: 404 };
-      return send(leases.has(lease[1]) ? 200 : 404, leases.get(lease[1]) ?? missing);
-    }
-    send(200, { metadata: { resourceVersion: "1" }, items: [] });
-  });
-  return { host, leases, store };
-}
-
 /** A manager with three controllers: one stays, one migrates and runs here, one belongs to another program. */
 async function startManager(t: TestContext, host: string) {
   const path = fileOf(
@@ -200,7 +169,7 @@ const retryPeriodMs = 20;
 const renewDeadlineMs = 200_000;
 
 test("a migrating controller starts under the second lock, one of another program does not start", async (t) => {
-  const { host, leases } = await startApi(t);
+  const { host, leases } = await startLeaseApi(t);
   const manager = await startManager(t, host);
   await manager.starts("ttl");
   assert.deepEqual(manager.started(), ["serviceaccount", "ttl"]);
@@ -210,18 +179,14 @@ test("a migrating controller starts under the second lock, one of another progra
 });
 
 test("waits for the second lock while the other controllers work, and ends when it loses it", async (t) => {
-  const { host, store } = await startApi(t);
-  const held = (holderIdentity: string) => ({
-    metadata: { name: "moving" },
-    spec: { holderIdentity, leaseDurationSeconds: 3600, renewTime, acquireTime: renewTime, leaseTransitions: 0 },
-  });
-  store(held("somebody"));
+  const { host, hold } = await startLeaseApi(t);
+  hold("moving", "somebody");
   const manager = await startManager(t, host);
   await manager.starts("serviceaccount");
   assert.deepEqual(manager.started(), ["serviceaccount"]);
-  store(held(""));
+  hold("moving", "");
   await manager.starts("ttl");
-  store(held("somebody"));
+  hold("moving", "somebody");
   let end: unknown;
   void manager.end.then((how) => {
     end = how;
@@ -235,5 +200,3 @@ test("waits for the second lock while the other controllers work, and ends when 
   );
   assert.equal(end, "leadership-lost");
 });
-
-const renewTime = "2022-01-01T00:00:00.000000Z";

@@ -99,6 +99,8 @@ export interface TestContext {
   readonly ctx: ControllerContext;
   /** Recorded Events as `<type> <reason> <message>`. */
   readonly events: string[];
+  /** Their objects as `<kind> <namespace>/<name>`, in the same order. */
+  readonly regarding: string[];
   readonly signal: AbortSignal;
   /** Starts controllers and waits until they are idle. */
   run(...controllers: (Runnable | undefined)[]): Promise<void>;
@@ -116,8 +118,13 @@ export function newTestContext(
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
   const events: string[] = [];
+  const regarding: string[] = [];
   const recorder: EventRecorder = {
-    event: (_object, type, reason, message) => void events.push(`${type} ${reason} ${message}`),
+    event(object, type, reason, message) {
+      events.push(`${type} ${reason} ${message}`);
+      const { namespace, name } = "metadata" in object ? object.metadata : object;
+      regarding.push(`${object.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`);
+    },
     flush: () => Promise.resolve(),
   };
   const unsignalled: string[] = [];
@@ -141,6 +148,7 @@ export function newTestContext(
     clock,
     ctx,
     events,
+    regarding,
     signal: stop.signal,
     async run(...controllers) {
       informers.start(stop.signal);

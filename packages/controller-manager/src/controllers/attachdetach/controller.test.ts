@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alreadyExists, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { alreadyExists, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
@@ -175,11 +175,12 @@ test("says to pods elsewhere that a volume can be on one node only, and moves it
   const context = newTestContext(t);
   await attachedOnA(context);
   context.events.length = 0;
+  context.regarding.length = 0;
   context.client.put(pods, user("next", "b"));
   await settle(30);
   assert.equal(attachmentOf(context, "b"), undefined);
   const refusal = 'Warning FailedAttachVolume Multi-Attach error for volume "pv-1" Volume is already used by pod(s) web';
-  assert.deepEqual(context.events, [refusal]);
+  assert.deepEqual([context.events, context.regarding], [[refusal], ["Pod default/next"]]);
   await touch(context, "next");
   assert.deepEqual(context.events, [refusal], "once");
   context.client.remove(pods, "default/next");
@@ -276,6 +277,9 @@ test("a driver that fails for long is reported every two minutes", async (t) => 
   context.client.put(pods, user("web", "a"));
   await context.run(newAttachDetachController(context.ctx));
   await answer(context, "a", { attached: false, attachError: { message: "no slot" } });
+  // Checked early: with a back-off that does not grow, the longer time would take thousands of attempts.
+  await context.clock.advance(7_500);
+  assert.equal(context.events.length, 5, "after 0, 0.5, 1.5, 3.5 and 7.5 s");
   await context.clock.advance(10 * 60_000);
   const before = context.events.length;
   await context.clock.advance(10 * 122_000);
@@ -547,4 +551,55 @@ test("a volume whose attachment was being deleted before a restart is no longer 
   await context.run(newAttachDetachController(context.ctx));
   await settle(30);
   assert.deepEqual(listOn(context, "a") ?? [], []);
+});
+
+test("attaches for a pod whose node comes after it", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.remove(nodes, "a");
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.deepEqual(context.client.writes, []);
+  context.client.put(nodes, aManagedNode("a"));
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("a node's list has an attached volume as soon as its PersistentVolume is seen", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(nodes, aManagedNode("a"));
+  context.client.put(volumeAttachments, left("a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.equal(listOn(context, "a"), undefined);
+  withDisk(context);
+  context.client.put(pods, user("web", "a"));
+  await settle(30);
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }]);
+});
+
+test("a failure that was there at the start is timed from then on", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(volumeAttachments, { ...left("a"), status: { attached: false, attachError: { message: "no slot" } } });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await context.clock.advance(500);
+  assert.equal(context.events.length, 2);
+  assert.match(
+    await context.ctx.registry.render(),
+    /duration_seconds_sum\{[^}]*operation_name="volume_attach",status="fail-unknown"[^}]*\} 0.5\n/,
+  );
+});
+
+test("an attachment that another client deleted first is no failed detach", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.react("delete", "volumeattachments", ({ name }) => {
+    context.client.remove(volumeAttachments, name);
+    throw notFound(volumeAttachments, name);
+  });
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.equal(listOn(context, "a"), undefined);
+  assert.doesNotMatch(await context.ctx.registry.render(), /operation_name="volume_detach",status="fail-unknown"/);
 });

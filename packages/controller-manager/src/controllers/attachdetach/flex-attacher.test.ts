@@ -141,13 +141,16 @@ test("after a restart the node's list shows what is attached: it stays or is det
   const gone = { name: "example.com/disk/pv-0", devicePath: "/dev/disk0" };
   const bench = await setUp(t, { init: success, attach: attaches, detach: success });
   bench.client.put(nodes, aManagedNode("a", [foreign, ...attachedList, gone]));
+  // A node that attaches its volumes itself.
+  const own = [{ name: "example.com/disk/pv-9", devicePath: "/dev/disk9" }];
+  bench.client.put(nodes, { ...aNode({ name: "c" }), status: { volumesAttached: own } });
   bench.client.put(pods, user("web", "a"));
   await bench.run(newAttachDetachController(bench.ctx));
   await waitFor(() => bench.listOn("a")?.length === 2);
   assert.deepEqual(bench.listOn("a"), [foreign, ...attachedList]);
   await waitFor(async () => (await bench.requested()).length === 3);
   assert.deepEqual(await bench.requested(), ["detach", "pv-0", "a"]);
-  assert.deepEqual(bench.events, []);
+  assert.deepEqual([bench.events, bench.listOn("c")], [[], own]);
 });
 
 test("a volume that its driver has lost is attached anew", async (t) => {

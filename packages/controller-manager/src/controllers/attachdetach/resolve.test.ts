@@ -77,3 +77,18 @@ test("a CSI driver that does not say whether it needs attaching does", () => {
   assert.equal(typeof of(claimed(), sourcesOf(csi)), "object");
   assert.equal(typeof of(claimed(), sourcesOf(csi, true)), "object");
 });
+
+for (const { owned, want } of [
+  { owned: true, want: "object" },
+  { owned: false, want: "string" },
+])
+  test(`an ephemeral volume is ${owned ? "that of the claim of its pod" : "unknown while the claim of its name is another's"}`, () => {
+    const pod = aPod({ name: "web", nodeName: "a" });
+    const sources = sourcesOf(csi);
+    const owners = [{ apiVersion: "v1", kind: "Pod", name: "web", uid: "web-uid", controller: true }];
+    const { metadata, ...claim } = { ...aClaim({ volumeName: "pv-1" }), status: { phase: "Bound" } };
+    const made = { ...claim, metadata: { ...metadata, name: "web-v", ...(owned && { ownerReferences: owners }) } };
+    const claims = { get: (key: string) => (key === "default/web-v" ? made : undefined) } as unknown as VolumeSources["claims"];
+    const resolved = resolve(pod, { name: "v", ephemeral: { volumeClaimTemplate: { spec: {} } } }, { ...sources, claims });
+    assert.equal(typeof resolved, want);
+  });

@@ -245,7 +245,7 @@ for (const { name, verb, failure, want } of [
   },
 ]) {
   test(name, async (t) => {
-    const { client, clock, ctx, events, run } = newTestContext(t);
+    const { client, clock, ctx, events, regarding, run } = newTestContext(t);
     let failures = 0;
     client.react(verb, "endpoints", () => {
       if (failures++ === 0) throw failure;
@@ -256,7 +256,7 @@ for (const { name, verb, failure, want } of [
     await run(newEndpointController(ctx));
     await clock.advance(1000);
     await waitFor(() => client.object<Endpoints>(endpoints, "default/web")?.subsets?.length === 1);
-    assert.deepEqual(events, want === undefined ? [] : [want]);
+    assert.deepEqual([events, regarding], want === undefined ? [[], []] : [[want], ["Endpoints default/web"]]);
   });
 }
 

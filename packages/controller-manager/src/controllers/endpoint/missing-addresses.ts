@@ -27,17 +27,17 @@ export function missingAddresses(service: Service, selected: readonly Pod[]): Ou
     reason: missing.length === selected.length ? "NoEndpoints" : "EndpointsMissing",
     description() {
       const reasons = new Map<string, number>();
-      const byPod: Record<string, string> = {};
+      const byPod: [string, string][] = [];
       for (const pod of missing) {
         const why = whyMissing(service, pod) ?? "";
         reasons.set(why, (reasons.get(why) ?? 0) + 1);
-        if (reasons.size < maxPodsReported) byPod[pod.metadata.name ?? ""] = why;
+        if (byPod.length < maxPodsReported) byPod.push([pod.metadata.name ?? "", why]);
       }
       const texts = Array.from(reasons, ([why, count]) => `${count} ${why}`);
       return {
         summary: `${missing.length} of ${selected.length} selected pods are not endpoints: ${texts.join(", ")}`,
         related: missing.slice(0, maxPodsReported).map((pod) => objectRef(pods, pod)),
-        details: { pods: byPod },
+        details: { pods: Object.fromEntries(byPod) },
       };
     },
     // Counts only what the decision adds: the pods are cached anyway.

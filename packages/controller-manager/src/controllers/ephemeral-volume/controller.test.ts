@@ -49,7 +49,7 @@ test("makes none for a pod that is being deleted", async (t) => {
 });
 
 test("does not adopt a claim of another owner, and reports it", async (t) => {
-  const { client, ctx, run, events } = newTestContext(t);
+  const { client, ctx, run, events, regarding } = newTestContext(t);
   client.put(persistentVolumeClaims, { metadata: { namespace: "default", name: "web-scratch", uid: "u" }, spec: {} });
   client.put(pods, aWebPod());
   await run(newEphemeralVolumeController(ctx));
@@ -57,6 +57,7 @@ test("does not adopt a claim of another owner, and reports it", async (t) => {
     events[0],
     "Warning FailedBinding ephemeral volume scratch: PVC default/web-scratch was not created for pod default/web (pod is not owner)",
   );
+  assert.equal(regarding[0], "Pod default/web");
 });
 
 test("tries again where it was refused", async (t) => {

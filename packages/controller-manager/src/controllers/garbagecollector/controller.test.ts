@@ -78,6 +78,25 @@ test("an owner deleted in the foreground is removed last", async (t) => {
   assert.deepEqual(order, ["a", "web"]);
 });
 
+test("an owner deleted in the foreground is explained by the dependents that are left", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }), aPod({ name: "held", owner, finalizers: ["example.com/x"] }));
+  });
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Foreground" });
+  await settle(80);
+  const web = { group: "apps", resource: "replicasets", kind: "ReplicaSet", namespace: "default", name: "web", uid: "" };
+  const [decision] = world.ctx.decisions.of(web);
+  assert.partialDeepStrictEqual(decision, {
+    ...{ verdict: "waiting", reason: "DependentsBlockDeletion" },
+    summary: "is deleted in the foreground: waits for 1 of its dependents, which block it, to be deleted",
+  });
+  assert.deepEqual(
+    decision?.related?.map(({ name }) => name),
+    ["held"],
+  );
+});
+
 test("an owner deleted with Orphan leaves its dependents free", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
@@ -99,7 +118,7 @@ test("an owner of another namespace does not count, and an event says so", async
   const { uid } = owner.metadata;
   const reference = `[apps/v1/ReplicaSet, namespace: default, name: web, uid: ${uid}]`;
   const message = `Warning OwnerRefInvalidNamespace ownerRef ${reference} does not exist in namespace "default"`;
-  assert.deepEqual(world.events, [message]);
+  assert.deepEqual([world.events, world.regarding], [[message], ["Pod default/a"]]);
   world.client.put(pods, aPod({ name: "b", owner }));
   await settle(60);
   assert.deepEqual([names(world), world.events], [[], [message, message]]);

@@ -197,6 +197,33 @@ test("counts volumes and claims by class, namespace, plugin and mode", async (t)
   ])
     assert.ok(text.includes(`${line}\n`), line);
   assert.doesNotMatch(text, /pv_collector_unbound_pvc_count\{/);
+  assert.equal(await ctx.registry.render(), text, "looking at the numbers does not change them");
+});
+
+test("a claim without a phase that waits for its volume is Pending", async (t) => {
+  const context = newTestContext(t);
+  const { client, ctx, run } = context;
+  client.put(persistentVolumeClaims, { ...aClaim({ volumeName: "nowhere" }), status: {} });
+  await run(newPersistentVolumeBinder(ctx));
+  assert.deepEqual(claimOf(context)?.status, { phase: "Pending" });
+});
+
+test("a volume that needs another driver's name and another finalizer gets both in one write", async (t) => {
+  const context = newTestContext(t, {}, { HonorPVReclaimPolicy: true });
+  const { client, ctx, run } = context;
+  const volume = aVolume(
+    "a",
+    { persistentVolumeReclaimPolicy: "Delete" },
+    { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs" },
+  );
+  client.put(persistentVolumes, {
+    ...volume,
+    metadata: { ...volume.metadata, finalizers: ["kubernetes.io/pv-controller", "x"] },
+  });
+  await run(newPersistentVolumeBinder(ctx));
+  const { metadata } = volumeOf(context) as PersistentVolume;
+  assert.deepEqual([metadata.annotations?.[migratedTo], metadata.finalizers], ["ebs.csi.aws.com", ["x"]]);
+  assert.equal(client.writes.filter(({ subresource }) => subresource === "").length, 1);
 });
 
 test("a bound claim is lost as soon as its volume is", async (t) => {

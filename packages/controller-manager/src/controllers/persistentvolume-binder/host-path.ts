@@ -23,7 +23,7 @@ export async function createFolder(): Promise<string> {
  */
 export async function deleteFolder(path: string): Promise<void> {
   const refuse = (): Error => new Error(`host_path deleter only supports /tmp/.+ but received provided ${path}`);
-  const wanted = normalize(path).replace(/\/$/, "");
+  const wanted = normalize(path);
   if (!wanted.startsWith("/tmp/")) throw refuse();
   let parent: string;
   try {

@@ -52,14 +52,16 @@ test("waits longer after each failure, and no more after a success", async () =>
 test("ends when what it does has ended", async () => {
   const operations = newOperations(newFakeClock(), discardLogger);
   const stop = new AbortController();
-  let ended = false;
-  operations.start("a", (signal) => new Promise((resolve) => signal.addEventListener("abort", () => setImmediate(resolve))));
-  const running = operations.run(stop.signal).then(() => {
-    ended = true;
+  const ended: string[] = [];
+  operations.start("a", async (signal) => {
+    await new Promise((resolve) => signal.addEventListener("abort", () => setImmediate(resolve)));
+    ended.push("operation");
   });
+  const running = operations.run(stop.signal).then(() => void ended.push("run"));
   await settle();
-  assert.equal(ended, false);
+  assert.deepEqual(ended, []);
   stop.abort(new Error("stop"));
   await running;
+  assert.deepEqual(ended, ["operation", "run"]);
   operations.start("b", () => Promise.reject(new Error("never started")));
 });

@@ -132,6 +132,11 @@ test("makes folders of this machine, binds them, and deletes them with their cla
       ),
       operation,
     );
+  await settle(30);
+  assert.match(
+    await context.ctx.registry.render(),
+    /volume_operation_total_seconds_count\{plugin_name="kubernetes.io\/host-path",operation_name="delete"\} 1\n/,
+  );
 });
 
 test("deletes a folder though its volume's object was deleted before its claim, where that is honoured", async (t) => {
@@ -180,7 +185,53 @@ test("deletes the folder again when its volume cannot be saved", async (t) => {
     what: "the event",
   });
   await waitFor(() => !existsSync(paths[0] ?? "/"), { what: "the folder to be gone" });
-  assert.equal(new Set(paths).size, 1);
+  assert.deepEqual([new Set(paths).size, paths.length], [1, 5]);
+});
+
+test("a volume that was made for a claim has the reclaim policy of its class", async (t) => {
+  const context = newTestContext(t, withHostPath);
+  await claiming(context, { ...hostPath, reclaimPolicy: "Retain" });
+  await waitFor(() => claimOf(context)?.status?.phase === "Bound", { what: "the claim to be bound" });
+  const { spec } = context.client.object<PersistentVolume>(persistentVolumes, "pvc-data-uid") as PersistentVolume;
+  rmdirSync(spec.hostPath?.path ?? "");
+  assert.equal(spec.persistentVolumeReclaimPolicy, "Retain");
+});
+
+test("a provisioning that failed is counted, and says why though the chosen node cannot be removed from the claim", async (t) => {
+  const context = newTestContext(t, withHostPath);
+  const { client, ctx, events, run } = context;
+  client.react("get", "nodes", () => ({ metadata: { name: "n" } }));
+  client.react("update", "persistentvolumeclaims", ({ sent }) => {
+    const { annotations } = (sent as PersistentVolumeClaim).metadata;
+    if (annotations?.[storageProvisioner] !== undefined && annotations[selectedNode] === undefined)
+      throw internalError(new Error("no space"));
+    return undefined;
+  });
+  client.put(storageClasses, aStorageClass("fast", { ...hostPath, volumeBindingMode: "WaitForFirstConsumer" }));
+  client.put(persistentVolumeClaims, aClaim({ storageClassName: "fast", volumeMode: "Block" }, { [selectedNode]: "n" }));
+  await run(newPersistentVolumeBinder(ctx));
+  assert.equal(claimOf(context)?.metadata.annotations?.[selectedNode], "n");
+  assert.ok(
+    events.some((event) =>
+      event.includes('Failed to provision volume with StorageClass "fast": kubernetes.io/host-path does not'),
+    ),
+  );
+  assert.match(
+    await ctx.registry.render(),
+    /volume_operation_total_errors\{plugin_name="kubernetes.io\/host-path",operation_name="provision"\} 1\n/,
+  );
+});
+
+test("a claim made anew under its name does not inherit the back-off of the former", async (t) => {
+  const context = newTestContext(t);
+  await claiming(context, hostPath);
+  const tries = () => context.events.filter((event) => event.includes("Failed to create provisioner")).length;
+  assert.equal(tries(), 1);
+  context.client.remove(persistentVolumeClaims, "default/data");
+  const { metadata, ...claim } = aClaim({ storageClassName: "fast" });
+  context.client.put(persistentVolumeClaims, { ...claim, metadata: { ...metadata, uid: "second" } });
+  await settle(60);
+  assert.equal(tries(), 2);
 });
 
 test("says that a folder has to be deleted by hand when it cannot be deleted after its volume was refused", {

@@ -2,14 +2,15 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PersistentVolume, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { persistentVolumes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { persistentVolumes, pods, storageClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
 import { defaultRecyclerPod } from "../../config/volumes.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
-import { aVolume } from "../../testing/volumes.ts";
+import { aStorageClass, aVolume } from "../../testing/volumes.ts";
 import { newPersistentVolumeBinder } from "./controller.ts";
 import { deleteFolder } from "./host-path.ts";
 import { recyclerPod } from "./recycler.ts";
@@ -88,6 +89,11 @@ for (const { name, spec, annotations, events, fails } of [
     name: "no plugin can delete",
     spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: undefined, local: { path: "/mnt" } },
     events: ['Warning VolumeFailedDelete error getting deleter volume plugin for volume "a": no deletable volume plugin matched'],
+  },
+  {
+    name: "has a type that no plugin knows",
+    spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: undefined, cephfs: { monitors: [] } },
+    events: ['Warning VolumeFailedDelete error getting deleter volume plugin for volume "a": no volume plugin matched'],
   },
   {
     name: "is no folder below /tmp",
@@ -190,4 +196,47 @@ test("does not take another pod of the recycler's name for the recycler", async 
   await settle(30);
   assert.ok(!context.events.includes("Normal VolumeRecycled Volume recycled"), context.events.join());
   assert.equal(volumeOf(context)?.status?.phase, "Failed");
+});
+
+test("a volume that could not be reclaimed stays Failed while that is tried again", async (t) => {
+  const context = newTestContext(t);
+  const csi = { hostPath: undefined, csi: { driver: "x", volumeHandle: "y" } } as unknown as Partial<PersistentVolumeSpec>;
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle", ...csi });
+  assert.equal(volumeOf(context)?.status?.phase, "Failed");
+  context.client.clearActions();
+  await context.clock.advance(resyncMs);
+  await settle(30);
+  assert.ok(context.client.actions.some(({ verb, resource }) => verb === "get" && resource === "persistentvolumes"));
+  assert.deepEqual(context.client.writes, []);
+});
+
+for (const policy of ["Recycle", "Delete"])
+  test(`with the policy ${policy} a volume made anew under its name does not inherit the back-off of the former`, async (t) => {
+    const context = newTestContext(t);
+    context.client.react("get", "persistentvolumes", () => {
+      throw serviceUnavailable("away");
+    });
+    const tries = () =>
+      context.client.actions.filter(({ verb, resource }) => verb === "get" && resource === "persistentvolumes").length;
+    await released(context, { persistentVolumeReclaimPolicy: policy });
+    assert.equal(tries(), 1);
+    context.client.remove(persistentVolumes, "a");
+    const volume = aVolume("a", { claimRef, persistentVolumeReclaimPolicy: policy });
+    context.client.put(persistentVolumes, { ...volume, metadata: { name: "a", uid: "second" }, status: { phase: "Bound" } });
+    await settle(30);
+    assert.equal(tries(), 2);
+  });
+
+test("the deletion by an external provisioner is measured under its name", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(storageClasses, aStorageClass("fast"));
+  const spec = { persistentVolumeReclaimPolicy: "Delete", storageClassName: "fast" };
+  await released(context, spec, { "pv.kubernetes.io/provisioned-by": "disks.example.com" });
+  await context.clock.advance(2000);
+  context.client.remove(persistentVolumes, "a");
+  await settle(30);
+  assert.match(
+    await context.ctx.registry.render(),
+    /volume_operation_total_seconds_sum\{plugin_name="disks.example.com",operation_name="delete"\} 2\n/,
+  );
 });

@@ -21,7 +21,7 @@ async function recycling(context: TestContext): Promise<void> {
   await context.run(newPersistentVolumeBinder(context.ctx));
 }
 
-test("events of the recycler are repeated on the volume, those of other pods are not", async (t) => {
+test("events of the recycler are repeated on the volume once, those of other pods are not", async (t) => {
   const context = newTestContext(t);
   await recycling(context);
   const anEvent = (name: string, type: string, about: string): Event => ({
@@ -38,6 +38,8 @@ test("events of the recycler are repeated on the volume, those of other pods are
     anEvent("failing", "Warning", "recycler-for-a"),
     anEvent("other", "Normal", "web"),
   );
+  await settle(30);
+  context.client.put(events, { ...anEvent("pulled", "Normal", "recycler-for-a"), count: 2 });
   await settle(30);
   assert.deepEqual(context.events, ["Normal RecyclerPod Recycler pod: pulled", "Warning RecyclerPod Recycler pod: failing"]);
 });
@@ -108,4 +110,15 @@ test("the first volume of the template is replaced by the volume, of NFS too, th
   const { metadata, spec } = recyclerPod(volume, { template, minimumTimeoutSeconds: 1, timeoutIncrementSeconds: 1 });
   assert.deepEqual(spec.volumes, [{ name: "data", nfs: { server: "s", path: "/p" } }, ...others]);
   assert.deepEqual([metadata.name, metadata.generateName], ["recycler-for-a", undefined]);
+});
+
+test("a recycler that failed and cannot be deleted is reported with its own failure", async (t) => {
+  const context = newTestContext(t);
+  context.client.react("delete", "pods", () => {
+    throw serviceUnavailable("away");
+  });
+  await recycling(context);
+  context.client.put(pods, { ...(recycler(context) as Pod), status: { phase: "Failed", message: "no such folder" } });
+  await settle(60);
+  assert.deepEqual(context.events, ["Warning VolumeFailedRecycle Recycle failed: failed to recycle volume: no such folder"]);
 });

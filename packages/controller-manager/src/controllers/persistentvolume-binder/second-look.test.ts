@@ -114,9 +114,10 @@ test("a file system for a claim that wants blocks is reported on both", async (t
   context.client.put(persistentVolumes, { ...aVolume("a", { claimRef }), status: { phase: "Bound" } });
   context.client.put(persistentVolumeClaims, aClaim({ volumeMode: "Block", storageClassName: "none" }));
   await context.run(newPersistentVolumeBinder(context.ctx));
-  const notices = context.events.filter((event) => event.startsWith("Warning VolumeMismatch "));
-  assert.ok(notices.some((event) => event.includes('to requested PersistentVolumeClaim "data"')));
-  assert.ok(notices.some((event) => event.includes('PersistentVolume "a" to requested')));
+  const all = context.events.map((event, i) => `${context.regarding[i]}: ${event}`);
+  const notices = [...new Set(all)].filter((notice) => notice.includes(" VolumeMismatch ")).toSorted();
+  assert.match(notices[0] ?? "", /^PersistentVolume a: .* to requested PersistentVolumeClaim "data"/);
+  assert.match(notices[1] ?? "", /^PersistentVolumeClaim default\/data: .*PersistentVolume "a" to requested/);
 });
 
 test("a volume without a capacity is not bound, and a capacity of the same size is written as the claim has it", async (t) => {

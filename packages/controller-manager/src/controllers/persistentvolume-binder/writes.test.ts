@@ -60,3 +60,14 @@ test("a volume that was reserved for a claim stays reserved when it is unbound, 
   assert.deepEqual([volume().spec.claimRef, volume().metadata.annotations], [undefined, { other: "kept" }]);
   assert.equal(volume().status?.phase, "Available");
 });
+
+test("a claim that named its volume is not marked as bound by the controller, and keeps its conditions", async () => {
+  const { client, writer, volume } = writing();
+  client.put(persistentVolumes, aVolume("pv"));
+  const conditions = [{ type: "FileSystemResizePending", status: "True" as const }];
+  client.put(persistentVolumeClaims, { ...aClaim({ volumeName: "pv" }), status: { phase: "Pending", conditions } });
+  const claim = () => client.objects<PersistentVolumeClaim>(persistentVolumeClaims)[0] as PersistentVolumeClaim;
+  await writer.bind(volume(), claim(), signal);
+  assert.deepEqual(claim().metadata.annotations, { "pv.kubernetes.io/bind-completed": "yes" });
+  assert.deepEqual([claim().status?.phase, claim().status?.conditions], ["Bound", conditions]);
+});

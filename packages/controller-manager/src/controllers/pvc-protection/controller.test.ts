@@ -85,3 +85,24 @@ for (const { name, pod, claim = aClaim(), want } of [
 ]) {
   test(`${name} ${want ? "holds" : "does not hold"} the claim`, () => assert.equal(usesClaim(pod, claim), want));
 }
+
+test("a pod in another namespace does not hold a claim of the same name", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(persistentVolumeClaims, aClaim("data", { deletionTimestamp: deletedAt }));
+  client.put(pods, aPod({ name: "a", namespace: "other", nodeName: "n", spec: { volumes: withClaim } }));
+  await run(newPvcProtectionController(ctx));
+  assert.equal(client.object(persistentVolumeClaims, "default/data"), undefined);
+});
+
+test("an ephemeral claim is released when its pod has been shut down, though its last status has a running container", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(persistentVolumeClaims, aClaim("web-v", { deletionTimestamp: deletedAt, ...owned }));
+  const pod = aPod({ ...deleting, finalizers: ["x"] });
+  const status = { ...pod.status, containerStatuses: [{ name: "c", state: { running: {} } }] } as unknown as Pod["status"];
+  client.put(pods, { ...pod, status });
+  await run(newPvcProtectionController(ctx));
+  assert.ok(client.object(persistentVolumeClaims, "default/web-v"));
+  client.put(pods, { ...pod, status, metadata: { ...pod.metadata, deletionGracePeriodSeconds: 0 } });
+  await settle(30);
+  assert.equal(client.object(persistentVolumeClaims, "default/web-v"), undefined);
+});

@@ -57,10 +57,11 @@ test("a deleted secret is replaced, in the account too", async (t) => {
 test("a manually created secret is filled in", async (t) => {
   const world = await started(t);
   const metadata = { namespace: "web", name: "mine", annotations: { "kubernetes.io/service-account.name": "default" } };
-  world.client.put<Secret>(secrets, { metadata, type: "kubernetes.io/service-account-token" });
+  world.client.put<Secret>(secrets, { metadata, type: "kubernetes.io/service-account-token", data: { namespace: "" } });
   await settle(30);
   const mine = world.client.object<Secret>(secrets, "web/mine");
   assert.ok(text(mine, "token").split(".").length === 3);
+  assert.equal(text(mine, "namespace"), "web");
   assert.equal(mine?.metadata.annotations?.["kubernetes.io/service-account.uid"], "default-uid");
 });
 

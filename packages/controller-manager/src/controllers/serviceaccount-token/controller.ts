@@ -81,7 +81,7 @@ async function reconcile(ctx: TokenContext, key: ObjectKey, signal: AbortSignal)
   const own: Secret[] = [];
   for (const secret of ctx.tokenSecrets.lister.byIndex(accountIndex, key)) {
     if (account !== undefined && belongsTo(secret, account)) own.push(secret);
-    else if (account === undefined || secret.metadata.annotations?.[uidAnnotation]) await deleteSecret(ctx, secret, signal);
+    else await deleteSecret(ctx, secret, signal);
   }
   if (account === undefined) return done;
   for (const secret of own) await populate(ctx, secret, account, signal);
@@ -113,7 +113,7 @@ function withToken(secret: Secret, account: ServiceAccount, rootCa: string | und
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const data = { ...secret.data };
   if (rootCa !== undefined) data["ca.crt"] = base64(rootCa);
-  data["namespace"] ??= base64(secret.metadata.namespace ?? "");
+  if (!data["namespace"]) data["namespace"] = base64(secret.metadata.namespace ?? "");
   if (!data["token"]) data["token"] = base64(sign());
   const annotations = {
     ...secret.metadata.annotations,
@@ -170,8 +170,8 @@ async function ensureReferenced(
   const secretName = created.get(uid)?.name ?? (await createSecret(ctx, account, signal));
   if (secretName === undefined) return done;
   created.set(uid, { name: secretName, atMs: ctx.clock.monotonic() });
-  const lost = (reference: { name?: string }): boolean =>
-    reference.name?.startsWith(`${name}-token-`) === true && !ownNames.has(reference.name);
+  // None of them is an own Secret's, see above.
+  const lost = (reference: { name?: string }): boolean => reference.name?.startsWith(`${name}-token-`) === true;
   const kept = (live.secrets ?? []).filter((reference) => !lost(reference));
   try {
     await ctx.client.update<ServiceAccount>(serviceAccounts, { ...live, secrets: [...kept, { name: secretName }] }, { signal });

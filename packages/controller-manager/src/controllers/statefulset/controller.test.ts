@@ -293,6 +293,7 @@ test("recreates a pod that failed, under its name", async (t) => {
   assert.deepEqual(names(world), ["db-0"]);
   assert.notEqual(podsOf(world)[0]?.metadata.uid, pod.metadata.uid);
   assert.ok(world.events.includes("Warning RecreatingFailedPod StatefulSet default/db is recreating failed Pod db-0"));
+  assert.deepEqual([...new Set(world.regarding)], ["StatefulSet default/db"]);
 });
 
 test("adopts a pod of its name, repairs its label, and leaves others that it selects alone", async (t) => {

@@ -117,3 +117,31 @@ test("a server whose lease is there again stays", async (t) => {
   await settle(30);
   assert.deepEqual(left(), { "core.pods": ["a"] });
 });
+
+test("a StorageVersion that was made anew while the former is deleted stays", async (t) => {
+  const { client, ctx, run } = bench(t);
+  const former = said("core.pods", ["gone", "v1"]);
+  client.put(leases, identity("a"));
+  client.put(storageVersions, { ...former, metadata: { name: "core.pods", uid: "first" } });
+  client.react("delete", "storageversions", () => {
+    client.remove(storageVersions, "core.pods");
+    client.put(storageVersions, { ...said("core.pods", ["a", "v1"]), metadata: { name: "core.pods", uid: "second" } });
+    return undefined;
+  });
+  await run(newStorageVersionGarbageCollector(ctx));
+  assert.equal(client.object(storageVersions, "core.pods")?.metadata.uid, "second");
+});
+
+test("the end of a Lease that is no identity of kube-system, by namespace or label, is not looked into", async (t) => {
+  const { client, ctx, run } = bench(t);
+  client.put(leases, identity("a", { namespace: "default" }), identity("b", { labels: {} }), identity("c"));
+  client.put(storageVersions, said("core.pods"));
+  await run(newStorageVersionGarbageCollector(ctx));
+  client.clearActions();
+  for (const key of ["default/a", "kube-system/b", "kube-system/c"]) client.remove(leases, key);
+  await settle(30);
+  assert.deepEqual(
+    client.actions.filter(({ verb }) => verb === "get").map(({ name }) => name),
+    ["c"],
+  );
+});
