@@ -25,7 +25,7 @@ import { defaultConfig, newTestContext } from "./testing/test-context.ts";
 
 const long = "2000-01-01T00:00:00Z";
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-const scratch = { volumes: [{ name: "v", ephemeral: { volumeClaimTemplate: { spec: {} } } }] };
+const scratch = { volumes: [{ name: "v", ephemeral: { volumeClaimTemplate: { metadata: {}, spec: {} } } }] };
 
 interface Case {
   readonly controller: string;

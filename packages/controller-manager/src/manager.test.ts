@@ -178,7 +178,11 @@ for (const { name, argv } of [
       return { run: idle };
     });
     const fatal: string[] = [];
-    const log: Logger = { ...discardLogger, named: () => log, fatal: (message, err) => void fatal.push(`${message}: ${err}`) };
+    const log: Logger = {
+      ...discardLogger,
+      named: () => log,
+      fatal: (message, err) => fatal.push(`${message}: ${err}`) as never,
+    };
     const { clock, end } = await runOwn(t, { host: api.host }, [own], { argv, log });
     end.catch((err: unknown) => fatal.push(`rejected: ${err}`));
     await waitFor(

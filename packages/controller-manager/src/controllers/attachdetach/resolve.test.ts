@@ -89,6 +89,10 @@ for (const { owned, want } of [
     const { metadata, ...claim } = { ...aClaim({ volumeName: "pv-1" }), status: { phase: "Bound" } };
     const made = { ...claim, metadata: { ...metadata, name: "web-v", ...(owned && { ownerReferences: owners }) } };
     const claims = { get: (key: string) => (key === "default/web-v" ? made : undefined) } as unknown as VolumeSources["claims"];
-    const resolved = resolve(pod, { name: "v", ephemeral: { volumeClaimTemplate: { spec: {} } } }, { ...sources, claims });
+    const resolved = resolve(
+      pod,
+      { name: "v", ephemeral: { volumeClaimTemplate: { metadata: {}, spec: {} } } },
+      { ...sources, claims },
+    );
     assert.equal(typeof resolved, want);
   });
