@@ -6,7 +6,10 @@ import type { ClientConfig } from "./config.ts";
 import { withCurrentPem } from "./kubeconfig.ts";
 
 /**
- * TLS options of a configuration. @param certificate of a credential plugin; takes precedence @throws Error for unreadable files
+ * TLS options of a configuration.
+ * @param certificate of a credential plugin; used when the configuration has none
+ * @throws Error for unreadable files
+ * Source: client-go transport/transport.go TLSConfigFor
  */
 export async function tlsOptions(
   url: URL,
@@ -14,15 +17,16 @@ export async function tlsOptions(
   certificate: { cert: string; key: string } | undefined,
 ): Promise<tls.ConnectionOptions> {
   const now = await withCurrentPem(config);
-  const [ca, cert, key] = await Promise.all([
+  const [ca, ownCert, ownKey] = await Promise.all([
     pem(now.ca, now.caFile),
-    certificate?.cert ?? pem(now.cert, now.certFile),
-    certificate?.key ?? pem(now.key, now.keyFile),
+    pem(now.cert, now.certFile),
+    pem(now.key, now.keyFile),
   ]);
+  const pair = ownCert === undefined ? certificate : { cert: ownCert, key: ownKey };
   const name = config.serverName ?? stripBrackets(url.hostname);
   return {
     ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert, key }),
+    ...pair,
     rejectUnauthorized: config.insecure !== true,
     minVersion: "TLSv1.2",
     ...(isIP(name) === 0 ? { servername: name } : {}),

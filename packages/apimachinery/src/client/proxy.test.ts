@@ -118,3 +118,47 @@ for (const { name, start, scheme, refused } of [
     await assert.rejects(send("u:wrong@"), refused);
     if (scheme === "socks5") await assert.rejects(send("u:p%40@", "unreachable"), /socks connect: host unreachable/);
   });
+
+test("without a configured proxy that of the environment is used", async (t) => {
+  const requested: string[] = [];
+  const proxy = await listening(t, connectProxy(http.createServer(), await startApi(t), requested));
+  const before = process.env["HTTPS_PROXY"];
+  t.after(() => {
+    if (before === undefined) delete process.env["HTTPS_PROXY"];
+    else process.env["HTTPS_PROXY"] = before;
+  });
+  process.env["HTTPS_PROXY"] = `http://u:p%40@127.0.0.1:${proxy}`;
+  const client = newClient({ host: "https://kubernetes:6443", ca: pair.ca, qps: -1 });
+  t.after(() => client.close());
+  assert.equal(String((await client.raw("GET", "/")).body), '{"reached":true}');
+  assert.deepEqual(requested, ["kubernetes:6443"]);
+});
+
+test("a proxy over TLS whose certificate is not trusted is asked for nothing, unless verification is off", async (t) => {
+  const requested: string[] = [];
+  const proxy = await listening(t, connectProxy(https.createServer(pair), await startApi(t), requested));
+  const { ca } = await testPair();
+  const proxyUrl = `https://u:p%40@127.0.0.1:${proxy}`;
+  const send = (insecure: boolean): Promise<unknown> => {
+    const client = newClient({ host: "https://kubernetes:6443", ca, proxyUrl, insecure, qps: -1 });
+    t.after(() => client.close());
+    return client.raw("GET", "/");
+  };
+  await assert.rejects(send(false));
+  assert.deepEqual(requested, []);
+  await send(true);
+  assert.deepEqual(requested, ["kubernetes:6443"]);
+});
+
+test("a connection to a proxy that refuses is closed", async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).once("close", () => closed.resolve());
+    socket.once("data", () => socket.write(Buffer.from([5, 0xff])));
+  });
+  const proxyUrl = `socks5://127.0.0.1:${await listening(t, server)}`;
+  const client = newClient({ host: "https://kubernetes:6443", ca: pair.ca, proxyUrl, qps: -1 });
+  t.after(() => client.close());
+  await assert.rejects(client.raw("GET", "/"), /no acceptable authentication methods/);
+  await closed.promise;
+});

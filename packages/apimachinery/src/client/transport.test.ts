@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
-import type { TLSSocket } from "node:tls";
+import tls, { type TLSSocket } from "node:tls";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newCa } from "../serving/certificates.ts";
 import { testPair } from "../testing/tls.ts";
@@ -79,7 +79,34 @@ test("an answered request over HTTP/1.1 leaves no listener on its signal", async
   const { signal } = new AbortController();
   const read = async () => readBody(await transport.request({ method: "GET", path: "/", headers: {}, signal }));
   for (let i = 0; i < 2; i++) assert.equal((await read()).toString(), "ok");
-  await waitFor(() => getEventListeners(signal, "abort").length === 0, { what: "the end of the listeners" });
+  await waitFor(() => getEventListeners(signal, "abort").length === 0, { what: "the end of the listeners", timeoutMs: 10_000 });
+});
+
+test("a request over HTTP/1.1 that fails leaves no listener on its signal", async (t) => {
+  const transport = newTransport({ host: "http://127.0.0.1:1" }, { clock: newFakeClock() });
+  t.after(() => transport.close());
+  const { signal } = new AbortController();
+  await assert.rejects(transport.request({ method: "GET", path: "/", headers: {}, signal }), { code: "ECONNREFUSED" });
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("a connection to a server that sends no HTTP/2 settings is given up and closed after 30 s", async (t) => {
+  const silent = tls.createServer({ ...pair, ALPNProtocols: ["h2"] });
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.close());
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const host = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const transport = newTransport({ host, insecure: true }, { clock: newFakeClock() });
+  t.after(() => transport.close());
+  const accepted = once(silent, "secureConnection");
+  const refused = assert.rejects(transport.request({ method: "GET", path: "/", headers: {} }), /the server sends no settings/);
+  const [socket] = (await accepted) as [TLSSocket];
+  const closed = once(socket.on("error", () => {}).resume(), "close");
+  for (let i = 0; i < 20; i++) await immediate();
+  t.mock.timers.tick(30_000);
+  await refused;
+  await closed;
 });
 
 test("the connect timeout does not limit an established connection", async (t) => {

@@ -35,7 +35,7 @@ export interface Transport {
 
 interface TransportOptions {
   readonly clock: Clock;
-  /** Client certificate of a credential plugin; takes precedence over the configuration's. */
+  /** Client certificate of a credential plugin; the configuration's takes precedence. */
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
   readonly pingTimeoutMs?: number;
   /** Connections other than the last one are closed after this time without requests. */

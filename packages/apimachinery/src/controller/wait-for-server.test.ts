@@ -69,9 +69,9 @@ test("an unreachable server is retried without a limit, with delays that grow to
 });
 
 test("a server without /readyz counts as ready", async () => {
-  const { done, requestedMs } = waiting(() => 404);
-  await done;
-  assert.equal(requestedMs.length, 1);
+  const wait = waiting(() => 404);
+  await settle();
+  assert.deepEqual([wait.result, wait.requestedMs.length], [{ reason: undefined }, 1]);
 });
 
 test("an attempt without an answer ends after 10 s, and the next one follows", async () => {
@@ -85,13 +85,14 @@ test("an attempt without an answer ends after 10 s, and the next one follows", a
   let isOver = false;
   const lines: string[] = [];
   const log = newLogger({ write: (line) => void lines.push(String(line)) });
-  const done = waitForServer({ raw } as Client, { purpose: "the test", clock, log, signal: ending.signal }).then(() => {
+  void waitForServer({ raw } as Client, { purpose: "the test", clock, log, signal: ending.signal }).then(() => {
     isOver = true;
   });
   await clock.advance(9_999);
   assert.deepEqual([attempts, isOver], [1, false]);
   await clock.advance(1_000);
-  await done;
+  await settle();
+  assert.equal(isOver, true);
   assert.match(lines.join(), /no answer within 10 s/);
 });
 

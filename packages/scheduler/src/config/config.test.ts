@@ -69,13 +69,39 @@ test("a written configuration is read back as the same", () => {
   }
 });
 
-test("v1beta2 has its own plugins for each point and its own weights", () => {
+/** Source: pkg/scheduler/apis/config/v1beta3/default_plugins.go, v1beta2/default_plugins.go */
+const weights = {
+  v1beta3:
+    "TaintToleration:3 NodeAffinity:2 NodeResourcesFit:1 PodTopologySpread:2 InterPodAffinity:2 NodeResourcesBalancedAllocation:1 ImageLocality:1",
+  v1beta2:
+    "NodeResourcesBalancedAllocation:1 ImageLocality:1 InterPodAffinity:1 NodeResourcesFit:1 NodeAffinity:1 PodTopologySpread:2 TaintToleration:1",
+};
+
+for (const version of ["v1beta3", "v1beta2"] as const) {
+  test(`the plugins of ${version} have upstream's weights`, () => {
+    const [profile] = complete(file("", version)).profiles;
+    const { multiPoint, score } = profile?.plugins ?? {};
+    const weighted = [...(multiPoint?.enabled ?? []), ...(score?.enabled ?? [])].filter(({ weight }) => weight > 0);
+    assert.equal(weighted.map(({ name, weight }) => `${name}:${weight}`).join(" "), weights[version]);
+  });
+}
+
+test("v1beta2 has its own plugins for each point", () => {
   const [profile] = complete(file("", "v1beta2")).profiles;
   assert.deepEqual(profile?.plugins.multiPoint.enabled, []);
+  const { queueSort, postFilter, reserve, preBind, bind } = profile?.plugins ?? {};
   assert.deepEqual(
-    profile?.plugins.score.enabled.find(({ name }) => name === "TaintToleration"),
-    { name: "TaintToleration", weight: 1 },
+    [queueSort, postFilter, reserve, preBind, bind].map((set) => set?.enabled.map(({ name }) => name).join()),
+    ["PrioritySort", "DefaultPreemption", "VolumeBinding", "VolumeBinding", "DefaultBinder"],
   );
+});
+
+test("settings at their bounds are accepted", () => {
+  const text = "percentageOfNodesToScore: 100\nparallelism: 1\nclientConnection: {burst: 1}\npodMaxBackoffSeconds: 1\n";
+  assert.equal(complete(file(text)).percentageOfNodesToScore, 100);
+  assert.throws(() => complete(file("clientConnection: {burst: -1}\n")), {
+    message: "clientConnection.burst: Invalid value: -1: must be non-negative",
+  });
 });
 
 test("v1beta2 does not know multiPoint, and keeps no list of what is disabled", () => {
