@@ -191,26 +191,39 @@ test("a machine that cannot reach the API server gives its addresses up", { skip
 /** An announcer on a host that records what it binds and unbinds, with a fake clock; it has the leases at once. */
 function startOnFakeHost(t: TestContext) {
   const clock = newFakeClock();
-  const host = { refuses: false, lines: [] as string[] };
+  const host = { refuses: false, refusesRules: false, unbinds: true, lines: [] as string[], steps: [] as string[], sent: 0 };
+  const errors: unknown[] = [];
+  const registry = newMetricsRegistry();
   const announcer = new Announcer({
     reconnection: new Reconnection({ periodMs: () => 500, clock }),
-    ...{ client: newFakeClient({ clock }), identity: "m1", log: discardLogger, clock, chainPrefix: "COX-" },
+    ...{ client: newFakeClient({ clock }), identity: "m1", clock, chainPrefix: "COX-" },
+    log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
     host: {
       async run(program, args, input = "") {
         const text = [program, ...args].join(" ");
+        host.steps.push(`${program} ${input.split("\n", 1)[0]}`);
+        if (program === "iptables-restore" && host.refusesRules) throw new Error("xtables lock");
         if (text === "ip -j -d address show")
-          return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] }]);
+          return JSON.stringify([
+            {
+              ifname: "eth0",
+              addr_info: [{ local: "192.168.77.1", prefixlen: 24 }, ...(host.unbinds ? [] : [{ local: vip, prefixlen: 32 }])],
+            },
+          ]);
         if (/^address /.test(input)) {
           if (host.refuses) throw new Error("RTNETLINK answers: Operation not permitted");
           host.lines.push(...input.trim().split("\n"));
-        } else if (/^ip address del/.test(text)) host.lines.push(text);
+        } else if (/^ip address del/.test(text)) {
+          if (!host.unbinds) throw new Error("ip: killed by SIGKILL");
+          host.lines.push(text);
+        }
         return "";
       },
-      send: async () => {},
+      send: async () => void host.sent++,
       set: async () => {},
     },
     nodeAddresses: () => [],
-    metrics: newAnnouncerMetrics(newMetricsRegistry()),
+    metrics: newAnnouncerMetrics(registry),
   });
   const ending = new AbortController();
   const running = announcer.run(ending.signal);
@@ -221,6 +234,8 @@ function startOnFakeHost(t: TestContext) {
   return {
     announcer,
     host,
+    errors,
+    metrics: () => registry.render(),
     set: (...addresses: string[]) => announcer.set(new Set(addresses), ending.signal),
     /** Lets the time between two refreshes pass. @returns what was bound and unbound */
     async passed(): Promise<string[]> {
@@ -262,6 +277,45 @@ test("an address that is wanted again while its candidacy ends is announced agai
   await passed();
   host.lines.splice(0);
   assert.deepEqual(await passed(), [], "not wanted any more");
+});
+
+test("rules are there before the address is bound; it is announced three times, and counted while it is held", async (t) => {
+  const { host, set, passed, metrics } = startOnFakeHost(t);
+  set(vip);
+  await passed();
+  const of = (begin: string): number => host.steps.findIndex((step) => step.startsWith(begin));
+  assert.ok(
+    of("iptables-restore *filter") >= 0 && of("iptables-restore *filter") < of("ip address replace"),
+    host.steps.join("\n"),
+  );
+  assert.ok(!host.steps.some((step) => step.startsWith("ip6tables-restore")), "no rules of IPv6 without such an address");
+  for (let i = 0; i < 4; i++) await passed();
+  assert.equal(host.sent, 3);
+  assert.match(await metrics(), /^coxswain_load_balancer_addresses_announced 1$/m);
+  assert.match(await metrics(), /^coxswain_load_balancer_takeovers_total 1$/m);
+  set();
+  await passed();
+  assert.match(await metrics(), /^coxswain_load_balancer_addresses_announced 0$/m);
+});
+
+test("a write of the rules that failed is made again, and an address that cannot be unbound leaves the others alone", async (t) => {
+  const { announcer, host, errors, set, passed } = startOnFakeHost(t);
+  host.refusesRules = true;
+  set(vip);
+  assert.deepEqual(await passed(), [], "not bound without its rules");
+  assert.throws(() => announcer.check(), /192\.168\.77\.50: xtables lock/);
+  host.refusesRules = false;
+  await passed();
+  assert.ok((await passed()).some((line) => line.startsWith(`address replace ${vip}/32`)));
+  announcer.check();
+  host.unbinds = false;
+  errors.length = 0;
+  set("192.168.77.51");
+  await passed();
+  assert.match(String(errors[0]), /SIGKILL/);
+  await passed();
+  assert.ok((await passed()).some((line) => line.startsWith("address replace 192.168.77.51/32")));
+  host.unbinds = true;
 });
 
 test("an address is on the interface of its network, else on that of the node's address", () => {

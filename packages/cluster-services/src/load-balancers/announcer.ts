@@ -148,13 +148,18 @@ export class Announcer {
   }
 
   async #refresh(): Promise<void> {
-    const { host } = this.#options;
-    try {
-      await bindAddresses(host.run, this.#held, lifetimeSeconds);
-      await this.#writeRules();
-      for (const ip of this.#held.keys()) this.#failures.delete(ip);
-    } catch (err) {
-      for (const ip of this.#held.keys()) this.#failed(ip, err);
+    let failure: { readonly cause: unknown } | undefined;
+    const failed = (err: unknown): void => {
+      failure ??= { cause: err };
+    };
+    // Rules first, as in `#hold`: while they cannot be written, only addresses that have theirs are kept.
+    await this.#writeRules().catch(failed);
+    const guarded = new Set(this.#rulesOf?.split(","));
+    const kept = new Map([...this.#held].filter(([ip]) => guarded.has(ip)));
+    await bindAddresses(this.#options.host.run, kept, lifetimeSeconds).catch(failed);
+    for (const ip of this.#held.keys()) {
+      if (failure === undefined) this.#failures.delete(ip);
+      else this.#failed(ip, failure.cause);
     }
   }
 

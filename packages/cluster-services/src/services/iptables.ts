@@ -71,9 +71,12 @@ function missingFrom(present: readonly string[], jump: Jump): MissingJump | unde
 }
 
 const leadsTo = (rule: string, names: readonly string[]): boolean => {
-  const chain = / -[jg] (\S+)/.exec(rule)?.[1] ?? "";
+  const chain = targetOf(rule);
   return names.some((name) => chain === name || (name.endsWith("-") && chain.startsWith(name)));
 };
+
+/** Where a rule leads, in the format of `iptables-save`; "" for one without. A comment may contain anything, in quotes. */
+const targetOf = (rule: string): string => / -[jg] (\S+)/.exec(rule.replaceAll(/"(?:[^"\\]|\\.)*"/g, ""))?.[1] ?? "";
 
 /** Pure: input for `restore` that adds the jumps, or moves them to their places. */
 export const addingJumps = (jumps: readonly MissingJump[]): string =>
@@ -119,7 +122,7 @@ export function removing(saved: string, isOne: (chain: string) => boolean): stri
     const own = new Set(chains);
     const leading = text.split("\n").filter((line) => {
       const [, from = ""] = /^-A (\S+) /.exec(line) ?? [];
-      return from !== "" && !own.has(from) && own.has(/ -[jg] (\S+)/.exec(line)?.[1] ?? "");
+      return from !== "" && !own.has(from) && own.has(targetOf(line));
     });
     return [
       `*${table}`,
