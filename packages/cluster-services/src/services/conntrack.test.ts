@@ -17,6 +17,16 @@ const portsOf = (protocol: "UDP" | "TCP", ...ips: readonly string[]): ServicePor
     { name: "n1", zone: undefined },
     "IPv4",
   );
+/** With addresses of all kinds; the endpoints on this node are others than those that hints select. */
+const everywhere = (endpoint: string, local = endpoint, family: "IPv4" | "IPv6" = "IPv4"): ServicePort[] => [
+  {
+    ...(portsOf("UDP", "10.0.0.1")[0] as ServicePort),
+    ...{ protocol: "sctp", nodePort: undefined, externalIps: ["192.0.2.1"], loadBalancerIps: ["192.0.2.2"] },
+    endpoints: [endpoint],
+    localEndpoints: [local],
+    ...(family === "IPv6" && { clusterIp: "fd00:96::10", externalIps: [], loadBalancerIps: [] }),
+  },
+];
 const clusterIp = "-f ipv4 -p udp --orig-dst 10.96.0.10 --orig-port-dst 53";
 const nodePort = "-f ipv4 -p udp --orig-port-dst 30053";
 
@@ -55,6 +65,22 @@ for (const { name, before, after, want } of [
     );
   });
 }
+
+test("entries of SCTP, of external addresses and of endpoints on this node alone are deleted, too", () => {
+  const filters = (before: ServicePort[], after: ServicePort[], family: "IPv4" | "IPv6" = "IPv4"): string[] =>
+    staleEntries(before, after, family).map((filter) => filter.join(" "));
+  const to = (ip: string): string => `-f ipv4 -p sctp --orig-dst ${ip} --orig-port-dst 53`;
+  const all = ["10.96.0.10", "192.0.2.1", "192.0.2.2"].map(to);
+  assert.deepEqual(
+    filters(everywhere("10.0.0.1:53", "10.0.0.9:53"), everywhere("10.0.0.1:53")),
+    all.map((filter) => `${filter} --dst-nat 10.0.0.9`),
+  );
+  assert.deepEqual(filters(everywhere("10.0.0.1:53"), everywhere("10.0.0.2:53", "10.0.0.1:53")), [], "it is used still");
+  assert.deepEqual(filters([], everywhere("10.0.0.1:53")), all);
+  assert.deepEqual(filters(everywhere("[fd00::1]:53", "[fd00::1]:53", "IPv6"), [], "IPv6"), [
+    "-f ipv6 -p sctp --orig-dst fd00:96::10 --orig-port-dst 53 --dst-nat fd00::1",
+  ]);
+});
 
 test("a filter without entries is no failure, and the next one follows", async () => {
   const seen: string[] = [];

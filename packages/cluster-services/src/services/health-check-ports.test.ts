@@ -51,3 +51,25 @@ test("a taken port is an event on the Service, and is tried again at its next ch
   await settle(); // an address is bound without a lookup
   assert.equal((await fetch(`http://${host}:${port}/`)).status, 200);
 });
+
+test("a Service that gets another port answers there only; one with policy Cluster or of another type answers nowhere", async (t) => {
+  const ports = newHealthCheckPorts(options, host);
+  t.after(() => ports.close());
+  const status = (port: number): Promise<number> =>
+    fetch(`http://${host}:${port}/`).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+  ports.set(lb(20_003), 1);
+  await waitFor(async () => (await status(20_003)) === 200);
+  ports.set(lb(20_004), 1);
+  await waitFor(async () => (await status(20_004)) === 200);
+  assert.equal(await status(20_003), 0);
+  const change = (spec: object) => ({ ...lb(20_004), spec: { ...lb(20_004).spec, ...spec } }) as ReturnType<typeof lb>;
+  for (const spec of [{ externalTrafficPolicy: "Cluster" }, { type: "NodePort" }, { healthCheckNodePort: 0 }]) {
+    ports.set(change(spec), 1);
+    await waitFor(async () => (await status(20_004)) === 0);
+    ports.set(lb(20_004), 1);
+    await waitFor(async () => (await status(20_004)) === 200);
+  }
+});

@@ -6,11 +6,10 @@ import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ServicesFlags } from "../flags.ts";
-import { runProgram } from "../host/run-program.ts";
 import type { Part, PartContext } from "../part.ts";
 import type { Family } from "./addresses.ts";
 import { type HealthCheckPorts, newHealthCheckPorts } from "./health-check-ports.ts";
-import { hasIpv6, prepareKernel, setConntrackTimeouts } from "./kernel-settings.ts";
+import { hasIpv6, type KernelHost, prepareKernel, setConntrackTimeouts, thisMachine } from "./kernel-settings.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
 import { isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
@@ -19,7 +18,7 @@ import { parseAddress, StatusPorts } from "./status-ports.ts";
 import { byService, byServiceIndex, watchChanges } from "./watch-changes.ts";
 
 /** Services: sends connections to Services on to their endpoints by rules in the kernel, as kube-proxy does. */
-export async function startServices(context: PartContext): Promise<Part> {
+export async function startServices(context: PartContext, host: KernelHost = thisMachine): Promise<Part> {
   const { flags, informers, nodeName, clock, signal, fail } = context;
   const { log, metrics, recorder } = context;
   const settings = settingsOf(flags);
@@ -31,7 +30,7 @@ export async function startServices(context: PartContext): Promise<Part> {
   sliceInformer.addIndex(byServiceIndex, byService);
   await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
 
-  const bridgePassesRules = await prepareKernel({ localhostNodePorts: settings.localhostNodePorts, run: runProgram, log });
+  const bridgePassesRules = await prepareKernel(settings.localhostNodePorts, host, log);
   if (!bridgePassesRules)
     log.warn(
       "the kernel module br_netfilter is not loaded: connections between pods of this node through a Service are masqueraded",
@@ -40,8 +39,8 @@ export async function startServices(context: PartContext): Promise<Part> {
     establishedMs: flags["conntrack-tcp-timeout-established"],
     closeWaitMs: flags["conntrack-tcp-timeout-close-wait"],
   };
-  await setConntrackTimeouts(timeouts, { run: runProgram, log });
-  const present: Family[] = (await hasIpv6(runProgram)) ? ["IPv4", "IPv6"] : ["IPv4"];
+  await setConntrackTimeouts(timeouts, host, log);
+  const present: Family[] = (await hasIpv6(host.run, host.root)) ? ["IPv4", "IPv6"] : ["IPv4"];
   signal.throwIfAborted();
 
   const thisNode = (): ThisNode => ({
@@ -64,7 +63,7 @@ export async function startServices(context: PartContext): Promise<Part> {
         const service = serviceInformer.lister.get(key);
         if (service !== undefined) recorder.event(service, "Warning", "RulesRefused", `on node ${nodeName}: ${reason}`);
       },
-      run: runProgram,
+      run: host.run,
       turns: context.turns,
       metrics: newProxyMetrics(metrics),
       ...{ log, clock },

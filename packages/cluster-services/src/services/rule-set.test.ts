@@ -105,3 +105,68 @@ test("two ports of one address are in its bucket, and both leave it", () => {
     [false, true],
   );
 });
+
+test("a chain that is wanted again while the kernel removes it is written next", () => {
+  const rules = new RuleSet(testSettings);
+  rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
+  write(rules);
+  rules.set("default/a", []);
+  const removal = rules.pending();
+  rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
+  removal?.written();
+  assert.match(rules.pending()?.text ?? "", /-A COX-S-[0-9a-f]+ .*10\.0\.0\.1:8080/);
+});
+
+test("the number of rules is that of the text, also after a Service was replaced and removed", () => {
+  const rules = new RuleSet(testSettings);
+  const before = rules.count("nat");
+  rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
+  const text = rules.pending()?.text.split("*filter")[0] ?? "";
+  assert.equal(rules.count("nat"), text.match(/^-A /gm)?.length);
+  rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.2"));
+  assert.equal(rules.count("nat"), text.match(/^-A /gm)?.length);
+  rules.set("default/a", []);
+  assert.equal(rules.count("nat"), before);
+});
+
+const nodePortJumps = (settings: Partial<typeof testSettings>): string[] =>
+  (new RuleSet({ ...testSettings, ...settings }).pending()?.text ?? "")
+    .split("\n")
+    .flatMap((line) => /^-A COX-SERVICES (.*) -j COX-NODEPORTS$/.exec(line)?.[1] ?? []);
+const local = "-m addrtype --dst-type LOCAL";
+
+for (const { name, settings, want } of [
+  { name: "all, loopback too", settings: {}, want: [local] },
+  { name: "all but loopback, where that is off", settings: { localhostNodePorts: false }, want: [`! -d 127.0.0.0/8 ${local}`] },
+  { name: "all of IPv6 but loopback", settings: { family: "IPv6" }, want: [`! -d ::1/128 ${local}`] },
+  {
+    name: "those in the networks of the family",
+    settings: { nodePortNetworks: ["10.0.0.0/8", "fd00::/8", "192.0.2.0/24"] },
+    want: [`-d 10.0.0.0/8 ${local}`, `-d 192.0.2.0/24 ${local}`],
+  },
+  { name: "none, where all networks are of the other family", settings: { nodePortNetworks: ["fd00::/8"] }, want: [] },
+] as const)
+  test(`addresses with node ports: ${name}`, () => assert.deepEqual(nodePortJumps(settings), want));
+
+test("node ports lead to their bucket for each protocol, and connections from elsewhere to loopback are dropped", () => {
+  const rules = new RuleSet(testSettings);
+  const ports = [{ port: 80, protocol: "SCTP" as const, nodePort: 30_000 }];
+  const slices = [aSlice("a", [anEndpoint("10.0.0.1", "n2")])];
+  const service = aService("a", { type: "NodePort", clusterIP: "10.96.0.7", ports });
+  rules.set(
+    "default/a",
+    servicePorts(service, slices, { name: "n1", zone: undefined }, "IPv4").map((port) => portRules(port, testSettings)),
+  );
+  const text = rules.pending()?.text ?? "";
+  for (const protocol of ["tcp", "udp", "sctp"])
+    assert.match(text, new RegExp(`^-A COX-NODEPORTS -p ${protocol} -m ${protocol} --dport 29952:30015 -j COX-P-468$`, "m"));
+  assert.match(text, /^-A COX-FIREWALL ! -s 127\.0\.0\.0\/8 -d 127\.0\.0\.0\/8 .* -j DROP$/m);
+  const without = new RuleSet({ ...testSettings, localhostNodePorts: false }).pending()?.text ?? "";
+  assert.doesNotMatch(without, /^-A COX-FIREWALL/m);
+});
+
+test("the highest bit of the mark is a positive number; invalid packets are dropped before others are accepted", () => {
+  const text = new RuleSet({ ...testSettings, masqueradeBit: 31 }).pending()?.text ?? "";
+  assert.match(text, /^-A COX-MARK-MASQ -j MARK --set-xmark 0x80000000\/0x80000000$/m);
+  assert.match(text, /^-A COX-FORWARD -m conntrack --ctstate INVALID -j DROP\n-A COX-FORWARD -m mark --mark 0x80000000/m);
+});

@@ -3,10 +3,11 @@ import { test } from "node:test";
 import type { ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
-import { servicePorts } from "./service-port.ts";
+import { destinationsOf, servicePorts } from "./service-port.ts";
 
 const node = { name: "n1", zone: "z1" };
 const notReady = { conditions: { ready: false, serving: false, terminating: false } };
+const servingOnly = { conditions: { ready: false, serving: true, terminating: false } };
 const terminating = { conditions: { ready: false, serving: true, terminating: true } };
 const hinted = (zone: string): Partial<Endpoint> => ({ hints: { forZones: [{ name: zone }] } });
 
@@ -45,6 +46,17 @@ for (const { name, endpoints, want, local = [], auto = false } of [
     auto: true,
   },
   { name: "all when none is for the zone", endpoints: [anEndpoint("10.0.0.1", "n2", hinted("z2"))], want: [1], auto: true },
+  {
+    name: "those of the zone, though one without hint is not ready",
+    endpoints: [
+      anEndpoint("10.0.0.1", "n2", notReady),
+      anEndpoint("10.0.0.2", "n2", hinted("z1")),
+      anEndpoint("10.0.0.3", "n2", hinted("z2")),
+    ],
+    want: [2],
+    auto: true,
+  },
+  { name: "none that is not ready and does not terminate", endpoints: [anEndpoint("10.0.0.1", "n1", servingOnly)], want: [] },
   {
     name: "all without the annotation",
     endpoints: [anEndpoint("10.0.0.1", "n2", hinted("z2")), anEndpoint("10.0.0.2", "n2", hinted("z1"))],
@@ -174,4 +186,36 @@ test("addresses and source ranges of a Service are canonicalized, and loopback a
     loadBalancerIps: ["10.1.2.5"],
     sourceRanges: ["10.0.0.0/8"],
   });
+});
+
+test("hints are used with the annotation in both spellings, and with no other", () => {
+  const endpoints = [anEndpoint("10.0.0.1", "n2", hinted("z1")), anEndpoint("10.0.0.2", "n2", hinted("z2"))];
+  const found = ["auto", "Auto", "AUTO", "disabled"].map((value) => {
+    const service = aService("web");
+    service.metadata.annotations = { "service.kubernetes.io/topology-aware-hints": value };
+    return servicePorts(service, [aSlice("web", endpoints)], node, "IPv4")[0]?.endpoints.length;
+  });
+  assert.deepEqual(found, [1, 1, 2, 2]);
+});
+
+test("session affinity has the given timeout, else three hours, and none without it", () => {
+  const seconds = (spec: Partial<ServiceSpec>) => servicePorts(aService("web", spec), [], node, "IPv4")[0]?.affinitySeconds;
+  const clientIP = { timeoutSeconds: 60 };
+  assert.deepEqual(
+    [
+      seconds({ sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP } }),
+      seconds({ sessionAffinity: "ClientIP" }),
+      seconds({ sessionAffinity: "None", sessionAffinityConfig: { clientIP } }),
+    ],
+    [60, 10_800, undefined],
+  );
+});
+
+test("a destination is an address with a port, and for a load balancer also each network that may use it", () => {
+  const ports = [80, 81].map((port) => ({ name: `p${port}`, port, protocol: "TCP" as const }));
+  const service = aService("web", { ports, externalIPs: ["192.0.2.1"], loadBalancerSourceRanges: ["10.0.0.0/8", "11.0.0.0/8"] }, [
+    "192.0.2.2",
+    "192.0.2.3",
+  ]);
+  assert.equal(destinationsOf(servicePorts(service, [], node, "IPv4")), 2 * (1 + 1 + 2 * 3));
 });

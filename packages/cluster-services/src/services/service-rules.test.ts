@@ -28,6 +28,8 @@ function start(
     family = "IPv4" as Family,
     masqueradedNetworks = [] as string[],
     onRefused = undefined as ((text: string) => void) | undefined,
+    /** Whether iptables refuses an input. */
+    refuses = (_: string): boolean => false,
   } = {},
 ) {
   const clock = newFakeClock();
@@ -36,14 +38,19 @@ function start(
   const chains = new Set<string>();
   const jumps = new Set<string>();
   const written: string[] = [];
+  /** What was given to iptables-restore, whether or not it was refused. */
+  const attempts: string[] = [];
   const deleted: string[] = [];
   const failures: Error[] = [];
   /** What else a program does before it answers. */
   const before = { restore: async () => {}, list: async () => {} };
   const errors: unknown[] = [];
+  const warnings: string[] = [];
+  const conntrack = { failure: undefined as Error | undefined };
   const run = async (command: string, args: readonly string[], input = ""): Promise<string> => {
     if (command === "conntrack") {
       deleted.push(args.join(" "));
+      if (conntrack.failure !== undefined) throw conntrack.failure;
       throw new ProgramError("conntrack: 0 flow entries have been deleted.", 1);
     }
     if (command.endsWith("-save")) return args.includes("nat") ? [...chains].map((chain) => `:${chain} - [0:0]`).join("\n") : "";
@@ -54,6 +61,8 @@ function start(
     await before.restore();
     const failed = failures.shift();
     if (failed !== undefined) throw failed;
+    attempts.push(input);
+    if (refuses(input)) throw new ProgramError("iptables-restore: unknown option", 2);
     written.push(input);
     for (const [, chain = ""] of input.matchAll(/^:(\S+)/gm)) chains.add(chain);
     for (const [, chain = ""] of input.matchAll(/^-X (\S+)/gm)) chains.delete(chain);
@@ -66,7 +75,11 @@ function start(
     portsOf: (key) => services.get(key) ?? [],
     checkPeriodMs: 30_000,
     onRefused: (key, reason) => (onRefused ?? assert.fail)(`${key} is refused: ${reason}`),
-    log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
+    log: {
+      ...discardLogger,
+      error: (_: string, err: unknown) => void errors.push(err),
+      warn: (text: string) => void warnings.push(text),
+    },
     metrics: newProxyMetrics(registry),
     turns: new Turns(() => 0), // never yields: the test moves the clock
     ...{ masqueradedNetworks, run, clock },
@@ -100,6 +113,9 @@ function start(
     failures,
     before,
     errors,
+    warnings,
+    attempts,
+    conntrack,
     begin,
     set,
     end,
@@ -300,4 +316,134 @@ test("a Service of 100 million destinations is refused in less than 100 ms, with
   await set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
   assert.match(take(), /10\.0\.0\.1:8080/);
   assert.equal(reasons.length, 1);
+});
+
+test("a Service is reported as too large again when it has been smaller, and counted while it is", async (t) => {
+  const reasons: string[] = [];
+  const { begin, set, metrics } = start(t, { onRefused: (text) => reasons.push(text) });
+  await begin();
+  const sized = (count: number): ServicePort[] => {
+    const externalIPs = Array.from({ length: count }, (_, at) => `192.0.${at >> 8}.${at & 255}`);
+    return servicePorts(aService("a", { clusterIP: "10.96.0.1", externalIPs }), [], { name: "n1", zone: undefined }, "IPv4");
+  };
+  const refused = async (): Promise<string | undefined> => /refused_services\{family="IPv4"\} (\d)/.exec(await metrics())?.[1];
+  await set("default/a", sized(10_000));
+  assert.deepEqual([reasons.length, await refused()], [1, "1"]);
+  await set("default/a", sized(9_999));
+  assert.deepEqual([reasons.length, await refused()], [1, "0"]);
+  await set("default/a", sized(10_001));
+  assert.deepEqual([reasons.length, await refused()], [2, "1"]);
+});
+
+/** A rule set of which iptables refuses the rules of port 99. */
+function startRefusing(t: TestContext) {
+  const state = { isRefusing: true };
+  const reasons: string[] = [];
+  const started = start(t, {
+    onRefused: (text) => reasons.push(text),
+    refuses: (text) => state.isRefusing && text.includes("--dport 99 "),
+  });
+  const bad = servicePorts(
+    aService("bad", { clusterIP: "10.96.0.9", ports: [{ port: 99, protocol: "TCP" }] }),
+    [],
+    { name: "n1", zone: undefined },
+    "IPv4",
+  );
+  return { ...started, state, reasons, bad };
+}
+const isOfBad = (text: string): boolean => text.includes("--dport 99 ");
+
+test("refused rules are tried again at every tenth check, and at no change of another Service; they are reported once", async (t) => {
+  const { clock, rules, services, attempts, begin, set, state, reasons, bad, take } = startRefusing(t);
+  services.set("default/bad", bad);
+  await begin();
+  assert.equal(reasons.length, 1);
+  attempts.length = 0;
+  await clock.advance(9 * 30_000 + 1_000);
+  assert.equal(attempts.filter(isOfBad).length, 0, "nine checks");
+  await clock.advance(30_000);
+  assert.equal(attempts.filter(isOfBad).length, 1, "the tenth");
+  await set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await set("default/a", []);
+  rules.changed("default/bad");
+  await clock.advance(600);
+  assert.equal(attempts.filter(isOfBad).length, 1, "changes of another one, and one that leaves its ports as they are");
+  await clock.advance(10 * 30_000);
+  assert.deepEqual([attempts.filter(isOfBad).length, reasons.length], [2, 1]);
+  state.isRefusing = false;
+  take();
+  await clock.advance(10 * 30_000);
+  assert.ok(isOfBad(take()));
+});
+
+test("a refused Service that is deleted while the kernel's rules cannot be written is forgotten with the next write", async (t) => {
+  const { clock, rules, services, failures, begin, metrics, bad, reasons } = startRefusing(t);
+  services.set("default/bad", bad);
+  await begin();
+  assert.equal(reasons.length, 1);
+  failures.push(new ProgramError("Another app is currently holding the xtables lock", 4));
+  services.delete("default/bad");
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  for (const key of ["default/bad", "default/a"]) rules.changed(key);
+  await clock.advance(5_000);
+  assert.match(await metrics(), /^coxswain_services_refused_services\{family="IPv4"\} 0$/m);
+});
+
+test("entries of the connection table that cannot be deleted do not fail the write", async (t) => {
+  const { rules, services, conntrack, errors, begin, set, deleted } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"], "UDP"));
+  await begin();
+  conntrack.failure = new ProgramError("cannot run conntrack: ENOENT", undefined);
+  deleted.length = 0;
+  await set("default/a", aPort("a", "10.96.0.1", ["10.0.0.2"], "UDP"));
+  assert.deepEqual([deleted.length, errors], [1, [conntrack.failure]]);
+  rules.check();
+});
+
+test("a family without Services is not looked for in the kernel", async (t) => {
+  const { clock, warnings, take, begin } = start(t, { family: "IPv6" });
+  await begin();
+  await clock.advance(100_000);
+  assert.deepEqual([warnings, take()], [[], ""]);
+});
+
+test("a change that comes while rules are written counts as late from the begin of that write", async (t) => {
+  const { clock, rules, services, before, begin } = start(t);
+  await begin();
+  const held = Promise.withResolvers<void>();
+  before.restore = () => held.promise;
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  rules.changed("default/a");
+  await clock.advance(1_000);
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  rules.changed("default/b");
+  const again = Promise.withResolvers<void>();
+  before.restore = () => again.promise;
+  held.resolve();
+  await clock.advance(10);
+  assert.equal(rules.lateMs(), 990);
+  again.resolve();
+  before.restore = async () => {};
+  await clock.advance(2_000);
+  assert.equal(rules.lateMs(), 0);
+});
+
+test("after a slow write the next one begins within half a second", async (t) => {
+  const { clock, rules, services, before, take, begin } = start(t);
+  await begin();
+  const held = Promise.withResolvers<void>();
+  before.restore = () => held.promise;
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  rules.changed("default/a");
+  await clock.advance(10_000);
+  before.restore = async () => {};
+  held.resolve();
+  await clock.advance(0);
+  take();
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  rules.changed("default/b");
+  await clock.advance(499);
+  assert.equal(take(), "");
+  await clock.advance(1);
+  assert.match(take(), /10\.0\.0\.2:8080/);
 });

@@ -7,7 +7,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { newProxyMetrics } from "./metrics.ts";
@@ -63,6 +63,7 @@ test("the health port says whether the rules are late, as kube-proxy's does", as
   }
   assert.equal((await fetchFrom(21_001, "/metrics"))?.status, 404, "metrics are not for other machines");
   assert.equal((await fetchFrom(21_001, "/healthz", "POST"))?.status, 405);
+  assert.equal((await fetchFrom(21_001, "/healthz", "HEAD"))?.status, 200);
   await stop();
   assert.equal(await fetchFrom(21_001, "/healthz"), undefined);
 });
@@ -101,6 +102,23 @@ test("a port that is taken is an event on the Node, and is tried again", async (
     await clock.advance(5_000);
     return (await fetchFrom(21_003, "/healthz"))?.status === 200;
   });
+});
+
+test("a metrics port that is taken is no event, and is tried again after five seconds", async (t) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(21_006, host, () => resolve()));
+  t.after(() => void taken.close());
+  const clock = newFakeClock();
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
+  const { events } = startPorts(t, { clock, log, metrics: { host, port: 21_006 } });
+  await waitFor(() => clock.waiting === 1);
+  await clock.advance(4_999);
+  await settle(20);
+  assert.equal(errors.length, 1);
+  await clock.advance(1);
+  await waitFor(() => errors.length === 2);
+  assert.deepEqual(events, []);
 });
 
 test("an end cuts off a client that has not sent its request", async (t) => {

@@ -51,8 +51,9 @@ async function start(t: TestContext) {
   informers.start(ending.signal);
   await informers.waitForSync(ending.signal);
   let seen: string[] = [];
+  const metrics = newMetricsRegistry();
   watchChanges(
-    { informers, clock, nodeName: "n1", metrics: newMetricsRegistry() },
+    { informers, clock, nodeName: "n1", metrics },
     {
       changed: (key, triggers = []) => void seen.push([key, ...triggers.map((ms) => ms - clock.now())].join(" ")),
       allChanged: () => void seen.push("all"),
@@ -66,11 +67,11 @@ async function start(t: TestContext) {
     seen = [];
     return since;
   };
-  return { clock, client, web, reported };
+  return { clock, client, web, reported, metrics };
 }
 
 test("existing Services and slices are reported at the start, then each change of one", async (t) => {
-  const { client, web, reported } = await start(t);
+  const { client, web, reported, metrics } = await start(t);
   assert.deepEqual(await reported(), ["default/web", "default/web"]);
   client.put(services, aService("other"));
   assert.deepEqual(await reported(), ["default/other"]);
@@ -80,6 +81,9 @@ test("existing Services and slices are reported at the start, then each change o
   assert.deepEqual(await reported(), ["default/web"], "a slice that was removed");
   client.remove(services, "default/other");
   assert.deepEqual(await reported(), ["default/other"], "a Service that was removed");
+  const shown = await metrics.render();
+  assert.match(shown, /^kubeproxy_sync_proxy_rules_service_changes_total 3$/m);
+  assert.match(shown, /^kubeproxy_sync_proxy_rules_endpoint_changes_total 3$/m);
 });
 
 test("a slice that is relabelled to another Service changes both", async (t) => {
@@ -112,4 +116,6 @@ test("all Services are reported when the node's zone changes, and not at its hea
   assert.deepEqual(await reported(), []);
   client.put(nodes, aNode("a"));
   assert.deepEqual(await reported(), ["all"], "the second change");
+  client.remove(nodes, "n1");
+  assert.deepEqual(await reported(), ["all"], "without its Node no zone is near");
 });
