@@ -55,12 +55,32 @@ const aPod = (hostPort: number, hostIP?: string, phase = "Running"): Pod => ({
   status: { phase },
 });
 
+const withPorts = (...ports: NonNullable<NonNullable<Pod["spec"]>["containers"][0]["ports"]>[]): Pod => ({
+  ...aPod(0),
+  spec: { containers: ports.map((own, i) => ({ name: `c${i}`, ports: own })) },
+});
+
 for (const { name, pod, service = balanced("a", {}, "10.0.0.1"), want } of [
   { name: "the same port", pod: aPod(80), want: 1 },
   { name: "the same port on this node's address", pod: aPod(80, "10.0.0.1"), want: 1 },
   { name: "the same port on another address", pod: aPod(80, "127.0.0.1"), want: 0 },
   { name: "another port", pod: aPod(81), want: 0 },
   { name: "a pod that has ended", pod: aPod(80, undefined, "Succeeded"), want: 0 },
+  { name: "a pod that has failed", pod: aPod(80, undefined, "Failed"), want: 0 },
+  { name: "the same port on all addresses of IPv6", pod: aPod(80, "::"), want: 1 },
+  { name: "the same port on all addresses", pod: aPod(80, "0.0.0.0"), want: 1 },
+  { name: "the same port of another protocol", pod: withPorts([{ containerPort: 80, hostPort: 80, protocol: "UDP" }]), want: 0 },
+  {
+    name: "the same port of a second container",
+    pod: withPorts([{ containerPort: 1, hostPort: 1 }], [{ containerPort: 2 }, { containerPort: 80, hostPort: 80 }]),
+    want: 1,
+  },
+  {
+    name: "the same port as the Service's second",
+    pod: aPod(80),
+    service: balanced("a", { ports: [{ port: 81 }, { port: 80 }] as Service["spec"]["ports"] & object }, "10.0.0.1"),
+    want: 1,
+  },
   { name: "a Service with another node's address", pod: aPod(80), service: balanced("a", {}, "10.0.0.2"), want: 0 },
   { name: "a Service of another type", pod: aPod(80), service: aService("a", {}, ["10.0.0.1"]), want: 0 },
 ]) {

@@ -210,3 +210,51 @@ test("a Service shares an address only when it may share it with all that have i
   const assigned = assign([on("a", 80, "2020"), on("b", 81, "2021"), on("c", 80, "2022"), on("d", 82, "2023")], { pool });
   assert.deepEqual(assigned, { a: "192.0.2.1", b: "192.0.2.1", c: "192.0.2.2", d: "192.0.2.1" });
 });
+
+test("of Services of the same age the first by namespace and name gets the lower address, in whatever order they are seen", () => {
+  const all = [balanced("b"), balanced("a"), balanced("z", {}, { namespace: "another" })];
+  const want = { z: "192.0.2.1", a: "192.0.2.2", b: "192.0.2.3" };
+  assert.deepEqual(assign(all, { pool }), want);
+  assert.deepEqual(assign(all.toReversed(), { pool }), want);
+});
+
+test("a Service that asks for another address than it has comes after those that have theirs", () => {
+  const moving = balanced("moving", { loadBalancerIP: "192.0.2.2" }, { status: ["192.0.2.1"], age: "2020" });
+  const holder = balanced("holder", {}, { status: ["192.0.2.2"], age: "2024" });
+  const result = assign([moving, holder], { pool });
+  assert.equal(result["holder"], "192.0.2.2");
+  assert.match(result["moving"] as string, /^AddressInUse: /);
+});
+
+test("loadBalancerIP may be written in any form, and what is no address is not in the pool", () => {
+  const six = new Pool(["fd00::1-fd00::9"]);
+  const service = (loadBalancerIP: string) => balanced("a", { ipFamilies: ["IPv6"], loadBalancerIP });
+  assert.deepEqual(assign([service("FD00:0:0::0005")], { pool: six }), { a: "fd00::5" });
+  assert.match(assign([service("five")], { pool: six })["a"] as string, /^AddressNotInPool: spec\.loadBalancerIP five is not/);
+  const asIpv6 = aNode("n1", { "fd00::1": "InternalIP" });
+  assert.deepEqual(assign([service("FD00::0001")], { nodes: [asIpv6] }), { a: "fd00::1" });
+});
+
+test("a Service that does not name its families gets addresses of its cluster IP's", () => {
+  const both = new Pool(["192.0.2.1", "fd00::1-fd00::9"]);
+  assert.deepEqual(assign([balanced("a", { clusterIP: "fd00:96::1" })], { pool: both }), { a: "fd00::1" });
+  assert.deepEqual(assign([balanced("a", { clusterIP: "10.96.0.1" })], { pool: both }), { a: "192.0.2.1" });
+});
+
+test("a Node that is being deleted is not used", () => {
+  const going: Node = { ...aNode("n3", { "10.0.0.3": "InternalIP" }) };
+  going.metadata.deletionTimestamp = "2024-01-01T00:00:00Z";
+  assert.deepEqual(assign([balanced("a")], { nodes: [...nodes, going] }), { a: "10.0.0.1 10.0.0.2" });
+});
+
+test("each port of a Service counts, of each protocol", () => {
+  const on = (name: string, age: string, ...ports: [number, "TCP" | "UDP" | "SCTP"][]) =>
+    balanced(name, { ports: ports.map(([port, protocol]) => ({ name: `p${port}`, port, protocol })) }, { age });
+  const [first, second] = [on("first", "2020", [80, "TCP"], [443, "TCP"]), on("second", "2021", [81, "TCP"], [443, "TCP"])];
+  assert.match(assign([first, second])["second"] as string, /^PortConflict: port 443\/TCP .* the Service default\/first/);
+  for (const protocol of ["TCP", "UDP", "SCTP"] as const)
+    assert.match(
+      assign([on("a", "2020", [80, protocol], [53, protocol])], { reservedPorts: new Set([53]) })["a"] as string,
+      new RegExp(`^PortConflict: port 53/${protocol} `),
+    );
+});

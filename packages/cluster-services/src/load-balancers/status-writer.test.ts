@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
-import { conflict, internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { conflict, internalError, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -22,7 +22,7 @@ function setUp(t: TestContext, ...objects: Service[]) {
   const ending = new AbortController();
   const metrics = newMetricsRegistry();
   const writer = new StatusWriter({
-    ...{ client, clock, log: discardLogger, turns: new Turns() },
+    ...{ client, clock, log: discardLogger, turns: newUnlimitedTurns() },
     reconnection: new Reconnection({ periodMs: () => 500, clock, random: () => 1 }),
     cluster: () => ({
       services: client.objects<Service>(services),
@@ -93,6 +93,46 @@ test("another writer's change and a Service that is gone are no failures; others
   writer.check();
   ending.abort();
   await running;
+});
+
+test("a Service that was deleted meanwhile is no failure, and others are counted", async (t) => {
+  const { client, writer, metrics, ending } = setUp(t, balanced("a"), balanced("b"));
+  let code: "gone" | "broken" = "gone";
+  client.react("update", "services", ({ name }) => {
+    if (name === "a") throw code === "gone" ? notFound(services, name) : internalError("etcd is away");
+  });
+  await writer.sync(ending.signal);
+  const failures = async (): Promise<string | undefined> =>
+    /^coxswain_load_balancer_status_failures_total (\d+)$/m.exec(await metrics.render())?.[1];
+  assert.equal((await failures()) ?? "0", "0");
+  code = "broken";
+  await assert.rejects(writer.sync(ending.signal), /etcd is away/);
+  assert.equal(await failures(), "1");
+});
+
+test("the status of another program's load balancer is left alone, and other fields of a status stay", async (t) => {
+  const theirs = aService("theirs", { type: "LoadBalancer", loadBalancerClass: "metallb" }, ["203.0.113.1"]);
+  const conditions = [{ type: "Known", status: "True", reason: "r", message: "", lastTransitionTime: "2022-01-01T00:00:00Z" }];
+  const own: Service = { ...balanced("own"), status: { conditions } as Service["status"] & object };
+  const { client, writer, addresses, ending } = setUp(t, theirs, own);
+  await writer.sync(ending.signal);
+  assert.equal(addresses("theirs"), '[{"ip":"203.0.113.1"}]');
+  assert.deepEqual(client.object<Service>(services, "default/own")?.status, {
+    conditions,
+    loadBalancer: { ingress: [{ ip: "192.0.2.1" }] },
+  });
+});
+
+test("a problem that was solved is reported again when it returns", async (t) => {
+  const { client, writer, events, ending } = setUp(t, balanced("a"), balanced("b"), balanced("c"));
+  const exhausted = (): number => events.filter((event) => event.endsWith("PoolExhausted")).length;
+  await writer.sync(ending.signal);
+  client.remove(services, "default/a");
+  await writer.sync(ending.signal);
+  assert.equal(exhausted(), 1);
+  client.put(services, aService("c", { type: "LoadBalancer" }), aService("a", { type: "LoadBalancer" }, ["192.0.2.1"]));
+  await writer.sync(ending.signal);
+  assert.equal(exhausted(), 2);
 });
 
 test("a status that cannot be written keeps no other from being written", async (t) => {

@@ -105,8 +105,8 @@ export class StatusWriter {
     for (const service of now.services) {
       if (!served.has(service) && service.spec.type !== "LoadBalancer") await write(service, []);
     }
-    for (const key of this.#reported.keys())
-      if (!assignments.some(({ service }) => keyOf(service) === key)) this.#reported.delete(key);
+    const keys = new Set(assignments.map(({ service }) => keyOf(service)));
+    for (const key of this.#reported.keys()) if (!keys.has(key)) this.#reported.delete(key);
     metrics.services.set(assignments.length);
     metrics.without.set(assignments.filter(({ problem }) => problem !== undefined).length);
     if (failure !== undefined) throw failure;

@@ -1,0 +1,161 @@
+/** What the two parts follow: which changes of the cluster lead to other addresses, and which to none. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { ServicesFlags } from "../flags.ts";
+import type { PartContext, StartPart } from "../part.ts";
+import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import { startLoadBalancerAddresses } from "./addresses-part.ts";
+import { excludedLabel } from "./names.ts";
+import { startLoadBalancers } from "./part.ts";
+
+const aNode = (name: string, address: string, { ready = "True", labels = {}, kubeletPort = 10_250 } = {}): Node => ({
+  metadata: { name, labels },
+  spec: {},
+  status: {
+    conditions: [{ type: "Ready", status: ready as "True" }],
+    addresses: [{ type: "InternalIP", address }],
+    daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
+  },
+});
+const balanced = (name: string, port = 80, spec: Partial<Service["spec"]> = {}): Service =>
+  aService(name, { type: "LoadBalancer", ports: [{ port, protocol: "TCP" }], ...spec });
+
+async function start(t: TestContext, part: StartPart, objects: Parameters<typeof newFakeClient>[0] & object = {}) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock, ...objects });
+  const informers = newInformerFactory(client, { clock, log: discardLogger });
+  const ending = new AbortController();
+  const events: string[] = [];
+  const context = {
+    ...{ nodeName: "n1", client, informers, clock, log: discardLogger, metrics: newMetricsRegistry(), signal: ending.signal },
+    flags: {
+      ...{ "load-balancer-pool": [], "load-balancer-reserved-ports": ["22"], "iptables-chain-prefix": "COX-" },
+    } as unknown as ServicesFlags,
+    turns: newUnlimitedTurns(),
+    reconnection: new Reconnection({ periodMs: () => 500, clock }),
+    recorder: {
+      event: (object: Service, type: string, reason: string) => void events.push(`${object.metadata.name} ${type} ${reason}`),
+      flush: async () => {},
+    },
+    fail: assert.fail,
+  } as unknown as PartContext;
+  informers.start(ending.signal);
+  const running = await part(context);
+  const stop = async (): Promise<void> => {
+    ending.abort(new Error("the part ends"));
+    await running.stop?.();
+  };
+  t.after(stop);
+  const passed = async (): Promise<void> => {
+    await settle();
+    await clock.advance(500);
+    await settle();
+  };
+  const addressesOf = async (name: string): Promise<string> => {
+    await passed();
+    return (client.object<Service>(services, `default/${name}`)?.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip).join();
+  };
+  return { client, clock, events, passed, addressesOf, stop };
+}
+
+const twoNodes = [aNode("n1", "10.0.0.1"), aNode("n2", "10.0.0.2")];
+
+test("addresses follow the nodes: one that gets ready, is excluded, has another address, or is removed", async (t) => {
+  const objects = [...twoNodes.map((one) => [nodes, one] as const), [services, balanced("a")] as const];
+  const { client, addressesOf } = await start(t, startLoadBalancers, { objects });
+  assert.equal(await addressesOf("a"), "10.0.0.1,10.0.0.2");
+  client.put(nodes, aNode("n2", "10.0.0.2", { ready: "False" }));
+  assert.equal(await addressesOf("a"), "10.0.0.1");
+  client.put(nodes, aNode("n2", "10.0.0.2"));
+  assert.equal(await addressesOf("a"), "10.0.0.1,10.0.0.2");
+  client.put(nodes, aNode("n2", "10.0.0.2", { labels: { [excludedLabel]: "" } }));
+  assert.equal(await addressesOf("a"), "10.0.0.1");
+  client.put(nodes, aNode("n1", "10.0.0.9"));
+  assert.equal(await addressesOf("a"), "10.0.0.9");
+  client.put(nodes, aNode("n3", "10.0.0.3"));
+  assert.equal(await addressesOf("a"), "10.0.0.3,10.0.0.9");
+  client.remove(nodes, "n1");
+  assert.equal(await addressesOf("a"), "10.0.0.3");
+});
+
+test("a port of a kubelet is no Service's, also from when the kubelet says another one", async (t) => {
+  const objects = [
+    [nodes, aNode("n1", "10.0.0.1")],
+    [services, balanced("a", 10_250)],
+    [services, balanced("b", 10_350)],
+  ] as const;
+  const { client, events, addressesOf } = await start(t, startLoadBalancers, { objects });
+  assert.deepEqual([await addressesOf("a"), await addressesOf("b")], ["", "10.0.0.1"]);
+  assert.deepEqual(events, ["a Warning PortConflict", "b Normal AddressAssigned"]);
+  client.put(nodes, aNode("n1", "10.0.0.1", { kubeletPort: 10_350 }));
+  assert.deepEqual([await addressesOf("a"), await addressesOf("b")], ["10.0.0.1", ""]);
+});
+
+test("with policy Local addresses follow the ready endpoints", async (t) => {
+  const local = balanced("a", 80, { externalTrafficPolicy: "Local" });
+  const objects = [...twoNodes.map((one) => [nodes, one] as const), [services, local] as const];
+  const { client, addressesOf } = await start(t, startLoadBalancers, { objects });
+  assert.equal(await addressesOf("a"), "");
+  const unready = anEndpoint("10.1.0.2", "n2", { conditions: { ready: false } });
+  client.put(endpointSlices, aSlice("a", [anEndpoint("10.1.0.1", "n1"), unready]));
+  assert.equal(await addressesOf("a"), "10.0.0.1");
+  client.put(endpointSlices, aSlice("a", [anEndpoint("10.1.0.1", "n1"), anEndpoint("10.1.0.2", "n2", { conditions: {} })]));
+  assert.equal(await addressesOf("a"), "10.0.0.1,10.0.0.2");
+  client.remove(endpointSlices, "default/a-1");
+  assert.equal(await addressesOf("a"), "");
+});
+
+const aPod = (name: string, hostPort: number, nodeName = "n1"): Pod => ({
+  metadata: { namespace: "default", name },
+  spec: { nodeName, containers: [{ name: "c", ports: [{ containerPort: 80, hostPort, protocol: "TCP" }] }] },
+  status: { phase: "Running" },
+});
+
+test("without a pool a host port that a Service takes is an event on the Service: once, and again when it returns", async (t) => {
+  const objects = [
+    [nodes, aNode("n1", "10.0.0.1")],
+    [services, aService("a", { type: "LoadBalancer" }, ["10.0.0.1"])],
+    [pods, aPod("elsewhere", 80, "n2")],
+  ] as const;
+  const { client, events, passed } = await start(t, startLoadBalancerAddresses, { objects });
+  await passed();
+  assert.deepEqual(events, [], "a pod of another node");
+  client.put(pods, aPod("web", 80));
+  await passed();
+  assert.deepEqual(events, ["a Warning HostPortConflict"]);
+  client.put(services, aService("other", { type: "ClusterIP" }));
+  await passed();
+  assert.equal(events.length, 1, "it is known");
+  client.remove(pods, "default/web");
+  await passed();
+  client.put(pods, aPod("web", 80));
+  await passed();
+  assert.equal(events.length, 2, "it is another pod");
+});
+
+test("changes that come together are looked at once, and after the end nothing is", async (t) => {
+  const objects = [
+    [nodes, aNode("n1", "10.0.0.1")],
+    [services, aService("a", { type: "LoadBalancer" }, ["10.0.0.1"])],
+  ] as const;
+  const { client, clock, events, stop, passed } = await start(t, startLoadBalancerAddresses, { objects });
+  await passed();
+  const before = clock.waiting;
+  client.put(pods, aPod("web", 80));
+  client.put(pods, aPod("web-2", 81));
+  await settle();
+  assert.equal(clock.waiting, before + 1);
+  await stop();
+  await clock.advance(1_000);
+  assert.deepEqual(events, []);
+});
