@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aNode, settingsIn } from "../testing/machines.ts";
 import type { IpFamily } from "./networks.ts";
-import { isProblem, type Link, macOf, type Plan, planNetwork } from "./plan.ts";
+import { internalAddresses, isProblem, type Link, macOf, type Plan, planNetwork } from "./plan.ts";
 import type { PodNetworkSettings } from "./settings.ts";
 
 const eth0: Link = {
@@ -153,4 +153,46 @@ test("a MAC address follows from the node's name, and is unicast and locally adm
   assert.equal(macOf("m1"), macOf("m1"));
   assert.notEqual(macOf("m1"), macOf("m2"));
   assert.match(macOf("m1"), /^02(:[0-9a-f]{2}){5}$/);
+});
+
+test("of two nodes of the same age the first by name gets the route", () => {
+  const [b, a] = [aNode("b", ["10.77.2.0/24"], ["192.168.77.3"]), aNode("a", ["10.77.2.0/24"], ["192.168.77.2"])];
+  for (const nodes of [
+    [me, b, a],
+    [me, a, b],
+  ])
+    assert.deepEqual(routesOf(plan(nodes)), ["10.77.2.0/24 192.168.77.2 eth0"]);
+});
+
+test("a node has one address of each family, its first", () => {
+  const node = aNode("m1", [], ["192.168.77.1", "10.0.0.1", "fd77::1", "fd78::1"]);
+  node.status?.addresses?.push({ type: "ExternalIP", address: "203.0.113.1" }, { type: "InternalIP", address: "m1.example" });
+  assert.deepEqual(internalAddresses(node), ["192.168.77.1", "fd77::1"]);
+});
+
+test("a range that contains the node's address of the second family has no route", () => {
+  const strange = aNode("m2", ["fd99::/64"], ["192.168.77.2", "fd99::2"]);
+  const { problems, routes } = plan([me, strange]);
+  assert.deepEqual([problems.map(({ reason }) => reason), routes], [["PodCIDRConflict"], []]);
+});
+
+test("without an interface of the node's address there is no tunnel, and no route into it", () => {
+  const lost = aNode("m1", ["10.77.1.0/24"], ["192.168.77.99"]);
+  const result = plan([lost, near, far]);
+  assert.deepEqual([routesOf(result), result.vxlan], [["10.77.2.0/24 192.168.77.2 eth0"], undefined]);
+  assert.deepEqual(
+    result.problems.map(({ reason, message }) => `${reason}: ${message}`),
+    ["NodeAddressNotFound: no interface of this machine has the address 192.168.77.99 of the Node m1"],
+  );
+  assert.equal(result.mtu, 1450, "of the usual MTU");
+});
+
+test("the second of a node's pod ranges may be in no network of an interface either; loopback and own tunnel are none", () => {
+  const dual = aNode("m1", ["10.77.1.0/24", "fd77::/48"], ["192.168.77.1"]);
+  assert.match(problemOf([dual]), /^PodCIDRConflict: the pod range fd77::\/48 .*interface eth0$/);
+  const lo: Link = { ...eth0, name: "lo", addresses: [{ ip: "127.0.0.1", bits: 8 }] };
+  const vx: Link = { ...eth0, name: "cox0-vx", addresses: [{ ip: "10.77.1.0", bits: 24 }] };
+  assert.equal(problemOf([me], [eth0, vx]), "none");
+  const onLoopback = plan([me, aNode("m2", ["10.77.2.0/24"], ["127.0.0.2"])], {}, { links: [lo, eth0] });
+  assert.deepEqual(routesOf(onLoopback), ["10.77.2.0/24 10.77.2.0 cox0-vx"], "127.0.0.2 is no neighbour");
 });

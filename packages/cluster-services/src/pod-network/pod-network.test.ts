@@ -10,10 +10,10 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError, type RunProgram } from "../host/run-program.ts";
 import { aNode, settingsIn } from "../testing/machines.ts";
-import { writeConfig } from "./cni-config.ts";
+import { missingPlugins, otherNetwork, writeConfig } from "./cni-config.ts";
 import { newPodNetworkMetrics } from "./metrics.ts";
 import { PodNetwork } from "./pod-network.ts";
-import { withdrawLeftOver } from "./withdraw.ts";
+import { isOurRoute, withdraw, withdrawLeftOver } from "./withdraw.ts";
 
 const me = aNode("m1", ["10.77.1.0/24"], ["192.168.77.1"]);
 const eth0 = { ifname: "eth0", mtu: 1500, flags: ["UP"], addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] };
@@ -30,6 +30,7 @@ function setUp(t: TestContext, { nodes = [me] as Node[] } = {}) {
   }
   const settings = { ...settingsIn(join(folder, "net.d")), pluginFolders: [plugins], checkPeriodMs: 30_000 };
   const commands: string[] = [];
+  const forwarded: number[] = [];
   const kernel = { failure: "" };
   const run: RunProgram = async (command, args, input) => {
     const text = [command, ...args].join(" ");
@@ -42,13 +43,13 @@ function setUp(t: TestContext, { nodes = [me] as Node[] } = {}) {
   const metrics = newMetricsRegistry();
   const network = new PodNetwork({
     ...{ nodeName: "m1", settings, clock, log: discardLogger },
-    host: { run, hasIpv6: async () => true, forward() {} },
+    host: { run, hasIpv6: async () => true, forward: (family) => void forwarded.push(family) },
     nodes: () => nodes,
     notify: (...words) => void events.push(words.join(" ")),
     metrics: newPodNetworkMetrics(metrics),
   });
   const config = (): string => readFileSync(settings.configPath, "utf8");
-  return { folder, plugins, settings, commands, kernel, run, clock, events, metrics, network, nodes, config };
+  return { folder, plugins, settings, commands, forwarded, kernel, run, clock, events, metrics, network, nodes, config };
 }
 
 test("the configuration names the node's range, the MTU and Debian's plugins", async (t) => {
@@ -207,4 +208,115 @@ test("a process without this part removes what one with it has left, and nothing
   writeFileSync(settings.configPath, '{"name":"theirs"}');
   assert.equal(await withdrawLeftOver(settings, run), false);
   assert.ok(existsSync(settings.configPath));
+});
+
+test("packets of both families are forwarded, and routes are counted by their kind", async (t) => {
+  const own = aNode("m1", ["10.77.1.0/24", "fd00:1::/64"], ["192.168.77.1"]);
+  const others = [
+    aNode("m2", ["10.77.2.0/24"], ["192.168.77.2"]),
+    aNode("m3", ["10.77.3.0/24"], ["192.168.77.3"]),
+    aNode("m4", ["10.77.4.0/24"], ["192.168.78.4"]),
+  ];
+  const { network, forwarded, metrics } = setUp(t, { nodes: [own, ...others] });
+  await network.sync();
+  assert.deepEqual(forwarded, [4, 6]);
+  const shown = await metrics.render();
+  assert.match(shown, /^coxswain_pod_network_routes\{type="host-gateway"\} 2$/m);
+  assert.match(shown, /^coxswain_pod_network_routes\{type="vxlan"\} 1$/m);
+});
+
+test("a missing plugin hides no other problem", async (t) => {
+  const twin = aNode("m2", ["10.77.1.0/24"], ["192.168.77.2"]);
+  const { network, plugins, events } = setUp(t, { nodes: [me, twin] });
+  rmSync(join(plugins, "portmap"));
+  await network.sync();
+  assert.deepEqual(
+    events.map((event) => event.split(" ")[1]),
+    ["PluginMissing", "PodCIDRConflict"],
+  );
+});
+
+test("each time another network comes this one is withdrawn, and its rules are written again when that has gone", async (t) => {
+  const { network, settings, events, commands } = setUp(t);
+  const other = join(settings.configFolder, "05-flannel.conflist");
+  const written = (): number => commands.filter((text) => text.includes("COX-NET-MASQ -s 10.77.1.0/24 -j MASQUERADE")).length;
+  await network.sync();
+  for (const times of [1, 2]) {
+    const before = written();
+    writeFileSync(other, "{}");
+    await network.sync();
+    assert.ok(!existsSync(settings.configPath), `${times}`);
+    assert.equal(events.length, times);
+    rmSync(other);
+    await network.sync();
+    assert.ok(written() > before, `${times}`);
+    assert.ok(existsSync(settings.configPath));
+  }
+});
+
+test("of several configurations of others the first by name is the one that a container runtime finds", async (t) => {
+  const { settings } = setUp(t);
+  mkdirSync(settings.configFolder);
+  for (const name of ["20-b.conflist", "10-a.conf", "30-c.json"]) writeFileSync(join(settings.configFolder, name), "{}");
+  const found: (string | undefined)[] = [];
+  for (const name of ["10-a.conf", "20-b.conflist", "30-c.json"]) {
+    found.push(await otherNetwork(settings));
+    rmSync(join(settings.configFolder, name));
+  }
+  assert.deepEqual(
+    [...found, await otherNetwork(settings)],
+    [...["10-a.conf", "20-b.conflist", "30-c.json"].map((name) => join(settings.configFolder, name)), undefined],
+  );
+});
+
+test("plugins are looked for in all folders, and have to be programs", async (t) => {
+  const { folder, plugins } = setUp(t);
+  const second = join(folder, "second");
+  mkdirSync(second);
+  assert.equal(missingPlugins([second, plugins]), undefined);
+  rmSync(join(plugins, "portmap"));
+  writeFileSync(join(second, "portmap"), "", { mode: 0o755 });
+  assert.equal(missingPlugins([plugins, second]), undefined);
+  chmodSync(join(second, "portmap"), 0o644);
+  assert.match(missingPlugins([plugins, second])?.message ?? "", /^the CNI plugins portmap are not in /);
+});
+
+test("the bridge is removed with the network, unless a pod is on it", async (t) => {
+  const { settings } = setUp(t);
+  for (const { ports, want } of [
+    { ports: "", want: true },
+    { ports: "[]", want: true },
+    { ports: '[{"ifname":"veth1"}]', want: false },
+  ]) {
+    const calls: string[] = [];
+    await withdraw(settings, async (program, args) => {
+      const text = [program, ...args].join(" ");
+      calls.push(text);
+      if (text === "ip -j -d address show") return JSON.stringify([{ ifname: "cox0", linkinfo: { info_kind: "bridge" } }]);
+      return text === "ip -j link show master cox0" ? ports : "";
+    });
+    assert.equal(calls.includes("ip link delete dev cox0"), want, ports);
+  }
+  const foreign: string[] = [];
+  await withdraw(settings, async (program, args) => {
+    foreign.push([program, ...args].join(" "));
+    return foreign.at(-1) === "ip -j -d address show" ? JSON.stringify([{ ifname: "cox0" }]) : "";
+  });
+  assert.ok(!foreign.includes("ip link delete dev cox0"), "an interface of the name that is no bridge");
+});
+
+test("a marked route is this cluster's when it is in the cluster's networks, or those are not known", () => {
+  const isOurs = (destination: string, ...clusterCidrs: string[]): boolean =>
+    isOurRoute({ destination, gateway: "", link: "" }, { clusterCidrs });
+  assert.deepEqual(
+    [
+      isOurs("10.77.2.0/24", "10.77.0.0/16"),
+      isOurs("10.78.2.0/24", "10.77.0.0/16"),
+      isOurs("10.0.0.0/8", "10.77.0.0/16"),
+      isOurs("fd00:77::/64", "10.77.0.0/16"),
+      isOurs("fd00:77::/64", "10.77.0.0/16", "fd00::/16"),
+      isOurs("10.78.2.0/24"),
+    ],
+    [true, false, false, false, true, true],
+  );
 });
