@@ -35,3 +35,34 @@ test("gives each client a separate share, which fills again", async () => {
   await clock.advance(10);
   assert.equal(clients.admit("127.0.0.1"), "yes");
 });
+
+test("clients are admitted by the networks of now, not by those of their first query", () => {
+  const clients = newClients(newFakeClock());
+  clients.allow(["10.244.0.0/24"]);
+  assert.deepEqual([clients.admit("10.244.0.9"), clients.admit("10.245.0.9")], ["yes", "stranger"]);
+  clients.allow(["10.245.0.0/24"]);
+  assert.deepEqual([clients.admit("10.244.0.9"), clients.admit("10.245.0.9")], ["stranger", "yes"]);
+});
+
+test("a client that was silent for long may send no more at once than others", async () => {
+  const clock = newFakeClock();
+  const clients = newClients(clock);
+  clients.admit("127.0.0.1");
+  await clock.advance(60_000);
+  for (let i = 0; i < 5_000; i++) assert.equal(clients.admit("127.0.0.1"), "yes");
+  assert.equal(clients.admit("127.0.0.1"), "tooOften");
+});
+
+test("a Node's external addresses, and the only pod range of an old Node, are networks of the cluster", () => {
+  const old: Node = {
+    metadata: { name: "a" },
+    spec: { podCIDR: "10.244.7.0/24" },
+    status: {
+      addresses: [
+        { type: "ExternalIP", address: "203.0.113.9" },
+        { type: "ExternalDNS", address: "a.example" },
+      ],
+    },
+  };
+  assert.deepEqual(clusterNetworks([old, { metadata: { name: "b" }, spec: {} }]), ["10.244.7.0/24", "203.0.113.9/32"]);
+});

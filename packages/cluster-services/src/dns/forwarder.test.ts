@@ -23,8 +23,10 @@ const failure = (rcode: number) => (err: unknown) => err instanceof ForwardError
 function aForwarder(upstreams: ForwarderOptions["upstreams"], limits: Pick<ForwarderOptions, "attemptMs" | "totalMs"> = {}) {
   const clock = newFakeClock();
   const ending = new AbortController();
-  const metrics = newDnsMetrics(newMetricsRegistry());
-  return { clock, ending, forwarder: newForwarder({ upstreams, clock, metrics, signal: ending.signal, ...limits }) };
+  const registry = newMetricsRegistry();
+  const metrics = newDnsMetrics(registry);
+  const forwarder = newForwarder({ upstreams, clock, metrics, signal: ending.signal, ...limits });
+  return { clock, ending, forwarder, shown: () => registry.render() };
 }
 
 /** Servers that answer by a function, in order; undefined: not at all. */
@@ -37,7 +39,7 @@ async function servers(t: TestContext, ...answers: ((request: DecodedPacket) => 
 
 test("no client may have more than 100 queries under way, and all together 1,000; what ends gives its place back", async () => {
   const { promise, resolve } = Promise.withResolvers<Upstream[]>();
-  const { forwarder } = aForwarder(() => promise);
+  const { forwarder, shown } = aForwarder(() => promise);
   const ended: Promise<unknown>[] = [];
   const ask = (name: string, client?: string): void => void ended.push(Promise.resolve(forwarder.forward(queryOf(name), client)));
   for (let i = 0; i < 100; i++) ask(`a${i}.example`, "192.0.2.1");
@@ -45,6 +47,7 @@ test("no client may have more than 100 queries under way, and all together 1,000
   for (let i = 0; i < 900; i++) ask(`b${i}.example`);
   assert.equal(forwarder.open, 1000);
   await assert.rejects(async () => forwarder.forward(queryOf("c.example"), "192.0.2.2"), failure(refused));
+  assert.match(await shown(), /^coredns_forward_max_concurrent_rejects_total 1$/m);
   ask("b0.example", "192.0.2.2"); // is in flight already
   assert.equal(forwarder.open, 1000);
   assert.equal(forwarder.openClients, 2);
@@ -100,7 +103,7 @@ test("a server that did not answer is queried after the others for 10 s, or unti
     (request) => (isSilent ? undefined : answerOf(request)),
     (request) => (rcode === 0 ? answerOf(request) : upstreamReply(request, [], rcode)),
   );
-  const { clock, forwarder } = aForwarder(upstreams);
+  const { clock, forwarder, shown } = aForwarder(upstreams);
   const late = Promise.resolve(forwarder.forward(queryOf("a.example")));
   await waitFor(() => requested()[0] === 1);
   await clock.advance(1_500);
@@ -123,6 +126,7 @@ test("a server that did not answer is queried after the others for 10 s, or unti
   await clock.advance(10_000);
   await forwarder.forward(queryOf("f.example"));
   assert.deepEqual(requested(), [5, 4], "after 10 s");
+  assert.match(await shown(), /^coredns_forward_healthcheck_failures_total\{to="127.0.0.1"\} 2$/m);
 });
 
 test("a failing server is queried once, and its response is used when no other has one", async (t) => {
@@ -190,4 +194,22 @@ test("a message with another ID, with another question, or that is a query is ig
   const { forwarder } = aForwarder(async () => [{ address: "127.0.0.1", port: socket.address().port }]);
   const { message } = await forwarder.forward(queryOf("a.example"));
   assert.partialDeepStrictEqual(decode(message).answers, [{ name: "a.example", data: "192.0.2.1" }]);
+});
+
+test("a query that ends gives its client one place back, not all of them", async () => {
+  const waiting: PromiseWithResolvers<Upstream[]>[] = [];
+  const { forwarder } = aForwarder(() => {
+    const one = Promise.withResolvers<Upstream[]>();
+    waiting.push(one);
+    return one.promise;
+  });
+  const ask = (i: number): Promise<unknown> =>
+    Promise.resolve(forwarder.forward(queryOf(`a${i}.example`), "192.0.2.1")).catch((err: ForwardError) => err.rcode);
+  const asked = Array.from({ length: 100 }, (_, i) => ask(i));
+  waiting[0]?.resolve([]);
+  assert.equal(await asked[0], servFail);
+  asked.push(ask(100));
+  assert.equal(await ask(101), refused, "the hundredth place is taken again");
+  for (const one of waiting) one.resolve([]);
+  assert.deepEqual(new Set(await Promise.all(asked)), new Set([servFail]));
 });

@@ -15,6 +15,7 @@ import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { encode } from "dns-packet";
 import type { PartContext } from "../part.ts";
 import { startDns } from "./part.ts";
+import { startDnsServer } from "./server.ts";
 import { aService } from "./testing.ts";
 
 const aNode = (name: string, uid: string, ...ips: string[]): Node => ({
@@ -23,7 +24,7 @@ const aNode = (name: string, uid: string, ...ips: string[]): Node => ({
   status: { addresses: ips.map((address) => ({ type: "InternalIP", address })) },
 });
 
-async function context(t: TestContext) {
+async function context(t: TestContext, flags: object = {}) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const informers = newInformerFactory(client, { clock, log: discardLogger });
@@ -38,6 +39,7 @@ async function context(t: TestContext) {
       "cluster-domain": "Cluster.Local.",
       "resolv-conf": "/none",
       "dns-client-cidrs": [],
+      ...flags,
     },
     fail: (err: unknown) => void failures.push((err as Error).message),
   } as unknown as PartContext;
@@ -130,4 +132,95 @@ test("withdraws what it was still publishing when it was stopped", async (t) => 
   held.resolve();
   await stopped;
   assert.deepEqual(client.objects(endpointSlices), []);
+});
+
+/** The real server; what is set is seen, and a loop is pretended. */
+function watchedServer() {
+  const seen = { isLoop: false, networks: [] as string[] };
+  const startServer: typeof startDnsServer = async (options) => {
+    const server = await startDnsServer(options);
+    return {
+      port: server.port,
+      get isLoop() {
+        return seen.isLoop;
+      },
+      allow(cidrs) {
+        seen.networks.push(cidrs.join());
+        server.allow(cidrs);
+      },
+      close: server.close,
+    };
+  };
+  return { seen, startServer };
+}
+
+test("clients are those of the nodes and of --dns-client-cidrs; a Node that is removed takes its clients along", async (t) => {
+  const { client, ending, partContext } = await context(t, {
+    "dns-client-cidrs": ["198.51.100.0/24"],
+    "cluster-dns": "10.96.0.53",
+  });
+  const { seen, startServer } = watchedServer();
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
+  const part = await startDns(partContext, startServer);
+  t.after(async () => {
+    ending.abort();
+    await part.stop?.();
+  });
+  await waitFor(() => client.object<Service>(services, "kube-system/kube-dns")?.spec.clusterIP === "10.96.0.53");
+  const other = { ...aNode("n2", "u2", "192.0.2.2"), spec: { podCIDRs: ["10.244.2.0/24"] } };
+  client.put(nodes, other);
+  await settle();
+  client.put(nodes, { ...other, metadata: { ...other.metadata, labels: { heartbeat: "1" } } });
+  await settle();
+  client.remove(nodes, "n2");
+  await settle();
+  const own = "10.244.0.0/24,127.0.0.1/32";
+  const given = "198.51.100.0/24";
+  assert.deepEqual(seen.networks, [`${own},${given}`, `${own},10.244.2.0/24,192.0.2.2/32,${given}`, `${own},${given}`]);
+});
+
+test("health tells of a loop and of a Service that belongs to another server", async (t) => {
+  const { client, ending, partContext } = await context(t);
+  const { seen, startServer } = watchedServer();
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
+  client.put(services, aService("kubernetes", { clusterIP: "10.96.0.1" }));
+  const part = await startDns(partContext, startServer);
+  t.after(async () => {
+    ending.abort();
+    await part.stop?.();
+  });
+  const check = async (): Promise<string> =>
+    Promise.resolve()
+      .then(() => part.check?.())
+      .then(
+        () => "healthy",
+        (err: Error) => err.message,
+      );
+  await waitFor(async () => (await check()) === "healthy");
+  seen.isLoop = true;
+  assert.match(await check(), /^DNS forwarding loop/);
+  seen.isLoop = false;
+  client.put(services, aService("kube-dns", { clusterIP: "10.96.0.10", selector: { app: "x" } }, "kube-system"));
+  await waitFor(async () => /belongs to another DNS server/.test(await check()));
+});
+
+test("a slice that cannot be deleted at the end is logged, and the server is closed all the same", async (t) => {
+  const { client, ending, partContext } = await context(t);
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
+  client.put(services, aService("kubernetes", { clusterIP: "10.96.0.1" }));
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (text: string) => void warnings.push(text) };
+  const part = await startDns({ ...partContext, log });
+  await waitFor(() => client.objects(endpointSlices).length === 1);
+  const port = client.objects<EndpointSlice>(endpointSlices)[0]?.ports[0]?.port as number;
+  client.react("delete", "endpointslices", () => {
+    throw new Error("the API server is away");
+  });
+  ending.abort();
+  await part.stop?.();
+  assert.deepEqual(warnings, ["cannot delete the EndpointSlice of this DNS server"]);
+  const socket = createSocket("udp4");
+  socket.bind({ port, address: "127.0.0.1", exclusive: true });
+  await once(socket, "listening");
+  socket.close();
 });

@@ -19,7 +19,7 @@ const withdrawMs = 2_000;
  * Answers the cluster's names on this node. It listens on the node's own addresses, which every network that reaches Services
  * reaches too, and answers only clients from the networks of pods and nodes.
  */
-export async function startDns(context: PartContext): Promise<Part> {
+export async function startDns(context: PartContext, startServer = startDnsServer): Promise<Part> {
   const { informers, client, reconnection, nodeName, flags, log, clock, signal, fail } = context;
   const view = newClusterView(informers);
   const nodeInformer = informers.for<Node>(nodes);
@@ -30,7 +30,7 @@ export async function startDns(context: PartContext): Promise<Part> {
   const addresses = internalAddresses(node);
   if (addresses.length === 0) throw new Error(`the Node ${nodeName} has no address of type InternalIP yet`);
   const ip = flags["cluster-dns"] || tenthAddress(serviceInformer.lister.get("default/kubernetes"));
-  const server = await startDnsServer({
+  const server = await startServer({
     addresses,
     port: flags["dns-port"],
     zone: {

@@ -133,6 +133,14 @@ for (const { name, change } of [
     name: "an endpoint that is not ready",
     change: ({ endpoints: [one] }: EndpointSlice) => Object.assign(one ?? {}, { conditions: { ready: false } }),
   },
+  {
+    name: "an earlier address of the node",
+    change: ({ endpoints: [one] }: EndpointSlice) => Object.assign(one ?? {}, { addresses: ["203.0.113.1"] }),
+  },
+  {
+    name: "another node's name",
+    change: ({ endpoints: [one] }: EndpointSlice) => Object.assign(one ?? {}, { nodeName: "worker-2" }),
+  },
   { name: "another port", change: ({ ports: [, tcp] }: EndpointSlice) => Object.assign(tcp ?? {}, { port: 1 }) },
   {
     name: "an earlier Node of the name as owner",
@@ -152,6 +160,7 @@ for (const { name, change } of [
     await waitFor(() => slice()?.endpoints.length === 1 && slice()?.endpoints[0]?.conditions?.ready === true);
     assert.partialDeepStrictEqual(slice(), {
       metadata: dnsSlice(node, { address: "192.0.2.1", port: 10053 }).metadata,
+      endpoints: [{ addresses: ["192.0.2.1"], nodeName: "worker-1" }],
       ports: [{ port: 10053 }, { port: 10053 }],
     });
   });

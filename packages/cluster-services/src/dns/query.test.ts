@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "@coxswain/apimachinery/testing/fast-check";
-import { encode } from "dns-packet";
+import { decode, encode } from "dns-packet";
 import { walkResponse } from "./message-walk.ts";
 import { rcodes } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
-import { encodeReply, plainReply } from "./reply.ts";
+import { encodeReply, plainReply, udpLimit } from "./reply.ts";
 
 const query = (name: string): Buffer => encode({ id: 9, type: "query", flags: 0x100, questions: [{ name, type: "AAAA" }] });
 
@@ -107,4 +107,31 @@ test("a reply stays as it is while others are encoded", () => {
   const before = Buffer.from(first);
   encodeReply(parseQuery(query("b.example")) as Query, plainReply(rcodes.noError), 512);
   assert.deepEqual(first, before);
+});
+
+test("a UDP response is as long as the client takes, but never shorter than 512 bytes nor longer than 1232", () => {
+  const limitOf = (udpPayloadSize: number): number =>
+    udpLimit(parseQuery(queryWith("a.b", [{ type: "OPT", name: ".", udpPayloadSize } as never])) as Query);
+  assert.deepEqual([1, 511, 512, 513, 1232, 1233, 65_535].map(limitOf), [512, 512, 512, 513, 1232, 1232, 1232]);
+  assert.equal(udpLimit(parseQuery(query("a.b")) as Query), 512);
+});
+
+test("a reply repeats RD, CD and DO of its query, and nothing that was not set", () => {
+  const replyTo = (flags: number, ednsFlags?: number) => {
+    const additionals =
+      ednsFlags === undefined ? [] : [{ type: "OPT", name: ".", udpPayloadSize: 512, flags: ednsFlags } as never];
+    const asked = encode({ id: 9, type: "query", flags, questions: [{ name: "a.b", type: "A" }], additionals });
+    const reply = decode(encodeReply(parseQuery(asked) as Query, plainReply(rcodes.noError), 512));
+    const [opt] = (reply.additionals ?? []) as { flag_do?: boolean }[];
+    return [reply.flag_rd, reply.flag_cd, opt?.flag_do];
+  };
+  assert.deepEqual(
+    [replyTo(0), replyTo(0x110), replyTo(0x100, 0), replyTo(0x10, 0x8000)],
+    [
+      [false, false, undefined],
+      [true, true, undefined],
+      [true, false, false],
+      [false, true, true],
+    ],
+  );
 });

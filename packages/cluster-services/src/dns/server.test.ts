@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { decode, encode, type Packet } from "dns-packet";
+import { newDnsMetrics } from "./metrics.ts";
+import { startDnsServer } from "./server.ts";
 import { withLength } from "./stream-frames.ts";
-import { aService, aSlice, aView, queryTcp, startTestDns, startUpstream, upstreamReply } from "./testing.ts";
+import { aService, aSlice, aView, bindBoth, queryTcp, startTestDns, startUpstream, upstreamReply } from "./testing.ts";
 
 const web = "www.example.com";
 const address = (data: string, ttl = 60) => ({ name: web, type: "A" as const, ttl, data });
@@ -101,6 +106,11 @@ test("refuses transfers, other classes and other versions of EDNS; answers ANY w
   const opt = { type: "OPT", name: ".", udpPayloadSize: 1232, ednsVersion: 3 } as never;
   const bad = decode(await dns.send(queryOf(web, { additionals: [opt] })));
   assert.partialDeepStrictEqual(bad.additionals?.[0], { type: "OPT", extendedRcode: 1 });
+  const shown = await dns.metrics();
+  assert.match(shown, /^coredns_dns_responses_total\{rcode="BADVERS"\} 1$/m);
+  assert.match(shown, /^coredns_dns_responses_total\{rcode="REFUSED"\} 2$/m);
+  assert.match(shown, /^coredns_dns_response_size_bytes_bucket\{proto="udp",le="100"\} 3$/m);
+  assert.match(shown, /^coredns_dns_response_size_bytes_bucket\{proto="udp",le="0"\} 0$/m);
   assert.partialDeepStrictEqual(await dns.ask(web, "ANY" as never), { answers: [{ type: "HINFO" }] });
 });
 
@@ -183,4 +193,19 @@ test("survives malformed messages, a connection that promises much, and one that
   malformed.writeUInt16BE(0xc00c, 12);
   assert.partialDeepStrictEqual(decode(await dns.send(malformed)), { id: 7, rcode: "FORMERR" });
   assert.partialDeepStrictEqual(await dns.ask("kubernetes.default.svc.cluster.local"), { rcode: "NOERROR" });
+});
+
+test("an address that cannot be bound is an error that leaves nothing bound", async () => {
+  const [tcp, udp] = await bindBoth("127.0.0.1");
+  const { port } = udp.address();
+  await Promise.all([new Promise((resolve) => tcp.close(resolve)), new Promise<void>((resolve) => udp.close(() => resolve()))]);
+  const start = (addresses: readonly string[]) =>
+    startDnsServer({
+      ...{ addresses, port, clock: realClock, log: discardLogger, metrics: newDnsMetrics(newMetricsRegistry()), view: aView() },
+      zone: { domain: "cluster.local", dnsAddresses: [], podRecords: true, serial: 1 },
+      upstreams: async () => [],
+      signal: AbortSignal.abort(),
+    });
+  await assert.rejects(start(["127.0.0.1", "192.0.2.1"]), { message: `cannot listen on 127.0.0.1, 192.0.2.1, port ${port}` });
+  await (await start(["127.0.0.1"])).close();
 });

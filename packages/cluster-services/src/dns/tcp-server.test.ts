@@ -26,8 +26,8 @@ async function start(t: TestContext, handle: RequestHandler = (message) => messa
   const metrics = newDnsMetrics(registry);
   const server = await startTcpServer({ address: "127.0.0.1", port: 0, handle, clock, log: discardLogger, metrics });
   t.after(() => server.close());
-  const open = async (): Promise<OpenSocket> => {
-    const socket = connect({ host: "127.0.0.1", port: server.port });
+  const open = async (localAddress = "127.0.0.1"): Promise<OpenSocket> => {
+    const socket = connect({ host: "127.0.0.1", port: server.port, localAddress });
     socket.on("error", () => {});
     t.after(() => socket.destroy());
     const gone = new Promise((resolve) => void socket.once("close", resolve)); // `once` would reject on a reset
@@ -61,7 +61,7 @@ test("reads queries in any pieces and answers each", async (t) => {
 
 test("has a limit for the connections of one client", async (t) => {
   const { clock, open, dropped } = await start(t);
-  const sockets = await Promise.all(Array.from({ length: 50 }, open));
+  const sockets = await Promise.all(Array.from({ length: 50 }, () => open()));
   const one = await open();
   await one.gone;
   assert.match(await dropped(), /coxswain_dns_dropped_total\{reason="connections"\} 1\n/);
@@ -118,11 +118,19 @@ test("a query that is longer than any is ends the connection", async (t) => {
 
 test("a connection that ends makes room for one", async (t) => {
   const { clock, open } = await start(t);
-  const sockets = await Promise.all(Array.from({ length: 50 }, open));
+  const sockets = await Promise.all(Array.from({ length: 50 }, () => open()));
   await waitFor(() => clock.waiting === 50);
   sockets[0]?.destroy();
   await waitFor(() => clock.waiting === 49);
   await whileOpen(await open(), () => clock.waiting === 50);
   await (await open()).gone;
   assert.equal(clock.waiting, 50);
+});
+
+test("has a limit for the connections of all clients together", async (t) => {
+  const { clock, open, dropped } = await start(t);
+  for (let host = 1; host <= 20; host++) await Promise.all(Array.from({ length: 50 }, () => open(`127.0.1.${host}`)));
+  await waitFor(() => clock.waiting === 1_000);
+  await (await open("127.0.2.1")).gone;
+  assert.match(await dropped(), /coxswain_dns_dropped_total\{reason="connections"\} 1\n/);
 });

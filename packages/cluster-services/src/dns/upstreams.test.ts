@@ -37,6 +37,11 @@ test("an answer is kept as long as its shortest record says and 30 s at most, a 
     { name: "negative without a time", answer: relayed([], 3), seconds: 0 },
     { name: "failed", answer: relayed([], 2), seconds: 5 },
     { name: "refused, with records", answer: relayed([anAddress(600)], 5), seconds: 5 },
+    {
+      name: "negative, of an SOA record with a shorter TTL",
+      answer: relayed([], 3, [{ ...soa(12), ttl: 4 } as Answer]),
+      seconds: 4,
+    },
     { name: "TTL 0", answer: relayed([anAddress(0)]), seconds: 0 },
   ]) {
     const clock = newFakeClock();
@@ -136,4 +141,11 @@ test("checks for a forwarding loop every minute, during a loop every 10 s, with 
   ending.abort();
   await running;
   assert.equal(clock.waiting, 0);
+});
+
+test("a TTL beyond 31 bits is the largest one", () => {
+  const message = encode({ id: 1, type: "response", questions, answers: [anAddress(1)] });
+  const at = walkResponse(message)?.records[0]?.ttlAt ?? 0;
+  message.writeUInt32BE(0xffff_ffff, at);
+  assert.equal(walkResponse(message)?.records[0]?.ttl, 0x7fff_ffff);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode } from "dns-packet";
 import { resolveAliases } from "./alias.ts";
+import { isEncodable } from "./encode-record.ts";
 import { types } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { encodeReply } from "./reply.ts";
@@ -108,4 +109,53 @@ test("a slice is found by each address of each of its endpoints, ready or not", 
     { addresses: ["10.244.0.6"], conditions: { ready: false } },
   ]);
   assert.deepEqual(addressKeysOf(slice), ["0af40005", "0af40006"]);
+});
+
+test("names of pods are answered only where that is on", () => {
+  const zone = newZone(aView(), { ...options, podRecords: false });
+  assert.equal(zone.find("10-244-0-5.default.pod", types.A), undefined);
+  assert.deepEqual(zone.find("default.pod", types.A), { records: [] });
+});
+
+const srvOf = (name: string, view: ClusterView) => {
+  const found = newZone(view, options).find(name, types.SRV);
+  const [weight, port] = [0, 2].map((at) => found?.records.map(({ data }) => data.readUInt16BE(4 + at)));
+  return { weight, port, additionals: found?.additionals?.length };
+};
+
+test("SRV records of one name share a weight of 100, at least 1 each, with the addresses that they lead to", () => {
+  const view = aView();
+  const ports = ["a", "b", "c"].map((name, i) => ({ name, port: 80 + i, protocol: "TCP" as const }));
+  view.services.push(aService("three", { clusterIP: "10.96.0.30", clusterIPs: ["10.96.0.30", "fd00:1::30"], ports }));
+  assert.deepEqual(srvOf("three.default.svc", view), { weight: [33, 33, 33], port: [80, 81, 82], additionals: 2 });
+  assert.deepEqual(srvOf("_b._tcp.three.default.svc", view), { weight: [100], port: [81], additionals: 2 });
+  view.services.push(aService("wide", { clusterIP: "None" }));
+  const endpoints = Array.from({ length: 150 }, (_, i) => ({ addresses: [`10.244.2.${i}`] }));
+  view.slices.push(
+    aSlice("wide", endpoints, [
+      { name: "web", protocol: "TCP", port: 80 },
+      { name: "web", protocol: "UDP", port: 81 },
+    ]),
+  );
+  const wide = srvOf("_web._tcp.wide.default.svc", view);
+  assert.deepEqual([new Set(wide.weight), new Set(wide.port), wide.additionals], [new Set([1]), new Set([80]), 150]);
+});
+
+test("an external name is compared without its last dot; addresses that begin or end with a colon make valid host names", () => {
+  const view = aView();
+  view.services.push(
+    aService("dotted", { type: "ExternalName", externalName: "WWW.Example.com." }),
+    aService("six", { clusterIP: "None" }),
+  );
+  view.slices.push({ ...aSlice("six", [{ addresses: ["::5", "fd00::", "fe80::1%eth0"] }]), addressType: "IPv6" });
+  assert.deepEqual(answersOf(`dotted.default.${domain}`, "CNAME", view), ["www.example.com"]);
+  assert.deepEqual(answersOf(`0--5.six.default.${domain}`, "AAAA", view), ["::5"]);
+  assert.deepEqual(answersOf(`fd00--0.six.default.${domain}`, "AAAA", view), ["fd00::"]);
+  assert.equal((answersOf(`six.default.${domain}`, "AAAA", view) as string[]).length, 2, "none with a zone");
+});
+
+test("the longest name that fits a message can be encoded", () => {
+  const labels = [63, 63, 63, 61].map((length) => "a".repeat(length));
+  assert.deepEqual([labels.join("."), `${labels.join(".")}a`].map(isEncodable), [true, false]);
+  assert.deepEqual(["a".repeat(64), "a..b", ""].map(isEncodable), [false, false, false]);
 });
