@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { testPair } from "@coxswain/apimachinery/testing/tls";
 import { Certificates } from "./certificates.ts";
@@ -48,4 +50,44 @@ test("the first of two Ingresses decides about a host, and a Secret that cannot 
   await assert.rejects(certificates.load(signal));
   assert.equal(certificates.contextOf("c.test"), undefined);
   assert.ok(certificates.contextOf("d.test"));
+});
+
+test("a Secret that does not exist is reported; one that cannot be read keeps its certificate; an unchanged one is not loaded again", async () => {
+  const { cert, key } = await testPair();
+  const stored = new Map([["a", "1"]]);
+  let isAway = false;
+  const client = {
+    async get(_: unknown, { name }: { name: string }) {
+      if (isAway) throw new Error("the server is away");
+      const version = stored.get(name);
+      if (version === undefined) throw notFound(secrets, name);
+      return { metadata: { name, resourceVersion: version }, data: { "tls.crt": base64(cert), "tls.key": base64(key) } };
+    },
+  };
+  let loads = 0;
+  const log = { ...discardLogger, info: () => void loads++ };
+  const certificates = new Certificates({ client: client as never as Client, log });
+  const { signal } = new AbortController();
+  certificates.want([
+    {
+      metadata: { name: "x", namespace: "ns" },
+      spec: { tls: [{ secretName: "a" }, { secretName: "b", hosts: ["b.test"] }, { hosts: ["none.test"] }] },
+    },
+  ]);
+  assert.equal(certificates.problemOf("ns/b"), undefined, "it was not looked at yet");
+  await certificates.load(signal);
+  assert.equal(certificates.problemOf("ns/b"), "there is no Secret ns/b");
+  const context = certificates.contextOf("any.test");
+  assert.ok(context, "of a Secret without hosts, for all");
+  assert.equal(certificates.contextOf(""), context);
+  isAway = true;
+  await assert.rejects(certificates.load(signal), { message: "cannot read the Secret ns/a for its certificate" });
+  assert.equal(certificates.contextOf("any.test"), context);
+  isAway = false;
+  await certificates.load(signal);
+  assert.deepEqual([certificates.contextOf("any.test"), loads], [context, 1]);
+  stored.set("a", "2").set("b", "1");
+  await certificates.load(signal);
+  assert.notEqual(certificates.contextOf("any.test"), context);
+  assert.deepEqual([loads, certificates.problemOf("ns/b")], [3, undefined]);
 });

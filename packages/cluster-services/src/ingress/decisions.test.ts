@@ -153,6 +153,18 @@ describe("endpoints of a backend", () => {
     ["elsewhere", 80, "NotServed"],
   ] as const)
     test(`${service}:${port} is ${want}`, () => assert.equal(problemOf(service, port), want));
+  test("of all slices with addresses, each endpoint once, IPv6 in brackets; names of hosts are no endpoints", () => {
+    const own = [
+      aSlice("web", [anEndpoint("10.244.0.1", "n1")]),
+      aSlice("web", [anEndpoint("10.244.0.1", "n1"), anEndpoint("10.244.0.2", "n1")]),
+      aSlice("web", [anEndpoint("fd00::7", "n1")], 8080, { addressType: "IPv6" }),
+      aSlice("web", [anEndpoint("2001.example", "n1"), anEndpoint("10.244.0.9", "n1")], 8080, { addressType: "FQDN" }),
+      aSlice("web", [anEndpoint("10.244.0.8", "n1")], 8080, { ports: [{ name: "other", port: 1 }] }),
+    ];
+    assert.deepEqual(backends(own).endpointsOf({ service: "default/web", port: 80 }), {
+      urls: ["http://10.244.0.1:8080", "http://10.244.0.2:8080", "http://[fd00::7]:8080"],
+    });
+  });
   test("a Service whose endpoints are all refused says so", () => {
     assert.equal(problemOf("web", 80, [aSlice("web", [anEndpoint("127.0.0.1", "n1")])]), "NotServed");
   });
@@ -203,6 +215,23 @@ describe("headers", () => {
       "x-forwarded-proto": "https",
       "x-real-ip": "192.0.2.1",
     });
+  });
+  test("what a backend relies on cannot be removed by the header Connection, cookies are one header, and Expect was answered", () => {
+    const received = {
+      connection: "authorization, cookie, content-type, host",
+      authorization: "Bearer x",
+      "content-type": "text/plain",
+      cookie: ["a=1", "b=2"],
+      expect: "100-continue",
+      "x-real-ip": "1.2.3.4",
+    };
+    assert.partialDeepStrictEqual(requestHeaders(received as never, forwarded), {
+      authorization: "Bearer x",
+      "content-type": "text/plain",
+      cookie: "a=1; b=2",
+      "x-real-ip": "192.0.2.1",
+    });
+    assert.ok(!("expect" in requestHeaders(received as never, forwarded)));
   });
   test("a response keeps each cookie", () => {
     const cookies = ["a=1", "b=2"];

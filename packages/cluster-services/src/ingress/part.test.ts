@@ -20,6 +20,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "../flags.ts";
+import type { PartContext } from "../part.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { startIngress } from "./part.ts";
 import { anIngress } from "./testing.ts";
@@ -120,11 +121,16 @@ async function start(t: TestContext, ...own: readonly Ingress[]) {
   const log = Object.create(discardLogger, { info: { value: info } }) as typeof discardLogger;
   informers.start(ending.signal);
   const failures: unknown[] = [];
+  const events: string[] = [];
   const part = await startIngress(
     {
       ...{ nodeName: "n1", flags, client, informers, log, clock, turns: newUnlimitedTurns(), metrics: newMetricsRegistry() },
       reconnection: new Reconnection({ periodMs: () => 500, clock }),
-      recorder: { event: () => {}, flush: async () => {} },
+      recorder: {
+        event: (object, type, reason) =>
+          void events.push(`${"metadata" in object ? object.metadata.name : ""} ${type} ${reason}`),
+        flush: async () => {},
+      },
       signal: ending.signal,
       fail: (err) => void failures.push(err),
     },
@@ -152,7 +158,7 @@ async function start(t: TestContext, ...own: readonly Ingress[]) {
     });
   const addressesOf = (name: string) =>
     client.object<Ingress>(ingresses, `default/${name}`)?.status?.loadBalancer?.ingress?.map(({ ip }) => ip) ?? [];
-  return { clock, client, part, failures, stop, passed, codeOf, addressesOf };
+  return { clock, client, part, failures, events, stop, passed, codeOf, addressesOf };
 }
 
 const ingressOf = (host: string): Ingress =>
@@ -189,3 +195,64 @@ test("the status of Ingresses has the node's addresses while the part runs, and 
   await stop();
   assert.deepEqual([addressesOf("a.test"), addressesOf("b.test")], [[], []]);
 });
+
+test("the annotation with the class is followed, and a class of the part that is deleted is made again", async (t) => {
+  const ingress = anIngress("a.test", [{ host: "a.test", paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "x" } });
+  const { client, passed, codeOf } = await start(t, ingress);
+  await passed();
+  assert.equal(await codeOf("a.test"), 404);
+  const annotations = { "kubernetes.io/ingress.class": "coxswain" };
+  client.put(ingresses, { ...ingress, metadata: { ...ingress.metadata, annotations } });
+  await passed();
+  assert.equal(await codeOf("a.test"), 503);
+  client.remove(ingressClasses, "coxswain");
+  await passed();
+  await passed();
+  assert.ok(client.object<IngressClass>(ingressClasses, "coxswain"), "made again");
+  assert.equal(await codeOf("a.test"), 503);
+});
+
+test("what an Ingress names that does not exist is an event after five seconds, and a Service without endpoints none", async (t) => {
+  const ingress = ingressOf("a.test");
+  ingress.spec.tls = [{ hosts: ["a.test"], secretName: "cert" }];
+  const { client, clock, events, passed } = await start(t, ingress);
+  client.put(services, aService("other"));
+  await passed();
+  await clock.advance(4_000);
+  assert.deepEqual(events, []);
+  await clock.advance(2_000);
+  await passed();
+  assert.deepEqual(events.splice(0).sort(), ["a.test Warning MissingCertificate", "a.test Warning MissingService"]);
+  client.put(services, aService("web"));
+  await passed();
+  await clock.advance(6_000);
+  await passed();
+  assert.deepEqual(events, ["a.test Warning MissingCertificate"], "changed, and reported anew");
+});
+
+test("Secrets of a new Ingress are read at once; while they cannot be read health says so", async (t) => {
+  const { client, clock, part, passed } = await start(t);
+  await passed();
+  client.react("get", "secrets", () => {
+    throw new Error("no right to read it");
+  });
+  const ingress = ingressOf("a.test");
+  ingress.spec.tls = [{ hosts: ["a.test"], secretName: "cert" }];
+  client.put(ingresses, ingress);
+  await passed();
+  assert.equal(client.actions.filter(({ resource }) => resource === "secrets").length, 1);
+  assert.throws(() => void part.check?.(), /cannot read the Secret default\/cert for its certificate: no right to read it/);
+  client.remove(ingresses, "default/a.test");
+  await clock.advance(30_000);
+  await passed();
+  await part.check?.();
+});
+
+for (const [flag, port] of [
+  ["ingress-http-port", 65_536],
+  ["ingress-https-port", -1],
+] as const)
+  test(`--${flag}=${port} is refused`, async () => {
+    const context = { flags: { ...flags, [flag]: port } } as unknown as PartContext;
+    await assert.rejects(startIngress(context), { message: `--${flag} must be within the range [0, 65535], not ${port}` });
+  });

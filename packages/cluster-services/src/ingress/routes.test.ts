@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { hostNameOf, newRouteTable, routedPath } from "./routes.ts";
+import { backendsOf, hostNameOf, newRouteTable, routedPath } from "./routes.ts";
 import { anIngress, type Path } from "./testing.ts";
 
 const matched = (paths: readonly Path[], path: string): string | undefined =>
@@ -96,6 +96,63 @@ test("the older Ingress decides about a path that two have, and a default backen
   assert.equal(serviceOf("h", "/"), "default/old");
   assert.equal(serviceOf("h", "/y"), "default/y");
   assert.equal(serviceOf("other", "/"), "default/rest");
+});
+
+test("of Ingresses of the same age the first by namespace and name decides, in whatever order they are seen", () => {
+  const to = (name: string) =>
+    anIngress(name, [{ host: "h", paths: [["Prefix", "/", name]] }], { defaultBackend: `rest-${name}` });
+  const elsewhere = { ...to("z"), metadata: { ...to("z").metadata, namespace: "another" } };
+  for (const [ingresses, want] of [
+    [[to("b"), to("a")], "default/a"],
+    [[to("a"), to("b")], "default/a"],
+    [[to("a"), elsewhere], "another/z"],
+    [[elsewhere, to("a")], "another/z"],
+  ] as const) {
+    const table = newRouteTable(ingresses);
+    assert.equal(table.match("h", "/x")?.backend?.service, want);
+    assert.equal(table.match("other", "/")?.backend?.service, want.replace("/", "/rest-"));
+  }
+});
+
+test("a host's requests without a rule go to the default backend of the oldest Ingress that names the host", () => {
+  const one = (name: string, host: string, created: string) =>
+    anIngress(name, [{ host, paths: [["Exact", `/${name}`, name]] }], { created, defaultBackend: `rest-${name}` });
+  const table = newRouteTable([
+    one("young", "h", "2026-01-03T00:00:00Z"),
+    one("old", "h", "2026-01-02T00:00:00Z"),
+    one("wild", "*.test", "2026-01-01T00:00:00Z"),
+  ]);
+  const serviceOf = (host: string, path: string) => table.match(host, path)?.backend?.service;
+  assert.deepEqual(
+    [serviceOf("h", "/x"), serviceOf("h", "/young"), serviceOf("a.test", "/x"), serviceOf("other", "/x")],
+    ["default/rest-old", "default/young", "default/rest-wild", "default/rest-wild"],
+  );
+});
+
+test("host names are compared in lower case, and a rule without paths has only its Ingress's default backend", () => {
+  const ingress = anIngress("a", [{ host: "Foo.Test", paths: [["Prefix", "/", "web"]] }], { defaultBackend: "rest" });
+  ingress.spec.rules?.push({ host: "empty.test" });
+  const table = newRouteTable([ingress]);
+  assert.equal(table.match("foo.test", "/")?.backend?.service, "default/web");
+  assert.equal(table.match("empty.test", "/")?.backend?.service, "default/rest");
+});
+
+test("a port's name is used before its number, and checks see every backend of an Ingress", () => {
+  const ingress = anIngress("a", [{ host: "h", paths: [["Prefix", "/", "web"]] }], { defaultBackend: "rest" });
+  const [rule] = ingress.spec.rules ?? [];
+  rule?.http?.paths.push({
+    pathType: "Exact",
+    path: "/x",
+    backend: { service: { name: "x", port: { name: "http", number: 80 } } },
+  });
+  rule?.http?.paths.push({ pathType: "Exact", path: "/y", backend: { resource: { kind: "Bucket", name: "y" } } });
+  ingress.spec.rules?.push({ host: "empty.test" });
+  assert.deepEqual(backendsOf(ingress), [
+    { service: "default/rest", port: 80 },
+    { service: "default/web", port: 80 },
+    { service: "default/x", port: "http" },
+    undefined,
+  ]);
 });
 
 for (const [authority, want] of [

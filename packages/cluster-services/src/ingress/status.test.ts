@@ -115,3 +115,20 @@ test("problems that last 5 s are reported once: all of them, again after they ch
   await settle();
   assert.deepEqual(events, both.slice(1));
 });
+
+test("an Ingress is written as it was seen, so that another node's address is not lost", async (t) => {
+  const { client, addresses } = await start(t, "a");
+  await waitFor(() => addresses("a").length === 1);
+  const { sent } = client.writes[0] ?? {};
+  assert.match(String((sent as Ingress).metadata.resourceVersion), /^\d+$/);
+});
+
+test("at the end Ingresses of other classes keep their addresses", async (t) => {
+  const { client, status, notServed, addresses, end } = await start(t, "a", "b");
+  await waitFor(() => addresses("a").length + addresses("b").length === 2);
+  await end();
+  notServed.add("b");
+  client.clearActions();
+  await status.withdraw(AbortSignal.timeout(60_000));
+  assert.deepEqual([addresses("a"), addresses("b"), client.writes.length], [[], ["192.0.2.1"], 1]);
+});
