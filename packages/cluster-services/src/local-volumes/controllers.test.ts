@@ -142,6 +142,12 @@ test("the volume of an earlier attempt is taken; a claim that asks for more than
   await waitFor(() => events.length > 0);
   assert.deepEqual([events.length, disk.calls], [1, [`create ${volumeName}`]]);
   assert.match(events[0] ?? "", /^Normal ProvisioningSucceeded /);
+  const exact = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  exact.disk.freeBytes = 2 ** 30;
+  exact.client.put(persistentVolumeClaims, aClaim());
+  await waitFor(() => exact.client.object(persistentVolumes, volumeName) !== undefined);
+  await settle();
+  assert.equal(exact.events.length, 1, "all of the space is asked for");
   const little = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
   little.disk.freeBytes = 2 ** 30 - 1;
   little.client.put(persistentVolumeClaims, aClaim());
@@ -166,6 +172,7 @@ test("a folder is removed before its volume, and again when that failed; then th
   disk.failures.push(new Error("device is busy"));
   client.put(persistentVolumes, aVolume());
   await waitFor(() => events.length === 1);
+  const { uid: stored } = client.object<PersistentVolume>(persistentVolumes, volumeName)?.metadata ?? {};
   assert.deepEqual([events, client.writes], [["Warning VolumeFailedDelete device is busy"], []]);
   let refusals = 1;
   client.react("delete", "persistentvolumes", () => {
@@ -177,7 +184,8 @@ test("a folder is removed before its volume, and again when that failed; then th
     Array.from({ length: 3 }, () => `remove ${volumeName}`),
   );
   const { sent } = client.writes[0] ?? {};
-  assert.equal((sent as { preconditions: { uid: string } }).preconditions.uid.length > 0, true);
+  assert.ok(stored);
+  assert.equal((sent as { preconditions: { uid: string } }).preconditions.uid, stored);
 });
 
 test("a volume stays while its claim is there, and is deleted with the claim; a new claim of the name is another one", async (t) => {

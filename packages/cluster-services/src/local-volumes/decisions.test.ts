@@ -26,6 +26,25 @@ function aClaim(spec: PersistentVolumeClaimSpec = {}, metadata: PersistentVolume
 
 for (const { name, claim, storageClass = local, want } of [
   { name: "makes a volume for a claim of this node", claim: aClaim(), want: { action: "provision", volumeName: `pvc-${uid}` } },
+  {
+    name: "makes a volume for a claim with the provisioner's beta annotation",
+    claim: aClaim(
+      {},
+      {
+        annotations: {
+          "volume.beta.kubernetes.io/storage-provisioner": "services.coxswain/local",
+          "volume.kubernetes.io/selected-node": "n1",
+        },
+      },
+    ),
+    want: { action: "provision" },
+  },
+  { name: "makes a volume for one pod", claim: aClaim({ accessModes: ["ReadWriteOncePod"] }), want: { action: "provision" } },
+  {
+    name: "refuses a copy of another kind",
+    claim: aClaim({ dataSourceRef: { kind: "VolumeSnapshot", name: "a" } }),
+    want: { action: "refuse", reason: "a data source is not supported" },
+  },
   { name: "leaves a bound claim", claim: aClaim({ volumeName: "pv" }), want: { action: "none" } },
   {
     name: "leaves a claim that is being deleted",
@@ -91,6 +110,30 @@ for (const { name, volume, claimUid, hostname = "host-1", want } of [
   { name: "deletes one whose claim was made anew", volume: released(), claimUid: "other", want: { action: "delete" } },
   { name: "keeps one whose claim is there", volume: released(), claimUid: uid, want: { action: "none" } },
   { name: "keeps a bound volume", volume: { ...made, status: { phase: "Bound" } }, want: { action: "none" } },
+  { name: "keeps one that is not bound yet", volume: { ...made, status: { phase: "Available" } }, want: { action: "none" } },
+  { name: "keeps one whose claim was lost", volume: { ...made, status: { phase: "Failed" } }, want: { action: "none" } },
+  {
+    name: "keeps one that is being deleted",
+    volume: released((one) => {
+      one.metadata.deletionTimestamp = "2022-01-01T00:00:00Z";
+    }),
+    want: { action: "none" },
+  },
+  {
+    name: "keeps one whose reference has no uid",
+    volume: released((one) => {
+      spec(one).claimRef = { namespace: "default", name: "data" };
+    }),
+    want: { action: "none" },
+  },
+  {
+    name: "keeps one of several nodes",
+    volume: released((one) => {
+      const [term] = spec(one).nodeAffinity?.required?.nodeSelectorTerms ?? [];
+      term?.matchExpressions?.[0]?.values?.push("host-2");
+    }),
+    want: { action: "none" },
+  },
   { name: "keeps one of another node", volume: released(), hostname: "host-2", want: { action: "none" } },
   {
     name: "keeps one that is to be retained",

@@ -24,6 +24,7 @@ test("creates events on the claims of its own volumes once, again after ten minu
   t.after(() => ending.abort());
   let space = roomy;
   const reported: string[] = [];
+  const metrics = newMetricsRegistry();
   const volume = (path: string, name: string, uid: string) => ({
     metadata: {},
     spec: { local: { path }, claimRef: { namespace: "default", name, uid } },
@@ -31,14 +32,23 @@ test("creates events on the claims of its own volumes once, again after ten minu
   const watch = newDiskWatch({
     nodeName: "n1",
     folders: { root: "/v", space: () => Promise.resolve(space) },
-    claims: { get: (key) => ({ metadata: { name: key.split("/")[1], uid: "u" }, spec: {} }) },
-    volumes: { list: () => [volume("/v/a", "mine", "u"), volume("/v/b", "renewed", "old"), volume("/vv/c", "other", "u")] },
+    claims: {
+      get: (key) => (key === "default/gone" ? undefined : { metadata: { name: key.split("/")[1], uid: "u" }, spec: {} }),
+    },
+    volumes: {
+      list: () => [
+        volume("/v/0", "gone", "u"),
+        volume("/v/a", "mine", "u"),
+        volume("/v/b", "renewed", "old"),
+        volume("/vv/c", "other", "u"),
+      ],
+    },
     recorder: {
       event: (object, _type, reason, message) =>
         void reported.push(`${"metadata" in object ? object.metadata.name : ""} ${reason}: ${message}`),
       flush: () => Promise.resolve(),
     },
-    ...{ log: discardLogger, clock, metrics: newMetricsRegistry() },
+    ...{ log: discardLogger, clock, metrics },
   });
   void watch.run(ending.signal);
   const pass = async (minutes: number) => {
@@ -49,6 +59,9 @@ test("creates events on the claims of its own volumes once, again after ten minu
   };
   await pass(1);
   assert.deepEqual(reported, []);
+  const shown = await metrics.render();
+  assert.match(shown, new RegExp(`^coxswain_local_volumes_free_bytes ${50 * Gi}$`, "m"));
+  assert.match(shown, new RegExp(`^coxswain_local_volumes_capacity_bytes ${100 * Gi}$`, "m"));
   space = full;
   await pass(9);
   assert.deepEqual(reported, ["mine DiskFull: the disk of local volumes of node n1 is full: 1.0Gi of 100.0Gi are free"]);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,6 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { needsRoot } from "../testing/namespaces.ts";
 import { openFolders } from "./folders.ts";
 
 function aFolder(t: TestContext): string {
@@ -72,8 +75,43 @@ test("refuses a root folder where others may write, and resolves one that is a l
   const root = aFolder(t);
   chmodSync(root, 0o777);
   await assert.rejects(openFolders(root), /no one else may write there/);
+  chmodSync(root, 0o720);
+  await assert.rejects(openFolders(root), /no one else may write there/);
   chmodSync(root, 0o755);
   const link = join(aFolder(t), "link");
   symlinkSync(root, link);
   assert.equal((await openFolders(link)).root, root);
+});
+
+test("refuses a root folder of another user", { skip: needsRoot }, async (t) => {
+  const root = aFolder(t);
+  chownSync(root, 65_534, 65_534);
+  await assert.rejects(openFolders(root), /must belong to the user of this process/);
+});
+
+test("another file system in a volume is left as it is, and the volume is not removed", { skip: needsRoot }, async (t) => {
+  const folders = await openFolders(aFolder(t));
+  const path = await folders.create("pvc-1");
+  const mounted = join(path, "disk");
+  mkdirSync(mounted);
+  execFileSync("mount", ["-t", "tmpfs", "none", mounted]);
+  try {
+    writeFileSync(join(mounted, "data"), "kept");
+    await assert.rejects(folders.remove("pvc-1"));
+    assert.ok(existsSync(join(mounted, "data")));
+  } finally {
+    execFileSync("umount", [mounted]);
+  }
+});
+
+test("an empty folder is removed; one with content stays, and one that is gone is no failure", async (t) => {
+  const folders = await openFolders(aFolder(t));
+  const path = await folders.create("pvc-1");
+  writeFileSync(join(path, "data"), "");
+  assert.equal(await folders.removeEmpty("pvc-1"), false);
+  rmSync(join(path, "data"));
+  assert.equal(await folders.removeEmpty("pvc-1"), true);
+  assert.equal(await folders.removeEmpty("pvc-1"), false);
+  writeFileSync(join(folders.root, "pvc-2"), "");
+  await assert.rejects(folders.removeEmpty("pvc-2"), { code: "ENOTDIR" });
 });

@@ -7,9 +7,9 @@ import { openFolders } from "./folders.ts";
 import { newLeftFolders } from "./left-folders.ts";
 
 /** Makes and deletes volumes that are folders of this node. */
-export async function startLocalVolumes(context: PartContext): Promise<Part> {
+export async function startLocalVolumes(context: PartContext, open = openFolders): Promise<Part> {
   const { informers, signal, flags, fail } = context;
-  const folders = await openFolders(flags["local-volumes-dir"]);
+  const folders = await open(flags["local-volumes-dir"]);
   const options = { ...context, folders };
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
   const volumes = informers.for<PersistentVolume>(persistentVolumes);
