@@ -79,11 +79,63 @@ test("gives a table with the sum of a pod's containers", () => {
   );
 });
 
+test("pods of all namespaces are sorted by namespace, then by name", () => {
+  const sample = (at: number) => ({ at, cpuSeconds: at / 1_000, memoryBytes: 1 });
+  const own = newUsageStore();
+  const pods = [pod("b", "a", "x"), pod("a", "z", "x"), pod("a", "y", "x")];
+  for (const at of [1_000, 2_000])
+    own.put("n1", {
+      node: undefined,
+      pods: new Map(pods.map(({ metadata }) => [`${metadata.namespace}/${metadata.name}`, new Map([["c", sample(at)]])])),
+    });
+  const target = targetOf(`${base}/pods`);
+  assert.equal(target?.kind, "resource");
+  const list = answerResource(
+    { target, query: new URLSearchParams(), accept: "" },
+    { ...inventory, pods: { ...inventory.pods, list: () => pods } },
+    own,
+    3_000,
+  ) as { items: KubeObject[] };
+  assert.deepEqual(
+    list.items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
+    ["a/y", "a/z", "b/a"],
+  );
+});
+
+test("of the forms that a client accepts the first that is served is used", () => {
+  const kind = (accept: string): string => get(`${base}/nodes`, accept).kind;
+  const table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  for (const [accept, want] of [
+    ["", "NodeMetricsList"],
+    ["*/*", "NodeMetricsList"],
+    [`text/html, ${table}`, "Table"],
+    [`application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, ${table}, application/json`, "Table"],
+    ["application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json", "NodeMetricsList"],
+    ["application/json;as=Table;v=v1;g=other, application/json", "NodeMetricsList"],
+    ["APPLICATION/JSON; as=table; g=meta.k8s.io; v=v1", "Table"],
+  ] as const)
+    assert.equal(kind(accept), want, accept);
+  assert.throws(
+    () => kind("application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
+    (err) => err instanceof StatusError && err.code === 406,
+  );
+});
+
+test("a pod that does not exist any more has no metrics, though some are known", () => {
+  const own = { node: store.node, pod: () => store.pod("default/web") };
+  const target = targetOf(`${base}/namespaces/default/pods/gone`);
+  assert.equal(target?.kind, "resource");
+  const ask = () => answerResource({ target, query: new URLSearchParams(), accept: "" }, inventory, own, 0);
+  assert.throws(ask, (err) => err instanceof StatusError && err.code === 404);
+});
+
 for (const { url, accept, code, message } of [
   { url: `${base}/nodes/n2`, code: 404, message: 'nodes.metrics.k8s.io "n2" not found' },
   { url: `${base}/nodes/n3`, code: 404, message: 'nodes.metrics.k8s.io "n3" not found' },
   { url: `${base}/namespaces/default/pods/new`, code: 404, message: 'pods.metrics.k8s.io "default/new" not found' },
   { url: `${base}/pods?watch=true`, code: 405, message: "watch is not supported" },
+  { url: `${base}/pods?watch=`, code: 405, message: "watch is not supported" },
+  { url: `${base}/nodes?watch=1`, code: 405, message: "watch is not supported" },
   { url: `${base}/pods?labelSelector=a%20b`, code: 400, message: "unable to parse requirement" },
   { url: `${base}/pods`, accept: "text/html", code: 406, message: "application/json" },
 ]) {

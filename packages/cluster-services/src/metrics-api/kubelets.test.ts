@@ -74,6 +74,7 @@ test("usage is that between two rounds; a node that fails has none until two rou
   await round();
   assert.deepEqual(errors.slice(1), ["connection refused"], "another failure");
   assert.match(await metrics(), /metrics_server_kubelet_request_total\{success="false"\} 3/);
+  assert.match(await metrics(), /metrics_server_kubelet_request_total\{success="true"\} 11/);
 });
 
 test("a node that is gone is forgotten with its connection; one with another address is queried there", async () => {
@@ -121,4 +122,41 @@ test("rounds begin every 15 s regardless of their duration; stopping ends them a
   ending.abort(new Error("the part ends"));
   await running;
   assert.deepEqual([errors, closed.length], [[], 2]);
+});
+
+test("of a Node's addresses the internal one is used, then the external one, then the host name", async () => {
+  const addresses = [
+    { type: "Hostname", address: "n1.example" },
+    { type: "ExternalIP", address: "203.0.113.1" },
+    { type: "InternalIP", address: "192.0.2.1" },
+  ];
+  for (const [count, host] of [
+    [3, "192.0.2.1"],
+    [2, "203.0.113.1"],
+    [1, "n1.example"],
+  ] as const) {
+    const { round, requested } = setUp({
+      ...aNode("n1"),
+      status: { ...aNode("n1").status, addresses: addresses.slice(0, count) },
+    });
+    await round();
+    assert.deepEqual(requested, [`https://${host}:10250`]);
+  }
+});
+
+test("fifty kubelets are asked at once, and the next one when one has answered", async () => {
+  const many = Array.from({ length: 60 }, (_, i) => aNode(`n${i + 1}`));
+  const { answers, requested, scraper } = setUp(...many);
+  const first = Promise.withResolvers<{ status: number }>();
+  const others = Promise.withResolvers<{ status: number }>();
+  for (const { metadata } of many) answers.set(url(metadata.name ?? ""), () => (metadata.name === "n1" ? first : others).promise);
+  const done = scraper.round(new AbortController().signal);
+  await settle(5);
+  assert.equal(requested.length, 50);
+  first.resolve({ status: 200 });
+  await settle(5);
+  assert.equal(requested.length, 51);
+  others.resolve({ status: 200 });
+  await done;
+  assert.equal(requested.length, 60);
 });

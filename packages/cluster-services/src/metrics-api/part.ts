@@ -98,8 +98,8 @@ interface KubeletFlags {
   readonly "kubelet-insecure-tls": boolean;
 }
 
-/** The process's own credentials, for another server; by default its certificate is from the cluster's authority. */
-function kubeletConfig(config: ClientConfig, url: string, flags: KubeletFlags): ClientConfig {
+/** Pure: the process's own credentials, for another server; by default its certificate is from the cluster's authority. */
+export function kubeletConfig(config: ClientConfig, url: string, flags: KubeletFlags): ClientConfig {
   const { ca, caFile, serverName: _, proxyUrl: __, contentType: ___, ...credentials } = config;
   const own = flags["kubelet-certificate-authority"];
   const trusted = flags["kubelet-insecure-tls"] ? { insecure: true } : own === "" ? { ca, caFile } : { caFile: own };

@@ -41,6 +41,15 @@ test("registers once; where it serves and its authority are renewed, what others
   assert.equal(client.object<Service>(services, key)?.spec.clusterIP, "10.96.0.7");
 });
 
+test("another port at the same address is registered", async () => {
+  const { client, take } = setUp();
+  await register(client, here, signal);
+  take();
+  await register(client, { ...here, port: 10_555 }, signal);
+  assert.deepEqual(take(), ["update endpoints"]);
+  assert.equal(client.object<Endpoints>(endpoints, key)?.subsets?.[0]?.ports?.[0]?.port, 10_555);
+});
+
 test("another server's registration is left alone, whatever its Service is called", async () => {
   for (const service of [
     { namespace: "other", name: serviceName, port: 443 },
@@ -66,6 +75,8 @@ test("objects that another process makes at the same time are no failure; a chan
     client.put(endpoints, known);
   });
   await assert.rejects(register(client, { ...here, port: 1 }, signal), /modified/);
+  const [write] = client.writes;
+  assert.ok((write?.sent as Endpoints | undefined)?.metadata.resourceVersion, "of the version that was seen");
   assert.deepEqual(take(), ["update endpoints"]);
   client.react("get", "services", () => {
     throw forbidden(services, serviceName, "no right");

@@ -54,3 +54,12 @@ test("reads quoted label values, and uses the request's time for samples without
   );
   assert.equal(pods.get("n/p")?.get('a"}')?.at, 77);
 });
+
+test("what was measured at another time than the CPU does not change the sample's time, and negative values are none", () => {
+  const of = 'container="a",namespace="n",pod="p"';
+  const { pods, node } = parseSamples(
+    `container_cpu_usage_seconds_total{${of}} 1 5000\ncontainer_memory_working_set_bytes{${of}} 2 9000\nnode_cpu_usage_seconds_total -1 5\nnode_memory_working_set_bytes 1 5\n`,
+    1,
+  );
+  assert.deepEqual([pods.get("n/p")?.get("a")?.at, node], [5_000, undefined]);
+});

@@ -97,3 +97,24 @@ test("finds a pod that moved to another node under the same name", () => {
   store.put("n", samples(undefined));
   assert.equal(store.pod("a/p")?.windowMs, 10_000);
 });
+
+test("a container has a usage since its start from 10 s on and until it is a minute old", () => {
+  const known = (ageMs: number): boolean => {
+    const store = newUsageStore();
+    store.put("n", samples(undefined, { "a/p": { main: { ...sample(0, 1), startedAt: t0 - ageMs } } }));
+    return store.pod("a/p") !== undefined;
+  };
+  assert.deepEqual([9_999, 10_000, 59_999, 60_000].map(known), [false, true, true, false]);
+});
+
+test("a pod that moved is known on its new node when the old one forgets it later", () => {
+  const store = newUsageStore();
+  const at = (seconds: number) => samples(undefined, { "a/p": { main: sample(seconds, seconds) } });
+  store.put("n", at(0));
+  store.put("m", at(5));
+  store.put("n", samples(undefined));
+  store.put("m", at(15));
+  assert.equal(store.pod("a/p")?.windowMs, 10_000);
+  store.put("n", undefined);
+  assert.equal(store.pod("a/p")?.windowMs, 10_000);
+});
