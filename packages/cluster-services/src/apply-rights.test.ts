@@ -45,12 +45,19 @@ test("a changed role is applied again, unchanged ones are not written", async ()
   const role = client.object<ClusterRole>(clusterRoles, "coxswain-services:dns") as ClusterRole;
   client.put(clusterRoles, { ...role, rules: [] });
   const patched: string[] = [];
+  const options: unknown[] = [];
+  const { patch } = client;
+  client.patch = (ref, target, body, ...rest) => {
+    options.push(...rest);
+    return patch.call(client, ref, target, body) as never;
+  };
   client.react("patch", "clusterroles", ({ name }) => {
     patched.push(name ?? "");
     return role;
   });
   await applyRights(client, rights, signal);
   assert.deepEqual(patched, ["coxswain-services:dns"]);
+  assert.partialDeepStrictEqual(options, [{ fieldManager: "coxswain-services", force: true }]);
 });
 
 test("one refused role is the error, the other roles are written, and no binding", async () => {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { chooseParts } from "./choose-parts.ts";
 import type { PartDefinition } from "./part.ts";
+import { parts } from "./parts.ts";
 
 const part = (name: string, onByDefault = true): PartDefinition => ({
   name,
@@ -37,3 +38,13 @@ for (const { enable = [], disable = [], want } of [
     assert.throws(() => chooseParts(table, { enable, disable }), new ConfigError(want));
   });
 }
+
+test("the program's parts: which are on by default, and which run on one node of the cluster only", () => {
+  const names = (chosen: readonly PartDefinition[]): string => chosen.map(({ name }) => name).join(" ");
+  assert.equal(
+    names(chooseParts(parts, { enable: [], disable: [] })),
+    "pod-network services dns metrics-api local-volumes load-balancers load-balancer-addresses",
+  );
+  assert.equal(names(parts.filter(({ onByDefault }) => !onByDefault)), "api-proxy ingress");
+  assert.equal(names(parts.filter(({ runs }) => runs === "once")), "metrics-api load-balancers");
+});

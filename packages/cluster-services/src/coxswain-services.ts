@@ -12,16 +12,15 @@ import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { causesOf, messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { applyRights } from "./apply-rights.ts";
 import { chooseParts } from "./choose-parts.ts";
 import { coxswainServices, type ServicesFlags } from "./flags.ts";
 import { keepIdleMemorySmall } from "./idle-memory.ts";
-import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
 import { parts } from "./parts.ts";
+import { removeLeft } from "./remove-left.ts";
 import { rightsOf } from "./rights.ts";
 import { program, runParts } from "./run-parts.ts";
 
@@ -88,7 +87,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     configz: () => ({ "services.coxswain": { parts: chosen.map((part) => part.name), leaderElection } }),
   });
   log.info("starting", { parts: chosen.map((part) => part.name).join() });
-  await removeLeft(flags, chosen, log);
+  await removeLeft(flags, { all: parts, chosen, log });
   void keepIdleMemorySmall({ clock, signal });
   const nodeName = flags["node-name"] || hostname().toLowerCase();
   try {
@@ -107,17 +106,6 @@ function loadConfig(flags: ServicesFlags): Promise<ClientConfig> {
   return configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
     throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
   });
-}
-
-/** Parts that are off now may have run before on this machine. */
-async function removeLeft(flags: ServicesFlags, chosen: readonly PartDefinition[], log: Logger): Promise<void> {
-  for (const part of parts.filter(({ name }) => !chosen.some((one) => one.name === name))) {
-    try {
-      if (await part.removeLeft?.(flags)) log.info("removed rules and files of an earlier process", { part: part.name });
-    } catch (err) {
-      log.error("cannot remove rules and files of an earlier process", err, { part: part.name });
-    }
-  }
 }
 
 /** @throws ConfigError for an unknown lock type and for inconsistent durations */

@@ -62,3 +62,12 @@ for (const { name, states, want } of [
     await done;
   });
 }
+
+test("nothing is collected when the process ends", async () => {
+  const clock = newFakeClock();
+  const ending = new AbortController();
+  const state = () => ({ utilization: 0, heapBytes: 0 });
+  const done = keepIdleMemorySmall({ clock, signal: ending.signal, collect: assert.fail, state });
+  ending.abort();
+  await done;
+});

@@ -164,3 +164,57 @@ test("failures leave nothing at the signal that ends the part", async () => {
   };
   assert.equal(await listenersAfter(3), await listenersAfter(0));
 });
+
+test("a part that does not stop cleanly is started again all the same, with its signal aborted", async () => {
+  const contexts: PartContext[] = [];
+  const { clock, end, events } = setUp(async (context) => {
+    contexts.push(context);
+    return { stop: () => Promise.reject(new Error("the socket is stuck")) };
+  });
+  await waitFor(() => contexts.length === 1);
+  contexts[0]?.fail(new Error("broken"));
+  await waitFor(() => events.length === 1);
+  assert.equal(contexts[0]?.signal.aborted, true);
+  await clock.advance(1_300);
+  await waitFor(() => contexts.length === 2);
+  assert.equal(contexts[1]?.signal.aborted, false);
+  await end();
+});
+
+test("pauses between failures grow", async () => {
+  let starts = 0;
+  const { clock, events, end } = setUp(async () => {
+    starts++;
+    throw new Error("no");
+  });
+  for (const [count, waitMs] of [
+    [1, 1_200],
+    [2, 2_400],
+    [3, 4_800],
+  ] as const) {
+    await waitFor(() => events.length === count);
+    if (count > 1) {
+      await clock.advance(waitMs / 2 - 250);
+      assert.equal(starts, count, "not after the pause before");
+    }
+    await clock.advance(waitMs);
+  }
+  await waitFor(() => events.length === 4);
+  await end();
+});
+
+test("a part that has ended on purpose is not checked any more", async () => {
+  const { health, isHealthy, end } = setUp(async () => ({
+    check() {
+      throw new Error("is not running");
+    },
+  }));
+  await waitFor(async () =>
+    health.check("dns").then(
+      () => false,
+      (err: Error) => err.message === "is not running",
+    ),
+  );
+  await end();
+  assert.equal(await isHealthy(), true);
+});

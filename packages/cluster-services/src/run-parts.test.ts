@@ -123,6 +123,59 @@ for (const state of ["the same", "another"]) {
   });
 }
 
+test("without leader election the parts that run once run with the others", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const ending = new AbortController();
+  const seen: string[] = [];
+  const aPart = (name: string, runs: PartDefinition["runs"]): PartDefinition => ({
+    ...{ name, runs, onByDefault: true, rights: {} },
+    load: async () => async () => {
+      seen.push(`${name} starts`);
+      return { stop: async () => void seen.push(`${name} ends`) };
+    },
+  });
+  const options = optionsOf({ client, clock, signal: ending.signal }, aPart("node", "node"), aPart("once", "once"));
+  const running = runParts({ ...options, leaderElection: { ...options.leaderElection, enabled: false } });
+  await waitFor(() => seen.length === 2);
+  assert.deepEqual(client.objects(leases), []);
+  ending.abort(new Error("the process ends"));
+  await running;
+  assert.deepEqual(seen.toSorted(), ["node ends", "node starts", "once ends", "once starts"]);
+});
+
+test("each part has the flags' rate limit, and another client for its events; the lease has a connection of its own", async () => {
+  const clock = newFakeClock();
+  const ending = new AbortController();
+  const made: string[] = [];
+  const client = newFakeClient({ clock });
+  const take =
+    (kind: string) =>
+    ({ qps, burst, userAgent = "" }: { qps?: number; burst?: number; userAgent?: string }): Client => {
+      made.push(`${kind} ${/\/([\w-]+)$/.exec(userAgent)?.[1]} ${qps} ${burst}`);
+      return client;
+    };
+  const clients = new Set<unknown>();
+  const part: PartDefinition = {
+    ...{ name: "dns", runs: "once", onByDefault: true, rights: {} },
+    load: async () => async (context) => {
+      clients.add(context.client);
+      return {};
+    },
+  };
+  const options = optionsOf({ client, clock, signal: ending.signal }, part);
+  const running = runParts({ ...options, family: { member: take("member"), apart: take("apart"), close: () => {} } });
+  await waitFor(async () => (await clock.advance(1_000)) ?? clients.size === 1);
+  assert.deepEqual(
+    made.filter((one) => one.includes(" dns ")),
+    ["member dns 5 10", "member dns 5 10"],
+  );
+  assert.ok(made.includes("member shared-informers -1 undefined"), made.join());
+  assert.ok(made.includes("apart leader-election -1 undefined"), made.join());
+  ending.abort(new Error("the process ends"));
+  await running;
+});
+
 test("processes of a cluster come back at no more than 1,000 a second", () => {
   for (const nodeCount of [0, 1, 250, 1_000, 5_000]) {
     const period = reconnectPeriodMs(nodeCount);

@@ -51,3 +51,8 @@ test("a Node loses its images, and others nothing, for they may be written back 
   const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web", annotations }, spec: { type: "ClusterIP" } };
   assert.deepEqual(withoutUnread(service), service);
 });
+
+test("a slice whose endpoints are null has none", () => {
+  const slice = { ...sliceWith(), endpoints: null } as unknown as EndpointSlice;
+  assert.deepEqual((withoutUnread(slice) as EndpointSlice).endpoints, []);
+});
