@@ -130,3 +130,16 @@ test("a renewed certificate keeps its key, subject, usages and names, gets the n
   const { certPem: beyond } = await newCertificate({ ...options, usages: ["server"], validDays: 365 });
   assert.equal(new X509Certificate(beyond).validToDate.getTime(), now + 100 * 86_400_000);
 });
+
+test("a certificate is valid from five minutes ago on, and an authority may limit the authorities below it", async () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  const limited = await newCa({ commonName: "ca", now, pathLength: 0, validDays: 400 });
+  const { certPem } = await newCertificate({ commonName: "a", usages: ["client"], ca: limited, now });
+  assert.equal(new X509Certificate(certPem).validFromDate.getTime(), now - 300_000);
+  const der = new X509Certificate(limited.certPem).raw.toString("hex");
+  assert.ok(der.includes("30060101ff020100"), "CA, with a path length of 0");
+  await assert.rejects(
+    newCertificate({ commonName: "a", ips: ["node"], usages: ["server"], ca: limited }),
+    /"node" is no IP address/,
+  );
+});

@@ -60,6 +60,27 @@ for (const { url, status, body } of [
   });
 }
 
+test("an excluded check is not run, unknown exclusions are named in order, and warnings are shown with ?verbose only", async () => {
+  const own = [
+    { name: "never", run: () => assert.fail("run") },
+    { name: "aging", run: () => {}, warning: async () => "is old" },
+  ];
+  const answerTo = async (url: string): Promise<string> => {
+    const { exchange, sent } = exchangeOf(url);
+    await answerHealth(exchange, "readyz", "", own, discardLogger);
+    return `${sent.status} ${sent.body}`;
+  };
+  assert.equal(await answerTo("/readyz?exclude=never"), "200 ok");
+  assert.equal(
+    await answerTo("/readyz?exclude=z&exclude=never&exclude=a&verbose"),
+    '200 [+]never excluded: ok\n[+]aging ok\nwarn: aging: is old\nwarn: some health checks cannot be excluded: no matches for "a","z"\nreadyz check passed\n',
+  );
+  const failing = [...own.slice(1), { name: "broken", run: () => Promise.reject(new Error("no")) }];
+  const { exchange, sent } = exchangeOf("/readyz");
+  await answerHealth(exchange, "readyz", "", failing, discardLogger);
+  assert.equal(`${sent.status} ${sent.body}`, "500 [+]aging ok\n[-]broken failed: reason withheld\nreadyz check failed\n");
+});
+
 test("records a CPU profile that pprof reads, one at a time", async () => {
   const pages = newDebugPages({ log: newLogger() });
   const first = exchangeOf("/debug/pprof/profile?seconds=0.2");
