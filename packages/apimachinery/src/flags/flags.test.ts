@@ -3,7 +3,21 @@ import { test } from "node:test";
 import { newFeatureGates } from "./feature-gates.ts";
 import { FlagError, flags, type Program, parseFlags, section } from "./flags.ts";
 import { helpText } from "./help.ts";
-import { bool, duration, int, level, mapStringBool, mapStringString, portRange, string, stringSlice } from "./types.ts";
+import {
+  bool,
+  duration,
+  float,
+  int,
+  ip,
+  level,
+  mapStringBool,
+  mapStringString,
+  multiMap,
+  namedCertKeys,
+  portRange,
+  string,
+  stringSlice,
+} from "./types.ts";
 
 const program = {
   name: "kube-tester",
@@ -117,4 +131,84 @@ test("feature gates: groups set gates that are not named; locked and unknown gat
   );
   assert.equal(newFeatureGates("kubelet", {}).enabled("CSIMigrationAWS"), false);
   assert.throws(() => newFeatureGates("kubelet", {}).enabled("ServerSideFieldValidation"));
+});
+
+for (const { name, read, want } of [
+  { name: "a range by its ends", read: () => portRange({ help: "" }).parse("80-90", undefined), want: { first: 80, last: 90 } },
+  {
+    name: "a range by its length",
+    read: () => portRange({ help: "" }).parse(" 80 + 10 ", undefined),
+    want: { first: 80, last: 90 },
+  },
+  { name: "one port", read: () => portRange({ help: "" }).parse("65535", undefined), want: { first: 65_535, last: 65_535 } },
+  { name: "quoted values", read: () => stringSlice({ help: "" }).parse('a,"b,""c""",', ["x"]), want: ["x", "a", 'b,"c"', ""] },
+  { name: "an empty list", read: () => stringSlice({ help: "" }).parse("", ["x"]), want: ["x"] },
+  {
+    name: "headers of several occurrences",
+    read: () => multiMap({ help: "" }).parse("a: 1,b:2:3", [["a", "0"]]),
+    want: [
+      ["a", "0"],
+      ["a", "1"],
+      ["b", "2:3"],
+    ],
+  },
+  { name: "an address with blanks", read: () => ip({ help: "" }).parse(" fd00::1 ", undefined), want: "fd00::1" },
+  { name: "a file with commas in its name", read: () => namedCertKeys({ help: "" }).parse("a,b:c", ["x"]), want: ["x", "a,b:c"] },
+  { name: "a number with an exponent", read: () => float({ help: "" }).parse("-.5e1", undefined), want: -5 },
+])
+  test(`a flag reads ${name}`, () => assert.deepEqual(read(), want));
+
+for (const { name, read, message } of [
+  {
+    name: "a range that ends before it starts",
+    read: () => portRange({ help: "" }).parse("90-80", undefined),
+    message: "end port cannot be less than start port: 90-80",
+  },
+  {
+    name: "a port beyond the last",
+    read: () => portRange({ help: "" }).parse("65535+1", undefined),
+    message: "the port range cannot be greater than 65535: 65535+1",
+  },
+  {
+    name: "a header without colon",
+    read: () => multiMap({ help: "" }).parse("a", undefined),
+    message: "malformed pair, expect string:string",
+  },
+  {
+    name: "a number that is none",
+    read: () => float({ help: "" }).parse("1e", undefined),
+    message: 'strconv.ParseFloat: parsing "1e": invalid syntax',
+  },
+])
+  test(`a flag refuses ${name}`, () => assert.throws(read, { message }));
+
+test("help is wrapped to the width of the terminal, and not at all in a narrow one", () => {
+  const words = Array.from({ length: 40 }, () => "word").join(" ");
+  const long = { ...program, flags: flags(section("Generic", { x: string({ help: words }) })) };
+  for (const columns of [60, 100]) {
+    const lines = helpText(long, columns)
+      .split("\n")
+      .filter((line) => line.includes("word"));
+    assert.ok(lines.length > 1 && lines.every((line) => line.length <= columns), `${columns}`);
+    assert.equal(new Set(lines.slice(1).map((line) => line.search(/\S/))).size, 1, "indented alike");
+  }
+  for (const columns of [0, 30])
+    assert.equal(
+      helpText(long, columns)
+        .split("\n")
+        .filter((line) => line.includes("word")).length,
+      1,
+    );
+});
+
+test("a deprecated gate is warned about, and a gate that is named wins over its group in any order", () => {
+  const { warnings } = newFeatureGates("kube-apiserver", { DynamicKubeletConfig: true });
+  assert.deepEqual(warnings, [
+    "Setting deprecated feature gate DynamicKubeletConfig=true. It will be removed in a future release.",
+  ]);
+  for (const wanted of [
+    { ProcMountType: false, AllAlpha: true },
+    { AllAlpha: true, ProcMountType: false },
+  ])
+    assert.equal(newFeatureGates("kube-apiserver", wanted).enabled("ProcMountType"), false);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -65,4 +65,25 @@ test("truncates its log file when it is full", (t) => {
 
 test("refuses a threshold that is not a severity", (t) => {
   assert.throws(() => setUp(t, { stderrthreshold: "loud" }), /invalid severity/);
+});
+
+test("a threshold is a severity's name in any case, or its number", (t) => {
+  for (const stderrthreshold of ["warning", "1"]) {
+    const { stderr, write } = setUp(t, { stderrthreshold });
+    for (const severity of ["I", "W", "E"] as const) write(`${severity}\n`, severity);
+    assert.deepEqual(stderr, ["W\n", "E\n"], stderrthreshold);
+  }
+  const { stderr, write } = setUp(t, { stderrthreshold: "4" });
+  write("F\n", "F");
+  assert.deepEqual(stderr, [], "beyond all of them");
+});
+
+test("a log file that is there is continued, and one without a limit is never replaced", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-log-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const logFile = join(directory, "all.log");
+  writeFileSync(logFile, "earlier\n");
+  const { write } = setUp(t, { logFile, logFileMaxSizeMb: 0 });
+  for (let i = 0; i < 3; i++) write(`${i}\n`, "I");
+  assert.equal(readFileSync(logFile, "utf8"), "earlier\n0\n1\n2\n");
 });

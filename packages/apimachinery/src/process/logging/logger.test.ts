@@ -92,3 +92,30 @@ test("--experimental-logging-sanitization hides lines with a secret in their fie
   open.log.info("keys", { token: "t" });
   assert.deepEqual(open.lines, ['"keys" token="t"\n']);
 });
+
+test("a field of the line wins over the logger's, and derived loggers follow the verbosity", () => {
+  const { log, lines } = collect({ skipHeaders: true });
+  const derived = log.with({ node: "a", pod: "x" }).named("gc");
+  derived.info("moved", { node: "b" });
+  assert.deepEqual(lines, ['"moved" logger="gc" node="b" pod="x"\n']);
+  assert.equal(derived.v(2), undefined);
+  log.setVerbosity(2);
+  assert.notEqual(derived.v(2), undefined);
+});
+
+test("no field replaces what a JSON line has itself, and what cannot be shown is replaced", () => {
+  const { log, lines } = collect({ format: "json" });
+  log.info("hello", { msg: "other", v: 7, ts: "now", caller: "me", err: "none" });
+  assert.partialDeepStrictEqual(JSON.parse(lines[0] as string), { msg: "hello", v: 0, err: "none" });
+  const circle: { self?: unknown } = {};
+  circle.self = circle;
+  const { log: text, lines: written } = collect({ skipHeaders: true });
+  text.info("round", { circle });
+  assert.deepEqual(written, ['"round" circle="<cannot be shown>"\n']);
+});
+
+test("a cause that the message repeats is written once", () => {
+  const { log, lines } = collect({ skipHeaders: true });
+  log.error("failed", new Error("cannot dial: refused", { cause: new Error("refused", { cause: new Error("by peer") }) }));
+  assert.deepEqual(lines, ['"failed" err="cannot dial: refused: by peer"\n']);
+});

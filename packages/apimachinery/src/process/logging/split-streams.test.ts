@@ -43,3 +43,11 @@ test("--log-json-info-buffer-size: information waits until it is enough, or for 
   assert.equal(stdout[2], "last\n");
   assert.equal(clock.waiting, 0);
 });
+
+test("a buffer that is exactly full waits", () => {
+  const { stdout, write } = setUp(6);
+  write("12345\n", "I");
+  assert.deepEqual(stdout, []);
+  write("\n", "I");
+  assert.deepEqual(stdout, ["12345\n\n"]);
+});

@@ -87,6 +87,53 @@ test("gives the same metric again and refuses another of its name", () => {
   assert.throws(() => registry.gauge({ name: "a", help: "h" }), /registered already/);
 });
 
+test("a reset sets counters and histograms to zero, shown or not, and leaves gauges; their children stay in use", async () => {
+  const registry = newMetricsRegistry({ disabled: ["hidden"] });
+  const [hidden, gauge] = [registry.counter({ name: "hidden", help: "h" }), registry.gauge({ name: "level", help: "h" })];
+  const sizes = registry.histogram({ name: "sizes", help: "h", labels: ["verb"], buckets: [1, 10] });
+  const gets = sizes.labels("GET");
+  hidden.inc();
+  gauge.set(5);
+  gets.observe(2, 3);
+  assert.deepEqual([gets.count, gets.sum], [3, 6]);
+  registry.reset();
+  assert.deepEqual([hidden.value, gauge.value, gets.count, gets.sum], [0, 5, 0, 0]);
+  gets.observe(0.5);
+  assert.deepEqual((await linesOf(registry, "sizes")).slice(2), [
+    'sizes_bucket{verb="GET",le="1"} 1',
+    'sizes_bucket{verb="GET",le="10"} 1',
+    'sizes_bucket{verb="GET",le="+Inf"} 1',
+    'sizes_sum{verb="GET"} 0.5',
+    'sizes_count{verb="GET"} 1',
+  ]);
+});
+
+test("children are removed by all of their labels; a metric without labels has its child again after all were removed", async () => {
+  const registry = newMetricsRegistry();
+  const requests = registry.counter({ name: "requests", help: "h", labels: ["verb", "code"] });
+  for (const code of ["200", "404"]) requests.labels("GET", code).inc();
+  requests.remove("GET", "404");
+  assert.deepEqual((await linesOf(registry, "requests")).slice(2), ['requests{verb="GET",code="200"} 1']);
+  requests.reset();
+  assert.deepEqual((await linesOf(registry, "requests")).slice(2), []);
+  const plain = registry.gauge({ name: "plain", help: "of two\nlines" });
+  plain.set(3);
+  plain.reset();
+  assert.deepEqual(await linesOf(registry, "plain"), ["# HELP plain [ALPHA] of two\\nlines", "# TYPE plain gauge", "plain 0"]);
+  for (const values of [[], ["GET"], ["GET", "200", "x"]])
+    assert.throws(() => requests.labels(...values), /^Error: metric requests has the labels verb,code, got \d values$/);
+});
+
+test("a page of many children comes in chunks, which together are the page", async () => {
+  const registry = newMetricsRegistry();
+  const many = registry.counter({ name: "many", help: "h", labels: ["name"] });
+  for (let i = 0; i < 5_000; i++) many.labels(`child-${i}`).inc();
+  const chunks: string[] = [];
+  for await (const chunk of registry.chunks()) chunks.push(chunk);
+  assert.ok(chunks.length >= 3 && chunks.every((chunk) => chunk.length < 40_000), String(chunks.map(({ length }) => length)));
+  assert.equal(chunks.join("").match(/^many\{/gm)?.length, 5_000);
+});
+
 test("exports the version as kubernetes_build_info", async () => {
   const [, , line] = await linesOf(newMetricsRegistry({ processMetrics: true }), "kubernetes_build_info");
   assert.match(line as string, /git_version="v1.23.0".*major="1",minor="23".* 1$/);
