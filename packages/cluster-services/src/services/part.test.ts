@@ -102,7 +102,7 @@ test("each IP family has the rules of its addresses and its cluster network; cha
   assert.match(await take("iptables-restore"), /--to-destination 10\.77\.2\.2:8080/);
   client.remove(services, "default/web");
   assert.match(await take("iptables-restore"), /-X COX-I-10\n/);
-  part.check?.();
+  await part.check?.();
   assert.deepEqual(failures, []);
 });
 
