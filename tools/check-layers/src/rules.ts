@@ -128,6 +128,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "run-part.ts": "restarts a single failed part",
     "without-unread.ts": "strips objects before informers keep them",
     "run-parts.ts": "runs the parts of the node, and those of the leader",
+    "remove-left.ts": "removes what parts that are off have left on the machine",
     "clean-up.ts": "",
     "idle-memory.ts": "",
     testing: "",
