@@ -59,6 +59,12 @@ for (const { name, wanted, nodes, present, want } of [
     want: "0/1 nodes are available: 1 node(s) were unschedulable.",
   },
   {
+    name: "a pod that tolerates the taint of cordoned nodes is placed on one",
+    wanted: pod({ tolerations: [{ key: "node.kubernetes.io/unschedulable", operator: "Exists", effect: "NoSchedule" }] }),
+    nodes: [node("a", { spec: { unschedulable: true } })],
+    want: "a",
+  },
+  {
     name: "keeps off a tainted node",
     wanted: pod(),
     nodes: [node("a", { spec: noSchedule })],

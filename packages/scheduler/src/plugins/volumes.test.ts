@@ -353,6 +353,19 @@ const many = (count: number): object[] => Array.from({ length: count }, (_, i) =
 for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of [
   { name: "39 EBS volumes fit", node: aTestNode("a"), wanted: using(...many(39)), want: "a" },
   { name: "40 do not", node: aTestNode("a"), wanted: using(...many(40)), want: exceeded },
+  ...[16, 17].flatMap((count) => {
+    const want = count === 16 ? "a" : exceeded;
+    const names = Array.from({ length: count }, (_, i) => `d${i}`);
+    return [
+      { name: `${count} GCE disks`, node: aTestNode("a"), wanted: using(...names.map((name) => gce(name))), want },
+      {
+        name: `${count} Azure disks`,
+        node: aTestNode("a"),
+        wanted: using(...names.map((diskName) => ({ azureDisk: { diskName, diskURI: diskName } }))),
+        want,
+      },
+    ];
+  }),
   {
     name: "a node of a newer type attaches 25",
     node: aTestNode("a", { labels: { "node.kubernetes.io/instance-type": "m5.large" } }),

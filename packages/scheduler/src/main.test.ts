@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
+import { listening } from "@coxswain/apimachinery/testing/listening";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+
+async function aFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "kube-scheduler-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs kube-scheduler as a process. */
+function run(t: TestContext, ...flags: string[]) {
+  const main = join(import.meta.dirname, "main.ts");
+  const options = { stdio: ["ignore", "pipe", "pipe"], timeout: 30_000 } as const;
+  const child = spawn(process.execPath, ["-C", "cox-source", main, ...flags], options);
+  t.after(() => void child.kill("SIGKILL"));
+  const ended = Promise.all([once(child, "exit"), text(child.stdout), text(child.stderr)]).then(
+    ([[code], out, err]: [[number | null], string, string]) => ({ code, said: out + err }),
+  );
+  return { child, ended };
+}
+
+async function aKubeconfig(folder: string, server: string): Promise<string> {
+  const file = join(folder, "kubeconfig");
+  const config = {
+    clusters: [{ name: "c", cluster: { server } }],
+    contexts: [{ name: "x", context: { cluster: "c" } }],
+    "current-context": "x",
+  };
+  await writeFile(file, JSON.stringify(config));
+  return file;
+}
+
+test("--write-config-to writes the configuration and ends, without a server", async (t) => {
+  const folder = await aFolder(t);
+  const written = join(folder, "written.yaml");
+  const kubeconfig = await aKubeconfig(folder, "https://127.0.0.1:1");
+  const { code } = await run(t, `--kubeconfig=${kubeconfig}`, `--write-config-to=${written}`).ended;
+  assert.equal(code, 0);
+  assert.match(await readFile(written, "utf8"), /^kind: KubeSchedulerConfiguration$/m);
+});
+
+for (const { name, config, flags = [], want } of [
+  {
+    name: "durations of leader election that do not fit each other",
+    flags: ["--leader-elect-lease-duration=10s"],
+    want: /couldn't create leader elector: leaseDuration must be greater than renewDeadline/,
+  },
+  {
+    name: "an unknown plugin",
+    config: "profiles: [{plugins: {filter: {enabled: [{name: Unknown}]}}}]",
+    want: /couldn't create scheduler: initializing profiles: .*FilterPlugin "Unknown" does not exist/,
+  },
+  {
+    name: "an unknown kind of lock",
+    flags: ["--leader-elect-resource-lock=secrets"],
+    want: /couldn't create resource lock: Invalid lock-type secrets/,
+  },
+] as { name: string; config?: string; flags?: string[]; want: RegExp }[]) {
+  test(`${name}: it says so and fails`, async (t) => {
+    const folder = await aFolder(t);
+    const kubeconfig = await aKubeconfig(folder, "https://127.0.0.1:1");
+    const file = join(folder, "config.yaml");
+    const head = `apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n`;
+    if (config !== undefined) await writeFile(file, `${head}clientConnection: {kubeconfig: ${kubeconfig}}\n${config}\n`);
+    const given = config === undefined ? [`--kubeconfig=${kubeconfig}`, ...flags] : [`--config=${file}`];
+    const { code, said } = await run(t, ...given, "--secure-port=0").ended;
+    assert.equal(code, 1);
+    assert.match(said, want);
+  });
+}
+
+interface Lease {
+  metadata: { resourceVersion?: string };
+  spec: { holderIdentity?: string };
+}
+
+test("it reads the cluster when it leads, and releases its lease when it is stopped", async (t) => {
+  const requested: string[] = [];
+  const agents = new Set<string>();
+  let lease: Lease | undefined;
+  const server = createServer(
+    asyncRequestListener(async (request, response) => {
+      const { method = "", url = "", headers } = request;
+      const answer = (body: object, status = 200): void => {
+        response.writeHead(status, { "content-type": "application/json" });
+        response.end(JSON.stringify(body));
+      };
+      requested.push(`${method} ${url.split("?")[0]}`);
+      if (url.includes("/leases")) agents.add(headers["user-agent"] ?? "");
+      if (url.includes("watch=true")) return void response.writeHead(200).flushHeaders();
+      if (method !== "GET") {
+        const body = JSON.parse(await text(request));
+        if (url.includes("/leases"))
+          lease = { ...body, metadata: { ...body.metadata, resourceVersion: String(requested.length) } };
+        return answer(url.includes("/leases") ? (lease ?? {}) : body);
+      }
+      if (!url.includes("/leases")) return answer({ metadata: { resourceVersion: "1" }, items: [] });
+      const missing = { kind: "Status", status: "Failure", reason: "NotFound", message: "none", code: 404, metadata: {} };
+      return lease === undefined ? answer(missing, 404) : answer(lease);
+    }),
+  );
+  const kubeconfig = await aKubeconfig(await aFolder(t), `http://127.0.0.1:${await listening(t, server)}`);
+  const flags = ["--secure-port=0", "--kube-api-content-type=application/json", "--leader-elect-resource-name=mine"];
+  const { child, ended } = run(t, `--kubeconfig=${kubeconfig}`, ...flags);
+  await waitFor(() => requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
+  assert.deepEqual(requested.slice(0, 3), [
+    "GET /readyz",
+    "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mine",
+    "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+  ]);
+  assert.match(lease?.spec.holderIdentity ?? "", /^.+_[0-9a-f-]{36}$/);
+  assert.match([...agents].join(), /^kube-scheduler\/v1\.23\.\d+ [^,]*\/leader-election$/);
+  child.kill("SIGTERM");
+  const { code, said } = await ended;
+  assert.equal(code, 0, said);
+  assert.equal(lease?.spec.holderIdentity, "");
+});
