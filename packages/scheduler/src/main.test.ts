@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -20,12 +19,17 @@ async function aFolder(t: TestContext): Promise<string> {
 /** Runs kube-scheduler as a process. */
 function run(t: TestContext, ...flags: string[]) {
   const main = join(import.meta.dirname, "main.ts");
-  const options = { stdio: ["ignore", "pipe", "pipe"], timeout: 30_000 } as const;
-  const child = spawn(process.execPath, ["-C", "cox-source", main, ...flags], options);
+  const child = spawn(process.execPath, ["-C", "cox-source", main, ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 30_000,
+  });
   t.after(() => void child.kill("SIGKILL"));
-  const ended = Promise.all([once(child, "exit"), text(child.stdout), text(child.stderr)]).then(
-    ([[code], out, err]: [[number | null], string, string]) => ({ code, said: out + err }),
-  );
+  const exited = Promise.withResolvers<number | null>();
+  child.once("exit", exited.resolve);
+  const ended = Promise.all([exited.promise, text(child.stdout), text(child.stderr)]).then(([code, out, err]) => ({
+    code,
+    said: out + err,
+  }));
   return { child, ended };
 }
 
