@@ -20,8 +20,8 @@ const owner = "x";
 
 /** @param ip a valid address */
 export function addressRecord(ip: string): ResourceRecord {
-  const type = isIPv4(ip) ? "A" : "AAAA";
-  return { type: types[type], ttl: clusterTtl, data: dataOf({ name: owner, type, data: ip }) };
+  if (isIPv4(ip)) return { type: types.A, ttl: clusterTtl, data: ownCopy(Uint8Array.of(0, 4, ...ip.split(".").map(Number))) };
+  return { type: types.AAAA, ttl: clusterTtl, data: dataOf({ name: owner, type: "AAAA", data: ip }) };
 }
 
 /**

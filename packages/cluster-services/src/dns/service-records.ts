@@ -21,19 +21,56 @@ export interface ServiceRecords {
   readonly ports: readonly ServicePortName[];
 }
 
-export interface EndpointRecord {
+/** An address of an endpoint. What questions ask for is made then: a slice may have 100,000 addresses. */
+export class EndpointRecord {
+  readonly #given: string | undefined;
+  readonly #ip: string;
+  #address: ResourceRecord | undefined;
+
+  constructor(ip: string, hostname: string | undefined) {
+    this.#ip = ip;
+    this.#given = hostname;
+  }
+
   /** The endpoint's host name, or its address with dashes in place of dots and colons. */
-  readonly hostname: string;
-  readonly address: ResourceRecord;
+  get hostname(): string {
+    return this.#given || dashed(this.#ip);
+  }
+
+  get address(): ResourceRecord {
+    this.#address ??= addressRecord(this.#ip);
+    return this.#address;
+  }
+
+  get key(): string {
+    return addressKey(this.#ip);
+  }
 }
 
-interface SliceRecords {
+class SliceRecords {
   /** Ready endpoints. */
   readonly endpoints: readonly EndpointRecord[];
-  readonly byHostname: ReadonlyMap<string, readonly EndpointRecord[]>;
-  /** By `addressKey`. */
-  readonly byAddress: ReadonlyMap<string, EndpointRecord>;
   readonly ports: readonly ServicePortName[];
+  #byHostname: ReadonlyMap<string, readonly EndpointRecord[]> | undefined;
+  #byAddress: ReadonlyMap<string, EndpointRecord> | undefined;
+
+  constructor({ endpoints, ports }: EndpointSlice) {
+    this.endpoints = (endpoints ?? []).flatMap(({ addresses, conditions, hostname }) =>
+      conditions?.ready === false ? [] : addresses.filter(isAddress).map((ip) => new EndpointRecord(ip, hostname)),
+    );
+    this.ports = (ports ?? []).flatMap(({ port, ...named }) => (port ? [portName({ ...named, port })] : []));
+  }
+
+  named(hostname: string): readonly EndpointRecord[] {
+    this.#byHostname ??= Map.groupBy(this.endpoints, (endpoint) => endpoint.hostname);
+    return this.#byHostname.get(hostname) ?? [];
+  }
+
+  /** @param key as `addressKey` */
+  at(key: string): EndpointRecord | undefined {
+    this.#byAddress ??= new Map(this.endpoints.map((endpoint) => [endpoint.key, endpoint]));
+    return this.#byAddress.get(key);
+  }
 }
 
 /** Pure caches: objects from listers never change. */
@@ -64,23 +101,7 @@ export function clusterIpsOf({ spec = {} }: Service): string[] {
 
 /** Ready endpoints only, also those that do not say whether they are; several addresses of one endpoint are separate records. */
 export function recordsOfSlice(slice: EndpointSlice): SliceRecords {
-  let records = sliceCache.get(slice);
-  if (records === undefined) {
-    const endpoints: EndpointRecord[] = [];
-    const byAddress = new Map<string, EndpointRecord>();
-    for (const { addresses, conditions, hostname } of slice.endpoints ?? []) {
-      if (conditions?.ready === false) continue;
-      for (const ip of addresses.filter(isAddress)) {
-        const endpoint = { hostname: hostname || dashed(ip), address: addressRecord(ip) };
-        endpoints.push(endpoint);
-        byAddress.set(addressKey(ip), endpoint);
-      }
-    }
-    const ports = (slice.ports ?? []).flatMap(({ port, ...named }) => (port ? [portName({ ...named, port })] : []));
-    records = { endpoints, byHostname: Map.groupBy(endpoints, ({ hostname }) => hostname), byAddress, ports };
-    sliceCache.set(slice, records);
-  }
-  return records;
+  return sliceCache.getOrInsertComputed(slice, () => new SliceRecords(slice));
 }
 
 /** Keys of all endpoints of a slice, ready or not, for an index. */
@@ -88,9 +109,25 @@ export function addressKeysOf(slice: EndpointSlice): string[] {
   return (slice.endpoints ?? []).flatMap(({ addresses }) => addresses.filter(isAddress).map(addressKey));
 }
 
-/** An address as PTR questions name it: its bytes in hexadecimal. */
+/** An address as PTR questions name it: an IPv4 address as it is, of an IPv6 address its bytes in hexadecimal. */
 export function addressKey(ip: string): string {
-  return addressRecord(ip).data.toString("hex", 2);
+  return isIPv4(ip) ? ip : hexOf(ip);
+}
+
+const zeros = ["", "0", "00", "000", "0000"];
+
+/** The 32 hexadecimal digits of an IPv6 address. */
+function hexOf(ip: string): string {
+  const v4At = ip.includes(".") ? ip.lastIndexOf(":") + 1 : ip.length;
+  const last = ip.slice(v4At).split(".").map(Number);
+  const v4 = last.length === 4 ? [(last[0]! << 8) | last[1]!, (last[2]! << 8) | last[3]!].map((group) => group.toString(16)) : [];
+  const text = v4.length === 0 ? ip : ip.slice(0, v4At) + v4.join(":");
+  const gap = text.indexOf("::");
+  const head = gap < 0 ? text : text.slice(0, gap);
+  let [left, right] = ["", ""];
+  for (const group of head.split(":")) if (group !== "") left += zeros[4 - group.length] + group;
+  if (gap >= 0) for (const group of text.slice(gap + 2).split(":")) if (group !== "") right += zeros[4 - group.length] + group;
+  return (left + right.padStart(32 - left.length, "0")).toLowerCase();
 }
 
 /** Slices may have names of hosts instead (the deprecated type FQDN). */

@@ -6,7 +6,7 @@ import { isEncodable } from "./encode-record.ts";
 import { types } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { encodeReply } from "./reply.ts";
-import { addressKeysOf } from "./service-records.ts";
+import { addressKey, addressKeysOf } from "./service-records.ts";
 import { aService, aSlice, aView } from "./testing.ts";
 import { type ClusterView, newZone } from "./zone.ts";
 
@@ -108,7 +108,7 @@ test("a slice is found by each address of each of its endpoints, ready or not", 
     { addresses: ["10.244.0.5", "host.example"], conditions: { ready: true } },
     { addresses: ["10.244.0.6"], conditions: { ready: false } },
   ]);
-  assert.deepEqual(addressKeysOf(slice), ["0af40005", "0af40006"]);
+  assert.deepEqual(addressKeysOf(slice), ["10.244.0.5", "10.244.0.6"]);
 });
 
 test("names of pods are answered only where that is on", () => {
@@ -159,3 +159,14 @@ test("the longest name that fits a message can be encoded", () => {
   assert.deepEqual([labels.join("."), `${labels.join(".")}a`].map(isEncodable), [true, false]);
   assert.deepEqual(["a".repeat(64), "a..b", ""].map(isEncodable), [false, false, false]);
 });
+
+for (const [address, want] of [
+  ["::", "00000000000000000000000000000000"],
+  ["::1", "00000000000000000000000000000001"],
+  ["FD00:12::A:0", "fd0000120000000000000000000a0000"],
+  ["1:2:3:4:5:6:7:8", "00010002000300040005000600070008"],
+  ["64:ff9b::192.0.2.33", "0064ff9b0000000000000000c0000221"],
+  ["1::", "00010000000000000000000000000000"],
+] as const) {
+  test(`the key of ${address} has all of its digits`, () => assert.equal(addressKey(address), want));
+}

@@ -48,6 +48,9 @@ export interface Zone {
   readonly soa: ResourceRecord;
 }
 
+/** More than the longest response has room for: the shortest record takes 16 bytes of 65,535. */
+const mostRecords = 4096;
+
 /** Version of the specification. */
 const schemaVersion = "1.1.0";
 const exists: Found = { records: [] };
@@ -98,7 +101,7 @@ export function newZone(view: ClusterView, options: ZoneOptions): Zone {
       if (key === undefined) return undefined;
       const targets = view.servicesAt(key).map(({ metadata }) => `${metadata.name}.${metadata.namespace}.svc${suffix}`);
       for (const slice of view.slicesAt(key)) {
-        const endpoint = recordsOfSlice(slice).byAddress.get(key);
+        const endpoint = recordsOfSlice(slice).at(key);
         const of = slice.metadata.labels?.["kubernetes.io/service-name"];
         if (endpoint !== undefined && of) targets.push(`${endpoint.hostname}.${of}.${slice.metadata.namespace}.svc${suffix}`);
       }
@@ -124,7 +127,8 @@ function findInService({ name, records, slices }: ServiceTarget, labels: readonl
   const endpoints = headless || labels.length === 1 ? slices().map(recordsOfSlice) : [];
   if (headless && endpoints.every((slice) => slice.endpoints.length === 0)) return undefined;
   const [first = "", second = ""] = labels;
-  const addressesOf = (all: readonly EndpointRecord[]): ResourceRecord[] => all.map(({ address }) => address);
+  const addressesOf = (all: readonly EndpointRecord[]): ResourceRecord[] =>
+    all.slice(0, mostRecords).map(({ address }) => address);
   if (labels.length === 0) {
     if (type === types.SRV) return headless ? srvOfEndpoints(name, endpoints, "", "") : srvOfService(name, records, "", "");
     return { records: headless ? endpoints.flatMap((slice) => addressesOf(slice.endpoints)) : records.addresses };
@@ -132,7 +136,7 @@ function findInService({ name, records, slices }: ServiceTarget, labels: readonl
   if (labels.length === 1) {
     if (first.startsWith("_"))
       return records.ports.some(({ name, protocol }) => name && `_${protocol}` === first) ? exists : undefined;
-    const all = endpoints.flatMap(({ byHostname }) => addressesOf(byHostname.get(first) ?? []));
+    const all = endpoints.flatMap((slice) => addressesOf(slice.named(first)));
     return all.length > 0 ? { records: all } : undefined;
   }
   if (labels.length !== 2 || first.length < 2 || !first.startsWith("_") || !second.startsWith("_")) return undefined;
@@ -145,7 +149,8 @@ function srvOfService(name: string, { ports, addresses }: ServiceRecords, port: 
   const wanted = ports.filter((one) => port === "" || (one.name === port && one.protocol === protocol));
   if (wanted.length === 0) return undefined;
   const weight = Math.floor(100 / wanted.length);
-  const records = [...new Set(wanted.map((one) => one.port))].map((number) => srvRecord(name, number, weight));
+  const numbers = new Set(wanted.map((one) => one.port));
+  const records = [...numbers].slice(0, mostRecords).map((number) => srvRecord(name, number, weight));
   const owner = encodeName(name);
   return { records, additionals: addresses.map((address) => ({ ...address, owner })) };
 }
@@ -153,11 +158,14 @@ function srvOfService(name: string, { ports, addresses }: ServiceRecords, port: 
 type Slices = readonly ReturnType<typeof recordsOfSlice>[];
 
 function srvOfEndpoints(name: string, slices: Slices, port: string, protocol: string): Found | undefined {
-  const wanted = slices.flatMap(({ endpoints, ports }) =>
-    ports
-      .filter((one) => port === "" || (one.name === port && one.protocol === protocol))
-      .flatMap((one) => endpoints.map((endpoint) => ({ endpoint, number: one.port, target: `${endpoint.hostname}.${name}` }))),
-  );
+  const wanted: { endpoint: EndpointRecord; number: number; target: string }[] = [];
+  for (const slice of slices) {
+    for (const one of slice.ports) {
+      if (port !== "" && (one.name !== port || one.protocol !== protocol)) continue;
+      for (const endpoint of slice.endpoints.slice(0, mostRecords - wanted.length))
+        wanted.push({ endpoint, number: one.port, target: `${endpoint.hostname}.${name}` });
+    }
+  }
   if (wanted.length === 0) return undefined;
   const weight = Math.max(1, Math.floor(100 / wanted.length));
   // A dual-stack endpoint is in two slices and has one target.

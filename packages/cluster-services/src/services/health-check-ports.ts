@@ -79,5 +79,6 @@ const closed = (server: Server, close: () => void): Promise<void> =>
     close();
   });
 
-const healthCheckPortOf = ({ spec }: Service): number | undefined =>
+/** The port of the Service's health checks; undefined without them. */
+export const healthCheckPortOf = ({ spec }: Service): number | undefined =>
   spec.type === "LoadBalancer" && spec.externalTrafficPolicy === "Local" ? spec.healthCheckNodePort || undefined : undefined;

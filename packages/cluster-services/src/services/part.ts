@@ -8,7 +8,7 @@ import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/
 import type { ServicesFlags } from "../flags.ts";
 import type { Part, PartContext } from "../part.ts";
 import type { Family } from "./addresses.ts";
-import { type HealthCheckPorts, newHealthCheckPorts } from "./health-check-ports.ts";
+import { type HealthCheckPorts, healthCheckPortOf, newHealthCheckPorts } from "./health-check-ports.ts";
 import { hasIpv6, type KernelHost, prepareKernel, setConntrackTimeouts, thisMachine } from "./kernel-settings.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
@@ -103,7 +103,8 @@ function setHealthCheck(
   slices: readonly EndpointSlice[],
   node: ThisNode,
 ): void {
-  if (service === undefined || isForOthers(service)) {
+  // Without such a port nobody needs the number of local endpoints, for which all of them are looked at.
+  if (service === undefined || isForOthers(service) || healthCheckPortOf(service) === undefined) {
     healthChecks.remove(key);
     return;
   }

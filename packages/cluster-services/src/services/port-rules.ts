@@ -142,18 +142,18 @@ function externalRules(port: ServicePort, settings: RuleSettings, all: string, l
 
 /** Sends a connection to one endpoint, each with the same probability; with affinity to the client's last one first. */
 function balanceRules({ protocol, affinitySeconds }: ServicePort, endpoints: readonly string[], list: string): string[] {
-  const lists = endpoints.map((endpoint) => `${list}-${createHash("sha256").update(endpoint).digest("hex").slice(0, 8)}`);
+  const listOf = (endpoint: string): string => `${list}-${createHash("sha256").update(endpoint).digest("hex").slice(0, 8)}`;
   const remembered =
     affinitySeconds === undefined
       ? []
-      : endpoints.map((endpoint, index) => {
-          const recent = `-m recent --name ${lists[index]} --update --seconds ${affinitySeconds} --reap --rsource`;
+      : endpoints.map((endpoint) => {
+          const recent = `-m recent --name ${listOf(endpoint)} --update --seconds ${affinitySeconds} --reap --rsource`;
           return `-p ${protocol} ${recent} -j DNAT --to-destination ${endpoint}`;
         });
   const balanced = endpoints.map((endpoint, index) => {
     const left = endpoints.length - index;
     const chance = left === 1 ? "" : `-m statistic --mode random --probability ${(1 / left).toFixed(10)} `;
-    const remember = affinitySeconds === undefined ? "" : `-m recent --name ${lists[index]} --set --rsource `;
+    const remember = affinitySeconds === undefined ? "" : `-m recent --name ${listOf(endpoint)} --set --rsource `;
     return `-p ${protocol} ${chance}${remember}-j DNAT --to-destination ${endpoint}`;
   });
   return [...remembered, ...balanced];

@@ -70,8 +70,8 @@ export class RuleSet {
     nat: { address: new Set(), nodePort: new Set() },
     filter: { address: new Set(), nodePort: new Set() },
   };
-  /** Buckets that the Service that is set changes. */
-  readonly #touched = new Set<Bucket>();
+  /** Buckets that the Service that is set changes, by name: it may have thousands of rules in one. */
+  readonly #touched = new Map<string, Bucket>();
 
   constructor(settings: RuleSettings) {
     this.#settings = settings;
@@ -98,22 +98,24 @@ export class RuleSet {
   }
 
   #removeFrom(service: string, bucket: Bucket): void {
-    this.#buckets.get(bucketName(bucket))?.delete(service);
-    this.#touched.add(bucket);
+    const name = bucketName(bucket);
+    this.#buckets.get(name)?.delete(service);
+    this.#touched.set(name, bucket);
   }
 
   #addTo(service: string, dispatch: Dispatch): void {
     const name = bucketName(dispatch);
     const bucket = this.#buckets.getOrInsertComputed(name, () => new Map());
     const before = bucket.get(service) ?? { text: "", rules: 0 };
-    bucket.set(service, joined([before, linesOf(this.#full(name), dispatch.rules)]));
-    this.#touched.add(dispatch);
+    const { text, rules } = linesOf(this.#full(name), dispatch.rules);
+    // Concatenated, which does not copy the text of the thousands of rules before.
+    bucket.set(service, { text: before.text + text, rules: before.rules + rules });
+    this.#touched.set(name, dispatch);
   }
 
   #putBuckets(): void {
-    for (const touched of this.#touched) {
-      const { table, destination, bucket } = touched;
-      const name = bucketName(touched);
+    const dispatchers = new Map<string, Pick<Bucket, "table" | "destination">>();
+    for (const [name, { table, destination, bucket }] of this.#touched) {
       const content = this.#buckets.get(name);
       const kinds = this.#bucketKinds[table][destination];
       const isKnown = kinds.has(bucket);
@@ -123,8 +125,9 @@ export class RuleSet {
         kinds.delete(bucket);
       } else kinds.add(bucket);
       this.#putChain(table, name, isEmpty ? undefined : joined([...content].sort(byKey).map(([, lines]) => lines)));
-      if (isKnown === isEmpty) this.#putDispatcher(table, destination);
+      if (isKnown === isEmpty) dispatchers.set(`${table} ${destination}`, { table, destination });
     }
+    for (const { table, destination } of dispatchers.values()) this.#putDispatcher(table, destination);
     this.#touched.clear();
   }
 

@@ -45,12 +45,16 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
   if (clusterIp === undefined) return [];
   const ofFamily = (ips: readonly string[]): string[] => ips.flatMap((ip) => openAddress(ip, family) ?? []);
   const usesHints = /^[aA]uto$/.test(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
-  const own = slices.filter((slice) => slice.addressType === family && !isForOthers(slice));
   const sourceRanges = (spec.loadBalancerSourceRanges ?? []).flatMap((range) => plainNetwork(range.trim(), family) ?? []);
   const externalIps = ofFamily(spec.externalIPs ?? []);
   const loadBalancerIps = ofFamily((status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : [])));
-  return (spec.ports ?? []).map((port): ServicePort => {
-    const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
+  const ports = spec.ports ?? [];
+  const destinations = ports.length * (1 + externalIps.length + loadBalancerIps.length * (1 + sourceRanges.length));
+  // Of too many ports nobody needs the endpoints, of which each port may have thousands.
+  const own = destinations > mostDestinations ? [] : slices.filter((one) => one.addressType === family && !isForOthers(one));
+  const read = own.map((slice) => readSlice(slice, family));
+  return ports.map((port): ServicePort => {
+    const all = read.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
     return {
       id: `${keyOf(service)}:${port.name || port.port}`,
       protocol: (port.protocol ?? "TCP").toLowerCase() as ServicePort["protocol"], // cast: the API server accepts no others
@@ -68,6 +72,12 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
     };
   });
 }
+
+/**
+ * A Service needs rules for each of its ports on each of its addresses. The largest that the API server accepts would need a hundred
+ * million, which neither this program's memory nor the kernel holds.
+ */
+export const mostDestinations = 10_000;
 
 /** Number of addresses with a port, and of networks that may use them, for which the ports need rules. */
 export const destinationsOf = (ports: readonly ServicePort[]): number =>
@@ -102,14 +112,30 @@ interface Target {
   readonly endpoint: Endpoint;
 }
 
-function endpointsOf(slice: EndpointSlice, portName: string, family: Family): Target[] {
-  const port = slice.ports.find((candidate) => (candidate.name ?? "") === portName)?.port;
-  if (!isPort(port)) return [];
-  return slice.endpoints.flatMap((endpoint) => {
+/** A slice with its ports by name, of which the first counts, and its endpoints with their addresses. */
+interface ReadSlice {
+  readonly ports: ReadonlyMap<string, number | null | undefined>;
+  readonly endpoints: readonly { readonly address: string; readonly endpoint: Endpoint }[];
+}
+
+function readSlice(slice: EndpointSlice, family: Family): ReadSlice {
+  const ports = new Map<string, number | null | undefined>();
+  for (const { name, port } of slice.ports) ports.getOrInsert(name ?? "", port);
+  const endpoints = slice.endpoints.flatMap((endpoint) => {
     const address = openAddress(endpoint.addresses[0] ?? "", family); // the API takes the addresses of one endpoint as alike
-    // Joined, it is one string; a template's would keep its parts, and there are as many as endpoints.
-    return address === undefined ? [] : [{ text: [family === "IPv4" ? address : `[${address}]`, port].join(":"), endpoint }];
+    return address === undefined ? [] : [{ address, endpoint }];
   });
+  return { ports, endpoints };
+}
+
+function endpointsOf({ ports, endpoints }: ReadSlice, portName: string, family: Family): Target[] {
+  const port = ports.get(portName);
+  if (!isPort(port)) return [];
+  return endpoints.map(({ address, endpoint }) => ({
+    // Joined, it is one string; a template's would keep its parts, and there are as many as endpoints.
+    text: [family === "IPv4" ? address : `[${address}]`, port].join(":"),
+    endpoint,
+  }));
 }
 
 const isReady = ({ endpoint: { conditions } }: Target): boolean => conditions?.ready !== false;

@@ -8,10 +8,10 @@ import type { RunProgram } from "../host/run-program.ts";
 import { deleteEntries, staleEntries } from "./conntrack.ts";
 import { addingJumps, newIptables } from "./iptables.ts";
 import type { ProxyMetrics } from "./metrics.ts";
-import { portRules, type RuleSettings } from "./port-rules.ts";
+import { type PortRules, portRules, type RuleSettings } from "./port-rules.ts";
 import { findRefused, isRefusal } from "./refused.ts";
 import { RuleSet, tables } from "./rule-set.ts";
-import { destinationsOf, type ServicePort } from "./service-port.ts";
+import { destinationsOf, mostDestinations, type ServicePort } from "./service-port.ts";
 
 interface ServiceRulesOptions {
   readonly settings: RuleSettings;
@@ -35,11 +35,6 @@ interface ServiceRulesOptions {
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
 /** Number of periodic checks after which refused rules are tried again. */
 const checksUntilRetry = 10;
-/**
- * A Service needs rules for each of its ports on each of its addresses. The largest that the API server accepts would need a hundred
- * million, which neither this program's memory nor the kernel holds.
- */
-const mostDestinations = 10_000;
 /** Delay before a write, so that related changes, such as those of a Service and its EndpointSlices, are written together. */
 const gatherMs = 20;
 
@@ -98,7 +93,7 @@ export class ServiceRules {
       const refused = this.#refused.get(key);
       if (refused === undefined) {
         changes.push(change);
-        this.#set(key, change.now);
+        await this.#set(key, change.now);
       } else if (triesRefused || refused.ports !== JSON.stringify(change.now)) doubtful.push(change);
     }
     this.#hairpin.put();
@@ -122,16 +117,19 @@ export class ServiceRules {
     return [];
   }
 
-  #set(key: ObjectKey, ports: readonly ServicePort[]): void {
+  async #set(key: ObjectKey, ports: readonly ServicePort[]): Promise<void> {
     const before = this.#written.get(key) ?? [];
+    const rules: PortRules[] = [];
+    for (const port of ports) {
+      const turn = this.#options.turns.next();
+      if (turn !== undefined) await turn;
+      rules.push(portRules(port, this.#options.settings));
+    }
     this.#stale.push(...staleEntries(before, ports, this.#options.settings.family));
     if (ports.length === 0) this.#written.delete(key);
     else this.#written.set(key, ports);
     this.#hairpin.replace(before, ports);
-    this.#rules.set(
-      key,
-      ports.map((port) => portRules(port, this.#options.settings)),
-    );
+    this.#rules.set(key, rules);
   }
 
   /** @returns false when there is nothing to write or remove */
@@ -162,7 +160,7 @@ export class ServiceRules {
 
   /** Writes Services with other ports. @returns the refusal */
   async #attempt(changes: readonly Change[], ports: (change: Change) => readonly ServicePort[]): Promise<Error | undefined> {
-    for (const change of changes) this.#set(change.key, ports(change));
+    for (const change of changes) await this.#set(change.key, ports(change));
     this.#hairpin.put();
     try {
       await this.#commit();
@@ -189,7 +187,7 @@ export class ServiceRules {
     }
     const refused = await findRefused(changes, refusal, async (some) => {
       const reason = await this.#attempt(some, ({ now }) => now);
-      if (reason !== undefined) for (const change of some) this.#set(change.key, earlier(change));
+      if (reason !== undefined) for (const change of some) await this.#set(change.key, earlier(change));
       return reason;
     });
     const again = await this.#attempt([...refused.keys()], noPorts);
@@ -203,7 +201,7 @@ export class ServiceRules {
       const reason = await this.#attempt([change], ({ now }) => now);
       if (reason === undefined) this.#refused.delete(change.key);
       else {
-        this.#set(change.key, []);
+        await this.#set(change.key, []);
         this.#noteRefused(change, causesOf(reason));
       }
     }

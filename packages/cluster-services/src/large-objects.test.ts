@@ -1,0 +1,75 @@
+/** Services, EndpointSlices and Ingresses as large as the API server stores: no event-loop turn exceeds 100 ms, with threefold slack. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { cpuMsOf, leastOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { types } from "./dns/protocol.ts";
+import { addressKeysOf, recordsOfSlice } from "./dns/service-records.ts";
+import { newZone } from "./dns/zone.ts";
+import { Backends } from "./ingress/backends.ts";
+import { portRules } from "./services/port-rules.ts";
+import { RuleSet } from "./services/rule-set.ts";
+import { servicePorts } from "./services/service-port.ts";
+import { testSettings } from "./testing/node-network.ts";
+import { anEndpoint, aService, aSlice } from "./testing/objects.ts";
+
+const longestTurnMs = 300;
+const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
+const ip = (at: number): string => `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`;
+const ports = (count: number) => many(count, (at) => ({ name: `p${at}`, port: at + 1, protocol: "TCP" as const }));
+const endpoints = (count: number) => many(count, (at) => anEndpoint(ip(at), "n1"));
+
+async function takesNoLongTurn(t: TestContext, turn: () => void): Promise<void> {
+  const least = await leastOf(longestTurnMs, async () => cpuMsOf(turn));
+  t.diagnostic(`${least} ms`);
+  assert.ok(least < longestTurnMs, `${least} ms`);
+}
+
+test("the ports of a Service of 20,000 ports and 1,000 endpoints, which gets no rules, are read without a long turn", (t) => {
+  const service = aService("web", { ports: ports(20_000) });
+  const slices = [aSlice("web", endpoints(1_000), 0, { ports: ports(20_000) })];
+  return takesNoLongTurn(t, () => void servicePorts(service, slices, { name: "n1", zone: undefined }, "IPv4"));
+});
+
+test("the rules of a Service of 10,000 ports are set, changed and removed without a long turn", async (t) => {
+  const service = aService("web", { ports: ports(10_000) });
+  const slices = [aSlice("web", endpoints(3), 0, { ports: ports(10_000) })];
+  const rules = servicePorts(service, slices, { name: "n1", zone: undefined }, "IPv4").map((one) => portRules(one, testSettings));
+  for (const own of [rules, rules.slice(1), []]) {
+    const set = new RuleSet(testSettings);
+    set.set("default/web", rules);
+    await takesNoLongTurn(t, () => set.set("default/web", own));
+  }
+});
+
+test("a question about a Service of 20,000 ports and 1,000 endpoints is answered without a long turn", (t) => {
+  const service = aService("web", { clusterIP: "None", ports: ports(20_000) });
+  const slice = aSlice("web", endpoints(1_000), 0, { ports: ports(20_000) });
+  const view = {
+    ...{ service: () => service, slicesOf: () => [slice] },
+    ...{ servicesAt: () => [], slicesAt: () => [], hasNamespace: () => true },
+  };
+  const zone = newZone(view, { domain: "cluster.local", dnsAddresses: [], podRecords: true, serial: 1 });
+  recordsOfSlice(slice);
+  return takesNoLongTurn(t, () => assert.ok(zone.find("web.default.svc", types.SRV)?.records.length));
+});
+
+test("an EndpointSlice of 100,000 addresses is indexed and its records are made, each without a long turn", async (t) => {
+  const slice = () =>
+    aSlice(
+      "web",
+      many(1_000, (at) => ({ addresses: many(100, (i) => ip(100 * at + i)) })),
+    );
+  const slices = many(3, slice);
+  await takesNoLongTurn(t, () => void addressKeysOf(slices[0]!));
+  await takesNoLongTurn(t, () => void recordsOfSlice(slices.pop()!));
+});
+
+test("the backends of an Ingress of 15,000 paths to as many ports are looked up without a long turn", (t) => {
+  const service = aService("web", { ports: ports(15_000) });
+  const services = { get: () => service };
+  const slices = [aSlice("web", endpoints(1_000), 0, { ports: ports(15_000) })];
+  return takesNoLongTurn(t, () => {
+    const backends = new Backends({ services: services as never, slicesOf: () => slices, isRefused: () => false });
+    for (let port = 1; port <= 15_000; port++) assert.ok("urls" in backends.endpointsOf({ service: "default/web", port }));
+  });
+});
