@@ -201,7 +201,8 @@ type Machine = Awaited<ReturnType<typeof openMachine>>;
 
 /** Creates the modules for the Node and for what its Pods use: volumes, CPUs, memory, devices, cgroups. */
 async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, notify, events }: Runtime, links: Links) {
-  const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background } = foundation;
+  const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background, turns } =
+    foundation;
   const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
   const node = new OwnNode({
     ...basics,
@@ -228,6 +229,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
     reportPodEvent: notify.pod,
     metrics,
     mounter: systemMounter,
+    turns,
     onCall: (...call) => agentMetrics.csiCall(...call),
   });
   links.volumes.set(volumes);

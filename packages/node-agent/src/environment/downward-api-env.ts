@@ -47,11 +47,17 @@ export function fieldValue(pod: NodePod, path: string, context: DownwardContext)
 
 /** `key="value"` lines, sorted, quoted as in Go. */
 function formatMap(map: Readonly<Record<string, string>> | undefined): string {
-  return Object.keys(map ?? {})
-    .sort()
-    .map((key) => `${key}=${goQuote(map![key]!)}`)
-    .join("\n");
+  if (map === undefined) return "";
+  return texts.getOrInsertComputed(map, () =>
+    Object.keys(map)
+      .sort()
+      .map((key) => `${key}=${goQuote(map[key]!)}`)
+      .join("\n"),
+  );
 }
+
+/** A pure cache: thousands of variables or files may show the labels of one Pod. */
+const texts = new WeakMap<Readonly<Record<string, string>>, string>();
 
 /** Go's %q for valid UTF-8. */
 export function goQuote(text: string): string {

@@ -3,7 +3,7 @@ import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-env.ts";
-import { expand } from "./expansion.ts";
+import { checkLength, expand } from "./expansion.ts";
 import { serviceEnvironment } from "./service-links.ts";
 
 interface EnvironmentContext extends DownwardContext {
@@ -33,14 +33,15 @@ export async function environmentOf(
     const data = await dataOf(kind, ref.name ?? "", ref.optional === true, pod, context);
     if (data === undefined) continue;
     const invalid: string[] = [];
-    for (const [key, value] of data) {
+    for (const [key, value] of Object.entries(data)) {
       const name = `${source.prefix ?? ""}${key}`;
-      if (isVariableName(name)) variables.set(name, value);
+      if (isVariableName(name)) variables.set(name, valueIn(kind, value));
       else invalid.push(name);
     }
     if (invalid.length > 0) context.onInvalidNames(kind, `${pod.metadata.namespace}/${ref.name ?? ""}`, invalid.sort());
   }
   const lookup = (name: string): string | undefined => variables.get(name) ?? links.get(name);
+  let length = 0;
   for (const variable of container.env ?? []) {
     const from = variable.valueFrom;
     let value: string | undefined;
@@ -50,7 +51,10 @@ export async function environmentOf(
     else if (from?.configMapKeyRef !== undefined) value = await keyOf("ConfigMap", from.configMapKeyRef, pod, context);
     else if (from?.secretKeyRef !== undefined) value = await keyOf("Secret", from.secretKeyRef, pod, context);
     else value = "";
-    if (value !== undefined) variables.set(variable.name, value);
+    if (value === undefined) continue;
+    variables.set(variable.name, value);
+    length += value.length;
+    checkLength(length);
   }
   for (const [name, value] of links) if (!variables.has(name)) variables.set(name, value);
   return variables;
@@ -70,25 +74,28 @@ async function keyOf(
   context: EnvironmentContext,
 ): Promise<string | undefined> {
   const data = await dataOf(kind, ref.name ?? "", ref.optional === true, pod, context);
-  const value = data?.get(ref.key);
-  if (value !== undefined || ref.optional === true) return value;
+  if (data !== undefined && Object.hasOwn(data, ref.key)) return valueIn(kind, data[ref.key]!);
+  if (ref.optional === true) return undefined;
   throw new Error(`couldn't find key ${ref.key} in ${kind} ${pod.metadata.namespace}/${ref.name ?? ""}`);
 }
 
+/** A value of the data of a ConfigMap or Secret. */
+const valueIn = (kind: "ConfigMap" | "Secret", value: string): string =>
+  kind === "ConfigMap" ? value : Buffer.from(value, "base64").toString("utf8");
+
+/** @returns the data as it is stored; undefined when the object is missing and optional */
 async function dataOf(
   kind: "ConfigMap" | "Secret",
   name: string,
   optional: boolean,
   pod: NodePod,
   context: EnvironmentContext,
-): Promise<Map<string, string> | undefined> {
+): Promise<Readonly<Record<string, string>> | undefined> {
+  const { objects } = context;
+  const { namespace } = pod.metadata;
   try {
-    if (kind === "ConfigMap") {
-      const object = await context.objects.configMap(pod.metadata.namespace, name);
-      return new Map(Object.entries(object.data ?? {}));
-    }
-    const object = await context.objects.secret(pod.metadata.namespace, name);
-    return new Map(Object.entries(object.data ?? {}).map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]));
+    const { data = {} } = await (kind === "ConfigMap" ? objects.configMap(namespace, name) : objects.secret(namespace, name));
+    return data;
   } catch (err) {
     if (optional && isNotFound(err)) return undefined;
     throw err;

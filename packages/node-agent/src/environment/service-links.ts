@@ -22,16 +22,22 @@ export function serviceEnvironment(
     }
   }
   const variables = new Map<string, string>();
-  for (const [name, service] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))) addService(variables, name, service);
+  for (const [name, service] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const [variable, value] of known.getOrInsertComputed(service, () => variablesOf(name, service)))
+      variables.set(variable, value);
   return variables;
 }
 
-function addService(variables: Map<string, string>, serviceName: string, service: Service): void {
+/** A pure cache: the variables of a Service, of which it has five for each port, are those of each container of its namespace. */
+const known = new WeakMap<Service, ReadonlyMap<string, string>>();
+
+function variablesOf(serviceName: string, service: Service): ReadonlyMap<string, string> {
+  const variables = new Map<string, string>();
   const name = variableName(serviceName);
   const ip = service.spec?.clusterIP ?? "";
   const ports = service.spec?.ports ?? [];
   const first = ports[0];
-  if (first === undefined) return;
+  if (first === undefined) return variables;
   variables.set(`${name}_SERVICE_HOST`, ip);
   variables.set(`${name}_SERVICE_PORT`, String(first.port));
   for (const port of ports) {
@@ -48,6 +54,7 @@ function addService(variables: Map<string, string>, serviceName: string, service
     variables.set(`${prefix}_PORT`, String(port.port));
     variables.set(`${prefix}_ADDR`, ip);
   });
+  return variables;
 }
 
 function variableName(name: string): string {

@@ -54,22 +54,31 @@ export function underPressure(pod: NodePod, pressure: Pressure): Rejection | und
   return { reason: "Evicted", message: `The node had condition: [${names.join(" ")}]. ` };
 }
 
-const hostPortOf = (pod: NodePod): string[] =>
+interface HostPort {
+  /** `TCP/8080`. */
+  readonly port: string;
+  /** `""`: all addresses. */
+  readonly ip: string;
+}
+
+const hostPortsOf = (pod: NodePod): HostPort[] =>
   pod.spec.containers.flatMap((container) =>
     (container.ports ?? [])
-      .filter((port) => (port.hostPort ?? 0) > 0)
-      .map((port) => `${port.protocol ?? "TCP"}/${port.hostIP ?? "0.0.0.0"}/${port.hostPort}`),
+      .filter(({ hostPort }) => (hostPort ?? 0) > 0)
+      .map(({ protocol = "TCP", hostPort, hostIP: ip = "" }) => ({
+        port: `${protocol}/${hostPort}`,
+        ip: ip === "0.0.0.0" || ip === "::" ? "" : ip,
+      })),
   );
 
-function portsClash(a: readonly string[], b: readonly string[]): boolean {
-  return a.some((left) =>
-    b.some((right) => {
-      const [leftProtocol, leftIp = "", leftPort] = left.split("/");
-      const [rightProtocol, rightIp = "", rightPort] = right.split("/");
-      const sameIp = leftIp === rightIp || [leftIp, rightIp].some((ip) => ip === "0.0.0.0" || ip === "::" || ip === "");
-      return leftProtocol === rightProtocol && leftPort === rightPort && sameIp;
-    }),
-  );
+function portsClash(wanted: readonly HostPort[], others: readonly NodePod[]): boolean {
+  const taken = new Map<string, Set<string>>();
+  for (const other of others)
+    for (const { port, ip } of hostPortsOf(other)) taken.getOrInsertComputed(port, () => new Set()).add(ip);
+  return wanted.some(({ port, ip }) => {
+    const ips = taken.get(port);
+    return ips !== undefined && (ip === "" || ips.has("") || ips.has(ip));
+  });
 }
 
 /** Pure: all resources of which the node has not enough left. */
@@ -77,13 +86,14 @@ export function shortages({ pod, others, allocatable }: AdmissionInput): Shortag
   const found: Shortage[] = [];
   const maxPods = Number(quantityOf(allocatable, "pods").value());
   if (others.length + 1 > maxPods) found.push({ resource: "pods", requested: 1, used: others.length, capacity: maxPods });
+  const takenByOthers = others.map((other) => podResources(other, "requests"));
   for (const [name, amount] of podResources(pod, "requests")) {
     if (amount.isZero) continue;
     // Extended resources that the node does not report are handled by the scheduler's extenders.
     if (!isNative(name) && !Object.hasOwn(allocatable, name)) continue;
     let used = Quantity.parse("0");
-    for (const other of others) {
-      const taken = podResources(other, "requests").get(name);
+    for (const resources of takenByOthers) {
+      const taken = resources.get(name);
       if (taken !== undefined) used = used.add(taken);
     }
     const capacity = quantityOf(allocatable, name);
@@ -108,8 +118,8 @@ export function misplaced({ pod, others, node }: AdmissionInput): Rejection | un
   const predicate = (name: string): Rejection => ({ reason: name, message: `Predicate ${name} failed` });
   if (!matchesNode(pod, { metadata: { ...node.metadata, name: node.name } })) return predicate("NodeAffinity");
   if (pod.spec.nodeName && pod.spec.nodeName !== node.name) return predicate("NodeName");
-  const ports = hostPortOf(pod);
-  if (ports.length > 0 && others.some((other) => portsClash(ports, hostPortOf(other)))) return predicate("NodePorts");
+  const ports = hostPortsOf(pod);
+  if (ports.length > 0 && portsClash(ports, others)) return predicate("NodePorts");
   const taints = isStaticPod(pod) ? [] : (node.spec?.taints ?? []);
   const tolerations = new Tolerations(pod.spec.tolerations);
   if (tolerations.firstUntolerated(taints, ["NoExecute"]) !== undefined) return predicate("TaintToleration");

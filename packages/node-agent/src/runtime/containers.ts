@@ -6,7 +6,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
-import { expand } from "../environment/expansion.ts";
+import { checkLength, expand } from "../environment/expansion.ts";
 import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
@@ -189,11 +189,18 @@ function containerConfig(
 ): CriInput<"ContainerConfig"> {
   const { pod, container } = request;
   const lookup = (name: string): string | undefined => options.environment.get(name);
+  let length = 0;
+  const expanded = (word: string): string => {
+    const text = expand(word, lookup);
+    length += text.length;
+    checkLength(length);
+    return text;
+  };
   return {
     metadata: { name: container.name, attempt: options.restartCount },
     image: { image: request.imageRef },
-    command: (container.command ?? []).map((word) => expand(word, lookup)),
-    args: (container.args ?? []).map((word) => expand(word, lookup)),
+    command: (container.command ?? []).map(expanded),
+    args: (container.args ?? []).map(expanded),
     workingDir: container.workingDir ?? "",
     envs: [...options.environment].map(([key, value]) => ({ key, value })),
     mounts: options.mounts,

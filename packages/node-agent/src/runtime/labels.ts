@@ -103,17 +103,38 @@ export function restoreContainer(name: string, annotations: Readonly<Record<stri
 
 const containerType = "io.k8s.api.core.v1.Container";
 
+/** A pure cache: containers of a Pod never change, and each sync of the Pod compares their hashes. */
+const hashes = new WeakMap<AnyContainer, string>();
+
 /**
  * Identifies the spec that a container was created from: 32-bit FNV-1a, in hexadecimal, of the printed form of its JSON
  * bytes. Matches upstream's hash, so that either kubelet keeps containers created by the other.
  * Source: pkg/kubelet/container/helpers.go HashContainer, pkg/util/hash/hash.go
  */
 export function containerHash(container: AnyContainer): string {
+  return hashes.getOrInsertComputed(container, hashOf);
+}
+
+function hashOf(container: AnyContainer): string {
   const descriptor = scheme.type(containerType);
   if (descriptor === undefined) throw new Error(`type ${containerType} is not in the scheme`);
   const json = encodeJson(container, descriptor).toString("utf8");
   // Go's JSON encoder escapes these five characters, and the hash is over its output.
   const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  const bytes = Buffer.from(escaped, "utf8");
-  return fnv32a(Buffer.from(`([]uint8)[${bytes.join(" ")}]`, "latin1")).toString(16);
+  return fnv32a(printed(Buffer.from(escaped, "utf8"))).toString(16);
+}
+
+/** As Go prints bytes: `([]uint8)[123 34]`. */
+function printed(bytes: Uint8Array): Uint8Array {
+  const text = Buffer.allocUnsafe(4 * bytes.length + 11);
+  let at = text.write("([]uint8)[", "latin1");
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (i > 0) text[at++] = 0x20;
+    if (byte >= 100) text[at++] = 0x30 + Math.trunc(byte / 100);
+    if (byte >= 10) text[at++] = 0x30 + (Math.trunc(byte / 10) % 10);
+    text[at++] = 0x30 + (byte % 10);
+  }
+  text[at++] = 0x5d;
+  return text.subarray(0, at);
 }

@@ -326,10 +326,12 @@ function verdictOf(
 function readyVerdict(pod: NodePod, containersReady: Verdict, before: readonly PodCondition[]): Verdict {
   if (containersReady.status !== "True") return containersReady;
   const messages: string[] = [];
-  for (const { conditionType } of pod.spec.readinessGates ?? []) {
-    const condition =
-      (pod.status?.conditions ?? []).find((candidate) => candidate.type === conditionType) ??
-      before.find((candidate) => candidate.type === conditionType);
+  const { readinessGates = [] } = pod.spec;
+  const known = new Map<string, PodCondition>();
+  if (readinessGates.length > 0)
+    for (const condition of [...(pod.status?.conditions ?? []), ...before]) known.getOrInsert(condition.type, condition);
+  for (const { conditionType } of readinessGates) {
+    const condition = known.get(conditionType);
     if (condition === undefined) {
       messages.push(`corresponding condition of pod readiness gate ${JSON.stringify(conditionType)} does not exist.`);
     } else if (condition.status !== "True") {

@@ -122,8 +122,8 @@ async function filesBelow(folder: string, prefix: string): Promise<string[] | un
     const files: string[] = [];
     for (const entry of await readdir(join(folder, prefix), { withFileTypes: true })) {
       const path = prefix === "" ? entry.name : `${prefix}/${entry.name}`;
-      if (entry.isDirectory()) files.push(...((await filesBelow(folder, path)) ?? []));
-      else files.push(path);
+      const below = entry.isDirectory() ? await filesBelow(folder, path) : [path];
+      for (const file of below ?? []) files.push(file); // spread, 120,000 files would exceed the stack
     }
     return files;
   } catch {

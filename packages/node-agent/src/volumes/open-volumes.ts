@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type BeginOperation, newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
@@ -31,6 +32,7 @@ interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">> {
   mounter: Mounter;
   clock: Clock;
   log: Logger;
+  turns: Turns;
 }
 
 /** The volume manager and the volume plugins. */
@@ -70,7 +72,7 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
   const quotas = isCounted ? newFolderQuotas({ log }) : undefined;
   const sizesMemory = options.featureGates.enabled("SizeMemoryBackedVolumes");
   const { reportPodEvent } = options;
-  const parts = { csi, flex, quotas, operations, nodeLabels, reportPodEvent };
+  const parts = { csi, flex, quotas, operations, nodeLabels, reportPodEvent, turns: options.turns };
   const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, ...parts, sizesMemory });
   return { csi, flex, quotas, volumes };
 }

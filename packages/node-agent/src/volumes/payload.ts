@@ -85,12 +85,15 @@ export function downwardFiles(
   context: DownwardContext,
 ): Map<string, PayloadFile> {
   const files = new Map<string, PayloadFile>();
+  /** By text: thousands of items may show all labels of the Pod. */
+  const buffers = new Map<string, Buffer>();
   for (const item of items) {
     const text =
       item.fieldRef !== undefined
         ? fieldValue(pod, item.fieldRef.fieldPath, context)
         : resourceValue(pod, item.resourceFieldRef ?? { resource: "" }, "", context);
-    files.set(item.path.replace(/^\/+/, ""), { data: Buffer.from(text, "utf8"), mode: item.mode ?? defaultMode });
+    const data = buffers.getOrInsertComputed(text, () => Buffer.from(text, "utf8"));
+    files.set(item.path.replace(/^\/+/, ""), { data, mode: item.mode ?? defaultMode });
   }
   return files;
 }

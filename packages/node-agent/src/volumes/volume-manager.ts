@@ -2,6 +2,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { containersOf, type NodePod, usedVolumes } from "../pod/pod.ts";
@@ -43,6 +44,7 @@ export interface VolumeManagerOptions {
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
   /** Feature gate SizeMemoryBackedVolumes; default true. */
   sizesMemory?: boolean;
+  turns?: Turns | undefined;
 }
 
 /** A volume that could not be set up or refreshed. */
@@ -129,8 +131,13 @@ class NodeVolumeManager implements VolumeManager {
     const volumes = new Map<string, SetUpVolume>();
     const failures: VolumeFailure[] = [];
     const present = this.#setUpVolumes.get(pod.metadata.uid);
+    const devices = new Set(
+      [...containersOf(pod)].flatMap(({ container }) => (container.volumeDevices ?? []).map(({ name }) => name)),
+    );
     await Promise.all(
       usedVolumes(pod).map(async (volume) => {
+        const turn = this.#options.turns?.next(); // a Pod may have thousands
+        if (turn !== undefined) await turn;
         const plugin = plugins.find((candidate) => candidate.supports(volume));
         try {
           // A volume without source is an emptyDir, as in API defaulting.
@@ -138,7 +145,7 @@ class NodeVolumeManager implements VolumeManager {
           if (chosen === undefined) throw new Error("no volume plugin matched");
           const dir = join(this.podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
           const { objects, mounter, clock, log } = this.#options;
-          const kind = isDevice(pod, volume.name) ? "block" : "mount";
+          const kind = devices.has(volume.name) ? "block" : "mount";
           const isRefreshed = chosen.refreshed === true;
           const observed: VolumeContext["observed"] = (plugin, work) =>
             this.#operations.setUp({ uid: pod.metadata.uid, name: volume.name, kind, plugin, isRefreshed }, work);
@@ -232,10 +239,6 @@ class NodeVolumeManager implements VolumeManager {
     const folder = join(dir, "volumes", emptyDir.name);
     for (const name of await readdir(folder).catch(() => [])) await quotas.clear(join(folder, name));
   }
-}
-
-function isDevice(pod: NodePod, volume: string): boolean {
-  return containersOf(pod).some(({ container }) => (container.volumeDevices ?? []).some(({ name }) => name === volume));
 }
 
 /** UIDs and volume names become path components. The API server validates them, but not those of static Pods. */
