@@ -86,6 +86,18 @@ test("a pod of 20,000 terms of node affinity is compared with those of its terms
   assert.ok(user < 1_000_000, `${user / 1000} ms`); // 20 million comparisons take 2 s and more
 });
 
+test("pods of 5,000 disks of four monitors each are compared without a long turn", async (t) => {
+  const disks = (name: string) =>
+    many(5_000, (at) => ({ name: `v${at}`, rbd: { monitors: ["a", "b", "c", "d"].map((one) => one + at), image: name } }));
+  const placed = many(3, (at) => aTestPod(`r${at}`, { on: "n0", spec: { volumes: disks(`i${at}`) } }));
+  const cluster = newTestCluster({ nodes: [aTestNode("n0")], pods: placed, turns: new Turns() });
+  const longest = await longestTurnOf(longestTurnMs, async (round) => {
+    assert.equal(await cluster.place(aTestPod(`large${round}`, { spec: { volumes: disks("own") } })), "n0");
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+});
+
 test("preemption on 1,000 nodes, each with 40 pods of a disruption budget, takes no long turn", async (t) => {
   const nodes = many(1_000, (at) => aTestNode(`n${at}`, { cpu: "4" }));
   const placed = nodes.flatMap((_, node) =>

@@ -83,7 +83,7 @@ function fitOf(
   { nodeLabels, taken, waits = false }: MatchOptions,
 ): (volume: PersistentVolume) => Fit {
   const requested = requestedSize(claim);
-  const selector = claim.spec.selector === undefined ? undefined : LabelSelector.fromObject(claim.spec.selector);
+  const selector = claim.spec.selector === undefined ? undefined : LabelSelector.ofCached(claim.spec.selector);
   const className = classNameOf(claim);
   const isInReach = (volume: PersistentVolume): boolean => nodeLabels === undefined || fitsNode(volume, nodeLabels);
   const isUsable = (volume: PersistentVolume): boolean =>
@@ -167,21 +167,16 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
 }
 
 /** A pure cache of parsed sizes: objects from listers never change. */
-const sizes = new WeakMap<PersistentVolume, Quantity>();
+const sizes = new WeakMap<PersistentVolume | PersistentVolumeClaim, Quantity>();
 
 /** The volume's storage capacity; 0 when it is absent or invalid. */
 export function sizeOf(volume: PersistentVolume): Quantity {
-  let size = sizes.get(volume);
-  if (size === undefined) {
-    size = amountOf(volume.spec.capacity?.["storage"]);
-    sizes.set(volume, size);
-  }
-  return size;
+  return sizes.getOrInsertComputed(volume, () => amountOf(volume.spec.capacity?.["storage"]));
 }
 
 /** The storage that the claim requests; 0 when it is absent or invalid. */
 export function requestedSize(claim: PersistentVolumeClaim): Quantity {
-  return amountOf(claim.spec.resources?.requests?.["storage"]);
+  return sizes.getOrInsertComputed(claim, () => amountOf(claim.spec.resources?.requests?.["storage"]));
 }
 
 const nothing = Quantity.fromValue(0);

@@ -44,7 +44,9 @@ export function newDefaultSelector(informers: Pick<InformerFactory, "for">): Sel
 }
 
 function selects(selector: Readonly<Record<string, string>>, { metadata }: Pod): boolean {
-  return Object.entries(selector).every(([key, value]) => labelOf(metadata.labels, key) === value);
+  // Creates no list of entries: each pod is compared with all services of its namespace.
+  for (const key in selector) if (labelOf(metadata.labels, key) !== selector[key]) return false;
+  return true;
 }
 
 /** Label keys come from users; plain assignment of `__proto__` would set the prototype. */

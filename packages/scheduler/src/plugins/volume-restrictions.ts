@@ -1,39 +1,43 @@
-import type { PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
 import type { PluginContext } from "./plugin-context.ts";
 
-/**
- * Volume types whose disks two pods on one node must not share, unless both mount them read-only.
- * Source: pkg/scheduler/framework/plugins/volumerestrictions isVolumeConflict
- */
-const conflicts: readonly ((a: Volume, b: Volume) => boolean)[] = [
-  ({ gcePersistentDisk: a }, { gcePersistentDisk: b }) => isShared(a, b, (one, other) => one.pdName === other.pdName),
-  // Conflicts even when both are read-only.
-  ({ awsElasticBlockStore: a }, { awsElasticBlockStore: b }) => a !== undefined && b !== undefined && a.volumeID === b.volumeID,
-  ({ iscsi: a }, { iscsi: b }) => isShared(a, b, (one, other) => one.iqn === other.iqn),
-  ({ rbd: a }, { rbd: b }) =>
-    isShared(
-      a,
-      b,
-      (one, other) =>
-        one.monitors.some((monitor) => other.monitors.includes(monitor)) &&
-        (one.pool ?? "rbd") === (other.pool ?? "rbd") &&
-        one.image === other.image,
-    ),
-];
-
-function isShared<T extends { readOnly?: boolean }>(
-  a: T | undefined,
-  b: T | undefined,
-  isSame: (one: T, other: T) => boolean,
-): boolean {
-  return a !== undefined && b !== undefined && isSame(a, b) && !(a.readOnly && b.readOnly);
+/** A disk that two pods on one node must not share, unless both mount it read-only. */
+interface Disk {
+  readonly id: string;
+  readonly isReadOnly: boolean;
 }
 
-const mayConflict = ({ gcePersistentDisk, awsElasticBlockStore, rbd, iscsi }: Volume): boolean =>
-  [gcePersistentDisk, awsElasticBlockStore, rbd, iscsi].some((source) => source !== undefined);
+/** Source: pkg/scheduler/framework/plugins/volumerestrictions isVolumeConflict */
+function disksOf({ gcePersistentDisk, awsElasticBlockStore, iscsi, rbd }: Volume): Disk[] {
+  const disk = (id: readonly string[], readOnly = false): Disk => ({ id: JSON.stringify(id), isReadOnly: readOnly });
+  if (gcePersistentDisk !== undefined) return [disk(["gce", gcePersistentDisk.pdName], gcePersistentDisk.readOnly)];
+  // Conflicts even when both are read-only.
+  if (awsElasticBlockStore !== undefined) return [disk(["aws", awsElasticBlockStore.volumeID])];
+  if (iscsi !== undefined) return [disk(["iscsi", iscsi.iqn], iscsi.readOnly)];
+  // One monitor in common is enough.
+  if (rbd !== undefined) return rbd.monitors.map((monitor) => disk(["rbd", monitor, rbd.pool ?? "rbd", rbd.image], rbd.readOnly));
+  return [];
+}
+
+/** A pure cache, by pod: whether all its volumes of the disk are read-only, by the disk's id. */
+const known = new WeakMap<Pod, ReadonlyMap<string, boolean>>();
+
+const disksIn = (pod: Pod): ReadonlyMap<string, boolean> =>
+  known.getOrInsertComputed(pod, () => {
+    const disks = new Map<string, boolean>();
+    for (const { id, isReadOnly } of (pod.spec.volumes ?? []).flatMap(disksOf))
+      disks.set(id, isReadOnly && (disks.get(id) ?? true));
+    return disks;
+  });
+
+function shareDisk(one: ReadonlyMap<string, boolean>, other: ReadonlyMap<string, boolean>): boolean {
+  if (one.size > other.size) return shareDisk(other, one);
+  for (const [id, isReadOnly] of one) if (other.has(id) && !(isReadOnly && other.get(id))) return true;
+  return false;
+}
 
 /** Rejects nodes where a pod uses the same exclusive disk; with ReadWriteOncePod, pods whose claim another pod uses. */
 export function newVolumeRestrictions({ informers, gates }: Pick<PluginContext, "informers" | "gates">): Plugin {
@@ -63,12 +67,10 @@ export function newVolumeRestrictions({ informers, gates }: Pick<PluginContext, 
       return undefined;
     },
     filter(_, { pod }, node) {
-      const risky = (pod.spec.volumes ?? []).filter(mayConflict);
-      if (risky.length === 0) return undefined;
+      const disks = disksIn(pod);
+      if (disks.size === 0) return undefined;
       for (const { pod: other } of node.pods.values())
-        for (const theirs of other.spec.volumes ?? [])
-          if (risky.some((own) => conflicts.some((conflict) => conflict(own, theirs))))
-            return unschedulable("node(s) had no available disk");
+        if (shareDisk(disks, disksIn(other))) return unschedulable("node(s) had no available disk");
       return undefined;
     },
   };
