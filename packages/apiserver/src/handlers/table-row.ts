@@ -1,6 +1,7 @@
-import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { humanDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { timelessCells } from "../registry/generic/ages.ts";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry } from "../storage/storage.ts";
@@ -28,7 +29,7 @@ export function rowSlot(served: ServedResource, { includeObject, metaVersion }: 
 export function rowBytes(slot: string, served: ServedResource, entry: Entry, options: TableOptions): Uint8Array[] | undefined {
   if (entry.kept === undefined) return undefined;
   const { now } = options;
-  const kept = entry.kept(slot, (object) => encodeRow(served.definition.table, object, options));
+  const kept = entry.kept(slot, (object) => atOnce(encodingRow(served.definition.table, object, options)));
   const count = kept.readUInt16LE(0);
   let from = countBytes + count * ageBytes;
   const text = from;
@@ -43,10 +44,16 @@ export function rowBytes(slot: string, served: ServedResource, entry: Entry, opt
   return pieces;
 }
 
-function encodeRow(table: TableColumns, object: KubeObject, { includeObject, metaVersion }: TableOptions): Buffer {
+/** Makes what `rowBytes` returns, in steps for large objects. @param slot from `rowSlot` */
+export const keepingRow = (slot: string, { definition }: ServedResource, entry: Entry, options: TableOptions): Steps<void> =>
+  entry.keepInSteps(slot, (object) => encodingRow(definition.table, object, options));
+
+function* encodingRow(table: TableColumns, object: KubeObject, { includeObject, metaVersion }: TableOptions): Steps<Buffer> {
+  yield;
   const { texts, since } = timelessCells(table, object as Unstructured); // cast: cells read fields by name
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
-  const shown = includeObject === "None" ? "null" : encodeJsonText(partialMetadata(object, metaVersion), kind);
+  const metadata = partialMetadata(object, metaVersion);
+  const shown = includeObject === "None" ? "null" : yield* encodeJsonTextInSteps(metadata, kind);
   const pieces = [...texts];
   pieces[0] = `{"cells":${pieces[0]}`;
   pieces.push(`${pieces.pop()},"object":${shown}}`);

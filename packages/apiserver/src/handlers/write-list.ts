@@ -25,7 +25,7 @@ import {
 import type { Output } from "./negotiation.ts";
 import { acceptsGzip, gzipLevel, linkedList, send, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
-import { rowBytes, rowSlot } from "./table-row.ts";
+import { keepingRow, rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, type TextList, textList, yamlItemInSteps } from "./text-list.ts";
 import { listRequestedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
 
@@ -56,7 +56,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
   const { entries } = result;
   switch (output.as) {
     case "Table":
-      return tableList(call, result, output);
+      return await tableList(call, result, output);
     case "PartialObjectMetadataList": {
       const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
       const list = { ...kind, kind: output.as };
@@ -128,12 +128,14 @@ function itemOf(entry: Entry, served: ServedResource): Buffer {
 const openBrace = Buffer.from("{");
 
 /** Ages in rows have a resolution of seconds, so responses within the same second share the rows. */
-function tableList(call: Call, result: LinkedResult, output: Output): ListParts {
+async function tableList(call: Call, result: LinkedResult, output: Output): Promise<ListParts> {
   const { served } = call;
   const options = tableOptions(call, output);
   const { order } = served.definition.table;
   const entries = order === undefined ? result.entries : result.entries.toSorted((a, b) => order(a.object(), b.object()));
   const slot = rowSlot(served, options);
+  const { turns } = call.env.services;
+  for (const entry of entries) if (entry.isLarge && slot !== undefined) await turns.run(keepingRow(slot, served, entry, options));
   const row = (entry: Entry): readonly Uint8Array[] =>
     (slot === undefined ? undefined : rowBytes(slot, served, entry, options)) ?? [Buffer.from(rowJson(served, entry, options))];
   const form = formOf(output);
