@@ -1,10 +1,11 @@
 import { protobufMediaType } from "../objects/codec/negotiate.ts";
-import { decodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
+import { decodeProtobuf, decodeProtobufInSteps, hasProtobufForm } from "../objects/codec/protobuf.ts";
 import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
 import { failureIn, genericServerResponse, StatusError } from "../objects/errors/status-error.ts";
 import { type ResourceRef, resourcePath } from "../objects/meta/group-version.ts";
 import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../objects/meta/types.ts";
 import { type Clock, realClock } from "../process/clock/clock.ts";
+import { Turns } from "../process/event-loop/turns.ts";
 import type { Connect } from "../transport/connect.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { type Body, deleteBody, jsonBody, objectBody } from "./body.ts";
@@ -150,6 +151,8 @@ export interface ClientDependencies {
   readonly transport?: Transport;
   /** Custom dialer; default a direct connection or the configured proxy. */
   readonly connect?: Connect | undefined;
+  /** In which long lists and large objects are decoded; default its own. */
+  readonly turns?: Turns | undefined;
 }
 
 /** Creates a client with its own connections, credentials and rate limit. */
@@ -168,7 +171,7 @@ export interface ClientFamily {
 
 /** @param dependencies `transport`: connections to use in place of the family's own */
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
-  const { clock = realClock, observer, connect } = dependencies;
+  const { clock = realClock, observer, connect, turns = new Turns() } = dependencies;
   const transports: Transport[] = [];
   const credentials = newCredentials(config, clock, () => {
     for (const transport of transports) transport.reconnect();
@@ -190,6 +193,7 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
       transport,
       limiter: limiter ?? limiterOf(own, clock),
       observer,
+      turns,
     });
   return {
     member: (own, limiter) => memberOver(shared, own, limiter),
@@ -227,9 +231,12 @@ class MemberClient implements Client {
   }
 
   async #object<T>(ref: ResourceRef, name: string, request: TransportRequest, readsMetadataOnly = false): Promise<T> {
+    const { config, turns } = this.#call;
     const { response, body } = await this.#answer(ref, name, request);
-    // Cast: the server is trusted to answer with an object of the requested kind.
-    return objectIn(response, body, readsMetadataOnly ? { ...this.#call.config, readsMetadataOnly } : this.#call.config) as T;
+    const options = readsMetadataOnly ? { ...config, readsMetadataOnly } : config;
+    // Casts: the server is trusted to answer with an object of the requested kind.
+    if (body.length < largeBodyBytes || !isProtobuf(response)) return objectIn(response, body, options) as T;
+    return (await turns.run(decodeProtobufInSteps(body, undefined, options))) as T;
   }
 
   /**
@@ -363,7 +370,11 @@ interface Call {
   readonly transport: Transport;
   readonly limiter: TokenBucket;
   readonly observer: ClientObserver | undefined;
+  readonly turns: Turns;
 }
+
+/** Size from which decoding an answer may take tens of milliseconds. */
+const largeBodyBytes = 256 * 1024;
 
 /** Parts of the configuration's URL. */
 interface Server {
