@@ -14,6 +14,28 @@ export function scopesOf(spec: ResourceQuotaSpec | undefined): Requirement[] {
   return [...plain, ...(spec?.scopeSelector?.matchExpressions ?? [])];
 }
 
+/** A pure cache: each pod of a namespace is compared with a quota, which may have 100,000 requirements. */
+const filters = new WeakMap<ResourceQuotaSpec, (pod: Pod) => boolean>();
+
+/** True when the pod satisfies all scope requirements. @param spec never changed afterwards */
+export function podMatchesScopes(pod: Pod, spec: ResourceQuotaSpec | undefined): boolean {
+  return spec === undefined || filters.getOrInsertComputed(spec, newFilter)(pod);
+}
+
+function newFilter(spec: ResourceQuotaSpec): (pod: Pod) => boolean {
+  const byScope = Map.groupBy(scopesOf(spec), ({ scopeName }) => scopeName);
+  const ofPriority = byScope.get("PriorityClass") ?? [];
+  byScope.delete("PriorityClass");
+  // Other scopes have neither operators nor values.
+  const others = [...byScope.values()].map(([first]) => first!);
+  const byPriority = new Map<string, boolean>();
+  return (pod) =>
+    others.every((requirement) => podMatchesScope(pod, requirement)) &&
+    byPriority.getOrInsertComputed(pod.spec?.priorityClassName ?? "", () =>
+      ofPriority.every((requirement) => podMatchesScope(pod, requirement)),
+    );
+}
+
 /** True when the pod satisfies the scope requirement. */
 export function podMatchesScope(pod: Pod, { scopeName, operator, values = [] }: Requirement): boolean {
   switch (scopeName) {

@@ -12,7 +12,7 @@ import { isNativeResource } from "../objects/validation/resource-names.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import { podResources } from "./pod-resources.ts";
 import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
-import { podMatchesScope, scopesOf } from "./scopes.ts";
+import { podMatchesScopes } from "./scopes.ts";
 
 /**
  * Computes the usage of objects of one resource; callers pass it no others. TypeScript takes an evaluator of Pods for one of any
@@ -28,7 +28,7 @@ export interface QuotaEvaluator<T extends KubeObject = KubeObject> {
   missing(required: readonly string[], object: T): string;
   /** True when an update may have reduced the usage. Source: pkg/quota/v1/install/update_filter.go */
   replenishes(old: T, now: T): boolean;
-  /** True when the object matches all scopes of the quota. */
+  /** True when the object matches all scopes of the quota. @param spec never changed afterwards */
   inScope(spec: ResourceQuotaSpec | undefined, object: T): boolean;
 }
 
@@ -66,7 +66,7 @@ function countEvaluator(resource: GroupResource, legacyName?: string): QuotaEval
 
 /** Only pods support scopes: a quota with scopes matches no other objects. */
 function noScopes(spec: ResourceQuotaSpec | undefined): boolean {
-  return scopesOf(spec).length === 0;
+  return (spec?.scopes ?? []).length === 0 && (spec?.scopeSelector?.matchExpressions ?? []).length === 0;
 }
 
 const podNames = new Set([
@@ -103,7 +103,7 @@ function podEvaluator(clock: Clock): QuotaEvaluator<Pod> {
       return missing.size === 0 ? "" : `must specify ${[...missing].sort().join(",")}`;
     },
     replenishes: (old, now) => !isOver(old, clock.now()) && isOver(now, clock.now()),
-    inScope: (spec, pod) => scopesOf(spec).every((scope) => podMatchesScope(pod, scope)),
+    inScope: (spec, pod) => podMatchesScopes(pod, spec),
   };
 }
 

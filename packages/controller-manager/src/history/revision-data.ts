@@ -1,16 +1,17 @@
 import { hash } from "node:crypto";
-import { coerce, encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
+import { deepCloneInSteps, isContainer } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PodTemplate, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podTemplates } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
-import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /** A strategic merge patch, which kubectl sends unchanged to roll back. */
-interface RevisionData {
+export interface RevisionData {
   readonly spec: { readonly template: PodTemplateSpec & { readonly $patch: "replace" } };
 }
 
@@ -20,10 +21,24 @@ interface RevisionData {
  * structs and null times, with sorted keys, regardless of how the template was received.
  * Source: pkg/controller/daemon/update.go, pkg/controller/statefulset/stateful_set_utils.go getPatch
  */
-export function revisionData(template: PodTemplateSpec): RevisionData {
-  const written = reread<Required<PodTemplate>>(encodeJsonText({ metadata: {}, template }, podTemplates));
-  const data: RevisionData = { spec: { template: { ...written.template, $patch: "replace" } } };
-  return reread(dataText(data));
+export function* makingRevisionData(template: PodTemplateSpec): Steps<RevisionData> {
+  const text = yield* textOf(template);
+  yield;
+  const data = reread<RevisionData>(text);
+  digests.set(data, hash("sha256", text));
+  return data;
+}
+
+/** As `makingRevisionData`, at once. */
+export const revisionData = (template: PodTemplateSpec): RevisionData => atOnce(makingRevisionData(template));
+
+function* textOf(template: PodTemplateSpec): Steps<string> {
+  const written = yield* encodeJsonTextInSteps({ metadata: {}, template }, podTemplates);
+  yield;
+  const read = reread<Required<PodTemplate>>(written);
+  yield;
+  const data: RevisionData = { spec: { template: { ...read.template, $patch: "replace" } } };
+  return yield* encodeJsonTextInSteps(data);
 }
 
 /** A value of type T in the form in which its text writes it. */
@@ -45,15 +60,12 @@ export function templateOf({ data }: Pick<ControllerRevision, "data">): PodTempl
 const isRevisionData = (data: unknown): data is RevisionData =>
   isJsonObject(data) && isJsonObject(data["spec"]) && isJsonObject(data["spec"]["template"]);
 
-/** Whether two revisions have equal templates, independent of their encoding. Other data is compared as text. */
-export const sameData = (a: unknown, b: unknown): boolean => digestOf(a) === digestOf(b);
-
-/** The revisions with the same data, in their order. In each step one is read, unless it was read before. */
+/** The revisions with an equal template, independent of its encoding, in their order. Other data is compared as text. */
 export function* withData(revisions: readonly ControllerRevision[], data: unknown): Steps<ControllerRevision[]> {
   const found: ControllerRevision[] = [];
   for (const revision of revisions) {
     yield;
-    if (sameData(revision.data, data)) found.push(revision);
+    if ((yield* digestOf(revision.data)) === (yield* digestOf(data))) found.push(revision);
   }
   return found;
 }
@@ -61,18 +73,24 @@ export function* withData(revisions: readonly ControllerRevision[], data: unknow
 /** Digests of the canonical text of data, by its object: revisions in a cache do not change, and each sync compares all of them. */
 const digests = new WeakMap<object, string>();
 
-function digestOf(data: unknown): string {
-  const made = (): string => hash("sha256", canonicalText(data));
-  return typeof data === "object" && data !== null ? digests.getOrInsertComputed(data, made) : made();
+function* digestOf(data: unknown): Steps<string> {
+  const known = isContainer(data) ? digests.get(data) : undefined;
+  if (known !== undefined) return known;
+  const digest = hash("sha256", yield* canonicalText(data));
+  if (isContainer(data)) digests.set(data, digest);
+  return digest;
 }
 
-function canonicalText(data: unknown): string {
+function* canonicalText(data: unknown): Steps<string> {
   const template = templateOf({ data });
   const type = scheme.kind(podTemplates);
   if (template === undefined || type === undefined) return dataText(data);
   try {
-    const read = coerce(deepClone({ metadata: {}, template }), type) as Required<PodTemplate>; // cast: the form of `type`
-    return dataText(revisionData(read.template));
+    const copy = yield* deepCloneInSteps({ metadata: {}, template });
+    yield;
+    const read = coerce(copy, type) as Required<PodTemplate>; // cast: the form of `type`
+    yield;
+    return yield* textOf(read.template);
   } catch {
     return dataText(data); // users may write revisions with arbitrary data
   }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
-import { revisionData, sameData, templateOf, withData } from "./revision-data.ts";
+import { revisionData, templateOf, withData } from "./revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "./revisions.ts";
 
 const template = { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "main", image: "busybox" }] } };
@@ -11,6 +11,8 @@ const revision = (name: string, number: number, createdAt = "2024-01-01T00:00:00
   metadata: { name, creationTimestamp: createdAt },
   revision: number,
 });
+
+const sameData = (a: unknown, b: unknown): boolean => atOnce(withData([{ metadata: {}, data: a, revision: 1 }], b)).length === 1;
 
 test("keeps the template as a patch that replaces it, with what Go writes of a template and with sorted keys", () => {
   const text =
@@ -46,6 +48,8 @@ for (const { name, other, same } of [
   test(`${name} ${same ? "makes no other" : "makes another"} revision`, () => {
     const base = name.includes("volume") ? { ...template, spec: { ...template.spec, volumes: [{ name: "x" }] } } : template;
     assert.equal(sameData(revisionData(base), revisionData(other)), same);
+    assert.equal(sameData(structuredClone(revisionData(base)), revisionData(other)), same, "as read from the server");
+    assert.equal(sameData({ spec: { template: base } }, { spec: { template: other } }), same, "as others write it");
   });
 }
 
@@ -82,6 +86,7 @@ test("of many revisions those with the same data are found, one read in each ste
 test("is named after its owner and its hash, and carries the owner's annotations", () => {
   const owner = aPod({ name: "x".repeat(240), namespace: "shop", annotations: { "kubernetes.io/change-cause": "why" } });
   const made = newRevision(owner, { group: "apps", version: "v1", kind: "DaemonSet" }, template, {
+    data: revisionData(template),
     hash: "abc",
     hashLabel: "controller-revision-hash",
     revision: 4,

@@ -6,7 +6,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { revisionData } from "./revision-data.ts";
+import type { RevisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
 export function byRevision(a: ControllerRevision, b: ControllerRevision): number {
@@ -33,13 +33,14 @@ export function oldestIdle(
 
 /**
  * Builds a ControllerRevision of the owner's pod template.
+ * @param data of the template
  * @param hashLabel name of the label that holds the hash
  */
 export function newRevision(
   owner: KubeObject,
   gvk: GroupVersionKind,
   template: PodTemplateSpec,
-  { hash, hashLabel, revision }: { hash: string; hashLabel: string; revision: number },
+  { data, hash, hashLabel, revision }: { data: RevisionData; hash: string; hashLabel: string; revision: number },
 ): ControllerRevision {
   const { name = "", namespace, annotations } = owner.metadata;
   return {
@@ -52,7 +53,7 @@ export function newRevision(
       ...(annotations === undefined ? {} : { annotations: deepClone(annotations) }),
       ownerReferences: [newControllerRef(owner, gvk)],
     },
-    data: revisionData(template),
+    data,
     revision,
   };
 }

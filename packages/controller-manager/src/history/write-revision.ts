@@ -2,7 +2,8 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { controllerRevisions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { sameData } from "./revision-data.ts";
+import type { ControllerContext } from "../controller-context.ts";
+import { withData } from "./revision-data.ts";
 
 /**
  * Creates a revision. An existing one of the same name and data is returned instead, because a stale cache may hide
@@ -10,7 +11,7 @@ import { sameData } from "./revision-data.ts";
  * @returns undefined when the name is taken by another revision (hash collision)
  */
 export async function createRevision(
-  client: Client,
+  { client, turns }: Pick<ControllerContext, "client" | "turns">,
   revision: ControllerRevision,
   signal: AbortSignal,
 ): Promise<ControllerRevision | undefined> {
@@ -20,7 +21,7 @@ export async function createRevision(
     if (!isAlreadyExists(err)) throw err;
     const { namespace, name = "" } = revision.metadata;
     const existing = await client.get<ControllerRevision>(controllerRevisions, { namespace, name }, { signal });
-    return sameData(existing.data, revision.data) ? existing : undefined;
+    return (await turns.run(withData([existing], revision.data)))[0];
   }
 }
 

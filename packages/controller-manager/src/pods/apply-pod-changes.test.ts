@@ -5,6 +5,7 @@ import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/objects
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { silentRecorder } from "@coxswain/apimachinery/testing/silent-recorder";
@@ -21,7 +22,7 @@ function setUp() {
   const expectations = newExpectations(newFakeClock());
   const change = (create: number, remove = 0) =>
     applyPodChanges(
-      { client, recorder: silentRecorder },
+      { client, recorder: silentRecorder, turns: newUnlimitedTurns() },
       expectations,
       {
         owner,

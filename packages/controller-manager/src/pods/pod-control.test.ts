@@ -4,6 +4,7 @@ import type { EventRecorder } from "@coxswain/apimachinery/controller/event-reco
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { namespaceTerminating } from "../testing/terminating.ts";
@@ -53,7 +54,7 @@ test("the outcome of a creation or deletion is an event on the owner, a pod that
   };
   const owner = aReplicaSet({ name: "web" });
   const ref = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web-uid", controller: true };
-  const ctx = { client, recorder };
+  const ctx = { client, recorder, turns: newUnlimitedTurns() };
   const template = { metadata: {}, spec: { containers: [] } };
   const { signal } = new AbortController();
   await createPod(ctx, owner, template, ref, signal, "own-");

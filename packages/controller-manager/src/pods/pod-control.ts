@@ -2,14 +2,15 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 
 export interface PodWriter {
   readonly client: Client;
   readonly recorder: EventRecorder;
+  readonly turns: Turns;
 }
 
 /**
@@ -26,6 +27,8 @@ export async function createPod(
   signal: AbortSignal,
   generateName?: string,
 ): Promise<void> {
+  const turn = ctx.turns.next(); // one batch creates hundreds, and each of them may take milliseconds to encode
+  if (turn !== undefined) await turn;
   const pod = podFromTemplate(owner, template, controllerRef, generateName);
   try {
     const { namespace } = owner.metadata;
@@ -56,7 +59,7 @@ export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, sig
   return true;
 }
 
-/** Builds a Pod from a template, with the controller as its owner; does not create it. */
+/** Builds a Pod from a template, whose parts it shares, with the controller as its owner; does not create it. */
 export function podFromTemplate(
   owner: KubeObject,
   template: PodTemplateSpec,
@@ -64,7 +67,7 @@ export function podFromTemplate(
   generateName = podNamePrefix(owner.metadata.name ?? ""),
 ): Pod {
   const { labels, annotations, finalizers } = template.metadata ?? {};
-  return deepClone({
+  return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
@@ -75,8 +78,8 @@ export function podFromTemplate(
       ...(finalizers === undefined ? {} : { finalizers }),
       ownerReferences: [controllerRef],
     },
-    spec: template.spec ?? { containers: [] },
-  });
+    spec: { ...(template.spec ?? { containers: [] }) },
+  };
 }
 
 /** The owner's name and a dash, which is omitted when the name would become too long. */

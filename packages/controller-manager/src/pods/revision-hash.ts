@@ -17,10 +17,13 @@ function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null)
     return typeof value === "bigint" ? String(value) : JSON.stringify(value ?? null);
-  const members = Object.entries(value)
-    .filter(([, member]) => !isEmpty(member))
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(",")}}`;
+  const members = value as Readonly<Record<string, unknown>>; // cast: an object that is no list
+  let text = "";
+  for (const key of Object.keys(members).sort()) {
+    const member = members[key];
+    if (!isEmpty(member)) text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonical(member)}`;
+  }
+  return `{${text}}`;
 }
 
 function isEmpty(value: unknown): boolean {

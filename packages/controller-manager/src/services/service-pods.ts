@@ -26,12 +26,15 @@ export function podsOf(informers: InformerFactory, service: Service): Pod[] {
   const podInformer = informers.for<Pod>(pods);
   podInformer.addIndex(labelIndex, byLabel);
   const { namespace } = service.metadata;
-  const candidates = Object.entries(service.spec?.selector ?? {}).map(([key, value]) =>
-    podInformer.lister.byIndex(labelIndex, labelIn(namespace, key, value)),
-  );
+  const { selector = {} } = service.spec ?? {};
   // Uses the label that the fewest Pods have: others may be common to all Pods of the namespace.
-  const [fewest = []] = candidates.toSorted((a, b) => a.length - b.length);
-  return fewest.filter((pod) => isSelectedBy(pod, service));
+  let fewest: Pod[] | undefined;
+  for (const key in selector) {
+    const candidates = podInformer.lister.byIndex(labelIndex, labelIn(namespace, key, selector[key]));
+    if (fewest === undefined || candidates.length < fewest.length) fewest = candidates;
+    if (fewest.length === 0) break;
+  }
+  return (fewest ?? []).filter((pod) => isSelectedBy(pod, service));
 }
 
 /** Services that select one of these versions of a Pod. */
@@ -55,11 +58,12 @@ const byLabel = ({ metadata: { namespace, labels } }: Pod): string[] =>
 /** Index of Services by the first label of their selector, which all of their Pods have. */
 const selectorIndex = "first-of-selector";
 function byFirstOfSelector({ metadata, spec }: Service): string[] {
-  const [first] = Object.entries(spec?.selector ?? {});
-  return first === undefined ? [] : [labelIn(metadata.namespace, ...first)];
+  const { selector = {} } = spec ?? {};
+  for (const key in selector) return [labelIn(metadata.namespace, key, selector[key])];
+  return [];
 }
 
-const labelIn = (namespace = "", key: string, value: string): string => `${namespace}/${key}=${value}`;
+const labelIn = (namespace = "", key: string, value = ""): string => `${namespace}/${key}=${value}`;
 
 /** Whether the Pod can be an endpoint: not finished, with an address, and not terminating unless included. */
 export function countsAsEndpoint(pod: Pod, includeTerminating: boolean): boolean {

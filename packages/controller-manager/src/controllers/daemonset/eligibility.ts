@@ -12,11 +12,19 @@ export interface Eligibility {
   readonly shouldContinue: boolean;
 }
 
+/** A pure cache, by DaemonSet: each node event asks all of them, and reading 15,000 tolerations takes milliseconds. */
+const known = new WeakMap<Pick<DaemonSet, "spec">, (node: Node) => Eligibility>();
+
 /**
  * Pure: evaluates node name, node selector, node affinity and taints. Resources are checked by the scheduler.
+ * @param daemonSet never changed afterwards
  * Source: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod
  */
-export function eligibilityFor({ spec }: Pick<DaemonSet, "spec">): (node: Node) => Eligibility {
+export function eligibilityFor(daemonSet: Pick<DaemonSet, "spec">): (node: Node) => Eligibility {
+  return known.getOrInsertComputed(daemonSet, newEligibility);
+}
+
+function newEligibility({ spec }: Pick<DaemonSet, "spec">): (node: Node) => Eligibility {
   const template = withDaemonTolerations(spec.template.spec ?? { containers: [] });
   const { nodeName } = template;
   const tolerations = new Tolerations(template.tolerations);

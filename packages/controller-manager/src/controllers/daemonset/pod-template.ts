@@ -1,7 +1,6 @@
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type {
-  Affinity,
+  NodeSelector,
   NodeSelectorRequirement,
   Pod,
   PodSpec,
@@ -44,13 +43,9 @@ function generationOf(text: string | undefined): string | undefined {
 
 /** Restricts the template to one node by node affinity. Source: ReplaceDaemonSetPodNodeNameNodeAffinity */
 export function pinnedTo(template: PodTemplateSpec, nodeName: string): PodTemplateSpec {
-  const affinity: Affinity = deepClone(template.spec?.affinity ?? {});
-  affinity.nodeAffinity = {
-    ...affinity.nodeAffinity,
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [{ matchFields: [{ key: nameField, operator: "In", values: [nodeName] }] }],
-    },
-  };
+  const pin: NodeSelector = { nodeSelectorTerms: [{ matchFields: [{ key: nameField, operator: "In", values: [nodeName] }] }] };
+  const { affinity: own } = template.spec ?? {};
+  const affinity = { ...own, nodeAffinity: { ...own?.nodeAffinity, requiredDuringSchedulingIgnoredDuringExecution: pin } };
   return { ...template, spec: { ...(template.spec ?? { containers: [] }), affinity } };
 }
 

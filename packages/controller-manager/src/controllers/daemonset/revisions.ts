@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { revisionData, withData } from "../../history/revision-data.ts";
+import { makingRevisionData, type RevisionData, withData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
@@ -31,12 +31,12 @@ interface History {
 export async function syncHistory(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
   const all: ControllerRevision[] = [];
   for (const revision of await claimRevisions(ctx, daemonSet, signal)) all.push(await withHashLabel(ctx, revision, signal));
-  const data = revisionData(daemonSet.spec.template);
+  const data = await ctx.turns.run(makingRevisionData(daemonSet.spec.template));
   const present = (await ctx.turns.run(withData(all, data))).toSorted(byRevision);
   const old = all.filter((revision) => !present.includes(revision));
   const number = nextRevision(old);
   const newest = present.pop();
-  if (newest === undefined) return { hash: hashOf(await snapshot(ctx, daemonSet, number, signal)), old };
+  if (newest === undefined) return { hash: hashOf(await snapshot(ctx, daemonSet, data, number, signal)), old };
   if (present.length > 0) await mergeDuplicates(ctx, daemonSet, newest, present, signal);
   if (newest.revision < number) await renumber(ctx.client, newest, number, signal);
   return { hash: hashOf(newest), old };
@@ -87,13 +87,15 @@ async function withHashLabel(
 async function snapshot(
   ctx: ControllerContext,
   daemonSet: DaemonSet,
+  data: RevisionData,
   revision: number,
   signal: AbortSignal,
 ): Promise<ControllerRevision> {
   const { template } = daemonSet.spec;
+  await ctx.turns.next(); // hashing takes milliseconds for a large template
   const hash = computeHash(template, daemonSet.status?.collisionCount);
-  const wanted = newRevision(daemonSet, daemonSets, template, { hash, hashLabel, revision });
-  const stored = await createRevision(ctx.client, wanted, signal);
+  const wanted = newRevision(daemonSet, daemonSets, template, { data, hash, hashLabel, revision });
+  const stored = await createRevision(ctx, wanted, signal);
   if (stored !== undefined) return stored;
   const collisionCount = await countCollision(ctx, daemonSet, signal);
   throw new Error(`the name ${wanted.metadata.name} is taken by another revision; collision ${collisionCount}`);

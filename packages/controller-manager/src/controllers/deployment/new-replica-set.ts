@@ -1,6 +1,6 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
-import { deepClone, deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -55,6 +55,7 @@ async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: bigi
 
 async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], revision: bigint): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
+  await ctx.turns.next(); // hashing takes milliseconds for a large template
   const desired = buildNewSet(deployment, oldSets, revision);
   let created: ReplicaSet;
   let existed = false;
@@ -85,12 +86,11 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
   return created;
 }
 
-/** Pure: builds the ReplicaSet for the Deployment's template with the initial size that the strategy allows. */
+/** Pure: builds the ReplicaSet for the Deployment's template with the initial size that the strategy allows. Shares parts of the template. */
 export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet[], revision: bigint): ReplicaSet {
   const hash = computeHash(deployment.spec.template, deployment.status?.collisionCount);
-  const template = deepClone(deployment.spec.template);
+  const { template, selector = {} } = deployment.spec;
   const labels = { ...template.metadata?.labels, [hashLabel]: hash };
-  const selector = deepClone(deployment.spec.selector ?? {});
   const { name, namespace } = deployment.metadata;
   const annotations = {
     ...annotationsOfNewSet(deployment, {}, revision),

@@ -10,14 +10,18 @@ const maxPodsReported = 50;
 /** Pure: why the Service has no endpoints, or fewer than selected pods; undefined when every selected pod is an endpoint. */
 export function missingAddresses(service: Service, selected: readonly Pod[]): Outcome | undefined {
   if (selected.length === 0) {
-    const labels = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
     return {
       verdict: "waiting",
       reason: "NoPodsSelected",
-      description: {
-        summary: `no pod of the namespace has the labels of its selector, ${labels.join(",")}`,
-        remedy: "compare the selector with the labels of the pods",
+      description() {
+        const labels = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
+        return {
+          summary: `no pod of the namespace has the labels of its selector, ${labels.join(",")}`,
+          remedy: "compare the selector with the labels of the pods",
+        };
       },
+      // Counts only what the decision adds: the service is cached anyway.
+      sizeBytes: 200,
     };
   }
   const missing = selected.filter((pod) => whyMissing(service, pod) !== undefined);

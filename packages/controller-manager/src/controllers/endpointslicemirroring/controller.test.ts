@@ -4,11 +4,12 @@ import { forbidden, StatusError, serviceUnavailable } from "@coxswain/apimachine
 import type { EndpointSubset, Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceMirroringController } from "./controller.ts";
-import { planMirror } from "./mirror.ts";
+import { planningMirror } from "./mirror.ts";
 
 const { selector: _, ...withoutSelector } = aService().spec ?? {};
 const bareService = () => ({ ...aService(), spec: withoutSelector });
@@ -212,7 +213,7 @@ test("counts what it does, under upstream's names", async (t) => {
   }
 });
 
-const plan = (object: Endpoints, existing: EndpointSlice[] = []) => planMirror(object, existing, 1000);
+const plan = (object: Endpoints, existing: EndpointSlice[] = []) => atOnce(planningMirror(object, existing, 1000));
 
 test("subsets of the same ports share a slice, whatever the order of their ports", () => {
   const [a, b] = [
@@ -390,7 +391,7 @@ test("the limit holds for each subset, and counts only addresses that are valid"
   const two = someEndpoints({
     subsets: [subset("x", "192.0.2.1", "192.0.2.2", "192.0.2.3"), { ...subset("192.0.2.4", "192.0.2.5"), ports: [{ port: 81 }] }],
   });
-  const { create, invalid, skipped } = planMirror(two, [], 2);
+  const { create, invalid, skipped } = atOnce(planningMirror(two, [], 2));
   assert.deepEqual(
     create.map((slice) => slice.endpoints.length),
     [2, 2],

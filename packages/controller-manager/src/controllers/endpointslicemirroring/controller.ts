@@ -11,7 +11,7 @@ import { defineController } from "../../define-controller.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointslice/labels.ts";
 import { type MirrorMetrics, newMirrorMetrics } from "./metrics.ts";
-import { managerName, planMirror } from "./mirror.ts";
+import { managerName, planningMirror } from "./mirror.ts";
 
 /**
  * endpointslicemirroring-controller: mirrors Endpoints managed by users to EndpointSlices, for Services without a selector.
@@ -140,7 +140,7 @@ async function reconcile(ctx: MirroringContext, key: ObjectKey, signal: AbortSig
   if (tracker.isStale(key, existing)) return { requeueAfterMs: staleRetryMs };
 
   const { maxEndpointsPerSubset } = ctx.config.mirroring;
-  const plan = planMirror(source, existing, maxEndpointsPerSubset);
+  const plan = await ctx.turns.run(planningMirror(source, existing, maxEndpointsPerSubset));
   metrics.planned(key, plan);
   const warn = (reason: string, message: string): void =>
     ctx.recorder.event({ ...source, apiVersion: "v1", kind: "Endpoints" }, "Warning", reason, message);

@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import fc from "@coxswain/apimachinery/testing/fast-check";
-import { type MirrorPlan, planMirror } from "./mirror.ts";
+import { type MirrorPlan, planningMirror } from "./mirror.ts";
+
+const planMirror = (...args: Parameters<typeof planningMirror>): MirrorPlan => atOnce(planningMirror(...args));
 
 const address = fc.constantFrom("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2").map((ip) => ({ ip }));
 const ports = fc.uniqueArray(fc.record({ name: fc.constantFrom("a", "b"), port: fc.constantFrom(80, 81) }), {

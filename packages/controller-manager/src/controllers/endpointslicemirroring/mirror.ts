@@ -1,9 +1,11 @@
-import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepEqual, valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
 import type { EndpointAddress, EndpointSubset, Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpoints as endpointsResource } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { ipFamilyOf } from "../../services/service-pods.ts";
 import type { GroupSize } from "../../services/slice-metrics.ts";
 import { lastChangeAnnotation } from "../../services/trigger-times.ts";
@@ -28,20 +30,29 @@ export interface MirrorPlan extends SlicePlan {
  * Pure: plans one slice for each combination of address family and ports.
  * Source: pkg/controller/endpointslicemirroring/reconciler.go
  */
-export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlice[], maxPerSubset: number): MirrorPlan {
-  const { groups, invalid, skipped } = groupsOf(endpoints, maxPerSubset);
+export function* planningMirror(
+  endpoints: Endpoints,
+  existing: readonly EndpointSlice[],
+  maxPerSubset: number,
+): Steps<MirrorPlan> {
+  const { groups, invalid, skipped } = yield* groupsOf(endpoints, maxPerSubset);
+  const metadata = metadataOf(endpoints);
   const plan: Record<keyof SlicePlan, EndpointSlice[]> = { create: [], update: [], delete: [] };
   const totals = { added: 0, updated: 0, removed: 0 };
   const sizes: GroupSize[] = [];
-  const ofKey = Map.groupBy(existing, ({ addressType, ports }) => keyOf(addressType, ports));
+  const ofKey = Map.groupBy(existing, ({ addressType, ports }) => keyOf(addressType, portsKeyOf(ports)));
   for (const [key, { addressType, ports, endpoints: wanted }] of groups) {
+    yield;
     const [first, ...others] = ofKey.get(key) ?? [];
     ofKey.delete(key);
     plan.delete.push(...others);
     const change = changesOf(first, wanted);
     for (const kind of ["added", "updated", "removed"] as const) totals[kind] += change[kind];
     sizes.push({ endpoints: wanted.size, slices: 1 });
-    const slice = sliceOf(endpoints, addressType, ports, [...wanted.values()].slice(0, maxPerSubset));
+    const slice: EndpointSlice = {
+      ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", metadata },
+      ...{ addressType, endpoints: [...wanted.values()].slice(0, maxPerSubset), ports },
+    };
     if (first === undefined) plan.create.push(slice);
     else if (change.added + change.updated + change.removed > 0 || !sameMetadata(first, slice))
       plan.update.push(named(slice, first));
@@ -61,15 +72,17 @@ interface Group {
 }
 
 /** Non-empty groups by address family and ports. */
-function groupsOf(
+function* groupsOf(
   { subsets }: Endpoints,
   maxPerSubset: number,
-): { groups: Map<string, Group>; invalid: number; skipped: number } {
+): Steps<{ groups: Map<string, Group>; invalid: number; skipped: number }> {
+  const pace = new Pace(valuesPerStep);
   const groups = new Map<string, Group>();
   let invalid = 0;
   let skipped = 0;
   for (const subset of subsets ?? []) {
     const ports = portsOf(subset);
+    const portsKey = portsKeyOf(ports);
     const addresses = [
       ...(subset.addresses ?? []).map((address) => ({ address, ready: true })),
       ...(subset.notReadyAddresses ?? []).map((address) => ({ address, ready: false })),
@@ -77,6 +90,7 @@ function groupsOf(
     let added = 0;
     for (const { address, ready } of addresses) {
       if (added >= maxPerSubset) break;
+      if (pace.isDue()) yield;
       const ip = parseIp(address.ip);
       if (ip === undefined) {
         invalid++;
@@ -85,7 +99,7 @@ function groupsOf(
       added++;
       const endpoint = endpointOf(address, canonicalIp(ip), ready);
       const addressType = ipFamilyOf(endpoint.addresses[0]!);
-      const key = keyOf(addressType, ports);
+      const key = keyOf(addressType, portsKey);
       const group = groups.get(key) ?? { addressType, ports, endpoints: new Map() };
       groups.set(key, group);
       group.endpoints.set(identityOf(endpoint), endpoint);
@@ -119,12 +133,14 @@ function identityOf({ addresses, targetRef, hostname = "" }: Endpoint): string {
   return JSON.stringify([addresses.toSorted(), hostname, targetRef?.namespace ?? "", targetRef?.name ?? ""]);
 }
 
-/** Key of address type and ports; the order of ports is irrelevant. */
-function keyOf(addressType: string, ports: readonly EndpointPort[] | undefined | null): string {
+const keyOf = (addressType: string, portsKey: string): string => `${addressType} ${portsKey}`;
+
+/** The order of ports is irrelevant. */
+function portsKeyOf(ports: readonly EndpointPort[] | undefined | null): string {
   const texts = (ports ?? []).map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
     JSON.stringify([name, protocol, port, appProtocol]),
   );
-  return JSON.stringify([addressType, ...texts.toSorted()]);
+  return JSON.stringify(texts.sort());
 }
 
 function changesOf(
@@ -132,9 +148,15 @@ function changesOf(
   wanted: ReadonlyMap<string, Endpoint>,
 ): { added: number; updated: number; removed: number } {
   const listed = slice?.endpoints ?? [];
-  const kept = listed.filter((endpoint) => wanted.has(identityOf(endpoint)));
-  const changed = kept.filter((endpoint) => !deepEqual(endpoint, wanted.get(identityOf(endpoint))));
-  return { added: wanted.size - kept.length, updated: changed.length, removed: listed.length - kept.length };
+  let kept = 0;
+  let updated = 0;
+  for (const endpoint of listed) {
+    const same = wanted.get(identityOf(endpoint));
+    if (same === undefined) continue;
+    kept++;
+    if (!deepEqual(endpoint, same)) updated++;
+  }
+  return { added: wanted.size - kept, updated, removed: listed.length - kept };
 }
 
 // ---- Slices --------------------------------------------------------------------------------------------------------------
@@ -142,23 +164,17 @@ function changesOf(
 /** Annotations about the Endpoints object itself. */
 const notMirrored = [lastChangeAnnotation, "kubectl.kubernetes.io/last-applied-configuration"];
 
-function sliceOf(owner: Endpoints, addressType: "IPv4" | "IPv6", ports: EndpointPort[], endpoints: Endpoint[]): EndpointSlice {
+/** Shared by all slices: copies of 50,000 labels for each of 10,000 slices would not fit into memory. */
+function metadataOf(owner: Endpoints): ObjectMeta {
   const { namespace, name = "", labels, annotations } = owner.metadata;
   const mirrored = Object.entries(annotations ?? {}).filter(([key]) => !notMirrored.includes(key));
   return {
-    apiVersion: "discovery.k8s.io/v1",
-    kind: "EndpointSlice",
-    metadata: {
-      // The dash is omitted when generateName would exceed 253 characters.
-      generateName: name.length < 253 ? `${name}-` : name,
-      ...(namespace === undefined ? {} : { namespace }),
-      labels: { ...labels, [serviceNameLabel]: name, [managedByLabel]: managerName },
-      ...(mirrored.length === 0 ? {} : { annotations: Object.fromEntries(mirrored) }),
-      ownerReferences: [newControllerRef(owner, endpointsResource)],
-    },
-    addressType,
-    endpoints,
-    ports,
+    // The dash is omitted when generateName would exceed 253 characters.
+    generateName: name.length < 253 ? `${name}-` : name,
+    ...(namespace === undefined ? {} : { namespace }),
+    labels: { ...labels, [serviceNameLabel]: name, [managedByLabel]: managerName },
+    ...(mirrored.length === 0 ? {} : { annotations: Object.fromEntries(mirrored) }),
+    ownerReferences: [newControllerRef(owner, endpointsResource)],
   };
 }
 
@@ -173,13 +189,17 @@ function named(slice: EndpointSlice, { metadata: { name = "" } }: EndpointSlice)
 
 /** Reuses slices that would be deleted, which saves a create and a delete. Source: recycleSlices */
 function withReusedSlices({ create, update, delete: unwanted }: SlicePlan): SlicePlan {
-  const left = [...unwanted];
+  const left = Map.groupBy(unwanted.toReversed(), ({ addressType }) => addressType);
   const made: EndpointSlice[] = [];
   const rewritten: EndpointSlice[] = [];
+  const reused = new Set<EndpointSlice>();
   for (const slice of create) {
-    const reused = left.findIndex(({ addressType }) => addressType === slice.addressType);
-    if (reused < 0) made.push(slice);
-    else rewritten.push(named(slice, left.splice(reused, 1)[0]!));
+    const other = left.get(slice.addressType)?.pop();
+    if (other === undefined) made.push(slice);
+    else {
+      reused.add(other);
+      rewritten.push(named(slice, other));
+    }
   }
-  return { create: made, update: [...update, ...rewritten], delete: left };
+  return { create: made, update: [...update, ...rewritten], delete: unwanted.filter((slice) => !reused.has(slice)) };
 }

@@ -232,6 +232,8 @@ async function computeReplicas(
   const statuses: MetricStatus[] = [];
   let best: MetricProposal | undefined;
   for (const spec of specs) {
+    const turn = ctx.turns.next();
+    if (turn !== undefined) await turn;
     try {
       const proposal = await proposalOf(spec, target, metrics, signal);
       statuses.push(proposal.status);

@@ -1,4 +1,3 @@
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
@@ -47,37 +46,42 @@ export function withIdentity(set: StatefulSet, pod: Pod): Pod {
   return { ...pod, metadata: { ...pod.metadata, name, ...(namespace === undefined ? {} : { namespace }), labels } };
 }
 
-/** Claims of one Pod by template name, which is also the volume name. */
-export function claimsOf(set: StatefulSet, ordinal: number): Map<string, PersistentVolumeClaim> {
-  const { name, namespace } = set.metadata;
+/** A claim of one Pod: the last template of its name, which is also the name of the volume. */
+interface NamedClaim {
+  readonly name: string;
+  readonly template: PersistentVolumeClaim;
+}
+
+/** Claims of one Pod by volume name. */
+export function claimsOf(set: StatefulSet, ordinal: number): Map<string, NamedClaim> {
   return new Map(
     (set.spec.volumeClaimTemplates ?? []).map((template) => {
       const volume = template.metadata.name ?? "";
-      const claim = deepClone(template);
-      const labels = { ...claim.metadata.labels, ...set.spec.selector?.matchLabels };
-      claim.metadata = {
-        ...claim.metadata,
-        name: `${volume}-${name}-${ordinal}`,
-        ...(namespace === undefined ? {} : { namespace }),
-        labels,
-      };
-      return [volume, claim];
+      return [volume, { name: `${volume}-${set.metadata.name}-${ordinal}`, template }];
     }),
   );
+}
+
+/** The claim as it is to be created; shares parts of its template. */
+export function newClaim({ metadata, spec }: StatefulSet, { name, template }: NamedClaim): PersistentVolumeClaim {
+  const { namespace } = metadata;
+  const labels = { ...template.metadata.labels, ...spec.selector?.matchLabels };
+  return {
+    ...template,
+    metadata: { ...template.metadata, name, ...(namespace === undefined ? {} : { namespace }), labels },
+  };
 }
 
 /** Whether the Pod's volumes refer to the claims of its ordinal. */
 export function hasStorage(set: StatefulSet, pod: Pod): boolean {
   const claimed = new Map((pod.spec.volumes ?? []).map((volume) => [volume.name, volume.persistentVolumeClaim?.claimName]));
-  return [...claimsOf(set, ordinalOf(pod))].every(([volume, { metadata }]) => claimed.get(volume) === metadata.name);
+  return [...claimsOf(set, ordinalOf(pod))].every(([volume, { name }]) => claimed.get(volume) === name);
 }
 
 /** Returns a copy of the Pod with volumes for its claims; they replace template volumes of the same name. */
 export function withStorage(set: StatefulSet, pod: Pod): Pod {
   const claims = claimsOf(set, ordinalOf(pod));
-  const own = [...claims].map(
-    ([name, { metadata }]): Volume => ({ name, persistentVolumeClaim: { claimName: metadata.name ?? "" } }),
-  );
+  const own = [...claims].map(([volume, claim]): Volume => ({ name: volume, persistentVolumeClaim: { claimName: claim.name } }));
   const others = (pod.spec.volumes ?? []).filter(({ name }) => !claims.has(name));
   if (own.length === 0) return pod;
   return { ...pod, spec: { ...pod.spec, volumes: [...own, ...others] } };

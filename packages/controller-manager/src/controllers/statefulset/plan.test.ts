@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/
 import { aPod, aStatefulSet, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { revisionData } from "../../history/revision-data.ts";
 import { desiredOwners, isStale } from "./claim-retention.ts";
-import { claimsOf, hasStorage, isMember, parsePodName, withIdentity, withStorage } from "./identity.ts";
+import { claimsOf, hasStorage, isMember, newClaim, parsePodName, withIdentity, withStorage } from "./identity.ts";
 import { newPod, type Revisions } from "./new-pod.ts";
 import { planSteps, type View } from "./plan.ts";
 import { isOutdated, statefulSetStatus } from "./status.ts";
@@ -36,7 +36,7 @@ const unready: PodOptions = { ready: false };
 function viewOf(set: StatefulSet, pods: readonly Pod[], options: Partial<View> = {}): View {
   return { set, pods, revisions: steady, minReadySeconds: 0, now, ...options };
 }
-const steps = (view: View): string[] => planSteps(view).map(({ action, pod }) => `${action} ${pod.metadata.name}`);
+const steps = (view: View): string[] => [...planSteps(view)].map(({ action, pod }) => `${action} ${pod.metadata.name}`);
 
 for (const { name, replicas, parallel, pods = [], revisions, partition, strategy, want = [] } of [
   { name: "creates the first one, and waits", replicas: 3, want: ["create db-0"] },
@@ -220,7 +220,7 @@ test("a pod has its name, host, service, revision and claims, which win over the
     { name: "tmp", emptyDir: {} },
   ]);
   assert.deepEqual(
-    [...claimsOf(set, 4).values()].map(({ metadata }) => metadata),
+    [...claimsOf(set, 4).values()].map((claim) => newClaim(set, claim).metadata),
     ["data-db-4", "log-db-4"].map((name) => ({ name, namespace: "shop", labels: { kept: "yes", app: "db" } })),
   );
   assert.equal(set.spec.volumeClaimTemplates?.[0]?.metadata.name, "data", "the template stays as it is");
@@ -277,7 +277,10 @@ test("knows whether a pod has its claims, and gives it those that it lacks", () 
 test("a claim has the labels of the selector, and every claim of a pod has to be among its volumes", () => {
   const template = (name: string): PersistentVolumeClaim => ({ metadata: { name, labels: { app: "other" } }, spec: {} });
   const set = aStatefulSet({ spec: { volumeClaimTemplates: [template("data"), template("log")] } });
-  assert.deepEqual(claimsOf(set, 1).get("data")?.metadata.labels, { app: "db" });
+  assert.deepEqual(
+    [...claimsOf(set, 1).values()].map((claim) => newClaim(set, claim).metadata.labels),
+    [{ app: "db" }, { app: "db" }],
+  );
   const half = aPod({ name: "db-1", spec: { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data-db-1" } }] } });
   assert.equal(hasStorage(set, half), false);
 });

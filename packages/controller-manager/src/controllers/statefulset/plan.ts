@@ -33,56 +33,57 @@ export interface Step {
 const burstReplicas = 500;
 
 /**
- * Pure: plans the next steps in this order: create and repair Pods from the lowest ordinal; delete Pods with ordinals
+ * Pure: plans the next steps, each when it is asked for, in this order: create and repair Pods from the lowest ordinal; delete Pods with ordinals
  * from `spec.replicas` up, highest first; delete outdated Pods from the highest ordinal down to the partition.
  * With OrderedReady one step is taken at a time and waits for all preceding Pods to be available. With Parallel only
  * the update waits.
  * Source: pkg/controller/statefulset/stateful_set_control.go updateStatefulSet
  */
-export function planSteps(view: View): Step[] {
+export function* planSteps(view: View): Generator<Step, void, void> {
   const { set, pods } = view;
-  if (set.metadata.deletionTimestamp) return [];
+  if (set.metadata.deletionTimestamp) return;
   const desired = set.spec.replicas ?? 1;
   const byOrdinal = new Map(pods.map((pod) => [ordinalOf(pod), pod]));
   const condemned = pods.filter((pod) => ordinalOf(pod) >= desired);
-  const steps: Step[] = [];
-  const phases = [
-    () => createMissing(view, desired, byOrdinal, steps),
-    () => scaleDown(view, condemned, steps),
-    () => rollingUpdate(view, desired, byOrdinal, steps),
-  ];
   // A phase that returns "wait" prevents the following ones.
-  phases.every((phase) => phase() === "continue");
-  return steps;
+  if ((yield* createMissing(view, desired, byOrdinal)) === "wait") return;
+  if ((yield* scaleDown(view, condemned)) === "wait") return;
+  yield* rollingUpdate(view, desired, byOrdinal);
 }
 
-type PhaseResult = "continue" | "wait";
+type Phase = Generator<Step, "continue" | "wait", void>;
 
 const inOrder = ({ set }: View): boolean => set.spec.podManagementPolicy !== "Parallel";
 
-function createMissing(view: View, desired: number, byOrdinal: ReadonlyMap<number, Pod>, steps: Step[]): PhaseResult {
+function* createMissing(view: View, desired: number, byOrdinal: ReadonlyMap<number, Pod>): Phase {
   const { set, revisions } = view;
+  let count = 0;
   for (let ordinal = 0; ordinal < desired; ordinal++) {
     const existing = byOrdinal.get(ordinal);
     const failed = existing?.status?.phase === "Failed";
-    if (existing !== undefined && failed) steps.push({ action: "delete failed", pod: existing });
+    if (existing !== undefined && failed) {
+      count++;
+      yield { action: "delete failed", pod: existing };
+    }
     if (existing === undefined || failed) {
       const pod = newPod(set, revisions, ordinal);
       if (waitsForClaims(view, pod)) return "wait";
-      steps.push({ action: "create", pod });
-      if (inOrder(view) || steps.length >= burstReplicas) return "wait";
+      count++;
+      yield { action: "create", pod };
+      if (inOrder(view) || count >= burstReplicas) return "wait";
       continue;
     }
     if (inOrder(view) && !(isRunningAndAvailable(view, existing) && !isTerminating(existing))) return "wait";
     if (!hasIdentity(set, existing) || !hasStorage(set, existing) || !claimOwnersAreCurrent(view, existing)) {
-      steps.push({ action: "repair", pod: existing });
+      count++;
+      yield { action: "repair", pod: existing };
     }
   }
   return "continue";
 }
 
-function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseResult {
-  for (const pod of condemned) if (!claimOwnersAreCurrent(view, pod)) steps.push({ action: "update claim owners", pod });
+function* scaleDown(view: View, condemned: readonly Pod[]): Phase {
+  for (const pod of condemned) if (!claimOwnersAreCurrent(view, pod)) yield { action: "update claim owners", pod };
   const ascending = condemned.toSorted((a, b) => ordinalOf(a) - ordinalOf(b));
   const firstUnhealthy = ascending.find((pod) => !isHealthy(pod));
   for (const pod of ascending.toReversed()) {
@@ -92,18 +93,13 @@ function scaleDown(view: View, condemned: readonly Pod[], steps: Step[]): PhaseR
     }
     // Deleting a Pod while another one is unavailable could leave too few; the first unhealthy Pod itself may be deleted.
     if (inOrder(view) && !isRunningAndAvailable(view, pod) && pod !== firstUnhealthy) return "wait";
-    steps.push({ action: "delete", pod });
+    yield { action: "delete", pod };
     if (inOrder(view)) return "wait";
   }
   return "continue";
 }
 
-function rollingUpdate(
-  { set, revisions }: View,
-  desired: number,
-  byOrdinal: ReadonlyMap<number, Pod>,
-  steps: Step[],
-): PhaseResult {
+function* rollingUpdate({ set, revisions }: View, desired: number, byOrdinal: ReadonlyMap<number, Pod>): Phase {
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {};
   if (type === "OnDelete") return "continue";
   const lowest = rollingUpdate?.partition ?? 0;
@@ -111,7 +107,7 @@ function rollingUpdate(
     const pod = byOrdinal.get(ordinal);
     if (pod === undefined || pod.status?.phase === "Failed") return "wait"; // just created
     if (revisionOf(pod) !== revisions.update.metadata.name && !isTerminating(pod)) {
-      steps.push({ action: "delete", pod });
+      yield { action: "delete", pod };
       return "wait";
     }
     if (!isHealthy(pod)) return "wait";
@@ -134,7 +130,8 @@ function isHealthy(pod: Pod): boolean {
 }
 
 function existingClaims({ set, claims }: View, pod: Pod): PersistentVolumeClaim[] {
-  return [...claimsOf(set, ordinalOf(pod)).values()].flatMap(({ metadata }) => claims?.(metadata.name ?? "") ?? []);
+  if (claims === undefined) return [];
+  return [...claimsOf(set, ordinalOf(pod)).values()].flatMap(({ name }) => claims(name) ?? []);
 }
 
 function waitsForClaims(view: View, pod: Pod): boolean {

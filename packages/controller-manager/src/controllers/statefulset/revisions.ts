@@ -5,7 +5,7 @@ import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/obj
 import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { dataText, revisionData, withData } from "../../history/revision-data.ts";
+import { dataText, makingRevisionData, withData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
@@ -64,16 +64,17 @@ export async function syncRevisions(
   own: readonly ControllerRevision[],
   signal: AbortSignal,
 ): Promise<SyncedRevisions> {
-  const data = revisionData(set.spec.template);
+  const data = await ctx.turns.run(makingRevisionData(set.spec.template));
   const equal = (await ctx.turns.run(withData(own, data))).at(-1);
   const next = nextRevision(own);
   let collisionCount = set.status?.collisionCount ?? 0;
   let update = equal;
   if (equal !== undefined && equal !== own.at(-1)) update = await renumber(ctx.client, equal, next, signal);
   while (update === undefined) {
+    await ctx.turns.next(); // hashing takes milliseconds for a large template
     const hash = safeEncode(String(fnv32(Buffer.from(`${dataText(data)}${collisionCount}`))));
-    const wanted = newRevision(set, statefulSets, set.spec.template, { hash, hashLabel, revision: next });
-    update = await createRevision(ctx.client, wanted, signal);
+    const wanted = newRevision(set, statefulSets, set.spec.template, { data, hash, hashLabel, revision: next });
+    update = await createRevision(ctx, wanted, signal);
     if (update === undefined) collisionCount++;
   }
   const current = own.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update;

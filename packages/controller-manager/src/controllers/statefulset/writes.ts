@@ -7,7 +7,7 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/
 import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { desiredOwners } from "./claim-retention.ts";
-import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";
+import { claimsOf, hasIdentity, hasStorage, newClaim, ordinalOf, withIdentity, withStorage } from "./identity.ts";
 import type { Action, Step } from "./plan.ts";
 
 interface StatefulSetContext extends ControllerContext {
@@ -109,12 +109,12 @@ async function createClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod,
   const { claims } = ctx;
   const failures: string[] = [];
   for (const claim of claimsOf(set, ordinalOf(pod)).values()) {
-    const { namespace, name = "" } = claim.metadata;
-    const there = claims.lister.get(toKey(namespace, name));
+    const { name } = claim;
+    const there = claims.lister.get(toKey(set.metadata.namespace, name));
     if (there?.metadata.deletionTimestamp) failures.push(`pvc ${name} is being deleted`);
     if (there !== undefined) continue;
     try {
-      await ctx.client.create<PersistentVolumeClaim>(persistentVolumeClaims, claim, { signal });
+      await ctx.client.create<PersistentVolumeClaim>(persistentVolumeClaims, newClaim(set, claim), { signal });
       const message = `create Claim ${name} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name} success`;
       ctx.recorder.event(set, "Normal", "SuccessfulCreate", message);
     } catch (err) {
@@ -131,9 +131,9 @@ async function createClaims(ctx: StatefulSetContext, set: StatefulSet, pod: Pod,
 async function updateClaimOwners(ctx: StatefulSetContext, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
   const { claims } = ctx;
   if (!ctx.featureGates.enabled("StatefulSetAutoDeletePVC")) return;
-  for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {
+  for (const { name } of claimsOf(set, ordinalOf(pod)).values()) {
     // A claim that is not cached yet is updated in a later reconciliation.
-    const claim = claims.lister.get(toKey(metadata.namespace, metadata.name ?? ""));
+    const claim = claims.lister.get(toKey(set.metadata.namespace, name));
     const owners = claim === undefined ? undefined : desiredOwners(set, pod, claim);
     if (claim === undefined || owners === undefined) continue;
     const settled = { ...claim, metadata: { ...claim.metadata, ownerReferences: owners } };
