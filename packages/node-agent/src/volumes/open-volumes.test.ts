@@ -8,6 +8,7 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { csiDrivers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -47,6 +48,7 @@ async function bench(t: TestContext, { gates = {}, isAlone = false }: { gates?: 
     metrics: newMetricsRegistry(),
     mounter: { mount: async () => {}, unmount: async () => {}, mountsBelow: async () => [] },
     clock,
+    turns: newUnlimitedTurns(),
     log,
     onCall: () => undefined,
   });
