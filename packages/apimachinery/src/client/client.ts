@@ -234,9 +234,10 @@ class MemberClient implements Client {
     const { config, turns } = this.#call;
     const { response, body } = await this.#answer(ref, name, request);
     const options = readsMetadataOnly ? { ...config, readsMetadataOnly } : config;
-    // Casts: the server is trusted to answer with an object of the requested kind.
-    if (body.length < largeBodyBytes || !isProtobuf(response)) return objectIn(response, body, options) as T;
-    return (await turns.run(decodeProtobufInSteps(body, undefined, options))) as T;
+    const isLarge = body.length >= largeBodyBytes && isProtobuf(response);
+    const object = isLarge ? await turns.run(decodeProtobufInSteps(body, undefined, options)) : objectIn(response, body, options);
+    // Cast: the server is trusted to answer with an object of the requested kind.
+    return object as T;
   }
 
   /**
