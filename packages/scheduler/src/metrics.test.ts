@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { timedSteps, untimed } from "./framework/cycle-timer.ts";
+import { unresolvable } from "./framework/status.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { aTestPod } from "./testing/test-cluster.ts";
 
@@ -56,4 +60,48 @@ test("the sizes of the queues and of the cache are reported, each under its name
     ["assumed_pods", 6],
   ])
     assert.match(text, new RegExp(`^scheduler_scheduler_cache_size\\{type="${type}"\\} ${size}$`, "m"));
+});
+
+test("an extension point in steps is counted by its outcome: a refusal, a success or an error", async () => {
+  const registry = newMetricsRegistry();
+  const timer = newSchedulerMetrics(registry, newFakeClock()).cycle("p") ?? untimed;
+  function* steps<T>(result: () => T): Steps<T> {
+    yield;
+    return result();
+  }
+  const fail = (): never => {
+    throw new Error("ill");
+  };
+  const refusal = unresolvable("no");
+  assert.equal(
+    atOnce(
+      timedSteps(
+        timer,
+        "PreFilter",
+        steps(() => refusal),
+      ),
+    ),
+    refusal,
+  );
+  assert.deepEqual(
+    atOnce(
+      timedSteps(
+        timer,
+        "Score",
+        steps(() => [1]),
+      ),
+    ),
+    [1],
+  );
+  for (const each of [timer, untimed]) assert.throws(() => atOnce(timedSteps(each, "Filter", steps(fail))), /ill/);
+  await settle();
+  const page = await registry.render();
+  for (const [point, status] of [
+    ["PreFilter", "UnschedulableAndUnresolvable"],
+    ["Score", "Success"],
+    ["Filter", "Error"],
+  ]) {
+    const labels = `extension_point="${point}",status="${status}",profile="p"`;
+    assert.ok(page.includes(`scheduler_framework_extension_point_duration_seconds_count{${labels}} 1\n`), page);
+  }
 });

@@ -289,3 +289,18 @@ test("no pod is scheduled before all objects are known", async (t) => {
   await step(2_000);
   assert.equal(names.where("web"), "a");
 });
+
+test("a pod that has ended takes no resources, from the start or from its end on", async (t) => {
+  const { step, names } = await startScheduler(t);
+  names.node("a");
+  names.pod("done", { on: "a", cpu: "4", status: { phase: "Succeeded" } });
+  names.pod("failed", { on: "a", cpu: "4", status: { phase: "Failed" } });
+  names.pod("job", { on: "a", cpu: "2", status: { phase: "Running" } });
+  await step();
+  names.pod("web", { cpu: "4" });
+  await step(2_000);
+  assert.equal(names.where("web"), undefined);
+  names.pod("job", { on: "a", cpu: "2", status: { phase: "Succeeded" } });
+  await step(2_000);
+  assert.equal(names.where("web"), "a");
+});

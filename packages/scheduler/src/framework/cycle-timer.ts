@@ -19,12 +19,14 @@ export interface CycleTimer {
 
 /** As `point`, for work in steps; the time of other work between them counts. */
 export function* timedSteps<T>({ point }: CycleTimer, name: string, steps: Steps<T>): Steps<T> {
-  const ended = Promise.withResolvers<void>();
-  void point(name, () => ended.promise);
+  const ended = Promise.withResolvers<T>();
+  point(name, () => ended.promise).catch(() => {}); // a failure is the caller's, who gets it from the steps
   try {
-    return yield* steps;
+    const result = yield* steps;
+    ended.resolve(result);
+    return result;
   } finally {
-    ended.resolve();
+    ended.reject(); // without effect after a result
   }
 }
 
