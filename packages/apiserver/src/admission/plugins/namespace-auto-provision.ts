@@ -2,7 +2,7 @@ import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicate
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./namespace-lookup.ts";
+import { isNamespace, namespaceLookup } from "./namespace-lookup.ts";
 
 /**
  * Creates a missing namespace when the first object in it is created.
@@ -14,8 +14,9 @@ export function namespaceAutoProvision(ctx: PluginContext): AdmissionPlugin {
     name: "NamespaceAutoProvision",
     handles: (operation) => operation === "CREATE",
     ready: () => lookup.synced,
-    async admit({ namespace, kind, dryRun, signal }) {
-      if (dryRun || namespace === "" || kind.kind === "Namespace") return;
+    async admit(attributes) {
+      const { namespace, dryRun, signal } = attributes;
+      if (dryRun || namespace === "" || isNamespace(attributes)) return;
       if ((await lookup.get(namespace)) !== undefined) return;
       await ctx.client.create(namespaces, { metadata: { name: namespace } }, { signal }).catch((err: unknown) => {
         if (!isAlreadyExists(err)) throw err;

@@ -2,7 +2,7 @@ import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./namespace-lookup.ts";
+import { isNamespace, namespaceLookup } from "./namespace-lookup.ts";
 
 /** Rejects writes in a namespace that does not exist. Source: plugin/pkg/admission/namespace/exists/admission.go */
 export function namespaceExists(ctx: PluginContext): AdmissionPlugin {
@@ -11,8 +11,9 @@ export function namespaceExists(ctx: PluginContext): AdmissionPlugin {
     name: "NamespaceExists",
     handles: (operation) => operation !== "CONNECT",
     ready: () => lookup.synced,
-    async validate({ namespace, kind }) {
-      if (namespace === "" || kind.kind === "Namespace") return;
+    async validate(attributes) {
+      const { namespace } = attributes;
+      if (namespace === "" || isNamespace(attributes)) return;
       if ((await lookup.get(namespace)) === undefined) throw notFound(namespaces, namespace);
     },
   };

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
+import { isNamespace, type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 
 const immortal = new Set(["default", "kube-system", "kube-public"]);
 /** Period after a namespace deletion during which the cache may be stale and a live lookup is made. */
@@ -24,11 +24,11 @@ export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
     ready: () => lookup.synced,
     async admit(attributes) {
       const { operation, name, namespace } = attributes;
-      const isNamespace = attributes.kind.group === "" && attributes.kind.kind === "Namespace";
-      if (operation === "DELETE" && isNamespace && immortal.has(name)) {
+      const isOfNamespace = isNamespace(attributes);
+      if (operation === "DELETE" && isOfNamespace && immortal.has(name)) {
         throw forbidden(namespaces, name, "this namespace may not be deleted");
       }
-      if (isNamespace) {
+      if (isOfNamespace) {
         if (operation === "DELETE") deletedLately.set(name, true);
         return;
       }

@@ -3,6 +3,7 @@ import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { AdmissionAttributes } from "../plugin.ts";
 
 export interface NamespaceObject extends KubeObject {
   status?: { phase?: string };
@@ -12,6 +13,11 @@ export interface NamespaceLookup {
   readonly synced: boolean;
   /** From the informer cache, then from the API when the cache does not have it. */
   get(name: string): Promise<NamespaceObject | undefined>;
+}
+
+/** Whether the object of a write is a namespace itself: its admission attributes name it as their namespace. */
+export function isNamespace({ kind }: Pick<AdmissionAttributes, "kind">): boolean {
+  return kind.group === "" && kind.kind === "Namespace";
 }
 
 /** Falls back to a live lookup, because a namespace that was just created may be missing in the cache. */

@@ -7,10 +7,10 @@ import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { runtimeClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { tolerationText } from "@coxswain/apimachinery/scheduling/tolerations";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
+import { mergeTolerations } from "./pod-toleration-restriction.ts";
 
 interface RuntimeClassObject extends KubeObject {
   overhead?: { podFixed?: Record<string, string> };
@@ -83,11 +83,6 @@ function setScheduling(
     }
   }
   if (Object.keys(selector).length > 0) spec.nodeSelector = { ...spec.nodeSelector, ...selector };
-  if (scheduling.tolerations === undefined || scheduling.tolerations.length === 0) return;
-  const tolerations = [...(spec.tolerations ?? [])];
-  const had = new Set(tolerations.map(tolerationText));
-  for (const toleration of scheduling.tolerations) {
-    if (had.size < had.add(tolerationText(toleration)).size) tolerations.push({ ...toleration });
-  }
-  spec.tolerations = tolerations;
+  const tolerations = mergeTolerations(spec.tolerations ?? [], scheduling.tolerations ?? []);
+  if (tolerations.length > 0) spec.tolerations = tolerations.map((toleration) => ({ ...toleration }));
 }

@@ -110,6 +110,11 @@ for (const { name, spec, want } of [
   },
   { name: "fsGroup", spec: { securityContext: { fsGroup: 1 } }, want: "pod.Spec.SecurityContext.FSGroup is forbidden" },
   {
+    name: "the pod's SELinux label",
+    spec: { securityContext: { seLinuxOptions: { level: "s0" } } },
+    want: "pod.Spec.SecurityContext.SELinuxOptions is forbidden",
+  },
+  {
     name: "a container's SELinux label",
     spec: { containers: [{ name: "c", securityContext: { seLinuxOptions: { level: "s0" } } }] },
     want: "SecurityContext.SELinuxOptions is forbidden",
@@ -287,6 +292,21 @@ test("PodTolerationRestriction adds defaults to new pods only, and memory pressu
   assert.equal(await run(plugin, write(changed, { operation: "UPDATE", oldObject: aPod() })), "");
   const memoryPressure = { key: "node.kubernetes.io/memory-pressure", operator: "Exists", effect: "NoSchedule" };
   assert.deepEqual(changed.spec.tolerations, [memoryPressure]);
+});
+
+test("PodTolerationRestriction takes requests and limits of zero for none, and refuses an annotation that it cannot read", async () => {
+  for (const amount of ["0", "0m", "0.0", "00Gi"]) {
+    const pod = aPod({ containers: [{ name: "c", resources: { requests: { cpu: amount }, limits: { memory: amount } } }] });
+    assert.equal(await run(podTolerationRestriction(contextOf()), write(pod)), "");
+    assert.equal(pod.spec.tolerations, undefined, amount);
+  }
+  for (const [name, text, want] of [
+    ["defaultTolerations", "{", /JSON/i],
+    ["tolerationsWhitelist", "{}", /^annotation .*tolerationsWhitelist: not a list of tolerations$/],
+  ] as const) {
+    const plugin = podTolerationRestriction(contextOf({ annotations: { [tolerations(name)]: text } }));
+    assert.match(await run(plugin, write(aPod({ tolerations: [a] }))), want);
+  }
 });
 
 test("PodTolerationRestriction: the second toleration has to be allowed too, and an empty list of the namespace allows all", async () => {

@@ -1,6 +1,7 @@
 /** Accounts that are created late or limit their secrets, and mirror pods; without a server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -65,6 +66,50 @@ test("a pod's pull secrets are a copy of its account's", async () => {
   assert.ok(given !== imagePullSecrets && given[0] !== imagePullSecrets[0]);
 });
 
+test("a pod names its account in the deprecated field too, and mounts the token, the authority and the namespace", async () => {
+  const { admit } = pluginWith(account("default"), account("robot"));
+  for (const [given, name] of [
+    [{}, "default"],
+    [{ serviceAccountName: "robot", serviceAccount: "other" }, "robot"],
+  ] as const) {
+    const pod = aPod(given);
+    await admit(pod);
+    assert.deepEqual([pod.spec["serviceAccountName"], pod.spec["serviceAccount"]], [name, name]);
+    const [{ name: _, ...volume } = { name: "" }] = pod.spec["volumes"] as { name: string }[];
+    assert.deepEqual(volume, {
+      projected: {
+        sources: [
+          { serviceAccountToken: { expirationSeconds: 3607, path: "token" } },
+          { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+          { downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] } },
+        ],
+        defaultMode: 0o644,
+      },
+    });
+  }
+});
+
+test("an account that cannot be looked up is not waited for", async () => {
+  const { client, clock, admit } = pluginWith();
+  client.react("get", "serviceaccounts", () => {
+    throw internalError(new Error("etcd is away"));
+  });
+  await assert.rejects(admit(aPod()), /error looking up service account web\/default: Internal error occurred: etcd is away/);
+  assert.deepEqual([client.actions.length, clock.waiting], [1, 0]);
+});
+
+for (const [value, isLimited] of [
+  ...["true", "True", "TRUE", "t", "T", "1"].map((text) => [text, true] as const),
+  ...["false", "0", "yes", "", "tRUE"].map((text) => [text, false] as const),
+]) {
+  test(`an account with the annotation enforce-mountable-secrets ${JSON.stringify(value)} limits ${isLimited ? "" : "no "}secrets`, async () => {
+    const { admit } = pluginWith(account("default", {}, { annotations: { "kubernetes.io/enforce-mountable-secrets": value } }));
+    const admitted = admit(aPod({ volumes: [{ name: "v", secret: { secretName: "hidden" } }] }));
+    if (isLimited) await assert.rejects(admitted, /secret.secretName="hidden" is not allowed/);
+    else await admitted;
+  });
+}
+
 const hidden = { name: "hidden" };
 for (const { name, spec, want } of [
   {
@@ -76,6 +121,11 @@ for (const { name, spec, want } of [
       ],
     },
     want: /a mirror pod may not reference secrets/,
+  },
+  {
+    name: "an account",
+    spec: { serviceAccountName: "default" },
+    want: /a mirror pod may not reference service accounts/,
   },
   {
     name: "a token in its second volume",

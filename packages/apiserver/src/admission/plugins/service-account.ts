@@ -19,6 +19,8 @@ const defaultAccount = "default";
 const tokenMountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 const tokenVolumePrefix = "kube-api-access-";
 const enforceMountableSecrets = "kubernetes.io/enforce-mountable-secrets";
+/** What Go's strconv.ParseBool takes for true. */
+const truths: ReadonlySet<string> = new Set(["1", "t", "T", "true", "True", "TRUE"]);
 /** One hour; the 7 extra seconds identify tokens requested here (--service-account-extend-token-expiration). */
 const tokenSeconds = 3607;
 /** The `default` account of a new namespace is created asynchronously by a controller; pods wait briefly for it. */
@@ -72,7 +74,7 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
     const isNew = attributes.subresource === "";
     if (isMirror(pod)) return isNew ? validateMirrorPod(attributes, pod) : undefined;
     const account = await accountOf(attributes, pod.spec.serviceAccountName ?? defaultAccount);
-    if (account.metadata.annotations?.[enforceMountableSecrets] !== "true") return;
+    if (!truths.has(account.metadata.annotations?.[enforceMountableSecrets] ?? "")) return;
     if (isNew) limitSecrets(attributes, account, pod.spec);
     else limitSecrets(attributes, account, { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] });
   };
