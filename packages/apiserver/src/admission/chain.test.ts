@@ -101,6 +101,20 @@ test("a webhook's request for reinvocation runs the mutating plugins once more, 
   assert.deepEqual(called, ["first 0", "webhook 0", "first 1", "webhook 1", "validate"]);
 });
 
+test("plugins and steps are observed in seconds", async (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => {
+    now += 2000;
+    return now;
+  });
+  const registry = newMetricsRegistry();
+  const chain = newAdmissionChain([{ name: "Slow", handles: () => true, async validate() {} }], registry);
+  await chain.validate({ operation: "CREATE", resource: { group: "", version: "v1", resource: "pods" } } as AdmissionAttributes);
+  const text = await registry.render();
+  assert.match(text, /apiserver_admission_controller_admission_duration_seconds_sum\{name="Slow",.*\} 2\n/);
+  assert.match(text, /apiserver_admission_step_admission_duration_seconds_sum\{type="validate",.*\} 6\n/);
+});
+
 test("a plugin that refuses after it has passed is observed as refusing", async () => {
   const { chain, refusing, counts, attributes } = aChain();
   await chain.mutate(attributes("CREATE"));

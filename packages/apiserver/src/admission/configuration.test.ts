@@ -59,6 +59,37 @@ test("of two entries for a plugin the first counts, and in an entry its configur
   assert.deepEqual(["PodNodeSelector", "Both", "Elsewhere"].map(of), ["first", "inside", "elsewhere"].map(named));
 });
 
+test("the file may be of the older version, a null configuration is none, and a plugin's name may be any word", (t) => {
+  const selectors = { podNodeSelectorPluginConfig: { web: "a=b" } };
+  const plugins = [
+    { name: "PodNodeSelector", configuration: null, path: "selectors.yaml" },
+    { name: "constructor", configuration: selectors },
+  ];
+  const files = { "admission.yaml": configuration(plugins, "apiserver.k8s.io/v1alpha1"), "selectors.yaml": selectors };
+  const of = readPluginConfigurations(fileWith(t, files));
+  assert.deepEqual([of("PodNodeSelector"), of("constructor"), of("toString")], [selectors, selectors, undefined]);
+});
+
+for (const [plugin, apiVersion, kind] of [
+  ["PodSecurity", "pod-security.admission.config.k8s.io/v1alpha1", "PodSecurityConfiguration"],
+  ["PodSecurity", "pod-security.admission.config.k8s.io/v1beta1", "PodSecurityConfiguration"],
+  ["EventRateLimit", "eventratelimit.admission.k8s.io/v1alpha1", "Configuration"],
+  ["ResourceQuota", "apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"],
+  ["ResourceQuota", "resourcequota.admission.k8s.io/v1beta1", "Configuration"],
+  ["ResourceQuota", "resourcequota.admission.k8s.io/v1alpha1", "Configuration"],
+  ["MutatingAdmissionWebhook", "apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"],
+  ["ValidatingAdmissionWebhook", "apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"],
+  ["PodTolerationRestriction", "podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration"],
+] as const) {
+  test(`${plugin} takes its configuration as ${apiVersion}, and no other kind of it`, (t) => {
+    const own = { apiVersion, kind };
+    const file = (content: object) =>
+      fileWith(t, { "admission.yaml": configuration([{ name: plugin, configuration: content }]) });
+    assert.deepEqual(readPluginConfigurations(file(own))(plugin), own);
+    assert.throws(() => readPluginConfigurations(file({ ...own, kind: "Other" })), /no kind "Other" is registered for version/);
+  });
+}
+
 test("the whole file may be the configuration of one of two older plugins", (t) => {
   const of = readPluginConfigurations(fileWith(t, { "admission.yaml": "imagePolicy:\n  kubeConfigFile: /x\n" }));
   assert.deepEqual(of("ImagePolicyWebhook"), { imagePolicy: { kubeConfigFile: "/x" } });

@@ -79,7 +79,40 @@ test("a refusal is that of the stored object, is not kept for a caller who has g
     of({ operation: "CREATE", name: "", object: { metadata: { ownerReferences: [owner] } }, oldObject: undefined }),
     new Error("no"),
   );
-  assert.equal(log.of({ group: "", resource: "nodes", kind: "Node", namespace: "", name: "n", uid: "2" }).length, 1);
+  const node = { group: "", resource: "nodes", kind: "Node", namespace: "", name: "n", uid: "2" };
+  assert.equal(log.of(node).length, 1);
+  const owned = { metadata: { name: "a", ownerReferences: [owner] } };
+  decisions.refused("Other", of({ object: owned, subresource: "status" }), new Error("no"));
+  assert.deepEqual([log.of(node).length, log.of(pod).length], [1, 2], "of an update that of the object itself");
+  const ofStatus = log.of(pod).find(({ source }) => source === "admission/Other");
+  assert.deepEqual(ofStatus?.details, { operation: "UPDATE", resource: "pods/status" });
+});
+
+for (const [plugin, resource, namespace] of [
+  ["ResourceQuota", "resourcequotas", "web"],
+  ["LimitRanger", "limitranges", "web"],
+  ["PodSecurityPolicy", "podsecuritypolicies", ""],
+  ["MutatingAdmissionWebhook", "mutatingwebhookconfigurations", ""],
+  ["ValidatingAdmissionWebhook", "validatingwebhookconfigurations", ""],
+] as const) {
+  test(`the text of a refusal of ${plugin} is for those who may read ${resource}`, () => {
+    const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
+    const attributes = { operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "a" };
+    const decisions = new AdmissionDecisions(log, { ofKind: () => [] });
+    decisions.refused(plugin, { ...attributes, signal: new AbortController().signal } as AdmissionAttributes, new Error("no"));
+    const [found] = log.of({ group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" });
+    assert.partialDeepStrictEqual(found?.related, [{ resource, namespace, name: "" }]);
+  });
+}
+
+test("a webhook that changed an object in both rounds is named once", () => {
+  const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
+  const change = (webhook: string, path: string) => ({ configuration: "hooks", webhook, paths: [path] });
+  const changes = [change("a.example.com", "/x"), change("b.example.com", "/y"), change("a.example.com", "/z")];
+  const attributes = { operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "a", changes };
+  new AdmissionDecisions(log, { ofKind: () => [] }).admitted(attributes as unknown as AdmissionAttributes);
+  const [found] = log.of({ group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" });
+  assert.equal(found?.summary, "changed by the webhook a.example.com, b.example.com");
 });
 
 test("mutating plugins that pass do not forget a refusal", async () => {

@@ -178,6 +178,24 @@ test("each container is held to the bounds, the second and the init container's 
   assert.deepEqual(podProblems(pod, [{ type: "Other", max: { cpu: "0" } }, range]), [`${text} 3`, `${text} 4`]);
 });
 
+test("a violation of two containers is named once, violations of two ranges are those of the first", async () => {
+  const range = (name: string, max: object) => ({ metadata: { name }, spec: { limits: [{ type: "Container", max }] } });
+  const cached = [range("cpu", { cpu: "1" }), range("memory", { memory: "1Gi" })];
+  const informers = { for: () => ({ synced: true, lister: { inNamespace: () => cached } }) };
+  const object = { metadata: {}, spec: { containers: [asking({ cpu: "2" }), asking({ cpu: "2" })] } };
+  const attributes = {
+    operation: "CREATE",
+    namespace: "web",
+    name: "p",
+    subresource: "",
+    resource: { group: "", resource: "pods" },
+  };
+  await assert.rejects(
+    async () => limitRanger({ informers } as unknown as PluginContext).validate?.({ ...attributes, object } as never),
+    { message: 'pods "p" is forbidden: maximum cpu usage per Container is 1, but limit is 2' },
+  );
+});
+
 test("defaults apply to containers; a container with all values is not changed", async () => {
   await limits(
     "several",

@@ -314,6 +314,18 @@ const refused: readonly Attempt[] = [
     want: 'node "n1" is not allowed to update configSource to a new non-nil configSource',
   },
   {
+    what: "makes its node with what it is configured by",
+    call: [
+      "POST",
+      "/api/v1/nodes",
+      () => ({
+        metadata: { name: "n1" },
+        spec: { configSource: { configMap: { namespace: "a", name: "b", kubeletConfigKey: "c" } } },
+      }),
+    ],
+    want: 'node "n1" is not allowed to create pods with a non-nil configSource',
+  },
+  {
     what: "makes a mirror pod of another node's",
     call: ["POST", pods, () => mirrorPod({}, [owner({ name: "n2" })])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
@@ -442,6 +454,41 @@ const allowed: readonly Omit<Attempt, "want">[] = [
   {
     what: "reports its zone",
     call: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "topology.kubernetes.io/zone": "z" } } })],
+  },
+  {
+    what: "sets all labels that are a kubelet's",
+    call: [
+      "PATCH",
+      "/api/v1/nodes/n1",
+      () => ({
+        metadata: {
+          labels: Object.fromEntries(
+            [
+              ...["kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os"],
+              ...["beta.kubernetes.io/instance-type", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"],
+              ...["node.kubernetes.io/instance-type", "node.kubernetes.io/any", "x.node.kubernetes.io/any"],
+              ...["kubelet.kubernetes.io/any", "x.kubelet.kubernetes.io/any", "any", "example.com/any"],
+              ...["failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"],
+              ...["topology.kubernetes.io/region", "topology.kubernetes.io/zone"],
+            ].map((key) => [key, "own"]),
+          ),
+        },
+      }),
+    ],
+  },
+  {
+    what: "reports the progress of a resize",
+    call: [
+      "PATCH",
+      `${claims}/c/status`,
+      () => ({
+        status: {
+          resizeStatus: "NodeExpansionInProgress",
+          allocatedResources: { storage: "1Gi" },
+          conditions: [{ type: "Resizing", status: "True" }],
+        },
+      }),
+    ],
   },
   { what: "shows a static pod", call: ["POST", pods, () => mirrorPod()], code: 201 },
   { what: "takes its static pod away", call: ["DELETE", `${pods}/m?gracePeriodSeconds=0`] },

@@ -69,6 +69,27 @@ for (const { name, policy, pod = aPod(), want } of [
     },
   },
   {
+    name: "no user where the container says one and the pod another",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAs", ranges } }),
+    pod: aPod({ securityContext: { runAsUser: 1 } }, { securityContext: { runAsUser: 20 } }),
+    want: aPod({ securityContext: { runAsUser: 1 } }, { securityContext: { runAsUser: 20 } }).spec,
+  },
+  {
+    name: "its default for escalation, where the container says nothing",
+    policy: aPolicy({ defaultAllowPrivilegeEscalation: false }),
+    pod: aPod({ initContainers: [{ name: "i", securityContext: { allowPrivilegeEscalation: true } }] }),
+    want: {
+      initContainers: [{ name: "i", securityContext: { allowPrivilegeEscalation: true } }],
+      containers: [{ name: "c", securityContext: { allowPrivilegeEscalation: false } }],
+    },
+  },
+  {
+    name: "default capabilities, but for those that the container drops",
+    policy: aPolicy({ defaultAddCapabilities: ["KILL", "CHOWN"] }),
+    pod: aPod({}, { securityContext: { capabilities: { drop: ["KILL"] } } }),
+    want: aPod({}, { securityContext: { capabilities: { add: ["CHOWN"], drop: ["KILL"] } } }).spec,
+  },
+  {
     name: "a runtime class",
     policy: aPolicy({ runtimeClass: { allowedRuntimeClassNames: ["*"], defaultRuntimeClassName: "vm" } }),
     want: { ...aPod().spec, runtimeClassName: "vm" },
@@ -102,6 +123,59 @@ test("a policy gives default profiles, in every container", () => {
   assert.deepEqual(pod.spec.securityContext, { seccompProfile: { type: "RuntimeDefault" } });
   assert.deepEqual(errorsOf(policy, pod), []);
 });
+
+for (const { name, policy, pod } of [
+  {
+    name: "ids at both ends of a range",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAs", ranges }, supplementalGroups: { rule: "MayRunAs", ranges } }),
+    pod: aPod({ securityContext: { supplementalGroups: [20, 10] }, initContainers: [{ name: "i" }] }, { securityContext: {} }),
+  },
+  {
+    name: "all capabilities",
+    policy: aPolicy({ allowedCapabilities: ["*"] }),
+    pod: aPod({}, { securityContext: { capabilities: { add: ["NET_ADMIN"] } } }),
+  },
+  {
+    name: "another mount of /proc",
+    policy: aPolicy({ allowedProcMountTypes: ["Unmasked"] }),
+    pod: aPod({}, { securityContext: { procMount: "Unmasked" } }),
+  },
+  {
+    name: "paths of the host below a prefix that ends in a slash, and the prefix itself",
+    policy: aPolicy({ allowedHostPaths: [{ pathPrefix: "/foo/" }] }),
+    pod: aPod({
+      volumes: [
+        { name: "a", hostPath: { path: "/foo" } },
+        { name: "b", hostPath: { path: "/foo/bar/" } },
+      ],
+    }),
+  },
+  {
+    name: "a path that one prefix allows for reading and another for writing",
+    policy: aPolicy({ allowedHostPaths: [{ pathPrefix: "/", readOnly: true }, { pathPrefix: "/foo" }] }),
+    pod: aPod({ volumes: [{ name: "a", hostPath: { path: "/foo" } }] }, { volumeMounts: [{ name: "a", mountPath: "/a" }] }),
+  },
+  {
+    name: "every driver, where it names none",
+    policy: aPolicy(),
+    pod: aPod({
+      volumes: [
+        { name: "a", flexVolume: { driver: "z" } },
+        { name: "b", csi: { driver: "z" } },
+      ],
+    }),
+  },
+  {
+    name: "a local seccomp profile, for a pod that names it in its field",
+    policy: aPolicy({}, { "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "localhost/p" }),
+    pod: aPod({ securityContext: { seccompProfile: { type: "Localhost", localhostProfile: "p" } } }),
+  },
+] as { name: string; policy: Policy; pod: PodObject }[]) {
+  test(`a policy allows ${name}`, () => {
+    mutatePod(policy, pod);
+    assert.deepEqual(errorsOf(policy, pod), []);
+  });
+}
 
 const nothing = aPolicy({ volumes: [], allowPrivilegeEscalation: false });
 for (const { name, policy = aPolicy(), pod, want } of [
@@ -224,6 +298,21 @@ for (const { name, policy = aPolicy(), pod, want } of [
     ],
   },
   {
+    name: "a container that may be root, although its user is none",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAsNonRoot" } }),
+    pod: aPod({ securityContext: { runAsNonRoot: true } }, { securityContext: { runAsNonRoot: false, runAsUser: 5 } }),
+    want: [`${context}.runAsNonRoot: Invalid value: false: must be true`],
+  },
+  {
+    name: "a container without or with another AppArmor profile, where it names some",
+    policy: aPolicy({}, { "apparmor.security.beta.kubernetes.io/allowedProfileNames": "runtime/default,localhost/p" }),
+    pod: aPod({ initContainers: [{ name: "i" }] }, {}, { "container.apparmor.security.beta.kubernetes.io/c": "localhost/q" }),
+    want: [
+      "pod.metadata.annotations[container.apparmor.security.beta.kubernetes.io/i]: Forbidden: AppArmor profile must be set",
+      'pod.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: localhost/q is not an allowed profile. Allowed values: "runtime/default,localhost/p"',
+    ],
+  },
+  {
     name: "root",
     policy: aPolicy({ runAsUser: { rule: "MustRunAsNonRoot" } }),
     pod: aPod({}, { securityContext: { runAsUser: 0 } }),
@@ -287,6 +376,9 @@ test("a policy that allows secrets allows every pod's token volume, and no other
   const withSources = (sources: object[]): PodObject => aPod({ volumes: [{ name: "t", projected: { sources } }] });
   const policy = aPolicy({ volumes: ["secret"] });
   assert.deepEqual(errorsOf(policy, withSources([token, ...rest])), []);
+  const forAnother = { serviceAccountToken: { ...token.serviceAccountToken, audience: "vault" } };
+  for (const sources of [[forAnother], [{ configMap: { name: "other" } }]])
+    assert.equal(errorsOf(policy, withSources(sources)).length, 1, JSON.stringify(sources));
   assert.deepEqual(errorsOf(policy, withSources([token, ...rest, { secret: { name: "s" } }])), [
     'spec.volumes[0]: Invalid value: "projected": projected volumes are not allowed to be used',
   ]);

@@ -37,6 +37,7 @@ for (const { name, spec, annotations = {}, want } of [
     spec: { hostPID: true, hostNetwork: true, containers: [] },
     want: "host namespaces (hostNetwork=true, hostPID=true)",
   },
+  { name: "the host's IPC alone", spec: { hostIPC: true, containers: [] }, want: "host namespaces (hostIPC=true)" },
   {
     name: "privileged",
     spec: { containers: [container({ privileged: true })] },
@@ -103,6 +104,31 @@ test("an older version of the standard does not know later checks", () => {
   assert.equal(text("restricted", spec), 'runAsUser=0 (container "c" must not set runAsUser=0)');
 });
 
+test("only versions that know a check refuse what it forbids", () => {
+  const spec = { containers: [container({ runAsNonRoot: true })] };
+  assert.equal(text("restricted", spec, {}, 7), "");
+  assert.match(text("restricted", spec, {}, 8), /^allowPrivilegeEscalation != false \(container "c"[^,]*$/);
+  const dropsNothing = { containers: [container({ ...good, capabilities: {} })] };
+  assert.equal(text("restricted", dropsNothing, {}, 21), "");
+  assert.match(text("restricted", dropsNothing, {}, 22), /^unrestricted capabilities/);
+});
+
+test("good seccomp annotations are accepted where annotations count", () => {
+  const spec = { containers: [container()], initContainers: [{ name: "i" }] };
+  const annotations = {
+    "seccomp.security.alpha.kubernetes.io/pod": "docker/default",
+    "container.seccomp.security.alpha.kubernetes.io/c": "runtime/default",
+    "container.seccomp.security.alpha.kubernetes.io/i": "localhost/p",
+    "container.seccomp.security.alpha.kubernetes.io/other": "unconfined",
+  };
+  assert.equal(text("baseline", spec, annotations, 18), "");
+  const bad = { ...annotations, "container.seccomp.security.alpha.kubernetes.io/i": "unconfined" };
+  assert.equal(
+    text("baseline", spec, bad, 18),
+    'seccompProfile (forbidden annotation container.seccomp.security.alpha.kubernetes.io/i="unconfined")',
+  );
+});
+
 test("seccomp was a matter of annotations once, and is one of fields since 1.19", () => {
   const annotations = {
     "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
@@ -142,6 +168,21 @@ for (const [level, name, spec, want] of [
     "capabilities",
     two({ capabilities: { add: ["SYS_ADMIN", "NET_ADMIN"] } }, { capabilities: { add: ["CHOWN", "SYS_ADMIN"] } }),
     'non-default capabilities (containers "a", "b" must not include "NET_ADMIN", "SYS_ADMIN" in securityContext.capabilities.add)',
+  ],
+  [
+    "baseline",
+    "the capabilities of every container runtime",
+    two(
+      { capabilities: { add: ["AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"] } },
+      { capabilities: { add: ["NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"] } },
+    ),
+    "",
+  ],
+  [
+    "baseline",
+    "SELinux types of containers",
+    two({ seLinuxOptions: { type: "container_init_t" } }, { seLinuxOptions: { type: "" } }, { seLinuxOptions: { level: "s0" } }),
+    "",
   ],
   [
     "baseline",
@@ -243,6 +284,24 @@ for (const [level, name, spec, want] of [
       ],
     },
     'restricted volume types (volumes "v", "w", "z" use restricted volume types "hostPath", "nfs")',
+  ],
+  [
+    "restricted",
+    "allowed volume types",
+    {
+      ...two(good, good),
+      volumes: [
+        { name: "a", configMap: {} },
+        { name: "b", downwardAPI: {} },
+        { name: "c", emptyDir: {} },
+        { name: "d", projected: {} },
+        { name: "e", secret: {} },
+        { name: "f", csi: {} },
+        { name: "g", persistentVolumeClaim: {} },
+        { name: "h", ephemeral: {} },
+      ],
+    },
+    "",
   ],
   [
     "restricted",

@@ -114,3 +114,59 @@ for (const { status, isTaken } of [
     else await assert.rejects(answered, { code: status });
   });
 }
+
+test("an answer of more than 16 MiB is a failure, one of 16 MiB is not", async (t) => {
+  const most = 16 * 1024 * 1024;
+  for (const { size, isTaken } of [
+    { size: most, isTaken: true },
+    { size: most + 1, isTaken: false },
+  ]) {
+    const { caller, url, caBundle } = await aWebhook(t, (_request, response) => void response.end(Buffer.alloc(size, " ")));
+    const answered = caller.call({ url, caBundle }, question);
+    if (isTaken) assert.equal((await answered).length, most);
+    else await assert.rejects(answered, /the answer is too large/);
+  }
+});
+
+test("each call is observed once, by its code or as an error", async (t) => {
+  const codes = [200, 500, 0];
+  const observed: string[] = [];
+  const observer = { requested: (verb: string, host: string, code: string) => void observed.push(`${verb} ${host} ${code}`) };
+  const { url, caBundle } = await aWebhook(t, ({ socket }, response) => {
+    const code = codes.shift();
+    if (code === 0) socket.destroy();
+    else response.writeHead(code ?? 200).end("{}");
+  });
+  const caller = newWebhookCaller(
+    () => ({ host: "", port: 0 }),
+    () => ({ headers: {} }),
+    { observer } as never,
+  );
+  for (let call = 0; call < 3; call++) await caller.call({ url, caBundle }, question).catch(() => {});
+  const { host } = new URL(url);
+  assert.deepEqual(observed, [`POST ${host} 200`, `POST ${host} 500`, `POST ${host} <error>`]);
+});
+
+test("a service is dialled through the tunnel of services, a URL through its own, this server itself directly", async () => {
+  const dialled: string[] = [];
+  const through = (name: string) => async () => {
+    dialled.push(name);
+    throw new Error("no way");
+  };
+  const caller = newWebhookCaller(
+    () => ({ host: "127.0.0.1", port: 1 }),
+    () => ({ headers: {} }),
+    {
+      ...{ toServices: through("services"), toUrls: through("urls") },
+    } as never,
+  );
+  for (const config of [
+    { service: { namespace: "web", name: "hook" } },
+    { url: "https://127.0.0.1:1/" },
+    { service: { namespace: "default", name: "kubernetes" } },
+  ]) {
+    await assert.rejects(caller.call(config, question));
+    dialled.push(".");
+  }
+  assert.deepEqual(dialled, ["services", ".", "urls", ".", "."]);
+});

@@ -72,6 +72,13 @@ test("files are read for each request, and a password is used with its user", ()
   });
 });
 
+test("the paths of a kubeconfig are relative to it", () => {
+  for (const name of ["own-token", "own-cert", "own-key"]) writeFileSync(join(folder, name), name);
+  const find = credentialsOf({ "*": { tokenFile: "own-token", "client-certificate": "own-cert", "client-key": "./own-key" } });
+  const certificate = { cert: "own-cert", key: "own-key" };
+  assert.deepEqual(find("a.com:443"), { headers: bearer("own-token"), certificate });
+});
+
 test("a relative path and a plugin that would be executed are refused", () => {
   assert.throws(() => webhookCredentials({ kubeConfigFile: "config" }, { current: undefined }), /must be an absolute file path/);
   const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "true", interactiveMode: "Never" };

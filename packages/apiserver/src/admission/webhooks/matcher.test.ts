@@ -78,6 +78,26 @@ for (const { name, attributes = write(), rules, matchPolicy, want } of [
     rules: [everything],
     want: undefined,
   },
+  {
+    name: "validating webhook configurations",
+    attributes: write({
+      resource: { group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations" },
+    }),
+    rules: [everything],
+    want: undefined,
+  },
+  {
+    name: "another group's resource that is called like webhook configurations",
+    attributes: write({ resource: { group: "example.com", version: "v1", resource: "mutatingwebhookconfigurations" } }),
+    rules: [everything],
+    want: "v1",
+  },
+  {
+    name: "another group's resource that is called like namespaces, in a namespace",
+    attributes: write({ resource: { group: "example.com", version: "v1", resource: "namespaces" } }),
+    rules: [{ ...everything, scope: "Namespaced" as const }],
+    want: "v1",
+  },
 ]) {
   test(`rules and a write with ${name}`, () => {
     const webhook = { rules, ...(matchPolicy === undefined ? {} : { matchPolicy }) };
@@ -88,6 +108,7 @@ for (const { name, attributes = write(), rules, matchPolicy, want } of [
 const old = { metadata: { labels: { a: "old" } } } as KubeObject;
 for (const { name, attributes = write(), objectSelector, namespaceSelector, namespaceLabels, want } of [
   { name: "none", want: true },
+  { name: "none, for a connection", attributes: write({ operation: "CONNECT" }), want: true },
   { name: "one for the new object", objectSelector: { matchLabels: { a: "new" } }, want: true },
   {
     name: "one for the old object",
