@@ -115,3 +115,40 @@ for (const { kind, query, rest, want } of [
     assert.deepEqual(seen[0]?.object, { kind, apiVersion: "v1", metadata: {}, ...want });
   });
 }
+
+for (const { what, method = "GET", upgrade, rest = "", redirected = false } of [
+  { what: "a page without a path", redirected: true },
+  { what: "the head of a page without a path", method: "HEAD", redirected: true },
+  { what: "a page with a path", rest: "/a" },
+  { what: "an upgrade without a path", upgrade: {} },
+  { what: "a write without a path", method: "POST" },
+] as { what: string; method?: string; upgrade?: object; rest?: string; redirected?: boolean }[]) {
+  test(`${what} is ${redirected ? "redirected to the slash with its query" : "proxied"}`, async () => {
+    const { call } = aCall(method, "/api/v1/namespaces/web/pods/a/proxy?x=1&y");
+    const answers: unknown[] = [];
+    const exchange = { method, upgrade, url: "/p/proxy?x=1&y", respond: (...answer: unknown[]) => void answers.push(answer) };
+    const ctx = Object.defineProperty(call.ctx, "exchange", { value: exchange });
+    const nodeProxy = { forward: async () => void answers.push("proxied") };
+    const handler = { type: "connect", connect: async () => ({ as: "proxy" }) } as unknown as Extract<
+      SubresourceHandler,
+      { type: "connect" }
+    >;
+    const env = { ...call.env, nodeProxy } as unknown as Call["env"];
+    await connect({ ...call, ctx, env }, handler, { group: "", version: "v1", kind: "PodProxyOptions" }, rest);
+    assert.deepEqual(answers, [redirected ? [301, { location: "/p/proxy/?x=1&y" }] : "proxied"]);
+  });
+}
+
+test("a connection as a dry run is refused, a log takes no notice", async () => {
+  const handler = { type: "connect", connect: async () => undefined } as unknown as Extract<
+    SubresourceHandler,
+    { type: "connect" }
+  >;
+  const kind = { group: "", version: "v1", kind: "PodExecOptions" };
+  const { call, stages } = aCall("GET", "/api/v1/namespaces/web/pods/a/exec?dryRun=All");
+  await assert.rejects(connect(call, handler, kind, ""), /dryRun is not supported/);
+  assert.deepEqual(stages, []);
+  const log = aCall("GET", "/api/v1/namespaces/web/pods/a/log?dryRun=All");
+  await connect(log.call, handler, kind, "");
+  assert.equal(log.exchange.status, 204);
+});

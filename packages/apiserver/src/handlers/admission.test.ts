@@ -11,13 +11,16 @@ const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", fo
 /** @param rounds what webhooks change in each mutation */
 function aCall(verb: string, rounds: readonly WebhookChange[][]) {
   const [validated, asked]: [AdmissionAttributes[], string[]] = [[], []];
+  const questions: object[] = [];
+  const warnings: string[] = [];
   let round = 0;
   const call = {
     env: {
       services: {
         turns: new Turns(),
-        async authorize({ verb: wanted }: { verb: string }) {
-          asked.push(wanted);
+        async authorize(question: { verb: string }) {
+          asked.push(question.verb);
+          questions.push(question);
           return { decision: "allow" };
         },
       },
@@ -31,7 +34,20 @@ function aCall(verb: string, rounds: readonly WebhookChange[][]) {
         },
       },
     },
-    ctx: { info: { verb }, user: { name: "ann", groups: [] } },
+    ctx: {
+      info: {
+        verb,
+        namespace: "web",
+        group: "x.io",
+        version: "v1",
+        resource: "things",
+        subresource: "status",
+        name: "a",
+        path: "/p",
+      },
+      user: { name: "ann", groups: [] },
+      warn: (text: string) => void warnings.push(text),
+    },
     served: {
       definition: { group: "", resource: "configmaps" },
       version: { version: "v1" },
@@ -39,7 +55,7 @@ function aCall(verb: string, rounds: readonly WebhookChange[][]) {
     },
     ...{ namespace: "default", name: "", subresource: "" },
   } as unknown as Call;
-  return { call, validated, asked };
+  return { call, validated, asked, questions, warnings };
 }
 
 const aMap = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
@@ -81,3 +97,21 @@ for (const { verb, current, want } of [
     assert.deepEqual(asked, want);
   });
 }
+
+test("the right to create is asked for what the request names, its subresource included", async () => {
+  const { call, questions } = aCall("update", []);
+  await writeAdmission(call, options).validateAdmission(aMap("a"), undefined);
+  const { info, user } = call.ctx;
+  assert.deepEqual(questions, [{ ...info, user, verb: "create", isResourceRequest: true }]);
+});
+
+test("owners that mutating admission repeats are stored once, and the client is warned", async () => {
+  const { call, warnings } = aCall("create", []);
+  const owner = { apiVersion: "v1", kind: "Node", name: "n", uid: "1" };
+  const controller = { ...owner, controller: true };
+  const blocking = { ...controller, blockOwnerDeletion: true };
+  const object = { ...aMap("a"), metadata: { name: "a", ownerReferences: [owner, controller, blocking, { ...owner }] } };
+  await writeAdmission(call, options).mutateAdmission(object, undefined);
+  assert.deepEqual(object.metadata.ownerReferences, [owner, controller, blocking]);
+  assert.match(warnings.join(), /duplicate entries after mutating admission happens; .*duplicate UID\(s\) observed: 1$/);
+});

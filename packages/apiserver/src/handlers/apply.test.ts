@@ -362,6 +362,14 @@ for (const { name, path, query, config, code, message } of [
     message: "Incorrect version specified in apply patch. Specified patch version: v2, expected: v1",
   },
   {
+    name: "of another kind",
+    path: `${configMaps}/bad`,
+    query: "?fieldManager=x",
+    config: { ...aConfigMap("bad"), kind: "Secret" },
+    code: 500,
+    message: "failed to create typed patch object (/bad; /v1, Kind=Secret): no corresponding type for /v1, Kind=Secret",
+  },
+  {
     name: "with entries",
     path: `${configMaps}/bad`,
     query: "?fieldManager=x",

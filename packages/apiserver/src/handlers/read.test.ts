@@ -53,6 +53,19 @@ describe("get and list", () => {
     assert.ok((left[0] as number) > (left[1] as number));
   });
 
+  test("a table of flow schemas has them in the order in which they are tried", async () => {
+    const path = "/apis/flowcontrol.apiserver.k8s.io/v1beta2/flowschemas";
+    const table = await server.request("GET", path, undefined, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
+    const rows: { cells: unknown[] }[] = table.body.rows;
+    const precedences = rows.map(({ cells }) => Number(cells[2]));
+    assert.ok(rows.length > 5, table.raw.toString());
+    assert.deepEqual(
+      precedences,
+      precedences.toSorted((a, b) => a - b),
+    );
+    assert.deepEqual([rows[0]?.cells[0], rows.at(-1)?.cells[0]], ["exempt", "catch-all"]);
+  });
+
   test("selects by labels and by fields", async () => {
     const even = await server.request("GET", `${maps}?labelSelector=parity%3Deven`);
     assert.equal(even.body.items.length, 4);

@@ -395,6 +395,15 @@ test("components are selected by their names, and a list says their kind once", 
   );
 });
 
+test("components are selected by labels, of which they have none", async () => {
+  const namesWith = async (selector: string): Promise<string[]> => {
+    const { body } = await server.request("GET", `/api/v1/componentstatuses?labelSelector=${selector}`);
+    return body.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+  };
+  assert.deepEqual(await namesWith("a%3Db"), []);
+  assert.ok((await namesWith("!a")).includes("scheduler"));
+});
+
 test("a deletion that is not of the stored object says which it would be of", async () => {
   const { body: stored } = await server.request("POST", configMaps, { metadata: { name: "guarded" } });
   for (const { preconditions, message } of [

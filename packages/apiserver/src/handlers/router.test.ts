@@ -61,6 +61,7 @@ async function route(method: string, path: string, { gates = () => true }: { gat
   add(definitionOf("x.io", "boxes", { namespaced: false }));
   add(definitionOf("x.io", "reads", { verbs: ["get", "list"] }));
   add(definitionOf("x.io", "reviews", { subresources: { "": review } }), {}, undefined);
+  add(definitionOf("x.io", "localreviews", { verbs: ["create"], subresources: { "": review } }), {}, undefined);
   add(definitionOf("x.io", "old", { statusStrategy: {} }), {
     deprecation: "x.io/v1 Old is deprecated in v1.20+, unavailable in v1.25+",
   });
@@ -125,6 +126,7 @@ for (const [method, path, want] of [
   ["GET", `${watched}/b?resourceVersion=7`, "watch a/b from 7"],
   ["GET", `${watched}/b?fieldSelector=metadata.name%3Db`, "watch a/b from undefined"],
   ["GET", `${watched}/b?fieldSelector=metadata.name%3Db,metadata.namespace!%3Dz`, "watch a/b,z from undefined"],
+  ["GET", `${watched}/b?fieldSelector=metadata.namespace!%3Dz`, /^400 fieldSelector metadata.name doesn't match requested name/],
   ["GET", `${watched}/b?fieldSelector=metadata.name%3Dc`, /^400 fieldSelector metadata.name doesn't match requested name/],
   ["GET", `${watched}?fieldSelector=other%3Dc`, /^400 /],
   ["POST", watched, /^405/],
@@ -135,6 +137,8 @@ for (const [method, path, want] of [
   ["POST", "/apis/x.io/v1/namespaces/a/reviews/b", /^40[45]/],
   ["GET", "/apis/x.io/v1/namespaces/a/reviews", /^405/],
   ["DELETE", "/apis/x.io/v1/namespaces/a/reviews", /^405/],
+  ["POST", "/apis/x.io/v1/namespaces/a/localreviews", /^400 the object provided is unrecognized/],
+  ["POST", "/apis/x.io/v1/localreviews", notFound],
 ] as [string, string, string | RegExp][]) {
   test(`${method} ${path} leads to ${want}`, async () => {
     const { outcome } = await route(method, path);

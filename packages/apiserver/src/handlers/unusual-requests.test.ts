@@ -120,7 +120,8 @@ describe("unusual requests", () => {
     const bind = (path: string, name: string) =>
       server.request("POST", path, { metadata: { name }, target: { kind: "Node", name: "n" } });
     assert.equal((await bind("/api/v1/namespaces/default/bindings", "")).body.message, "Name parameter required.");
-    assert.equal((await bind(`${pods}/p/binding`, "p")).code, 201);
+    const bound = await bind(`${pods}/p/binding`, "p");
+    assert.deepEqual([bound.code, bound.body.kind, bound.body.status, bound.body.code], [201, "Status", "Success", 201]);
     assert.equal(
       (await bind(`${pods}/p/binding`, "p")).body.message,
       'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"',

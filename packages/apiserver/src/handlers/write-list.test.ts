@@ -38,6 +38,7 @@ function listTo(
   gzip: boolean,
   drained: (aborted: AbortController) => Promise<void>,
   found: ListResult = { entries, revision: 9 },
+  custom = false,
 ) {
   const aborted = new AbortController();
   const seen = { chunks: [] as Buffer[], headers: {} as Record<string, unknown>, ended: false, destroyed: false };
@@ -64,7 +65,7 @@ function listTo(
       services: { turns: new Turns(), featureEnabled: () => true },
       gates: handlerGates(() => true),
     },
-    served: { definition: { listKind: "ConfigMapList" }, kind, hubKind: kind, isHub: true },
+    served: { definition: { listKind: "ConfigMapList", ...(custom && { custom }) }, kind, hubKind: kind, isHub: true },
     ctx: { exchange, signal: aborted.signal, query: new URLSearchParams() },
   } as unknown as Call;
   const done = writeList(call, found, { mediaType } as Output);
@@ -118,6 +119,18 @@ for (const mediaType of [jsonMediaType, protobufMediaType]) {
       assert.equal((list.items ?? []).length, of.length);
     });
   }
+}
+
+for (const { of, custom, found, want } of [
+  { of: "built-in objects", custom: false, found: {}, want: '{"resourceVersion":"9"}' },
+  { of: "custom resources", custom: true, found: {}, want: '{"continue":"","resourceVersion":"9"}' },
+  { of: "more custom resources", custom: true, found: { continueToken: "t" }, want: '{"continue":"t","resourceVersion":"9"}' },
+]) {
+  test(`a complete list of ${of} says ${want}`, async () => {
+    const { seen, done } = listTo(jsonMediaType, false, async () => {}, { entries: [], revision: 9, ...found }, custom);
+    await done;
+    assert.ok(Buffer.concat(seen.chunks).includes(`"metadata":${want},"items":[]`), Buffer.concat(seen.chunks).toString());
+  });
 }
 
 test("the second chunk of a list waits until its client has read the first one", async () => {
