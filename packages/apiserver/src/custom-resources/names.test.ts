@@ -77,7 +77,7 @@ test("the second short name of another definition is taken too", () => {
 
 test("a name that is no longer requested is no longer accepted", () => {
   const { shortNames: _, ...without } = widget;
-  const definition = aDefinition(without, widget);
+  const definition = aDefinition(without, { ...widget, categories: ["all"] });
   assert.deepEqual(decideNames(definition, [definition]).acceptedNames, without);
 });
 

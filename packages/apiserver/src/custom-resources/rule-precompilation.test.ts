@@ -32,3 +32,22 @@ for (const attributes of [
     await assert.rejects(chain.mutate(attributes), /^Error: refused$/);
   });
 }
+
+test("the rules that are compiled are those of the definition as mutating admission left it", async () => {
+  const attributes = { resource, subresource: "", object: undefined as object | undefined };
+  let read = false;
+  const changed = {
+    metadata: {},
+    get spec() {
+      read = true;
+      return definition.spec;
+    },
+  };
+  const chain = withPrecompiledRules(new Turns(), {
+    async mutate(written: typeof attributes) {
+      written.object = changed;
+    },
+  });
+  await chain.mutate(attributes);
+  assert.ok(read);
+});

@@ -105,6 +105,7 @@ test("the names are those that were accepted, until then those that are requeste
 
 for (const { name, versions, want } of [
   { name: "nothing better", versions: [], want: "example.com/v1beta1 Thing is deprecated" },
+  { name: "nothing worse", versions: [aVersion("v1alpha1")], want: "example.com/v1beta1 Thing is deprecated" },
   {
     name: "the best of the better ones",
     versions: [aVersion("v1"), aVersion("v1beta2"), aVersion("v1alpha1")],

@@ -137,3 +137,14 @@ test("a definition whose accepted names changed is served anew under them", () =
   assert.equal(catalogue.size, 1);
   assert.notEqual(catalogue.get("v1.example.com"), store);
 });
+
+test("a definition that becomes one that cannot be served is not served in its old form", () => {
+  const { serving, handler, catalogue } = aServing();
+  const [good, bad] = [aDefinition(), aDefinition()];
+  Object.assign(bad.spec.versions[0]!, { additionalPrinterColumns: [{ name: "a", type: "string", jsonPath: ".a[" }] });
+  handler.added?.(good);
+  handler.updated?.(good, bad);
+  assert.deepEqual([catalogue.size, serving.storeOf(bad)], [0, undefined]);
+  handler.updated?.(bad, good);
+  assert.deepEqual([...catalogue.keys()], ["v1.example.com"]);
+});

@@ -83,6 +83,20 @@ test("a name is given to one definition alone, also while the list does not show
   await running;
 });
 
+test("names of another group are free", async () => {
+  const other = definition("as", "1", "things");
+  other.spec.group = "other.com";
+  const listed = [other, definition("bs", "2", "things")];
+  const { status, written, show } = controllers(...listed);
+  const stop = new AbortController();
+  const running = status.run(stop.signal);
+  for (const one of listed) show(one);
+  await waitFor(() => written.length >= 2, { what: "both to be decided" });
+  for (const one of written) assert.equal(one.status?.conditions?.find(({ type }) => type === "NamesAccepted")?.status, "True");
+  stop.abort();
+  await running;
+});
+
 test("a conflict or a deleted definition is left to the next event; other errors are retried", async () => {
   const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
   for (const { failure, tries } of [
