@@ -99,7 +99,8 @@ for (const [plugin, resource, namespace] of [
     const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
     const attributes = { operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "a" };
     const decisions = new AdmissionDecisions(log, { ofKind: () => [] });
-    decisions.refused(plugin, { ...attributes, signal: new AbortController().signal } as AdmissionAttributes, new Error("no"));
+    const refused = { ...attributes, signal: new AbortController().signal } as unknown as AdmissionAttributes;
+    decisions.refused(plugin, refused, new Error("no"));
     const [found] = log.of({ group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" });
     assert.partialDeepStrictEqual(found?.related, [{ resource, namespace, name: "" }]);
   });

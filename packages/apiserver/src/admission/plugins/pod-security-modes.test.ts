@@ -64,6 +64,11 @@ const aPod = (spec: object = bad) => ({ object: { metadata: { name: "a" }, spec 
 const invalidLevel =
   'metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "x": must be one of privileged, baseline, restricted';
 
+interface Wanted {
+  readonly refusal: string | RegExp;
+  readonly annotations?: object;
+  readonly warnings?: readonly string[];
+}
 for (const { name, world, write = aPod(), want } of [
   {
     name: "a namespace that is audited alone",
@@ -112,10 +117,10 @@ for (const { name, world, write = aPod(), want } of [
     write: aPod({ containers: [] }),
     want: { refusal: "", annotations: { "enforce-policy": "baseline:latest" } },
   },
-]) {
+] as { name: string; world: World; write?: object; want: Wanted }[]) {
   test(`PodSecurity and a pod: ${name}`, async () => {
     const outcome = await outcomeOf(world, write);
-    const { refusal, ...rest } = want as { refusal: string | RegExp };
+    const { refusal, ...rest } = want;
     if (refusal instanceof RegExp) assert.match(outcome.refusal, refusal);
     else assert.equal(outcome.refusal, refusal);
     assert.partialDeepStrictEqual(outcome, rest);
@@ -197,7 +202,7 @@ for (const { name, next, before, configuration, want } of [
     ...{ next: { enforce: "baseline" }, before: {}, configuration: { exemptions: { namespaces: ["web"] } } },
     want: [],
   },
-]) {
+] as { name: string; next: object; before: object; configuration?: { exemptions: object }; want: string[] }[]) {
   test(`a namespace that gets ${name} is warned of ${want.length === 0 ? "nothing" : "its pods"}`, async () => {
     const { refusal, warnings, annotations } = await outcomeOf(
       { existing, ...(configuration && { configuration }) },

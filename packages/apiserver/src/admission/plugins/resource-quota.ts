@@ -11,7 +11,7 @@ import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 import { namespacedLookup } from "./lookups.ts";
-import { isOn } from "./pod-of.ts";
+import { isNamespace } from "./namespace-lookup.ts";
 import { Charges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
 
@@ -28,7 +28,7 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
     ready: () => lookup.synced,
     async validate(attributes) {
       const { namespace, subresource, resource, operation } = attributes;
-      if (subresource !== "" || namespace === "" || isOn(attributes, "namespaces")) return;
+      if (subresource !== "" || namespace === "" || isNamespace(attributes)) return;
       const limited = limitedOf(attributes);
       const quotas = await lookup.in(namespace);
       if (quotas.length === 0 && limited.length === 0) return;
