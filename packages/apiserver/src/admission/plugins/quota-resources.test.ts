@@ -44,7 +44,10 @@ async function refusalOf(t: TestContext, write: object, hard: Record<string, str
   );
 }
 
-const of = (group: string, resource: string) => ({ resource: { group, version: "v1", resource } });
+const of = (group: string, resource: string) => ({
+  resource: { group, version: "v1", resource },
+  kind: { group, version: "v1", kind: resource === "namespaces" ? "Namespace" : "Thing" },
+});
 
 for (const { name, write, hard, isCharged } of [
   {
