@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { newPodInfo } from "./cache/node-info.ts";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-sets.ts";
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
-import { newInterests, newProfile } from "./profile.ts";
+import { newInterests, newProfile, runPreScore } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
 const known: Record<string, Plugin> = {
@@ -109,6 +111,18 @@ test("events have upstream's names in metrics", () => {
   assert.deepEqual(events.map(labelOf), want);
 });
 
+test("a preScore plugin that does not succeed fails the cycle, with its name", () => {
+  const cluster = newTestCluster({ nodes: [aTestNode("a")] });
+  const failing: Plugin = { name: "Failing", preScore: () => ({ code: "Error", reasons: ["ill", "tired"] }) };
+  const { at } = cluster.profile;
+  const profile = { ...cluster.profile, at: { ...at, preScore: [failing] } };
+  const info = newPodInfo(aTestPod("web"));
+  const snapshot = cluster.snapshot();
+  assert.throws(() => atOnce(runPreScore(profile, new Map(), info, snapshot.nodes, snapshot)), {
+    message: 'running PreScore plugin "Failing": ill, tired',
+  });
+});
+
 test("the plugins that rejected a pod determine the events that requeue it", () => {
   const mayHelp = newInterests([make({ multiPoint: { enabled: [...base, "Quiet"] } })]);
   assert.equal(mayHelp("Quiet", "Pod/Delete"), false);
@@ -185,6 +199,9 @@ const likes = {
 const avoids = { podAntiAffinity: likes.podAffinity };
 for (const { name, nominated, pod, want } of [
   { name: "of lower priority does not count", nominated: { priority: 4 }, pod: { priority: 5 }, want: /^a$/ },
+  { name: "counts for a pod that, as it, has no priority", nominated: {}, pod: {}, want: /Insufficient cpu/ },
+  { name: "of priority 0 counts for a pod without one", nominated: { priority: 0 }, pod: {}, want: /Insufficient cpu/ },
+  { name: "without a priority counts for a pod of priority 0", nominated: {}, pod: { priority: 0 }, want: /Insufficient cpu/ },
   { name: "of the same priority counts", nominated: { priority: 5 }, pod: { priority: 5 }, want: /Insufficient cpu/ },
   { name: "of higher priority counts", nominated: { priority: 6 }, pod: { priority: 5 }, want: /Insufficient cpu/ },
   {

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Decision } from "@coxswain/apimachinery/decisions/decision";
+import { type Decision, objectRef } from "@coxswain/apimachinery/decisions/decision";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { SchedulingDecisions } from "./scheduling-decisions.ts";
 import { startScheduler } from "./testing/running-scheduler.ts";
-import { aTestNode } from "./testing/test-cluster.ts";
+import { aTestNode, aTestPod } from "./testing/test-cluster.ts";
 
 type Running = Awaited<ReturnType<typeof startScheduler>>;
 
@@ -187,6 +190,23 @@ for (const { name, there, wanted, want, missing } of [
   });
 }
 
+for (const { point, plugin, want } of [
+  { point: "PreBind", plugin: "VolumeBinding", want: "a node was selected, and the pod waits for its volumes to be bound" },
+  { point: "Permit", plugin: "VolumeBinding", want: "a node was selected, and the pod waits for VolumeBinding (Permit)" },
+  { point: "Permit", plugin: "Gang", want: "a node was selected, and the pod waits for Gang (Permit)" },
+  { point: "PreBind", plugin: "Other", want: "a node was selected, and the pod waits for Other (PreBind)" },
+  { point: "Bind", plugin: "", want: "a node was selected, and the pod is being bound to it" },
+]) {
+  test(`reports what a binding waits for in ${point} ${plugin}, when it is asked`, () => {
+    const log = new DecisionLog({ component: "kube-scheduler", clock: newFakeClock() });
+    const progress = { point: "", plugin: "" };
+    const pod = aTestPod("web");
+    new SchedulingDecisions(log).binding(pod, progress);
+    Object.assign(progress, { point, plugin });
+    assert.equal(log.of(objectRef(pods, pod))[0]?.summary, want);
+  });
+}
+
 test("reports a taint without a value as kubectl writes it", async (t) => {
   const running = await startScheduler(t);
   running.names.node("a", { spec: { taints: [{ key: "x", effect: "NoExecute" }] } });
@@ -216,6 +236,18 @@ test("of several pods each of which would make room the one of the lowest priori
   names.pod("web", { cpu: "2" });
   await step();
   assert.match(reported(running, "web")?.summary ?? "", /would fit if pod low of namespace default on node a were gone/);
+});
+
+test("whose end would make room is looked for on nodes where that can help, not on the first ones", async (t) => {
+  const running = await startScheduler(t);
+  const { names, step } = running;
+  for (let i = 0; i < 12; i++) names.node(`cordoned${i}`, { spec: { unschedulable: true } });
+  names.node("full");
+  names.pod("big", { on: "full", cpu: "4" });
+  await step();
+  names.pod("web", { cpu: "2" });
+  await step();
+  assert.match(reported(running, "web")?.summary ?? "", /would fit if pod big of namespace default on node full were gone/);
 });
 
 test("a pod that fits one of the nodes now is not told whose end would make room on another", async (t) => {

@@ -101,13 +101,13 @@ test("a question is answered once, though it changes; an answer that is not take
   await settle();
   const question = { metadata: { name: "kube-scheduler" }, refs: [ref] } as object as never;
   client.put(questionsRef, question);
-  await waitFor(() => answers === 1);
+  await waitFor(() => answers === 1, { timeoutMs: 5_000 });
   client.put(questionsRef, question);
   client.remove(questionsRef, "kube-scheduler");
   await settle();
   assert.equal(answers, 1);
   client.put(questionsRef, question);
-  await waitFor(() => answers === 2);
+  await waitFor(() => answers === 2, { timeoutMs: 5_000 });
   assert.equal(client.actions.filter(({ verb }) => verb === "watch").length, 1);
 });
 

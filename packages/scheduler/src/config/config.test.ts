@@ -86,6 +86,21 @@ for (const version of ["v1beta3", "v1beta2"] as const) {
   });
 }
 
+test("the arguments of plugins are written, and read back", () => {
+  const yaml = asYaml(complete(file(args("InterPodAffinity", "{hardPodAffinityWeight: 50}"))));
+  assert.equal(complete(yaml).profiles[0]?.args.InterPodAffinity.hardPodAffinityWeight, 50);
+  const names = [...yaml.matchAll(/^ {6}kind: (\w+)Args$/gm)].map(([, name]) => name);
+  assert.deepEqual(names, [
+    "DefaultPreemption",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "VolumeBinding",
+  ]);
+});
+
 test("v1beta2 has its own plugins for each point", () => {
   const [profile] = complete(file("", "v1beta2")).profiles;
   assert.deepEqual(profile?.plugins.multiPoint.enabled, []);
@@ -359,6 +374,14 @@ for (const [text, want] of [
 ] as const) {
   test(`refuses ${text.trim()}`, () => assert.throws(() => complete(file(text)), { message: want }));
 }
+
+for (const [what, text] of Object.entries({
+  "an empty file": "",
+  "a list": "[]",
+  "another kind": "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: Other\n",
+  "another group": "apiVersion: other/v1beta3\nkind: KubeSchedulerConfiguration\n",
+}))
+  test(`${what} is refused`, () => assert.throws(() => complete(text), /^ConfigError: no kind "\w*" is registered for version/));
 
 test("v1beta1 is refused", () => {
   const message =

@@ -210,14 +210,21 @@ for (const { name, wanted, stays } of [
   });
 }
 
-for (const { name, failing, left } of [
+for (const { name, failing, failure = new Error("away"), left, logged = [] } of [
   { name: "nominations of less important pods on that node are taken back", failing: undefined, left: [] },
   {
     name: "one that cannot be taken back in the API counts no more, and is no obstacle to the next",
     failing: "first",
     left: ["first"],
+    logged: ["cannot clear 'NominatedNodeName' field of pod"],
   },
-])
+  {
+    name: "that of a pod which is gone is no failure to take one back",
+    failing: "first",
+    failure: notFound(podsRef, "first"),
+    left: ["first"],
+  },
+] as { name: string; failing: string | undefined; failure?: Error; left: string[]; logged?: string[] }[])
   test(name, async () => {
     const waiting = ["first", "second"].map((waits) =>
       aTestPod(waits, { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } }),
@@ -227,7 +234,7 @@ for (const { name, failing, left } of [
     const cluster = newTestCluster({ nodes: [aTestNode("a")], pods, objects: known.map((each) => [podsRef, each] as const) });
     cluster.client.put(podsRef, ...known);
     cluster.client.react("patch", "pods", ({ name: patched }) => {
-      if (patched === failing) throw new Error("away");
+      if (patched === failing) throw failure;
       return undefined;
     });
     for (const pod of waiting) cluster.nominator.set(pod);
@@ -242,6 +249,7 @@ for (const { name, failing, left } of [
       cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
       ["equal", "urgent"],
     );
+    assert.deepEqual(cluster.errors, logged);
     const stored = waiting.map(({ metadata }) => cluster.client.object<Pod>(podsRef, `default/${metadata.name}`));
     const nominated = stored.filter((pod) => pod?.status?.nominatedNodeName !== undefined);
     assert.deepEqual(

@@ -423,6 +423,14 @@ test("a class that is deleted during the cycle fails it, and is counted", async 
   assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="predicate"\} 1$/m);
 });
 
+test("a pod without claims scores 0 on every node, also with a shape", async (t) => {
+  const { profile, node } = await start(t, "kubernetes.io/no-provisioner", [volume], defaultCapacityShape);
+  const state: CycleState = new Map();
+  const plain = newPodInfo(aTestPod("plain"));
+  assert.equal(runPreFilter(profile, state, plain, emptySnapshot), undefined);
+  assert.deepEqual(atOnce(scoreNodes(profile, state, plain, [newNodeInfo(node)], emptySnapshot)), [0]);
+});
+
 const podOfTwo = newPodInfo(
   aTestPod("two", {
     spec: {

@@ -54,6 +54,8 @@ export interface TestCluster {
   readonly events: string[];
   /** `<kind> <name>` of the objects that the events relate to. */
   readonly related: string[];
+  /** Messages that plugins logged as errors. */
+  readonly errors: string[];
   snapshot(): ClusterSnapshot;
   decide(pod: Pod): Promise<Decision>;
   /** The selected node's name, or the FitError's message. */
@@ -71,6 +73,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   const nominator = newNominator();
   const events: string[] = [];
   const related: string[] = [];
+  const errors: string[] = [];
   for (const node of nodes) cache.setNode(node);
   for (const pod of pods) cache.setPod(pod);
   let profile: Profile | undefined;
@@ -79,7 +82,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     informers: listersOver(options.objects ?? []),
     gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
     clock,
-    log: discardLogger,
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
     recorder: recorderInto(events, related),
     metrics: noMetrics,
     nominator,
@@ -107,6 +110,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     clock,
     events,
     related,
+    errors,
     snapshot: () => cache.snapshot(),
     decide: run,
     async place(pod) {
