@@ -6,6 +6,7 @@ for (const { target, want } of [
   { target: "https://10.0.0.1:2379", want: { scheme: "https", authority: "10.0.0.1:2379", host: "10.0.0.1", port: 2379 } },
   { target: "http://[::1]:2379", want: { scheme: "http", authority: "[::1]:2379", host: "::1", port: 2379 } },
   { target: "https://etcd.example", want: { scheme: "https", authority: "etcd.example", host: "etcd.example", port: 443 } },
+  { target: "http://otel.example", want: { scheme: "http", authority: "otel.example", host: "otel.example", port: 80 } },
   { target: "localhost:4317", want: { scheme: "http", authority: "localhost:4317", host: "localhost", port: 4317 } },
   { target: "dns:///otel:4317", want: { scheme: "http", authority: "otel:4317", host: "otel", port: 4317 } },
   { target: "dns://8.8.8.8/otel:4317", want: { scheme: "http", host: "otel", port: 4317 } },
