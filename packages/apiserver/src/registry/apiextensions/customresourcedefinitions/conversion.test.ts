@@ -55,6 +55,26 @@ for (const { name, old, now } of [
     },
   },
   {
+    name: "fields that all versions but the last one share are stored with their versions",
+    old: {
+      version: "v1",
+      versions: [
+        { name: "v1", ...served, schema },
+        { name: "v2", ...served, schema },
+        { name: "v3", ...served, schema: other },
+      ],
+      preserveUnknownFields: false,
+    },
+    now: {
+      versions: [
+        { name: "v1", ...served, schema },
+        { name: "v2", ...served, schema },
+        { name: "v3", ...served, schema: other },
+      ],
+      preserveUnknownFields: false,
+    },
+  },
+  {
     name: "the webhook of a conversion",
     old: {
       version: "v1",

@@ -1,3 +1,6 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions.k8s.io/v1";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { defaultCustomResourceDefinition } from "./defaults.ts";
@@ -305,6 +308,42 @@ testRefusals<object>(
       want: ['status.storedVersions[0]: Invalid value: "v0": must appear in spec.versions'],
     },
     {
+      name: "a second version that was stored and is gone",
+      input: { status: { storedVersions: ["v1", "v0"] } },
+      want: ['status.storedVersions[1]: Invalid value: "v0": must appear in spec.versions'],
+    },
+    {
+      name: "a version that is not served, without schema",
+      input: { spec: { versions: [version, { name: "v2", served: false, storage: false }] } },
+      want: ["spec.versions[1].schema.openAPIV3Schema: Required value: schemas are required"],
+    },
+    {
+      name: "a selector below the spec and one below the status",
+      input: {
+        spec: {
+          versions: ["spec", "status"].map((part, i) => ({
+            ...version,
+            name: `v${i + 1}`,
+            storage: i === 0,
+            subresources: {
+              scale: { specReplicasPath: ".spec.n", statusReplicasPath: ".status.n", labelSelectorPath: `.${part}.s` },
+            },
+          })),
+        },
+      },
+      want: [],
+    },
+    {
+      name: "a warning of 128 characters, but of 257 bytes",
+      input: { spec: { versions: [{ ...version, deprecated: true, deprecationWarning: `${"é".repeat(127)}€` }] } },
+      want: [`spec.versions[0].deprecationWarning: Invalid value: "${"é".repeat(127)}€": must be <= 256 characters long`],
+    },
+    {
+      name: "a group that only ends like one of the project",
+      input: { metadata: { name: "crons.myk8s.io" }, spec: { group: "myk8s.io" } },
+      want: [],
+    },
+    {
       name: "a group of the project without its leave",
       input: { metadata: { name: "crons.x.k8s.io" }, spec: { group: "x.k8s.io" } },
       want: [
@@ -437,6 +476,19 @@ testRefusals<{ next: object; current?: object; both?: object }>(
       want: [],
     },
     {
+      name: "another scope before it is established",
+      input: { next: { scope: "Cluster" }, both: { status: { storedVersions: ["v1"] } } },
+      want: [],
+    },
+    {
+      name: "a version that is not served, without schema as before",
+      input: {
+        next: { versions: [version, { name: "v2", served: false, storage: false }] },
+        current: { versions: [version, { name: "v2", served: false, storage: false }] },
+      },
+      want: [],
+    },
+    {
       name: "a served version without schema where there was none before",
       input: {
         next: { versions: [{ ...version, schema: undefined }] },
@@ -446,3 +498,19 @@ testRefusals<{ next: object; current?: object; both?: object }>(
     },
   ],
 );
+
+test("the approval of a group of the project cannot be removed", () => {
+  const approved = { "api-approved.kubernetes.io": "https://example.com/approval" };
+  const of = (annotations: object): never =>
+    aDefinition({ ...established, metadata: { name: "crons.x.k8s.io", annotations }, spec: { group: "x.k8s.io" } });
+  const fields = atOnce(validateCustomResourceDefinitionUpdate(of({}), of(approved))).map(({ field }) => field);
+  assert.deepEqual(fields, ["metadata.annotations[api-approved.kubernetes.io]"]);
+});
+
+test("the Services of an object's conversion webhooks have port 443 unless they name another, with or without a path", () => {
+  for (const service of [{ path: "/p" }, {}, { port: 8443 }]) {
+    const webhook = { clientConfig: { service: { namespace: "n", name: "s", ...service } }, conversionReviewVersions: ["v1"] };
+    const crd: CustomResourceDefinition = aDefinition({ spec: { conversion: { strategy: "Webhook", webhook } } });
+    assert.equal(crd.spec?.conversion?.webhook?.clientConfig?.service?.port, "port" in service ? 8443 : 443);
+  }
+});

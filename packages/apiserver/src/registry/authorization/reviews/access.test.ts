@@ -90,3 +90,23 @@ for (const { name, review, body, namespace, want } of rows) {
     assert.deepEqual(await faultsOf(review, body, namespace), want);
   });
 }
+
+for (const { name, decision, want } of [
+  {
+    name: "a denial with a reason",
+    decision: { decision: "deny", reason: "r" },
+    want: { allowed: false, denied: true, reason: "r" },
+  },
+  { name: "no opinion", decision: { decision: "no-opinion" }, want: { allowed: false } },
+  {
+    name: "no opinion after an error",
+    decision: { decision: "no-opinion", error: new Error("e") },
+    want: { allowed: false, evaluationError: "e" },
+  },
+])
+  test(`a review shows ${name} of the authorizers`, async () => {
+    const services = { authorize: async () => decision };
+    const body = { metadata: {}, spec: { user: "a", resourceAttributes: pods } };
+    const { status } = await reviewSubjectAccess({ body, services } as never);
+    assert.deepEqual(status, want);
+  });

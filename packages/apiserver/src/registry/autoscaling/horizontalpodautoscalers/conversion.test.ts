@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { conversionsOf } from "../../conversion.ts";
 import { autoscalingResources } from "../group.ts";
+import { defaultAutoscaler } from "./defaults.ts";
 
 const { convert } = conversionsOf(autoscalingResources());
 // biome-ignore lint/suspicious/noExplicitAny: tests look into every shape.
@@ -127,3 +129,45 @@ for (const text of ["{", "[1]", '[{"type":3}]', '{"a":1}']) {
     assert.deepEqual(metadata.annotations, { mine: "stays" });
   });
 }
+
+test("v1 shows the last of several present cpu metrics", () => {
+  const currentMetrics = [40, 60].map((averageUtilization) => ({
+    type: "Resource",
+    resource: { name: "cpu", current: { averageUtilization, averageValue: "1" } },
+  }));
+  const { status } = inVersion(
+    { ...hub, status: { currentReplicas: 2, desiredReplicas: 3, currentMetrics } } as KubeObject,
+    "v1",
+  );
+  assert.equal(status.currentCPUUtilizationPercentage, 60);
+});
+
+test("a target in v1 alone is a cpu metric, and annotations of others under the same prefix stay", () => {
+  const annotations = { [`${prefix}mine`]: "stays", [`${prefix}metrics`]: "[]" };
+  const v1 = {
+    apiVersion: "autoscaling/v1",
+    kind: "HorizontalPodAutoscaler",
+    metadata: { name: "h", annotations },
+    spec: { scaleTargetRef: {}, maxReplicas: 1, targetCPUUtilizationPercentage: 30 },
+  } as unknown as KubeObject;
+  const { metadata, spec } = inVersion(v1, "v2");
+  assert.deepEqual(spec.metrics, [
+    { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 30 } } },
+  ]);
+  assert.deepEqual(metadata.annotations, { [`${prefix}mine`]: "stays" });
+});
+
+test("what the rules of one direction leave open, and the other direction, get defaults", () => {
+  const autoscaler = structuredClone(hub) as unknown as HorizontalPodAutoscaler;
+  autoscaler.spec.behavior = { scaleDown: { stabilizationWindowSeconds: 60 } };
+  defaultAutoscaler(autoscaler);
+  const percent = { type: "Percent", value: 100, periodSeconds: 15 };
+  assert.deepEqual(autoscaler.spec.behavior, {
+    scaleUp: {
+      stabilizationWindowSeconds: 0,
+      selectPolicy: "Max",
+      policies: [{ type: "Pods", value: 4, periodSeconds: 15 }, percent],
+    },
+    scaleDown: { stabilizationWindowSeconds: 60, selectPolicy: "Max", policies: [percent] },
+  });
+});

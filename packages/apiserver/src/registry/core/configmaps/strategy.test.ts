@@ -25,6 +25,8 @@ for (const { what, change, want } of [
   { what: "a key", change: { data: { k: "v", l: "" } }, want: ["data"] },
   { what: "a binary value", change: { binaryData: { b: "AAA=" } }, want: ["binaryData"] },
   { what: "a binary key", change: { binaryData: {} }, want: ["binaryData"] },
+  { what: "all values to none", change: { data: undefined }, want: ["data"] },
+  { what: "all binary values to none", change: { binaryData: undefined }, want: ["binaryData"] },
   { what: "immutable", change: { immutable: false }, want: ["immutable"] },
 ]) {
   test(`an immutable map whose update changes ${what} is ${want.length > 0 ? "refused" : "taken"}`, () => {

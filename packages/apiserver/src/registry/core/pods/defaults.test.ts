@@ -44,6 +44,11 @@ test("a limit without a request counts as the request", () => {
   assert.deepEqual(spec.containers[0]?.resources?.requests, { cpu: "500m", memory: "1Gi" });
 });
 
+test("an init container's limit counts as its request, too", () => {
+  const spec = defaulted({ containers: [], initContainers: [{ name: "c", image: "x", resources: { limits: { cpu: "1" } } }] });
+  assert.deepEqual(spec.initContainers?.[0]?.resources?.requests, { cpu: "1" });
+});
+
 test("an explicit zero grace period stays", () => {
   assert.equal(defaulted({ containers: [], terminationGracePeriodSeconds: 0 }).terminationGracePeriodSeconds, 0);
 });
@@ -73,7 +78,7 @@ test("probes, handlers and volumes are completed", () => {
     volumes: [
       { name: "e" },
       { name: "s", secret: { secretName: "s" } },
-      { name: "p", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } },
+      { name: "p", projected: { sources: [{ configMap: { name: "m" } }, { serviceAccountToken: { path: "t" } }] } },
       { name: "h", hostPath: { path: "/x" } },
     ],
   });
@@ -90,7 +95,13 @@ test("probes, handlers and volumes are completed", () => {
   assert.deepEqual(spec.volumes, [
     { name: "e", emptyDir: {} },
     { name: "s", secret: { secretName: "s", defaultMode: 420 } },
-    { name: "p", projected: { sources: [{ serviceAccountToken: { path: "t", expirationSeconds: 3600 } }], defaultMode: 420 } },
+    {
+      name: "p",
+      projected: {
+        sources: [{ configMap: { name: "m" } }, { serviceAccountToken: { path: "t", expirationSeconds: 3600 } }],
+        defaultMode: 420,
+      },
+    },
     { name: "h", hostPath: { path: "/x", type: "" } },
   ]);
 });
