@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions.k8s.io/v1";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { defaultCustomResourceDefinition } from "./defaults.ts";
