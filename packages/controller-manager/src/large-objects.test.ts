@@ -1,282 +1,208 @@
-/** Objects as large as the API server stores: no event-loop turn of their controllers exceeds 100 ms, with threefold slack. */
+/** Objects as large as the API server stores: no step of a controller's work on them exceeds 100 ms, with threefold slack. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import type { Client } from "@coxswain/apimachinery/client/client";
-import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { type TestContext, test } from "node:test";
 import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
-import type { ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import * as resources from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
-import { aDeployment, aNode, aPod, aReplicaSet, aService } from "@coxswain/apimachinery/testing/builders";
-import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
-import type { FakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import {
+  aDaemonSet,
+  aDeployment,
+  aNode,
+  aPod,
+  aService,
+  aStatefulSet,
+  someEndpoints,
+} from "@coxswain/apimachinery/testing/builders";
+import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newCronJobController } from "./controllers/cronjob/controller.ts";
-import { newDaemonSetController } from "./controllers/daemonset/controller.ts";
-import { newDeploymentController } from "./controllers/deployment/controller.ts";
-import { newEndpointController } from "./controllers/endpoint/controller.ts";
-import { newEndpointSliceMirroringController } from "./controllers/endpointslicemirroring/controller.ts";
+import { eligibilityFor } from "./controllers/daemonset/eligibility.ts";
+import { pinnedTo } from "./controllers/daemonset/pod-template.ts";
+import { buildNewSet } from "./controllers/deployment/new-replica-set.ts";
+import { planningMirror } from "./controllers/endpointslicemirroring/mirror.ts";
 import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpodautoscaling/controller.ts";
-import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
-import { newResourceQuotaController } from "./controllers/resourcequota/controller.ts";
-import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
+import { usageOf } from "./controllers/resourcequota/usage.ts";
+import { planSteps } from "./controllers/statefulset/plan.ts";
+import { makingRevisionData, withData } from "./history/revision-data.ts";
+import { podsOf } from "./services/service-pods.ts";
 import { serveDiscovery } from "./testing/discovery.ts";
-import { meta, type Objects } from "./testing/hostile-objects.ts";
+import { meta } from "./testing/hostile-objects.ts";
 import { aCronJob } from "./testing/jobs.ts";
-import { newTestContext, type TestContext } from "./testing/test-context.ts";
+import { newTestContext, type TestContext as World } from "./testing/test-context.ts";
 
-const longestTurnMs = 300;
+const mostMs = 300;
 const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
 const labels = (count: number): Record<string, string> => Object.fromEntries(many(count, (at) => [`l${at}`, "v"]));
 const env = (count: number) => many(count, (at) => ({ name: `E${at}`, value: "v" }));
-const template = (own: object, container: object = {}, spec: object = {}): object => ({
-  metadata: { labels: { a: "b", ...own } },
-  spec: { containers: [{ name: "c", image: "i", ...container }], ...spec },
-});
-const selected = (own: object): object => ({ selector: { matchLabels: { a: "b" } }, template: own });
-const bareService = { ...aService({ name: "s" }), spec: { ports: [{ port: 80 }] } };
+const container = { name: "c", image: "i" };
 
-interface Case {
-  readonly make: (ctx: ControllerContext) => Runnable | undefined;
-  readonly objects: () => Objects;
-  /** True when the controller has done its work. */
-  readonly isDone: (client: FakeClient) => boolean;
+async function isShort(t: TestContext, measure: () => number | Promise<number>): Promise<void> {
+  const least = await leastOf(mostMs, async () => measure());
+  t.diagnostic(`${least} ms`);
+  assert.ok(least < mostMs, `${least} ms`);
 }
 
-const has = (ref: ResourceRef, count: number) => (client: FakeClient) => client.objects(ref).length >= count;
+/** CPU time of the longest step in ms, and the result. */
+function longestStep<T>(steps: Steps<T>): [ms: number, result: T] {
+  for (let longest = 0; ; ) {
+    let step: IteratorResult<void, T> = { done: false, value: undefined };
+    longest = Math.max(
+      longest,
+      cpuMsOf(() => {
+        step = steps.next();
+      }),
+    );
+    if (step.done) return [longest, step.value];
+  }
+}
 
-const cases: Readonly<Record<string, Case>> = {
-  "a Deployment of 40,000 variables": {
-    make: newDeploymentController,
-    objects: () => [
-      [resources.deployments, { ...aDeployment({ name: "d" }), spec: selected(template({}, { env: env(40_000) })) }],
-    ],
-    isDone: has(resources.replicaSets, 1),
-  },
-  "a Deployment of 60,000 labels in its template": {
-    make: newDeploymentController,
-    objects: () => [[resources.deployments, { ...aDeployment({ name: "d" }), spec: selected(template(labels(60_000))) }]],
-    isDone: has(resources.replicaSets, 1),
-  },
-  "a ReplicaSet of 100 pods of 10,000 variables": {
-    make: newReplicaSetController,
-    objects: () => [
-      [
-        resources.replicaSets,
-        { ...aReplicaSet({ name: "r" }), spec: { replicas: 100, ...selected(template({}, { env: env(10_000) })) } },
-      ],
-    ],
-    isDone: has(resources.pods, 100),
-  },
-  "a DaemonSet of 60,000 labels in its template": {
-    make: newDaemonSetController,
-    objects: () => [
-      [resources.nodes, aNode({ name: "n" })],
-      [resources.daemonSets, { metadata: meta("ds"), spec: selected(template(labels(60_000))) }],
-    ],
-    isDone: has(resources.pods, 1),
-  },
-  "a DaemonSet of 10,000 terms of node affinity on 100 nodes": {
-    make: newDaemonSetController,
-    objects: () => [
-      [resources.nodes, ...many(100, (at) => aNode({ name: `n${at}`, labels: { x: "m1" } }))],
-      [
-        resources.daemonSets,
-        {
-          metadata: meta("ds"),
-          spec: selected(
-            template(
-              {},
-              {},
-              {
-                affinity: {
-                  nodeAffinity: {
-                    requiredDuringSchedulingIgnoredDuringExecution: {
-                      nodeSelectorTerms: many(10_000, (at) => ({
-                        matchExpressions: [{ key: "x", operator: "In", values: [`m${at}`] }],
-                      })),
-                    },
-                  },
-                },
-              },
-            ),
-          ),
-        },
-      ],
-    ],
-    isDone: has(resources.pods, 100),
-  },
-  "a StatefulSet of 3,000 claim templates and 20,000 variables": {
-    make: newStatefulSetController,
-    objects: () => [
-      [
-        resources.statefulSets,
-        {
-          metadata: meta("ss"),
-          spec: {
-            ...{
-              serviceName: "s",
-              replicas: 20,
-              podManagementPolicy: "Parallel",
-              ...selected(template({}, { env: env(20_000) })),
-            },
-            volumeClaimTemplates: many(3_000, (at) => ({
-              metadata: { name: `c${at}` },
-              spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
-            })),
-          },
-        },
-      ],
-    ],
-    isDone: has(resources.pods, 1),
-  },
-  "a CronJob of 15,000 active Jobs that do not exist": {
+const templates = {
+  "40,000 variables": { metadata: { labels: { a: "b" } }, spec: { containers: [{ ...container, env: env(40_000) }] } },
+  "60,000 labels": { metadata: { labels: labels(60_000) }, spec: { containers: [container] } },
+};
+
+for (const [name, template] of Object.entries(templates)) {
+  test(`a ReplicaSet is made of a template of ${name} in a short step`, (t) =>
+    isShort(t, () => {
+      const deployment = aDeployment({ name: "d" });
+      deployment.spec.template = structuredClone(template);
+      return cpuMsOf(() => void buildNewSet(deployment, [], 1n));
+    }));
+
+  test(`the data of a revision of ${name} is made and found again in short steps`, (t) =>
+    isShort(t, () => {
+      const [making, data] = longestStep(makingRevisionData(structuredClone(template)));
+      const stored = { metadata: {}, data: structuredClone(data), revision: 1 };
+      const [finding, found] = longestStep(withData([stored], data));
+      assert.deepEqual(found, [stored]);
+      return Math.max(making, finding);
+    }));
+}
+
+test("100 nodes are compared with 10,000 terms of node affinity, and pods pinned to them, in a short step", (t) => {
+  const nodes = many(100, (at) => aNode({ name: `n${at}`, labels: { x: "m1" } }));
+  return isShort(t, () => {
+    const terms = many(10_000, (at) => ({ matchExpressions: [{ key: "x", operator: "In" as const, values: [`m${at}`] }] }));
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
+    const template = { spec: { containers: [container], affinity: { nodeAffinity } } };
+    const daemonSet = { spec: { ...aDaemonSet({}).spec, template } };
+    return cpuMsOf(() => {
+      for (const node of nodes) {
+        assert.ok(eligibilityFor(daemonSet)(node).shouldRun);
+        pinnedTo(template, node.metadata.name ?? "");
+      }
+    });
+  });
+});
+
+test("each pod of a StatefulSet of 3,000 claim templates is planned in a short step", (t) => {
+  const claim = (at: number) => ({ metadata: { name: `c${at}` }, spec: { accessModes: ["ReadWriteOnce"] } });
+  const set = aStatefulSet({
+    replicas: 50,
+    spec: { podManagementPolicy: "Parallel", volumeClaimTemplates: many(3_000, claim) },
+  });
+  const revision = { metadata: { name: "db-1" }, revision: 1 };
+  const view = { set, pods: [], revisions: { current: revision, update: revision }, minReadySeconds: 0, now: 0 };
+  return isShort(t, () => {
+    const steps = planSteps(view);
+    return Math.max(...many(50, () => cpuMsOf(() => assert.equal(steps.next().done, false))));
+  });
+});
+
+for (const [name, object] of Object.entries({
+  "10,000 subsets": someEndpoints({
+    subsets: many(10_000, (at) => ({ addresses: [{ ip: `10.0.${at >> 8}.${at & 255}` }], ports: [{ port: 1 + at }] })),
+  }),
+  "20 subsets of 1,000 addresses": someEndpoints({
+    subsets: many(20, (subset) => ({
+      addresses: many(1_000, (at) => ({ ip: `10.${subset}.${at >> 8}.${at & 255}` })),
+      ports: [{ port: 80 + subset }],
+    })),
+  }),
+  "60,000 labels": someEndpoints({
+    labels: labels(60_000),
+    subsets: many(20, (at) => ({ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 + at }] })),
+  }),
+})) {
+  test(`the slices of Endpoints of ${name} are planned, and found unchanged, in short steps`, (t) =>
+    isShort(t, () => {
+      const [making, plan] = longestStep(planningMirror(object, [], 1_000));
+      const existing = plan.create.map((slice, at) => ({ ...slice, metadata: { ...slice.metadata, name: `s${at}` } }));
+      const [comparing, again] = longestStep(planningMirror(object, existing, 1_000));
+      assert.deepEqual([again.create, again.update, again.delete], [[], [], []]);
+      return Math.max(making, comparing);
+    }));
+}
+
+test("500 pods are compared with 100,000 scopes, and with 10,000 scope expressions, in a short step", (t) => {
+  const objects = many(500, (at) => aPod({ name: `p${at}` }));
+  const evaluator = quotaEvaluator({ group: "", resource: "pods" }, { now: () => 0 } as never, () => false);
+  const expression = (at: number) => ({ scopeName: "PriorityClass", operator: "NotIn", values: [`x${at}`] });
+  return isShort(t, () => {
+    const hard = { pods: "5" };
+    const specs = [
+      { hard, scopes: many(100_000, () => "NotTerminating") },
+      { hard, scopeSelector: { matchExpressions: many(10_000, expression) } },
+    ];
+    return cpuMsOf(() => {
+      for (const spec of specs) assert.deepEqual(usageOf(spec, [{ evaluator, objects }]), { pods: "500" });
+    });
+  });
+});
+
+test("the pods of a Service that selects 60,000 labels are looked up in a short step", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(resources.pods, ...many(500, (at) => aPod({ name: `p${at}`, labels: { l0: "v" } })));
+  ctx.informers.for<Pod>(resources.pods);
+  await run();
+  const service = { ...aService({ name: "s" }), spec: { selector: labels(60_000) } };
+  await isShort(t, () => cpuMsOf(() => assert.deepEqual(podsOf(ctx.informers, service), [])));
+});
+
+for (const { name, make, prepare, isDone } of [
+  {
+    name: "a CronJob of 8,000 active Jobs that do not exist",
     make: newCronJobController,
-    objects: () => [
-      [
-        resources.cronJobs,
-        {
-          ...aCronJob({ spec: { suspend: true } }),
-          status: { active: many(15_000, (at) => ({ kind: "Job", namespace: "default", name: `j${at}`, uid: `u${at}` })) },
-        },
-      ],
-    ],
-    isDone: (client) => client.object<CronJob>(resources.cronJobs, "default/tick")?.status?.active === undefined,
+    prepare({ client }: World) {
+      const active = many(8_000, (at) => ({ kind: "Job", namespace: "default", name: `j${at}`, uid: `u${at}` }));
+      client.put(resources.cronJobs, { ...aCronJob({ spec: { suspend: true } }), status: { active } });
+    },
+    isDone: ({ client }: World) => client.object<CronJob>(resources.cronJobs, "default/tick")?.status?.active === undefined,
   },
-  "an autoscaler of 10,000 metrics": {
+  {
+    name: "an autoscaler of 5,000 metrics",
     make: newHorizontalPodAutoscalerController,
-    objects: () => [
-      [
-        resources.horizontalPodAutoscalers,
-        {
-          metadata: meta("h"),
-          spec: {
-            ...{ scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "d" }, maxReplicas: 5 },
-            metrics: many(10_000, (at) => ({
-              type: "Pods",
-              pods: { metric: { name: `m${at}` }, target: { type: "AverageValue", averageValue: "1" } },
-            })),
-          },
-        },
-      ],
-      [resources.deployments, aDeployment({ name: "d", replicas: 1 })],
-    ],
-    isDone: (client) =>
+    prepare({ client }: World) {
+      serveDiscovery(client, [{ ...resources.deployments, scale: true }]);
+      const target = { type: "AverageValue", averageValue: "1" };
+      const metrics = many(5_000, (at) => ({ type: "Pods", pods: { metric: { name: `m${at}` }, target } }));
+      const scaleTargetRef = { apiVersion: "apps/v1", kind: "Deployment", name: "d" };
+      client.put(resources.horizontalPodAutoscalers, {
+        metadata: meta("h"),
+        spec: { scaleTargetRef, maxReplicas: 5, metrics },
+      } as never);
+      client.put(resources.deployments, aDeployment({ name: "d", replicas: 1 }));
+    },
+    isDone: ({ client }: World) =>
       client
         .object<HorizontalPodAutoscaler>(resources.horizontalPodAutoscalers, "default/h")
         ?.status?.conditions?.some(({ type }) => type === "ScalingActive") === true,
   },
-  "Endpoints of 5,000 subsets, mirrored": {
-    make: newEndpointSliceMirroringController,
-    objects: () => [
-      [resources.services, bareService],
-      [
-        resources.endpoints,
-        {
-          metadata: meta("s", { labels: labels(100) }),
-          subsets: many(5_000, (at) => ({
-            addresses: [{ ip: `10.0.${at >> 8}.${at & 255}` }],
-            ports: [{ port: 1 + at, protocol: "TCP" }],
-          })),
-        },
-      ],
-    ],
-    isDone: has(resources.endpointSlices, 5_000),
-  },
-  "Endpoints of 60,000 labels, mirrored": {
-    make: newEndpointSliceMirroringController,
-    objects: () => [
-      [resources.services, bareService],
-      [
-        resources.endpoints,
-        {
-          metadata: meta("s", { labels: labels(60_000) }),
-          subsets: many(3, (at) => ({ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 + at }] })),
-        },
-      ],
-    ],
-    isDone: has(resources.endpointSlices, 3),
-  },
-  "a quota of 100,000 scopes, and one of 10,000 scope expressions": {
-    make: newResourceQuotaController,
-    objects: () => [
-      [
-        resources.resourceQuotas,
-        { metadata: meta("q"), spec: { hard: { pods: "5" }, scopes: many(100_000, () => "NotTerminating") } },
-        {
-          metadata: meta("r"),
-          spec: {
-            hard: { pods: "5" },
-            scopeSelector: {
-              matchExpressions: many(10_000, (at) => ({ scopeName: "PriorityClass", operator: "NotIn", values: [`x${at}`] })),
-            },
-          },
-        },
-      ],
-      [resources.pods, ...many(500, (at) => aPod({ name: `p${at}` }))],
-    ],
-    isDone: (client) =>
-      ["q", "r"].every(
-        (name) => client.object<ResourceQuota>(resources.resourceQuotas, `default/${name}`)?.status?.used !== undefined,
-      ),
-  },
-  "a Service that selects 60,000 labels": {
-    make: newEndpointController,
-    objects: () => [
-      [resources.services, { ...aService({ name: "s" }), spec: { selector: labels(60_000), ports: [{ port: 80 }] } }],
-      [resources.pods, ...many(500, (at) => aPod({ name: `p${at}`, labels: { l0: "v" }, nodeName: "n", podIP: "10.0.0.1" }))],
-    ],
-    isDone: has(resources.endpoints, 1),
-  },
-};
-
-/** Each request in turns of its own, as those of a real server are, apart from the work of the fake one. */
-function apart(client: FakeClient): Client {
-  return new Proxy(client, {
-    get(target, name: keyof FakeClient) {
-      const member: unknown = target[name];
-      if (typeof member !== "function") return member;
-      if (name === "watch") return member.bind(target);
-      return async (...args: unknown[]) => {
-        await settle(1);
-        const answer: unknown = await Reflect.apply(member, target, args);
-        await settle(1);
-        return answer;
-      };
-    },
-  });
-}
-
-for (const [name, { make, objects, isDone }] of Object.entries(cases)) {
-  test(`${name}: its controller takes no long turn`, async (t) => {
-    const prepare = (): TestContext => {
-      const world = newTestContext(t);
-      serveDiscovery(world.client, [{ ...resources.deployments, scale: true }, resources.pods]);
-      for (const [ref, ...some] of objects()) world.client.put(ref, ...(some as never[]));
-      return world;
-    };
-    const longest = await longestTurnOf(
-      longestTurnMs,
-      async (_, { client, clock, ctx }) => {
-        const stop = new AbortController();
-        t.after(() => stop.abort());
-        const own = apart(client);
-        const informers = newInformerFactory(own, { log: ctx.log, clock });
-        const controller = make({ ...ctx, client: own, informers, turns: new Turns() });
-        informers.start(stop.signal);
-        void controller?.run(stop.signal);
+]) {
+  test(`${name} is reconciled without a long turn`, (t) =>
+    isShort(t, () =>
+      longestTurnOf(mostMs, async () => {
+        const world = newTestContext(t);
+        prepare(world);
+        await world.run(make({ ...world.ctx, turns: new Turns() }));
         await waitFor(async () => {
-          await clock.advance(1_000);
-          return isDone(client);
+          await world.clock.advance(1_000);
+          return isDone(world);
         });
-        stop.abort();
-      },
-      prepare,
-    );
-    t.diagnostic(`${longest} ms`);
-    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
-  });
+      }),
+    ));
 }
