@@ -49,13 +49,10 @@ async function isShort(t: TestContext, measure: () => number | Promise<number>):
 /** CPU time of the longest step in ms, and the result. */
 function longestStep<T>(steps: Steps<T>): [ms: number, result: T] {
   for (let longest = 0; ; ) {
-    let step: IteratorResult<void, T> = { done: false, value: undefined };
-    longest = Math.max(
-      longest,
-      cpuMsOf(() => {
-        step = steps.next();
-      }),
-    );
+    const before = process.threadCpuUsage();
+    const step = steps.next();
+    const { user, system } = process.threadCpuUsage(before);
+    longest = Math.max(longest, (user + system) / 1000);
     if (step.done) return [longest, step.value];
   }
 }
@@ -88,7 +85,7 @@ test("100 nodes are compared with 10,000 terms of node affinity, and pods pinned
   return isShort(t, () => {
     const terms = many(10_000, (at) => ({ matchExpressions: [{ key: "x", operator: "In" as const, values: [`m${at}`] }] }));
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
-    const template = { spec: { containers: [container], affinity: { nodeAffinity } } };
+    const template = { metadata: {}, spec: { containers: [container], affinity: { nodeAffinity } } };
     const daemonSet = { spec: { ...aDaemonSet({}).spec, template } };
     return cpuMsOf(() => {
       for (const node of nodes) {
