@@ -40,7 +40,7 @@ const labels = (count: number): Record<string, string> => Object.fromEntries(man
 const env = (count: number) => many(count, (at) => ({ name: `E${at}`, value: "v" }));
 const container = { name: "c", image: "i" };
 
-async function isShort(t: TestContext, measure: () => number | Promise<number>): Promise<void> {
+async function takesLittle(t: TestContext, measure: () => number | Promise<number>): Promise<void> {
   const least = await leastOf(mostMs, async () => measure());
   t.diagnostic(`${least} ms`);
   assert.ok(least < mostMs, `${least} ms`);
@@ -64,14 +64,14 @@ const templates = {
 
 for (const [name, template] of Object.entries(templates)) {
   test(`a ReplicaSet is made of a template of ${name} in a short step`, (t) =>
-    isShort(t, () => {
+    takesLittle(t, () => {
       const deployment = aDeployment({ name: "d" });
       deployment.spec.template = structuredClone(template);
       return cpuMsOf(() => void buildNewSet(deployment, [], 1n));
     }));
 
   test(`the data of a revision of ${name} is made and found again in short steps`, (t) =>
-    isShort(t, () => {
+    takesLittle(t, () => {
       const [making, data] = longestStep(makingRevisionData(structuredClone(template)));
       const stored = { metadata: {}, data: structuredClone(data), revision: 1 };
       const [finding, found] = longestStep(withData([stored], data));
@@ -82,7 +82,7 @@ for (const [name, template] of Object.entries(templates)) {
 
 test("100 nodes are compared with 10,000 terms of node affinity, and pods pinned to them, in a short step", (t) => {
   const nodes = many(100, (at) => aNode({ name: `n${at}`, labels: { x: "m1" } }));
-  return isShort(t, () => {
+  return takesLittle(t, () => {
     const terms = many(10_000, (at) => ({ matchExpressions: [{ key: "x", operator: "In" as const, values: [`m${at}`] }] }));
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } };
     const template = { metadata: {}, spec: { containers: [container], affinity: { nodeAffinity } } };
@@ -104,7 +104,7 @@ test("each pod of a StatefulSet of 3,000 claim templates is planned in a short s
   });
   const revision = { metadata: { name: "db-1" }, revision: 1 };
   const view = { set, pods: [], revisions: { current: revision, update: revision }, minReadySeconds: 0, now: 0 };
-  return isShort(t, () => {
+  return takesLittle(t, () => {
     const steps = planSteps(view);
     return Math.max(...many(50, () => cpuMsOf(() => assert.equal(steps.next().done, false))));
   });
@@ -126,7 +126,7 @@ for (const [name, object] of Object.entries({
   }),
 })) {
   test(`the slices of Endpoints of ${name} are planned, and found unchanged, in short steps`, (t) =>
-    isShort(t, () => {
+    takesLittle(t, () => {
       const [making, plan] = longestStep(planningMirror(object, [], 1_000));
       const existing = plan.create.map((slice, at) => ({ ...slice, metadata: { ...slice.metadata, name: `s${at}` } }));
       const [comparing, again] = longestStep(planningMirror(object, existing, 1_000));
@@ -139,7 +139,7 @@ test("500 pods are compared with 100,000 scopes, and with 10,000 scope expressio
   const objects = many(500, (at) => aPod({ name: `p${at}` }));
   const evaluator = quotaEvaluator({ group: "", resource: "pods" }, { now: () => 0 } as never, () => false);
   const expression = (at: number) => ({ scopeName: "PriorityClass", operator: "NotIn", values: [`x${at}`] });
-  return isShort(t, () => {
+  return takesLittle(t, () => {
     const hard = { pods: "5" };
     const specs = [
       { hard, scopes: many(100_000, () => "NotTerminating") },
@@ -157,7 +157,7 @@ test("the pods of a Service that selects 60,000 labels are looked up in a short 
   ctx.informers.for<Pod>(resources.pods);
   await run();
   const service = { ...aService({ name: "s" }), spec: { selector: labels(60_000) } };
-  await isShort(t, () => cpuMsOf(() => assert.deepEqual(podsOf(ctx.informers, service), [])));
+  await takesLittle(t, () => cpuMsOf(() => assert.deepEqual(podsOf(ctx.informers, service), [])));
 });
 
 for (const { name, make, prepare, isDone } of [
@@ -191,7 +191,7 @@ for (const { name, make, prepare, isDone } of [
   },
 ]) {
   test(`${name} is reconciled without a long turn`, (t) =>
-    isShort(t, () =>
+    takesLittle(t, () =>
       longestTurnOf(mostMs, async () => {
         const world = newTestContext(t);
         prepare(world);
