@@ -21,7 +21,7 @@ import { catalogue } from "./catalogue.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { aBootstrapToken } from "./testing/bootstrap-tokens.ts";
 import { meta } from "./testing/hostile-objects.ts";
-import { aCronJob, aJob } from "./testing/jobs.ts";
+import { aCronJob, aJob, aJobPod } from "./testing/jobs.ts";
 import { newTestContext } from "./testing/test-context.ts";
 import { aClaim, aStorageClass, aVolume } from "./testing/volumes.ts";
 
@@ -31,7 +31,7 @@ const config = {
   rootCa: "PEM",
   serviceAccountKey: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
 };
-const gates = { TopologyAwareHints: true, APIServerIdentity: true, StorageVersionAPI: true };
+const allOn = { TopologyAwareHints: true, APIServerIdentity: true, StorageVersionAPI: true };
 const long = "2000-01-01T00:00:00Z";
 
 /** Objects of each kind on which the controllers have to act. */
@@ -39,6 +39,7 @@ const objects = [
   [resources.namespaces, aNamespace({ name: "default" })],
   [resources.nodes, aNode({ name: "n" })],
   [resources.pods, aPod({ name: "going", deletedAt: long, finalizers: ["x"] })],
+  [resources.pods, aJobPod(aJob({ name: "gone" }), "tracked")],
   [resources.services, aService({ name: "web" })],
   [resources.endpoints, { metadata: meta("left") }],
   [resources.deployments, aDeployment({ name: "web" })],
@@ -47,6 +48,13 @@ const objects = [
   [resources.daemonSets, aDaemonSet({ name: "web" })],
   [resources.jobs, aJob({ name: "web", spec: { ttlSecondsAfterFinished: 0 } })],
   [resources.cronJobs, aCronJob()],
+  [
+    resources.horizontalPodAutoscalers,
+    {
+      metadata: meta("web"),
+      spec: { maxReplicas: 2, scaleTargetRef: { kind: "Deployment", name: "web", apiVersion: "apps/v1" } },
+    },
+  ],
   [resources.podDisruptionBudgets, { metadata: meta("web"), spec: { minAvailable: 1, selector: {} } }],
   [resources.serviceAccounts, aServiceAccount({ namespace: "default" })],
   [resources.secrets, aBootstrapToken("aaaaaa", { expiration: long })],
@@ -59,7 +67,12 @@ const objects = [
 ] as unknown as readonly (readonly [ResourceRef, KubeObject])[];
 
 /** Runs a controller while the list of one resource has not come. */
-async function started(t: Testing, make: (ctx: ControllerContext) => Runnable | undefined, held?: ResourceRef) {
+async function started(
+  t: Testing,
+  make: (ctx: ControllerContext) => Runnable | undefined,
+  gates: Readonly<Record<string, boolean>>,
+  held?: ResourceRef,
+) {
   const context = newTestContext(t, config, gates);
   const { client, ctx, events, run } = context;
   const read = new Map<string, ResourceRef>();
@@ -79,7 +92,7 @@ async function started(t: Testing, make: (ctx: ControllerContext) => Runnable | 
   for (const [ref, object] of objects) client.put(ref, object);
   if (held !== undefined) client.react("list", held.resource, () => new Promise(() => {}));
   await run(make({ ...ctx, informers, queueMetrics }));
-  await context.clock.advance(10_000);
+  await context.clock.advance(16_000); // the period of autoscalers is 15 s
   await settle(30);
   const requests = client.actions.filter(({ verb }) => verb !== "list" && verb !== "watch");
   return { read, taken: [...new Set(taken)], requests: requests.map(({ verb, resource }) => `${verb} ${resource}`), events };
@@ -91,11 +104,14 @@ const independent: Readonly<Record<string, readonly string[]>> = {
   "nodelifecycle leases.coordination.k8s.io": ["node_lifecycle_controller", "node_lifecycle_controller_pods", "noexec_taint_pod"],
 };
 
-for (const { name, make } of catalogue) {
-  test(`${name} does nothing before each of its informers has synced`, async (t) => {
-    const all = await started(t, make);
+for (const { name, make, gates } of [
+  ...catalogue.map((controller) => ({ ...controller, gates: allOn })),
+  ...catalogue.filter(({ name }) => name === "endpointslice").map((controller) => ({ ...controller, gates: {} })),
+]) {
+  test(`${name} does nothing before each of its informers has synced, ${gates === allOn ? "all" : "no"} gates on`, async (t) => {
+    const all = await started(t, make, gates);
     for (const [resource, ref] of all.read) {
-      const { taken, requests, events } = await started(t, make, ref);
+      const { taken, requests, events } = await started(t, make, gates, ref);
       const others = independent[`${name} ${resource}`] ?? [];
       assert.deepEqual(
         taken.filter((queue) => !others.includes(queue)),

@@ -373,6 +373,22 @@ test("detaches after a restart what is no longer needed, and reports nothing of 
   assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }]);
 });
 
+test("detaches after a restart also what the server lists last", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(volumeAttachments, left("b"));
+  let isAway = true;
+  context.client.react("list", "volumeattachments", () => {
+    if (isAway) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await context.run(newAttachDetachController(context.ctx));
+  isAway = false;
+  await context.clock.advance(5000);
+  await settle(60);
+  assert.equal(attachmentOf(context, "b"), undefined);
+});
+
 test("finds an attachment whose volume is gone by the node's own list", async (t) => {
   const context = newTestContext(t);
   context.client.put(nodes, { ...aManagedNode("a"), status: { volumesAttached: [{ name: id, devicePath: "" }] } });

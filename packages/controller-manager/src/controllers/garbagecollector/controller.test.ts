@@ -188,6 +188,29 @@ test("follows resources that the server starts to have", async (t) => {
   assert.equal(client.objects(widgets).length, 0);
 });
 
+test("an owner that exists but is not watched yet is looked at again until it is gone", async (t) => {
+  const world = await started(t, () => {});
+  const { client, clock } = world;
+  const widgets = { group: "example.com", version: "v1", resource: "widgets", kind: "Widget", namespaced: true };
+  client.react("list", "widgets", () => {
+    throw serviceUnavailable("its conversion webhook is away");
+  });
+  client.rawAnswers.set("/apis/example.com/v1", { resources: [{ name: "widgets", kind: "Widget", namespaced: true, verbs }] });
+  client.rawAnswers.set("/apis", { groups: [{ name: "example.com", versions: [{ version: "v1" }] }] });
+  await clock.advance(31_000);
+  client.put(widgets, { metadata: { namespace: "default", name: "w", uid: "w-uid" } });
+  client.put(
+    pods,
+    aPod({ name: "a", ownerReferences: [{ ...nobody, apiVersion: "example.com/v1", kind: "Widget", name: "w", uid: "w-uid" }] }),
+  );
+  await clock.advance(10_000);
+  assert.deepEqual(names(world), ["a"]);
+  client.remove(widgets, "default/w");
+  await clock.advance(10_000);
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
 test("uses the informer that another controller has, in place of a separate watch", async (t) => {
   const world = await started(t, ({ client, ctx }) => {
     client.put(replicaSets, owner);

@@ -190,6 +190,11 @@ test("conditions keep their time while they say the same", () => {
     again.map(({ lastTransitionTime }) => lastTransitionTime === "1970-01-01T00:01:00Z"),
     [false, false, false, true, false],
   );
+  const fewer = deletionConditions(again, { ...nothingLeft, remaining: new Map([["pods.", 1]]) }, 120_000);
+  assert.partialDeepStrictEqual(fewer[3], {
+    ...{ status: "True", lastTransitionTime: "1970-01-01T00:02:00Z" },
+    message: "Some resources are remaining: pods. has 1 resource instances",
+  });
 });
 
 test("a resource that is no longer served when its objects are listed is not in the way", async (t) => {

@@ -250,6 +250,15 @@ for (const { name, gates, deleted } of [
   });
 }
 
+test("a volume whose reclaiming failed stays Failed when its policy has become Retain", async (t) => {
+  const context = newTestContext(t);
+  const failed = aVolume("a", { claimRef, persistentVolumeReclaimPolicy: "Retain" });
+  context.client.put(persistentVolumes, { ...failed, status: { phase: "Failed", message: "no plugin" } });
+  await context.run(newPersistentVolumeBinder(context.ctx));
+  await context.clock.advance(resyncMs);
+  assert.deepEqual(volumeOf(context)?.status, { phase: "Failed", message: "no plugin" });
+});
+
 test("a volume is emptied though pods use a claim of the same name that was made since", async (t) => {
   const context = newTestContext(t);
   const again = aClaim({ storageClassName: "none" });

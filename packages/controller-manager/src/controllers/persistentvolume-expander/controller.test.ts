@@ -86,6 +86,21 @@ test("a claim is processed when its requested size grows, not on every change", 
   assert.deepEqual([await put("1Gi", { a: "1" }), await put("2Gi", { a: "2" }), await put("2Gi", { a: "3" })], [0, 1, 1]);
 });
 
+test("a claim is processed when its volume has grown, while that remembers the size before", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(persistentVolumes, aVolume("a", { claimRef, ...csi }));
+  context.client.put(persistentVolumeClaims, bound("3Gi"));
+  await context.run(newExpandController(context.ctx));
+  context.client.put(persistentVolumes, aVolume("a", { claimRef, ...csi }, { [preResizeCapacity]: "1Gi" }));
+  const counts: number[] = [context.events.length];
+  for (const storage of ["3Gi", "3Gi", "2Gi"]) {
+    context.client.put(persistentVolumeClaims, { ...bound("3Gi"), status: { phase: "Bound", capacity: { storage } } });
+    await settle(30);
+    counts.push(context.events.length);
+  }
+  assert.deepEqual(counts, [1, 2, 2, 2]);
+});
+
 test("is not there when claims cannot grow", (t) => {
   assert.equal(newExpandController(newTestContext(t, {}, { ExpandPersistentVolumes: false }).ctx), undefined);
 });

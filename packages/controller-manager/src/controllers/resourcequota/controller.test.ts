@@ -22,7 +22,7 @@ async function started(
   prepare: (world: TestContext) => void,
   turns = newUnlimitedTurns(),
 ): Promise<TestContext> {
-  const made = newTestContext(t);
+  const made = newTestContext(t, { resourceQuotaSyncPeriodMs: 300_000, namespaceSyncPeriodMs: 7_000_000 });
   const world = { ...made, ctx: { ...made.ctx, turns } };
   world.client.rawAnswers.set("/api", { versions: ["v1"] });
   world.client.rawAnswers.set("/apis", { groups: [] });
@@ -236,8 +236,8 @@ for (const { name, act, want } of [
   { name: "deleted", act: ({ client }: TestContext) => client.remove(resourceQuotas, "default/q"), want: undefined },
   {
     name: "changed",
-    act: ({ client }: TestContext) => client.put(resourceQuotas, aQuota({ "count/configmaps": "7" })),
-    want: { hard: { "count/configmaps": "7" }, used: { "count/configmaps": "0" } },
+    act: ({ client }: TestContext) => client.put(resourceQuotas, aQuota({ "count/configmaps": "7", pods: "2" })),
+    want: { hard: { "count/configmaps": "7", pods: "2" }, used: { "count/configmaps": "0", pods: "0" } },
   },
 ]) {
   test(`a quota that is ${name} while its resources are listed for the first time`, async (t) => {
@@ -256,7 +256,8 @@ for (const { name, act, want } of [
     await world.clock.advance(5000); // less than the time limit of the wait
     await settle(60);
     assert.deepEqual(statusIn(world), want);
-    if (want === undefined) assert.deepEqual(world.client.writes, []);
+    // None in between that lacks one of the names.
+    for (const { sent } of world.client.writes) assert.deepEqual((sent as ResourceQuota).status, want);
   });
 }
 
@@ -377,6 +378,15 @@ test("a resource of a group that cannot be discovered for a while is counted all
   await world.clock.advance(300_000);
   await settle(60);
   assert.equal(counted(), "1");
+});
+
+test("what was counted of a resource that is no longer served stays", async (t) => {
+  const status = { hard: { pods: "9", "count/configmaps": "3" }, used: { pods: "5", "count/configmaps": "2" } };
+  const world = await started(t, ({ client }) => {
+    client.rawAnswers.set("/api/v1", core("pods"));
+    client.put(resourceQuotas, { ...aQuota(status.hard), status });
+  });
+  assert.deepEqual(statusIn(world)?.used, { pods: "0", "count/configmaps": "2" });
 });
 
 test("a resource that is served in another version is watched in that one", async (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { test } from "node:test";
-import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
@@ -304,6 +304,30 @@ test("a secret that replaced the one of a missing account meanwhile is kept, and
   await settle(30);
   assert.equal(world.client.object(secrets, "web/old")?.metadata.uid, "second");
   assert.equal(world.client.writes.length, 1);
+});
+
+test("a secret that the account could not name yet stays its secret when another one is deleted", async (t) => {
+  let isAway = true;
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.react("update", "serviceaccounts", () => {
+    if (isAway) throw serviceUnavailable("away");
+    return undefined;
+  });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  const [made] = world.client.objects<Secret>(secrets);
+  world.client.put<Secret>(secrets, { ...made, metadata: { ...made?.metadata, name: "mine", uid: "mine" } });
+  await settle(30);
+  world.client.remove(secrets, "web/mine");
+  await settle(30);
+  isAway = false;
+  await world.clock.advance(5000);
+  await settle(30);
+  assert.deepEqual(
+    world.client.objects(secrets).map(({ metadata }) => metadata.name),
+    [made?.metadata.name],
+  );
+  assert.deepEqual(account(world)?.secrets, [{ name: made?.metadata.name }]);
 });
 
 test("secrets of an account of the same name in another namespace are not touched", async (t) => {
