@@ -16,7 +16,7 @@ import type { PoolObserver } from "./stream-pool.ts";
 import { newTransport, readBody, type Transport } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
-import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
+import { decodeProtobufWatch, decodeWatchStream, largeObjectBytes } from "./watch-decoder.ts";
 import { dropManagedFields, parseWire } from "./wire-json.ts";
 
 /**
@@ -234,7 +234,7 @@ class MemberClient implements Client {
     const { config, turns } = this.#call;
     const { response, body } = await this.#answer(ref, name, request);
     const options = readsMetadataOnly ? { ...config, readsMetadataOnly } : config;
-    const isLarge = body.length >= largeBodyBytes && isProtobuf(response);
+    const isLarge = body.length >= largeObjectBytes && isProtobuf(response);
     const object = isLarge ? await turns.run(decodeProtobufInSteps(body, undefined, options)) : objectIn(response, body, options);
     // Cast: the server is trusted to answer with an object of the requested kind.
     return object as T;
@@ -348,8 +348,11 @@ class MemberClient implements Client {
       signal,
     });
     if (response.status !== 200) throw errorOf(this.#call, { method: "GET", ref, name: "" }, response, await readBody(response));
-    const decode = isProtobuf(response) ? decodeProtobufWatch<T> : decodeWatchStream<T>;
-    yield* decode(response.parts?.() ?? response.body, signal, this.#call.config);
+    const { config, turns } = this.#call;
+    const parts = response.parts?.() ?? response.body;
+    yield* isProtobuf(response)
+      ? decodeProtobufWatch<T>(parts, signal, config, turns)
+      : decodeWatchStream<T>(parts, signal, config);
   }
 
   async raw(method: string, path: string, options: RawOptions = {}): Promise<RawResponse> {
@@ -373,9 +376,6 @@ interface Call {
   readonly observer: ClientObserver | undefined;
   readonly turns: Turns;
 }
-
-/** Size from which decoding an answer may take tens of milliseconds. */
-const largeBodyBytes = 256 * 1024;
 
 /** Parts of the configuration's URL. */
 interface Server {

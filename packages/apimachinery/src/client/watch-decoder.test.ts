@@ -5,6 +5,7 @@ import { protobufMediaType } from "../objects/codec/negotiate.ts";
 import { encodeProtobuf } from "../objects/codec/protobuf.ts";
 import { frameWatchEvent } from "../objects/codec/stream.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
+import { Turns } from "../process/event-loop/turns.ts";
 import { BadEventError, decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 
 const events = (text: string) =>
@@ -87,3 +88,27 @@ for (const { form, decode, frame } of [
     await assert.rejects(follow(Readable.from([bytes]), AbortSignal.abort(new Error("stopped"))), /stopped/);
   });
 }
+
+test("a large object of a watch is decoded in several turns, and small ones around it in their order", async () => {
+  let [now, turnsTaken] = [0, 0];
+  const turns = new Turns(
+    () => (now += 10), // each step takes longer than a turn
+    (run) => {
+      turnsTaken++;
+      setImmediate(run);
+    },
+  );
+  const labels = Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`l${at}`, "v"]));
+  const bytes = [inProtobuf("ADDED", "a"), inProtobuf("MODIFIED", "b", { labels }), inProtobuf("ADDED", "c")];
+  const names: string[] = [];
+  const body = Readable.from([Buffer.concat(bytes)]);
+  for await (const { object } of decodeProtobufWatch<{ metadata: { name: string } }>(
+    body,
+    new AbortController().signal,
+    {},
+    turns,
+  ))
+    names.push(object.metadata.name);
+  assert.deepEqual(names, ["a", "b", "c"]);
+  assert.ok(turnsTaken > 3, `${turnsTaken} turns`);
+});

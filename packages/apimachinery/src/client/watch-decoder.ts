@@ -3,6 +3,7 @@ import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
 import { WatchEventDecoder } from "../objects/codec/stream.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import type { Status } from "../objects/meta/types.ts";
+import { Turns } from "../process/event-loop/turns.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { dropManagedFields, parseWire } from "./wire-json.ts";
 
@@ -49,16 +50,21 @@ export async function* decodeWatchStream<T>(
   yield last;
 }
 
-/** Same as {@link decodeWatchStream}, for protobuf frames. */
+/** Size from which decoding an object may take tens of milliseconds. */
+export const largeObjectBytes = 256 * 1024;
+
+/** Same as {@link decodeWatchStream}, for protobuf frames. @param turns in which large objects are decoded */
 export async function* decodeProtobufWatch<T>(
   body: AsyncIterable<Buffer>,
   signal: AbortSignal,
   options?: ReadOptions,
+  turns = new Turns(),
 ): AsyncGenerator<ObjectEvent<T>> {
   const decoder = new WatchEventDecoder(protobufMediaType, options);
   try {
     for await (const chunk of body) {
-      for (const event of decoder.push(chunk)) {
+      for (const frame of decoder.frames(chunk)) {
+        const event = frame.length < largeObjectBytes ? decoder.read(frame) : await turns.run(decoder.reading(frame));
         if (event.type === "ERROR") throw new StatusError(event.object);
         yield event as ObjectEvent<T>; // cast: the server is trusted to send objects of the watched kind
       }

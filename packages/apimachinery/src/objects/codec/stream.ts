@@ -1,10 +1,11 @@
 import protobuf from "protobufjs/minimal.js";
+import type { Steps } from "../../process/event-loop/steps.ts";
 import { messageOf } from "../errors/message.ts";
-import { badRequest, StatusError } from "../errors/status-error.ts";
+import { badRequest } from "../errors/status-error.ts";
 import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
-import { decodeProtobuf } from "./protobuf.ts";
+import { decodeProtobuf, decodeProtobufInSteps } from "./protobuf.ts";
 import { type ReadOptions, readString } from "./protobuf-decode.ts";
 
 /** Maximum size of a frame that a decoder accepts. */
@@ -54,18 +55,39 @@ export class WatchEventDecoder {
 
   /** @throws StatusError 400 for malformed events and for events above 64 MiB */
   push(chunk: Buffer): WatchEvent[] {
+    if (this.#protobuf) return this.frames(chunk).map((frame) => this.read(frame));
+    const events: WatchEvent[] = [];
+    this.#take(chunk, (bytes) => readLines(bytes, events));
+    return events;
+  }
+
+  /** The frames that are complete with this chunk of a protobuf response, for `read` and `reading`. */
+  frames(chunk: Buffer): Buffer[] {
+    const frames: Buffer[] = [];
+    this.#take(chunk, (bytes) => this.#readFrames(bytes, frames));
+    return frames;
+  }
+
+  read(frame: Buffer): WatchEvent {
+    const { type, raw } = openEvent(frame);
+    return { type, object: decodeProtobuf(raw, undefined, this.#options) };
+  }
+
+  /** As `read`, in steps for large objects. */
+  *reading(frame: Buffer): Steps<WatchEvent> {
+    const { type, raw } = openEvent(frame);
+    return { type, object: yield* decodeProtobufInSteps(raw, undefined, this.#options) };
+  }
+
+  /** @param readFrom returns the number of bytes that it has used */
+  #take(chunk: Buffer, readFrom: (bytes: Buffer) => number): void {
     this.#rest.push(chunk);
     this.#size += chunk.length;
-    if (!this.#protobuf && !chunk.includes(0x0a)) {
-      this.#refuseHuge(this.#size);
-      return [];
-    }
+    if (!this.#protobuf && !chunk.includes(0x0a)) return this.#refuseHuge(this.#size);
     const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#size);
-    const events: WatchEvent[] = [];
-    const used = this.#protobuf ? this.#readFrames(bytes, events) : readLines(bytes, events);
+    const used = readFrom(bytes);
     this.#rest = used === bytes.length ? [] : [bytes.subarray(used)];
     this.#size = bytes.length - used;
-    return events;
   }
 
   /** Buffered bytes of an incomplete event. */
@@ -73,13 +95,13 @@ export class WatchEventDecoder {
     return this.#size;
   }
 
-  #readFrames(bytes: Buffer, events: WatchEvent[]): number {
+  #readFrames(bytes: Buffer, frames: Buffer[]): number {
     let at = 0;
     while (bytes.length - at >= 4) {
       const length = bytes.readUInt32BE(at);
       this.#refuseHuge(length);
       if (bytes.length - at - 4 < length) break;
-      events.push(readEvent(bytes.subarray(at + 4, at + 4 + length), this.#options));
+      frames.push(bytes.subarray(at + 4, at + 4 + length));
       at += 4 + length;
     }
     return at;
@@ -108,7 +130,7 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
 const noBytes = new Uint8Array();
 
 /** WatchEvent {type = 1, object = 2 {raw = 1}}. Not read by descriptor, which has JSON for `raw`; here it is an envelope. */
-function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent {
+function openEvent(bytes: Buffer): { readonly type: string; readonly raw: Uint8Array } {
   try {
     const reader = protobuf.Reader.create(bytes);
     let type = "";
@@ -119,9 +141,8 @@ function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent 
       else if (tag === 18) raw = rawOf(reader);
       else throw new Error(`unexpected field ${tag >>> 3}`);
     }
-    return { type, object: decodeProtobuf(raw, undefined, options) };
+    return { type, raw };
   } catch (err) {
-    if (err instanceof StatusError) throw err;
     throw badRequest(`unable to decode an event from the watch stream: ${messageOf(err)}`);
   }
 }
