@@ -83,7 +83,10 @@ export class WatchEventDecoder {
   #take(chunk: Buffer, readFrom: (bytes: Buffer) => number): void {
     this.#rest.push(chunk);
     this.#size += chunk.length;
-    if (!this.#protobuf && !chunk.includes(0x0a)) return this.#refuseHuge(this.#size);
+    if (!this.#protobuf && !chunk.includes(0x0a)) {
+      this.#refuseHuge(this.#size);
+      return;
+    }
     const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#size);
     const used = readFrom(bytes);
     this.#rest = used === bytes.length ? [] : [bytes.subarray(used)];
