@@ -4,6 +4,7 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import { addPods, removeAll, repeat } from "./cluster-objects.ts";
 import type { NodeCluster } from "./node-stage.ts";
+import { exec, followLog, forwardedGet } from "./node-streams.ts";
 import { isReady } from "./pod-view.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
@@ -19,7 +20,18 @@ interface NodeSizes {
 type NodeScenario = Scenario<NodeCluster>;
 
 export function nodeScenarios({ pods: count, idleSeconds, requests }: NodeSizes): NodeScenario[] {
-  return [onePod, manyPods(count), deletion(count), idle(count, idleSeconds), restart(count), commands(requests), logs(requests)];
+  return [
+    onePod,
+    manyPods(count),
+    deletion(count),
+    idle(count, idleSeconds),
+    restart(count),
+    commands(requests),
+    execs(requests),
+    logs(requests),
+    following(requests / 5),
+    forwarding(requests / 5),
+  ];
 }
 
 const image = "docker.io/library/busybox:1.36";
@@ -158,6 +170,55 @@ const commands = (count: number): NodeScenario =>
   requestsOf("commands run in a container", count, "POST", ({ settings, namespace }) => {
     return `/api/v1/nodes/${settings.nodeName}/proxy/run/${namespace}/pod-0/main?cmd=true`;
   });
+
+const execs = (count: number): NodeScenario => ({
+  name: `${count} execs over a WebSocket, one after the other`,
+  limits: { seconds: 1 },
+  prepare: (cluster) => startPods(cluster, 1),
+  async run(cluster) {
+    for (let index = 0; index < count; index++) await exec(cluster, "pod-0", ["true"]);
+    return count;
+  },
+  clean: removePods,
+});
+
+const logLines = 60_000;
+/** Below the size at which kubelets rotate a log. */
+const logger = { command: ["sh", "-c", `yes "$(printf '%0100d' 0)" | head -n ${logLines}; echo the last line; ${script}`] };
+
+/** One operation is a MB, so that the time and CPU of each compare. */
+const following = (count: number): NodeScenario => ({
+  name: `a log of 6 MB followed from its start, ${Math.ceil(count)} times`,
+  limits: { cpu: 1, seconds: 1 },
+  async prepare(cluster) {
+    await startPods(cluster, 1, logger);
+    await followLog(cluster, "pod-0", "the last line");
+  },
+  async run(cluster) {
+    let bytes = 0;
+    for (let index = 0; index < count; index++) bytes += await followLog(cluster, "pod-0", "the last line");
+    return bytes / 1e6;
+  },
+  clean: removePods,
+});
+
+const forwarded = { command: ["sh", "-c", "dd if=/dev/zero of=/tmp/big bs=1M count=32 && exec httpd -f -p 8080 -h /tmp"] };
+
+/** As above. */
+const forwarding = (count: number): NodeScenario => ({
+  name: `32 MB through a forwarded port, ${Math.ceil(count)} times`,
+  limits: { cpu: 1, seconds: 1 },
+  async prepare(cluster) {
+    await startPods(cluster, 1, { ...forwarded, readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 } });
+    await cluster.pods.until("the pod to be ready", 1, ofBench(cluster, isReady));
+  },
+  async run(cluster) {
+    let bytes = 0;
+    for (let index = 0; index < count; index++) bytes += await forwardedGet(cluster, "pod-0", 8080, "/big");
+    return bytes / 1e6;
+  },
+  clean: removePods,
+});
 
 const logs = (count: number): NodeScenario =>
   requestsOf("reads of a log", count, "GET", ({ namespace }) => `/api/v1/namespaces/${namespace}/pods/pod-0/log`);
