@@ -338,7 +338,7 @@ export const apiserverModules: readonly Module[] = [
   },
   {
     path: "bootstrap",
-    imports: ["registry/generic", "request", "storage/storage.ts"],
+    imports: ["registry/generic", "registry/rbac", "request", "storage/storage.ts"],
     holds: "initial objects of a cluster: namespaces, roles, the kubernetes Service",
   },
   { path: "testing", imports: ["*"] },

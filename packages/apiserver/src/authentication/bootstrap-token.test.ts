@@ -20,6 +20,11 @@ for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io
     data: { "auth-extra-groups": "system:bootstrappers:a,system:masters" },
     want: undefined,
   },
+  {
+    name: "with two groups out of order",
+    data: { "auth-extra-groups": "system:bootstrappers:b,system:bootstrappers:a" },
+    want: ["system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:b"],
+  },
   { name: "whose secret is of another type", type: "Opaque", want: undefined },
   { name: "whose secret is another's", data: { "token-id": "ghijkl" }, want: undefined },
   { name: "whose secret is another", data: { "token-secret": "0123456789abcdee" }, want: undefined },
@@ -27,7 +32,8 @@ for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io
   { name: "that may not be used to authenticate", data: { "usage-bootstrap-authentication": "false" }, want: undefined },
   { name: "that nothing says may authenticate", data: { "usage-bootstrap-authentication": "" }, want: undefined },
   { name: "whose end is no time", data: { expiration: "soon" }, want: undefined },
-  { name: "whose end is to come", data: { expiration: "2022-01-01T00:00:00Z" }, want: ["system:bootstrappers"] },
+  { name: "whose end is to come", data: { expiration: "2022-01-01T00:00:01Z" }, want: ["system:bootstrappers"] },
+  { name: "whose end is now", data: { expiration: "2022-01-01T00:00:00Z" }, want: undefined },
   { name: "whose end is past", data: { expiration: "2021-12-31T23:59:59Z" }, want: undefined },
   {
     name: "whose first group is not for bootstrapping",
@@ -60,4 +66,15 @@ test("a bootstrap token expires while it is in use, and is good again when its e
   assert.equal(await isGood(), false);
   data = { ...good, ...endsIn(60_000) };
   assert.equal(await isGood(), true);
+});
+
+test("a bootstrap token is looked for under its id in kube-system, and other tokens are not looked for", async () => {
+  const requested: unknown[] = [];
+  const get = async (...of: unknown[]): Promise<undefined> => void requested.push(of);
+  const authenticate = bootstrapToken({ get }, newFakeClock());
+  const good = "abcdef.0123456789abcdef";
+  for (const token of [good, `${good}0`, `0${good}`, good.toUpperCase(), good.replace(".", ""), good.slice(1)]) {
+    assert.equal(await authenticate(token, undefined), undefined, token);
+  }
+  assert.deepEqual(requested, [["secrets", "kube-system", "bootstrap-token-abcdef", false]]);
 });

@@ -26,7 +26,7 @@ export function bootstrapToken(getter: ServiceAccountGetter, clock: Clock): Toke
     const expiration = data("expiration");
     if (expiration !== "") {
       const expiresMs = parseTime(expiration);
-      if (expiresMs === undefined || clock.now() > expiresMs) return undefined;
+      if (expiresMs === undefined || clock.now() >= expiresMs) return undefined;
     }
     if (data("usage-bootstrap-authentication") !== "true") return undefined;
     const extra = data("auth-extra-groups");

@@ -5,6 +5,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newHttpsGet } from "./oidc-https.ts";
 
 const credentials = { authorization: "Bearer secret" };
@@ -74,9 +75,61 @@ test("ten redirects are followed, an eleventh is not, nor one to plain HTTP", as
   await assert.rejects(get("http://127.0.0.1/"), /has invalid scheme, require 'https'/);
 });
 
-test("an answer that is too large is refused", async (t) => {
-  const { get, urlOf } = await providers(t, 1, (_request, response) => response.end(Buffer.alloc(5 * 1024 * 1024 + 1)));
+test("an answer of 5 MiB is read, a larger one is refused", async (t) => {
+  let bytes = 5 * 1024 * 1024;
+  const { get, urlOf } = await providers(t, 1, (_request, response) => response.end(Buffer.alloc(bytes)));
+  assert.equal((await get(urlOf(0))).body.length, bytes);
+  bytes++;
   await assert.rejects(get(urlOf(0)), /it is too large/);
+});
+
+for (const { status, isFollowed } of [
+  ...[301, 302, 303, 307, 308].map((code) => ({ status: code, isFollowed: true })),
+  { status: 201, isFollowed: false },
+  { status: 300, isFollowed: false },
+]) {
+  test(`an answer with ${status} and a location is ${isFollowed ? "" : "not "}followed`, async (t) => {
+    const { get, urlOf } = await providers(t, 1, ({ url }, response) => {
+      if (url === "/found") response.end("found");
+      else response.writeHead(status, { location: "/found" }).end("here");
+    });
+    assert.equal((await get(urlOf(0))).body, isFollowed ? "found" : "here");
+  });
+}
+
+test("an answer that redirects is not read to its end", async (t) => {
+  let isClosed = false;
+  const { get, urlOf } = await providers(t, 1, ({ url }, response) => {
+    if (url === "/found") return void response.end("found");
+    response.once("close", () => {
+      isClosed = true;
+    });
+    response.writeHead(302, { location: "/found" }).write("and more");
+  });
+  await get(urlOf(0));
+  await waitFor(() => isClosed, { what: "the connection to be closed", timeoutMs: 10_000 });
+});
+
+test("a provider that does not answer within thirty seconds is given up", async (t) => {
+  const limits: number[] = [];
+  const over = new AbortController();
+  t.mock.method(AbortSignal, "timeout", (ms: number) => {
+    limits.push(ms);
+    return over.signal;
+  });
+  const { get, urlOf } = await providers(t, 1, (_request, response) => {
+    over.abort();
+    setImmediate(() => response.end("too late"));
+  });
+  await assert.rejects(get(urlOf(0)), /abort/);
+  assert.deepEqual(limits, [30_000]);
+});
+
+test("a provider that switches protocols without being asked is an error", async (t) => {
+  const { get, urlOf } = await providers(t, 1, (_request, { socket }) => {
+    socket?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+  });
+  await assert.rejects(get(urlOf(0)), /tried to switch protocol "x"/);
 });
 
 test("requests end with the server", async (t) => {

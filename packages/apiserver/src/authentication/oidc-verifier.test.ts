@@ -142,3 +142,46 @@ test("a verifier is made once for each issuer; one that failed is tried again af
   assert.equal(await verifierOf("b"), verifier);
   assert.deepEqual(requested, ["a", "a", "b"]);
 });
+
+const config = { clientId: "k", signingAlgorithms: ["ES256"] };
+
+test("an issuer that ends with a slash is found below it, and is the issuer with its slash", async () => {
+  const requested: string[] = [];
+  const get = async (url: string) => {
+    requested.push(url);
+    return good({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` });
+  };
+  await discoverVerifier(`${issuer}/`, config, get, newFakeClock());
+  assert.deepEqual(requested, [`${issuer}/.well-known/openid-configuration`]);
+  await assert.rejects(discoverVerifier(issuer, config, get, newFakeClock()), /issuer did not match/);
+});
+
+for (const { of, isTaken } of [
+  { of: "https://accounts.google.com", isTaken: true },
+  { of: issuer, isTaken: false },
+]) {
+  test(`a token of accounts.google.com without a scheme is ${isTaken ? "" : "not "}one of ${of}`, async () => {
+    const { privateKey, publicKey } = newKey();
+    const clock = newFakeClock();
+    const get = async (url: string) =>
+      good(url.endsWith("/keys") ? { keys: [jwkOf(publicKey)] } : { issuer: of, jwks_uri: `${of}/keys` });
+    const { verify } = await discoverVerifier(of, config, get, clock);
+    const claims = { iss: "accounts.google.com", aud: "k", exp: clock.now() / 1000 + 60 };
+    const token = await new CompactSign(Buffer.from(JSON.stringify(claims)))
+      .setProtectedHeader({ alg: "ES256" })
+      .sign(privateKey);
+    if (isTaken) assert.deepEqual(await verify(token), claims);
+    else await assert.rejects(verify(token), /id token issued by a different provider/);
+  });
+}
+
+test("the times of a token are whole seconds: what is behind the point does not count", async () => {
+  const { privateKey, publicKey } = newKey();
+  const { clock, verifier, token } = await provider(jwkOf(publicKey));
+  const now = clock.now() / 1000;
+  await verifier.verify(await token(privateKey, { nbf: now + 60.9 }));
+  const ending = await token(privateKey, { exp: now + 0.9 });
+  await verifier.verify(ending);
+  await clock.advance(500);
+  await assert.rejects(verifier.verify(ending), /token is expired/);
+});

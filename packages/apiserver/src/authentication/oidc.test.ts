@@ -3,7 +3,7 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { CompactSign } from "jose";
 import { startTlsPeer } from "../testing/tls-peer.ts";
 import { checkOidcOptions, type OidcOptions, oidcToken, usernamePrefixOf } from "./oidc.ts";
@@ -55,7 +55,7 @@ async function sign(claims: object, key = keyOf("RS256"), header: object = {}): 
     .sign(key.privateKey);
 }
 
-function authenticatorOf(t: TestContext, { peer }: Provider, changes: Partial<OidcOptions> = {}) {
+function authenticatorOf(t: TestContext, { peer }: Pick<Provider, "peer">, changes: Partial<OidcOptions> = {}) {
   const stop = new AbortController();
   t.after(() => stop.abort());
   const clock = newFakeClock();
@@ -71,7 +71,9 @@ function authenticatorOf(t: TestContext, { peer }: Provider, changes: Partial<Oi
     signingAlgorithms: ["RS256"],
     ...changes,
   };
-  const authenticate = oidcToken(options, { clock, log: discardLogger, signal: stop.signal });
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const authenticate = oidcToken(options, { clock, log, signal: stop.signal });
   const claims = (more: object = {}): object => ({
     iss: peer.url,
     aud: "kubernetes",
@@ -79,7 +81,7 @@ function authenticatorOf(t: TestContext, { peer }: Provider, changes: Partial<Oi
     exp: clock.now() / 1000 + 300,
     ...more,
   });
-  return { authenticate: (token: string) => authenticate(token, undefined), clock, claims, stop };
+  return { authenticate: (token: string) => authenticate(token, undefined), clock, claims, stop, errors };
 }
 
 /** Retries until the background discovery has completed. */
@@ -176,6 +178,19 @@ for (const { name, options, claims, want } of [
     want: { name: "jane", groups: [] },
   },
   {
+    name: "a verified address says nothing of other names",
+    options: {},
+    claims: { email_verified: false },
+    want: { name: "jane", groups: [] },
+  },
+  {
+    name: "RS256 is allowed where no algorithm is",
+    options: { signingAlgorithms: [] },
+    claims: {},
+    want: { name: "jane", groups: [] },
+  },
+  { name: "a name of null is empty, as in Go", options: {}, claims: { sub: null }, want: { name: "", groups: [] } },
+  {
     name: "a claim called __proto__ is one like others",
     options: { requiredClaims: { hd: "x.y" } },
     claims: { hd: "x.y", ["__proto__"]: { hd: "z" } },
@@ -223,6 +238,12 @@ for (const { name, options, claims, want } of [
     name: "an e-mail address that is not verified",
     options: { usernameClaim: "email" },
     claims: { email: "j", email_verified: false },
+    want: /^Error: oidc: email not verified$/,
+  },
+  {
+    name: "an e-mail address whose verification is null",
+    options: { usernameClaim: "email" },
+    claims: { email: "j", email_verified: null },
     want: /^Error: oidc: email not verified$/,
   },
   {
@@ -317,6 +338,7 @@ test("OIDC: a provider that is down at the start is queried again every ten seco
   await waitFor(() => oidc.clock.waiting === 1 || queries() > 1, { what: "the pause" });
   assert.equal(queries(), 1);
   await assert.rejects(oidc.authenticate(token), /^Error: oidc: authenticator not initialized$/);
+  assert.deepEqual(oidc.errors, ["oidc authenticator: initializing plugin"]);
   provider.state.up = true;
   await oidc.clock.advance(10_000);
   await ready(oidc, token);
@@ -330,6 +352,15 @@ test("OIDC: a server that stops no longer waits for its provider", async (t) => 
   await waitFor(() => clock.waiting === 1, { what: "the pause" });
   stop.abort();
   assert.equal(clock.waiting, 0);
+});
+
+test("OIDC: a discovery that the end of the server interrupts is no error", async (t) => {
+  const peer = await startTlsPeer(t, () => new Promise<never>(() => {}));
+  const { clock, stop, errors } = authenticatorOf(t, { peer });
+  await waitFor(() => peer.requests.length === 1, { what: "the request" });
+  stop.abort();
+  await settle(50);
+  assert.deepEqual([errors, clock.waiting], [[], 0]);
 });
 
 test("OIDC: a provider that says it is another, or whose authority is not known, is not believed", async (t) => {
@@ -407,6 +438,10 @@ test("OIDC: prefixes of names", () => {
 test("OIDC: options that cannot be honoured end the start", () => {
   const good = { issuerUrl: "https://idp", usernameClaim: "sub", signingAlgorithms: ["RS256"] } as unknown as OidcOptions;
   checkOidcOptions(good);
+  checkOidcOptions({ ...good, issuerUrl: "HTTPS://idp" });
+  assert.throws(() => checkOidcOptions({ ...good, issuerUrl: "https://[idp" }), {
+    message: 'parse "https://[idp": invalid URL',
+  });
   assert.throws(() => checkOidcOptions({ ...good, issuerUrl: "http://idp" }), {
     message: `'oidc-issuer-url' ("http://idp") has invalid scheme ("http"), require 'https'`,
   });

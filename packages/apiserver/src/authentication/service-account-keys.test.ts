@@ -8,7 +8,7 @@ import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import type { ApiserverConfig } from "../config.ts";
 import { serviceAccountKeys } from "../server/service-accounts.ts";
 import { parseKeys, readSigningKey, readVerificationKeys } from "./service-account-keys.ts";
-import { issuerDocuments } from "./token-issuer.ts";
+import { issuerDocuments, newTokenIssuer } from "./token-issuer.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-keys-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -92,4 +92,25 @@ test("all keys of all files verify, in their order; a file without any is refuse
   assert.deepEqual(algorithms(both, third), ["ES256", "RS256", "ES384"]);
   const empty = file("");
   assert.throws(() => algorithms(both, empty), { message: new RegExp(`${empty}: data does not contain any valid`) });
+});
+
+for (const issuer of ["http://a.example", "https://a.example?b", "https://a.example#b"]) {
+  test(`there are no documents of the issuer ${issuer}`, () => {
+    assert.throws(() => issuerDocuments({ issuer, jwksUri: "https://a.example/jwks", keys: [] }), {
+      message: `issuer URL ${JSON.stringify(issuer)} must use https scheme and have neither query nor fragment`,
+    });
+  });
+}
+
+test("a token names its key, and its issuer whatever the claims say", async () => {
+  const signingKey = readSigningKey(file(pem(p256.privateKey, "pkcs8")));
+  const { sign } = newTokenIssuer({
+    ...{ issuer: "https://a.example", defaultAudiences: [], signingKey },
+    ...{ maxExpirationSeconds: undefined, extendExpiration: false },
+  });
+  const token = await sign({ sub: "robot", iss: "https://b.example" });
+  const parts = token.split(".").slice(0, 2);
+  const [header, claims] = parts.map((part): unknown => JSON.parse(String(Buffer.from(part, "base64url"))));
+  assert.deepEqual(header, { alg: "ES256", kid: signingKey.id });
+  assert.deepEqual(claims, { sub: "robot", iss: "https://a.example" });
 });

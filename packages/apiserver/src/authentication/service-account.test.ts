@@ -155,6 +155,12 @@ for (const { name, warnafter, annotation, counts } of [
   });
 }
 
+test("the age of a stale token is told in whole seconds", async () => {
+  const later = { ...options(alive), clock: newFakeClock(now + 700) };
+  const result = await boundServiceAccountToken(later)(await sign(boundClaims({}, { warnafter: seconds - 90 })), [issuer]);
+  assert.match(result?.auditAnnotations?.["authentication.k8s.io/stale-token"] ?? "", /, seconds after warning threshold: 90$/);
+});
+
 test("leaves tokens of other issuers and malformed tokens to other authenticators", async () => {
   const authenticate = boundServiceAccountToken(options(alive));
   assert.equal(await authenticate(await sign(boundClaims({ iss: "https://elsewhere" })), [issuer]), undefined);
@@ -250,6 +256,11 @@ for (const { name, objects, want } of [
       "serviceaccounts/web/robot": deleted(alive["serviceaccounts/web/robot"], "2021-12-31T23:58:59Z"),
     },
     want: false,
+  },
+  {
+    name: "whose pod was deleted a minute ago",
+    objects: { ...alive, ...aliveSecret, "pods/web/p": deleted(alive["pods/web/p"], "2021-12-31T23:59:00Z") },
+    want: true,
   },
   {
     name: "whose pod was deleted less than a minute ago",

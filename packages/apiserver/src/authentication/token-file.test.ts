@@ -58,3 +58,13 @@ test("skips an empty token", () => {
   const users = parseTokenFile(",jane,u1\nt2,joe,u2", "f", discardLogger);
   assert.deepEqual([users.size, users.get(digest("t2"))?.name], [1, "joe"]);
 });
+
+test("an empty token and one that is there twice are warned of, by file and record, without the token", () => {
+  const warnings: unknown[] = [];
+  const log = { ...discardLogger, warn: (...said: unknown[]) => void warnings.push(said) };
+  parseTokenFile(",jane,u1\n\nt2,joe,u2\nt3,x,u4\nt2,ann,u3", "f", log);
+  assert.deepEqual(warnings, [
+    ["empty token has been found in token file", { path: "f", record: 1 }],
+    ["duplicate token has been found in token file", { path: "f", record: 4 }],
+  ]);
+});

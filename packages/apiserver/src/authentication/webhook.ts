@@ -33,7 +33,7 @@ export function webhookToken({ review, version, implicitAudiences }: WebhookToke
       kind: "TokenReview",
       apiVersion,
       metadata: { creationTimestamp: null },
-      spec: { token, ...(wanted === undefined || wanted.length === 0 ? {} : { audiences: wanted }) },
+      spec: { token, ...(wanted === undefined ? {} : { audiences: wanted }) },
       status: { user: {} },
     } as never);
     let granted: string[] | undefined;

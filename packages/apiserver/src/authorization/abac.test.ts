@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { abac, abacRules, parseAbacPolicies } from "./abac.ts";
+import { abac, abacRules, loadAbacPolicies, parseAbacPolicies } from "./abac.ts";
 import type { Attributes } from "./authorizer.ts";
 
 const alice = { name: "alice", groups: ["dev", "system:authenticated"] };
@@ -164,6 +167,26 @@ for (const { name, line, want } of [
     want: /no kind "Pod" is registered for version "abac.authorization.kubernetes.io\/v0"$/,
   },
   {
+    name: "a version without a kind that is not the former one",
+    line: `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1"}`,
+    want: /no kind "Policy" is registered for version "abac.authorization.kubernetes.io\/v1beta1"$/,
+  },
+  {
+    name: "a list",
+    line: "[]",
+    want: /json parse error: json: cannot unmarshal array into an object$/,
+  },
+  {
+    name: "a spec that is a list",
+    line: `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":[]}`,
+    want: /json: cannot unmarshal the field spec into an object$/,
+  },
+  {
+    name: "a flag that is a text",
+    line: `{"user":"alice","readonly":"true"}`,
+    want: /cannot unmarshal string into the field readonly of type bool$/,
+  },
+  {
     name: "a field of another type",
     line: `{"user":["alice"]}`,
     want: /line 2: .*cannot unmarshal array into the field user of type string$/,
@@ -200,4 +223,32 @@ test("the paths of a policy are its user's in every namespace", async () => {
   assert.equal(legacy, true, "one line of the former format is enough");
   const { rules } = await abacRules(policies)(alice, "web");
   assert.deepEqual(rules, [{ verbs: ["*"], nonResourceURLs: ["/healthz"] }]);
+});
+
+test("a policy without a spec, or whose fields are null, says nothing", () => {
+  for (const spec of [undefined, null, { user: null, readonly: null }]) {
+    const { policies } = parseAbacPolicies(v1beta1(spec as object), "p"); // cast: as it may be written
+    assert.equal(policies.length, 1);
+    assert.deepEqual(abac(policies)(asks({})), { decision: "no-opinion", reason: "No policy matched." });
+  }
+});
+
+test("a line is shorter than 64 KiB, in bytes", () => {
+  const lineOf = (bytes: number): string => `{"user":"${"é".repeat((bytes - `{"user":""}`.length) / 2)}"}`;
+  assert.equal(parseAbacPolicies(lineOf(65_535), "p").policies.length, 1);
+  for (const tooLong of [lineOf(65_537), ` ${lineOf(65_535)}`]) {
+    assert.throws(() => parseAbacPolicies(`# one\n${tooLong}`, "p"), {
+      message: "error reading policy file p: bufio.Scanner: token too long",
+    });
+  }
+});
+
+test("a policy file is read by its path, and named when it is not there", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-abac-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "policy");
+  assert.throws(() => loadAbacPolicies(path), { message: `open ${path}: no such file or directory` });
+  assert.throws(() => loadAbacPolicies(folder), { code: "EISDIR" });
+  writeFileSync(path, `{"user":"bob"}`);
+  assert.equal(loadAbacPolicies(path).policies[0]?.user, "bob");
 });

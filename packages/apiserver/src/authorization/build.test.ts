@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as netConnect } from "node:net";
 import { type TestContext, test } from "node:test";
+import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import {
   clusterRoleBindings,
@@ -14,6 +17,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import { startTlsPeer } from "../testing/tls-peer.ts";
 import { parseAbacPolicies } from "./abac.ts";
 import type { Attributes } from "./authorizer.ts";
@@ -22,8 +26,17 @@ import { buildAuthorization } from "./build.ts";
 const nodeRules = [{ verbs: ["list"], apiGroups: [""], resources: ["services"] }];
 const { policies } = parseAbacPolicies('{"user":"joe","resource":"pods","namespace":"web"}', "policies");
 
+type Options = Parameters<typeof buildAuthorization>[0];
+type BuiltOptions = { hangs?: string; gates?: readonly string[] } & Partial<Pick<Options, "observer" | "connect">> & {
+    unauthorizedTtlMs?: number;
+  };
+
 /** The authorization of these modes, with informers that have started. @param hangs a resource that is never listed */
-async function built(t: TestContext, modes: readonly string[], { hangs = "", gates = [] as readonly string[] } = {}) {
+async function built(
+  t: TestContext,
+  modes: readonly string[],
+  { hangs = "", gates = [] as readonly string[], unauthorizedTtlMs = 0, ...rest }: BuiltOptions = {},
+) {
   const client = newFakeClient();
   if (hangs !== "") client.react("list", hangs, () => new Promise(() => {}));
   const clock = newFakeClock();
@@ -32,13 +45,14 @@ async function built(t: TestContext, modes: readonly string[], { hangs = "", gat
   t.after(() => stop.abort());
   const status = { allowed: false, reason: "the webhook says so" };
   const peer = await startTlsPeer(t, () => ({ body: { status } }));
-  const webhook = { config: { host: peer.url, ca: peer.ca }, version: "v1", authorizedTtlMs: 0, unauthorizedTtlMs: 0 };
+  const webhook = { config: { host: peer.url, ca: peer.ca }, version: "v1", authorizedTtlMs: 0, unauthorizedTtlMs };
   const authorization = buildAuthorization({
     ...{ modes, informers, nodeRules, clock, webhook, abacPolicies: policies, signal: stop.signal },
     featureEnabled: (gate) => gates.includes(gate),
+    ...rest,
   });
   informers.start(stop.signal);
-  return { authorization, informers };
+  return { authorization, informers, clock, peer };
 }
 
 const asks = (name: string, groups: readonly string[], more: Partial<Attributes> = {}): Attributes => ({
@@ -105,4 +119,53 @@ for (const { modes, rules, errors } of [
 
 test("a mode that is not known is an error", async (t) => {
   await assert.rejects(built(t, ["Magic"]), { message: "unknown authorization mode Magic specified" });
+});
+
+test("the webhook is called through its dialer, and each call is observed", async (t) => {
+  const [dialled, calls]: [string[], unknown[]] = [[], []];
+  const connect: Connect = async (host, port) => {
+    dialled.push(host);
+    const socket = netConnect(port, host);
+    await once(socket, "connect");
+    return socket;
+  };
+  const observer: ClientObserver = {
+    requested: (method, _host, code) => void calls.push([method, code]),
+    rateLimited: () => {},
+  };
+  const { authorization } = await built(t, ["Webhook"], { connect, observer });
+  await authorization.authorize(asks("ann", []));
+  assert.deepEqual([dialled.length > 0, calls], [true, [["POST", "200"]]]);
+});
+
+test("a wall clock that is set forward ends no answer of the webhook", async (t) => {
+  const { authorization, clock, peer } = await built(t, ["Webhook"], { unauthorizedTtlMs: 10_000 });
+  await authorization.authorize(asks("ann", []));
+  clock.setOn(3_600_000);
+  await authorization.authorize(asks("ann", []));
+  assert.equal(peer.requests.length, 1);
+  await clock.advance(10_000);
+  await authorization.authorize(asks("ann", []));
+  assert.equal(peer.requests.length, 2);
+});
+
+for (const { name, groups, incomplete } of [
+  { name: "system:node:a", groups: ["system:nodes"], incomplete: true },
+  { name: "joe", groups: [], incomplete: false },
+]) {
+  test(`the rules of ${name} by the mode Node are ${incomplete ? "not all that there are" : "none"}`, async (t) => {
+    const { authorization } = await built(t, ["Node"]);
+    const found = await authorization.resolveRules({ name, groups }, "web");
+    const errors = incomplete ? ["node authorizer does not support user rule resolution"] : [];
+    assert.deepEqual([found.rules, found.incomplete, found.errors.map(({ message }) => message)], [[], incomplete, errors]);
+  });
+}
+
+test("the rules of RBAC are those of its policy, whatever the modes are", async (t) => {
+  const { authorization } = await built(t, ["AlwaysAllow"]);
+  assert.deepEqual(await authorization.rbacRules({ name: "joe", groups: [] }, "web"), {
+    rules: [],
+    incomplete: false,
+    errors: [],
+  });
 });

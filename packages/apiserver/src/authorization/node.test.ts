@@ -50,8 +50,20 @@ for (const { name, changes, allowed } of [
   { name: "read that account", changes: { resource: "serviceaccounts" }, allowed: false },
   { name: "renew its lease", changes: { ...lease, verb: "update" }, allowed: true },
   { name: "renew another's lease", changes: { ...lease, verb: "update", name: "n2" }, allowed: false },
+  { name: "create a lease, whose name is in its body", changes: { ...lease, verb: "create", name: "" }, allowed: true },
+  ...["get", "patch", "delete"].map((verb) => ({ name: `${verb} its lease`, changes: { ...lease, verb }, allowed: true })),
+  ...["list", "watch", "deletecollection"].map((verb) => ({
+    name: `${verb} its lease alone`,
+    changes: { ...lease, verb },
+    allowed: false,
+  })),
+  { name: "delete another's lease", changes: { ...lease, verb: "delete", name: "n2" }, allowed: false },
   { name: "touch leases elsewhere", changes: { ...lease, namespace: "web" }, allowed: false },
   { name: "write its CSINode", changes: { ...csiNode, verb: "patch" }, allowed: true },
+  { name: "create a CSINode, whose name is in its body", changes: { ...csiNode, verb: "create", name: "" }, allowed: true },
+  { name: "delete its CSINode", changes: { ...csiNode, verb: "delete" }, allowed: true },
+  { name: "delete another's CSINode", changes: { ...csiNode, verb: "delete", name: "n2" }, allowed: false },
+  { name: "list its CSINode alone", changes: { ...csiNode, verb: "list" }, allowed: false },
   { name: "write another's CSINode", changes: { ...csiNode, verb: "patch", name: "n2" }, allowed: false },
   { name: "write a subresource of its CSINode", changes: { ...csiNode, verb: "patch", subresource: "status" }, allowed: false },
   { name: "read a claim of its pods", changes: { resource: "persistentvolumeclaims" }, allowed: true },
@@ -150,6 +162,36 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
   const mirror = { metadata: { ...metadata, annotations: { "kubernetes.io/config.mirror": "x" } }, spec };
   assert.equal(podReferences(mirror as never).size, 0);
 });
+
+const ofPod = (volume: object) => {
+  const pod = { metadata: { name: "p", namespace: "web" }, spec: { volumes: [{ name: "v", ...volume }] } };
+  return [...podReferences(pod as never)]; // cast: as a pod is stored
+};
+const named = { secretRef: { name: "s" } };
+for (const [type, source] of Object.entries({
+  ...{ secret: { secretName: "s" }, azureFile: { secretName: "s" }, cephfs: named, cinder: named, flexVolume: named },
+  ...{ rbd: named, scaleIO: named, iscsi: named, storageos: named, csi: { nodePublishSecretRef: { name: "s" } } },
+})) {
+  test(`a pod with a ${type} volume refers to its secret, and to none where it names none`, () => {
+    assert.deepEqual([ofPod({ [type]: source }), ofPod({ [type]: {} })], [["secrets/web/s"], []]);
+  });
+}
+
+test("a pod refers to the config maps of its volumes", () => {
+  assert.deepEqual(ofPod({ configMap: { name: "c" } }), ["configmaps/web/c"]);
+});
+
+for (const [type, source, elsewhere] of [
+  ...["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"].map(
+    (one) => [one, named, { secretRef: { name: "s", namespace: "vault" } }] as const,
+  ),
+  ["azureFile", { secretName: "s" }, { secretName: "s", secretNamespace: "vault" }],
+] as const) {
+  test(`a persistent volume of ${type} refers to its secret where it says, or where its claim is`, () => {
+    const of = (spec: object) => volumeSecretReferences({ metadata: {}, spec: { [type]: spec } } as never, "web"); // cast: a volume
+    assert.deepEqual([of(source), of(elsewhere), of({})], [["secrets/web/s"], ["secrets/vault/s"], []]);
+  });
+}
 
 test("a volume's secrets are those for its controller and for both steps on the node, where they say or where its claim is", () => {
   const csi = {

@@ -358,3 +358,62 @@ test("the rules of a user are collected once for each version of the policy, and
     assert.equal(collected, 5);
   }
 });
+
+test("names an account by its own namespace, and a kind of role that is none", async () => {
+  const rules = { web: [{ verbs: ["get"], apiGroups: [""], resources: ["pods"] }] };
+  const subjects = [{ kind: "ServiceAccount", name: "robot", namespace: "db" }];
+  const elsewhere = policy({
+    clusterRoles: rules,
+    roleBindings: [{ metadata: { name: "b", namespace: "web" }, subjects, roleRef: { kind: "ClusterRole", name: "web" } }],
+  });
+  const asked = asks({ user: { name: "system:serviceaccount:db:robot", groups: [] } });
+  assert.equal(
+    (await rbac(newRuleResolver(elsewhere))(asked)).reason,
+    'RBAC: allowed by RoleBinding "b/web" of ClusterRole "web" to ServiceAccount "robot/db"',
+  );
+  const odd = policy({
+    clusterRoleBindings: [{ metadata: { name: "b" }, subjects: [user("jane")], roleRef: { kind: "Group", name: "x" } }],
+  });
+  const { reason } = await rbac(newRuleResolver(odd))(asks({}));
+  assert.equal(reason, 'RBAC: unsupported role reference kind: "Group"');
+});
+
+test("a role that several bindings miss is named once", async () => {
+  const gone = policy({ clusterRoleBindings: [binding("gone", [user("jane")]), binding("gone", [group("dev")])] });
+  const { reason } = await rbac(newRuleResolver(gone))(asks({}));
+  assert.equal(reason, 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found');
+});
+
+for (const { length, isKept } of [
+  { length: 4096, isKept: true },
+  { length: 4097, isKept: false },
+]) {
+  test(`the rules of a user whose names take ${length} characters are ${isKept ? "" : "not "}kept`, () => {
+    let collected = 0;
+    const clusterRoleBindings = () => {
+      collected++;
+      return [];
+    };
+    const { appliedRules } = newRuleResolver({ ...set, clusterRoleBindings });
+    const name = "x".repeat(length - "3:web4092:".length);
+    for (let i = 0; i < 2; i++) appliedRules({ name, groups: [] }, "web");
+    assert.equal(collected, isKept ? 1 : 2);
+  });
+}
+
+test("a star counts anywhere in a list, and in a path at its end alone", async () => {
+  const starred = policy({
+    clusterRoles: {
+      last: [{ verbs: ["get", "*"], apiGroups: ["apps", "*"], resources: ["nodes", "*"] }],
+      amid: [{ verbs: ["get"], nonResourceURLs: ["/a*b"] }],
+    },
+    clusterRoleBindings: [binding("last", [user("jane")]), binding("amid", [user("jane")])],
+  });
+  const decide = rbac(newRuleResolver(starred));
+  assert.equal((await decide(asks({ verb: "delete" }))).decision, "allow");
+  for (const [path, decision] of [
+    ["/ac", "no-opinion"],
+    ["/a*b", "allow"],
+  ] as const)
+    assert.equal((await decide(asks({ isResourceRequest: false, path }))).decision, decision, path);
+});

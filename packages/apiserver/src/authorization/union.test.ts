@@ -44,3 +44,9 @@ for (const later of [false, true]) {
     assert.equal(both.error?.message, "away, away");
   });
 }
+
+test("one that fails with a reason is reported with both", async () => {
+  const fault = new Error("away");
+  const decision = await unionAuthorizer([() => ({ decision: "no-opinion", reason: "unknown", error: fault })])({} as Attributes);
+  assert.deepEqual(decision, { decision: "no-opinion", reason: "unknown", error: fault });
+});

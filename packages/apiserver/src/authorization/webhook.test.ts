@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { ReviewWebhook } from "../authentication/review-webhook.ts";
 import type { Attributes } from "./authorizer.ts";
@@ -91,12 +91,13 @@ for (const { version, groups } of [
   });
 }
 
-for (const { name, allowed, ttlMs } of [
-  { name: "yes", allowed: true, ttlMs: 300_000 },
-  { name: "no", allowed: false, ttlMs: 30_000 },
+for (const { name, status, ttlMs } of [
+  { name: "yes", status: { allowed: true }, ttlMs: 300_000 },
+  { name: "no", status: { allowed: false }, ttlMs: 30_000 },
+  { name: "denial", status: { allowed: false, denied: true }, ttlMs: 30_000 },
 ]) {
   test(`a ${name} is remembered for its time and no longer`, async () => {
-    const { authorize, requested, clock } = authorizerOf(() => ({ allowed }));
+    const { authorize, requested, clock } = authorizerOf(() => status);
     await authorize(attributes);
     await clock.advance(ttlMs - 1);
     await authorize(attributes);
@@ -113,10 +114,35 @@ for (const { name, allowed, ttlMs } of [
   });
 }
 
-test("decisions about very long requests are not cached", async (_t: TestContext) => {
+for (const { length, asked } of [
+  { length: 9_999, asked: 1 },
+  { length: 10_000, asked: 2 },
+]) {
+  test(`a decision about a request of ${length} characters is ${asked === 1 ? "" : "not "}cached`, async () => {
+    const { authorize, requested } = authorizerOf(() => ({ allowed: true }));
+    const none = { namespace: "", group: "", version: "", resource: "", subresource: "", name: "" };
+    const long = { ...attributes, ...none, isResourceRequest: false, verb: "get", path: "/".repeat(length - "get".length) };
+    await authorize(long);
+    await authorize(long);
+    assert.equal(requested.length, asked);
+  });
+}
+
+test("each part of a user and of a request is another question", async () => {
   const { authorize, requested } = authorizerOf(() => ({ allowed: true }));
-  const long = { ...attributes, isResourceRequest: false, path: `/${"x".repeat(10_000)}` };
-  await authorize(long);
-  await authorize(long);
-  assert.equal(requested.length, 2);
+  const user = attributes.user;
+  const all: Attributes[] = [
+    attributes,
+    ...[{ uid: "u2" }, { name: "joe" }, { groups: ["ops"] }, { extra: { scopes: ["b"] } }].map((change) => ({
+      ...attributes,
+      user: { ...user, ...change },
+    })),
+    ...["verb", "namespace", "group", "version", "resource", "subresource", "name"].map((part) => ({
+      ...attributes,
+      [part]: "x",
+    })),
+    { ...attributes, isResourceRequest: false },
+  ];
+  for (let i = 0; i < 2; i++) for (const one of all) await authorize(one);
+  assert.equal(requested.length, all.length);
 });

@@ -119,3 +119,11 @@ test("an attempt that the end of the server interrupts is no error", async () =>
   await settle();
   assert.deepEqual([stop.signal.aborted, errors], [true, []]);
 });
+
+test("a list that is none is replaced by this server's own", async () => {
+  for (const value of ['{"a":1}', "7", "null"]) {
+    const { client, published } = bench({ "requestheader-allowed-names": value });
+    await ensureAuthenticationInfo(client, ofServer(pem("one")));
+    assert.equal(published("requestheader-allowed-names"), '["a"]', value);
+  }
+});

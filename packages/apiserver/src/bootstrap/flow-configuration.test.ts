@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { alreadyExists, conflict, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "../testing/start-test-server.ts";
-import { autoUpdate, ensureFlowConfiguration, revise } from "./flow-configuration.ts";
+import { autoUpdate, ensureFlowConfiguration, keepFlowConfiguration, revise } from "./flow-configuration.ts";
 
 interface WithShares extends KubeObject {
   spec: { shares: number };
@@ -51,4 +57,76 @@ test("missing defaults are created, obsolete ones are deleted, and objects of us
   const system = (await server.request("GET", `${path}/system`)).body.metadata;
   assert.equal(system.annotations[autoUpdate], "true");
   assert.equal(system.managedFields[0].manager, "api-priority-and-fairness-config-producer-v1");
+});
+
+test("the other mandatory object is the server's, too, and annotations of others stay", () => {
+  const object = found("catch-all", "false", 4);
+  Object.assign(object.metadata.annotations ?? {}, { "example.com/a": "b" });
+  const next = revise(object, { metadata: { name: "catch-all" }, spec: { shares: 1 } });
+  assert.deepEqual(next?.metadata.annotations, { [autoUpdate]: "true", "example.com/a": "b" });
+  assert.equal(next?.spec.shares, 1);
+});
+
+type Level = KubeObject & { spec: object };
+const levelNames = (client: ReturnType<typeof newFakeClient>) =>
+  client.objects<Level>(priorityLevelConfigurations).map(({ metadata }) => metadata.name);
+
+for (const verb of ["create", "update", "delete"] as const) {
+  for (const { name, fault } of [
+    { name: "is there already", fault: alreadyExists(priorityLevelConfigurations, "x") },
+    { name: "was changed", fault: conflict(priorityLevelConfigurations, "x", "changed") },
+    { name: "is gone", fault: notFound(priorityLevelConfigurations, "x") },
+  ]) {
+    test(`an object that ${name} when another server is faster to ${verb} it does not end the round`, async () => {
+      const client = newFakeClient();
+      await ensureFlowConfiguration(client);
+      client.remove(priorityLevelConfigurations, "system");
+      client.put<Level>(
+        priorityLevelConfigurations,
+        { metadata: { name: "node-high", annotations: { [autoUpdate]: "true" } }, spec: {} },
+        { metadata: { name: "obsolete", annotations: { [autoUpdate]: "true" } }, spec: {} },
+      );
+      client.remove(flowSchemas, "probes");
+      client.clearActions();
+      client.react(verb, "prioritylevelconfigurations", () => {
+        throw fault;
+      });
+      await ensureFlowConfiguration(client);
+      const writes = client.writes.map((write) => `${write.verb} ${write.name}`);
+      assert.deepEqual(new Set(writes), new Set(["create system", "update node-high", "delete obsolete", "create probes"]));
+      assert.equal(writes.at(-1), "create probes");
+    });
+  }
+}
+
+test("the defaults are looked after each minute, also after a failure, until the server stops", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const stop = new AbortController();
+  keepFlowConfiguration(client, clock, log, stop.signal);
+  assert.equal(client.actions.length, 0);
+  await clock.advance(60_000);
+  await settle(200);
+  assert.ok(levelNames(client).includes("system"));
+  let failing = true;
+  client.react("list", "prioritylevelconfigurations", () => {
+    if (failing) throw new Error("the store is full");
+  });
+  client.remove(priorityLevelConfigurations, "system");
+  await clock.advance(60_000);
+  await settle(20);
+  assert.deepEqual(errors, ["cannot maintain the default flow schemas and priority levels"]);
+  failing = false;
+  await clock.advance(60_000);
+  await settle(50);
+  assert.ok(levelNames(client).includes("system"));
+  client.react("list", "prioritylevelconfigurations", () => {
+    stop.abort();
+    throw stop.signal.reason;
+  });
+  await clock.advance(60_000);
+  await settle(20);
+  assert.deepEqual([errors.length, clock.waiting], [1, 0], "the end of the server is no failure");
 });

@@ -76,3 +76,44 @@ test("the lease is renewed until the server stops, also after a failure, and exp
   stop.abort();
   assert.equal(clock.waiting, 0);
 });
+
+test("a renewal keeps what others have written into the lease", async () => {
+  const { client, options, clock } = bench();
+  client.put<Lease>(leases, {
+    metadata: { namespace: "kube-system", name: "me", annotations: { a: "b" } },
+    spec: { holderIdentity: "before", leaseTransitions: 7, renewTime: formatMicroTime(0) },
+  });
+  await renewIdentityLease(options);
+  const { metadata, spec } = client.object<Lease>(leases, "kube-system/me") as Lease;
+  assert.deepEqual(metadata.annotations, { a: "b" });
+  const renewTime = formatMicroTime(clock.now());
+  assert.deepEqual(spec, { holderIdentity: "me", leaseDurationSeconds: 60, leaseTransitions: 7, renewTime });
+});
+
+test("leases of other namespaces are left, and one that cannot be deleted is an error", async () => {
+  const { client, options, aLease } = bench();
+  aLease("expired", 70_000);
+  const expired = client.object<Lease>(leases, "kube-system/expired") as Lease;
+  client.put<Lease>(leases, { ...expired, metadata: { ...expired.metadata, namespace: "web" } });
+  client.react("delete", "leases", () => {
+    throw new Error("the store is full");
+  });
+  await assert.rejects(collectIdentityLeases(options), /the store is full/);
+  assert.deepEqual(
+    client.writes.map(({ namespace, name }) => `${namespace}/${name}`),
+    ["kube-system/expired"],
+  );
+});
+
+test("a renewal that the end of the server interrupts is not warned of", async () => {
+  const { clock, client, options, warnings } = bench();
+  const stop = new AbortController();
+  keepIdentityLease(options, stop.signal);
+  client.react("get", "leases", () => {
+    stop.abort();
+    throw stop.signal.reason;
+  });
+  await clock.advance(10_000);
+  await settle();
+  assert.deepEqual([stop.signal.aborted, warnings], [true, []]);
+});

@@ -178,3 +178,86 @@ test("addresses of other servers are taken over from endpoints of one subset, no
   assert.deepEqual(there()?.subsets, [subset("192.0.2.2", "192.0.2.7")]);
   await loop.stop();
 });
+
+test("one round runs at a time, and other labels of the endpoints stay", async () => {
+  const held = Promise.withResolvers<void>();
+  let renewals = 0;
+  const renew = async (address: string) => {
+    if (++renewals === 2) await held.promise;
+    return () => [address];
+  };
+  const { clock, client, start, there } = bench({ renew, remove: async () => () => [] });
+  const loop = start();
+  await loop.begun;
+  client.put(endpoints, { ...there(), metadata: { ...metadata, labels: { own: "yes" } } } as Endpoints);
+  for (let i = 0; i < 3; i++) await clock.advance(10_000);
+  assert.equal(renewals, 2);
+  held.resolve();
+  await settle(20);
+  assert.deepEqual(there()?.metadata.labels, { own: "yes", "endpointslice.kubernetes.io/skip-mirror": "true" });
+  await clock.advance(10_000);
+  assert.equal(renewals, 3);
+  await loop.stop();
+  await clock.advance(60_000);
+  assert.equal(renewals, 3, "none follows the end");
+});
+
+for (const { name, remove, warning } of [
+  {
+    name: "cannot remove",
+    remove: () => Promise.reject(new Error("no leader")),
+    warning: "cannot remove this server from the endpoints of the kubernetes service",
+  },
+  {
+    name: "does not come to remove",
+    remove: () => never,
+    warning: "gave up removing this server from the endpoints of the kubernetes service",
+  },
+] satisfies { name: string; remove: LiveServers["remove"]; warning: string }[]) {
+  test(`a server that ${name} its address warns of it`, async () => {
+    const { clock, start, warnings } = bench({ renew: async () => (current) => current, remove });
+    const loop = start();
+    await loop.begun;
+    const stopping = loop.stop();
+    await clock.advance(2_000);
+    await stopping;
+    assert.deepEqual(warnings, [warning]);
+  });
+}
+
+test("a missing service is made with the first cluster address", async () => {
+  const client = newFakeClient();
+  const options = { client, servers: undefined, advertiseAddress: "192.0.2.2", securePort: 6443, clusterIp: "10.0.0.1" };
+  await ensureKubernetesService({ ...options, nodePort: 0, clock: newFakeClock(), log: discardLogger });
+  const service = client.object<KubeObject & { spec: object }>(services, "default/kubernetes");
+  assert.deepEqual(service?.metadata.labels, { provider: "kubernetes", component: "apiserver" });
+  assert.deepEqual(service?.spec, {
+    ...{ type: "ClusterIP", clusterIP: "10.0.0.1", sessionAffinity: "None" },
+    ports: [{ name: "https", protocol: "TCP", port: 443, targetPort: 6443 }],
+  });
+});
+
+interface TypedSlice extends Slice {
+  addressType: string;
+}
+for (const { alive, type, addresses } of [
+  { alive: ["192.0.2.2", "192.0.2.1"], type: "IPv4", addresses: ["192.0.2.1", "192.0.2.2"] },
+  { alive: ["2001:db8::2"], type: "IPv6", addresses: ["2001:db8::2"] },
+  { alive: ["2001:db8::2", "192.0.2.1"], type: "IPv4", addresses: ["192.0.2.1"] },
+  { alive: [], type: "IPv4", addresses: [] },
+]) {
+  test(`the slice of the servers [${alive}] is of ${type}, also where there was one of the other type`, async () => {
+    for (const before of [undefined, "IPv4", "IPv6"]) {
+      const { client, start, slice } = bench({ renew: async () => () => alive, remove: async () => () => [] });
+      const old = { metadata: { ...metadata, uid: "old" }, addressType: before, endpoints: [], ports };
+      if (before !== undefined) client.put(endpointSlices, old as unknown as Slice);
+      const loop = start();
+      await loop.begun;
+      const made = slice() as TypedSlice;
+      assert.deepEqual([made.addressType, made.endpoints.map((one) => one.addresses[0])], [type, addresses], `before: ${before}`);
+      assert.equal(made.metadata.uid === "old", before === type, "a slice of the right type is kept");
+      assert.deepEqual(made.metadata.labels, { "kubernetes.io/service-name": "kubernetes" });
+      await loop.stop();
+    }
+  });
+}

@@ -146,7 +146,7 @@ async function writeEndpoints(options: KubernetesServiceOptions, members: Member
   const ports = [{ name: "https", port: options.securePort, protocol: "TCP" }];
   const subsetsOf = (addresses: readonly string[]) =>
     addresses.length === 0 ? [] : [{ addresses: addresses.map((ip) => ({ ip })), ports }];
-  let addresses = [...members([])];
+  let addresses = [...members([])].sort(byAddress);
   await ensure<Endpoints>(
     options.client,
     endpoints,
@@ -162,16 +162,37 @@ async function writeEndpoints(options: KubernetesServiceOptions, members: Member
       };
     },
   );
+  await writeSlice(options.client, addresses, ports);
+}
+
+/** A slice holds addresses of one family: IPv6 when all are, otherwise IPv4, without the others. */
+async function writeSlice(client: Client, addresses: readonly string[], ports: object[]): Promise<void> {
+  const isV6 = addresses.length > 0 && addresses.every((address) => isIPv6(address));
+  const labels = { "kubernetes.io/service-name": name };
   const slice: EndpointSlice = {
-    metadata: { namespace, name, labels: { "kubernetes.io/service-name": name } },
-    addressType: isIPv6(options.advertiseAddress) ? "IPv6" : "IPv4",
-    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+    metadata: { namespace, name, labels },
+    addressType: isV6 ? "IPv6" : "IPv4",
+    endpoints: addresses
+      .filter((address) => isIPv6(address) === isV6)
+      .map((address) => ({ addresses: [address], conditions: { ready: true } })),
     ports,
   };
-  await ensure<EndpointSlice>(options.client, endpointSlices, slice, (existing) => {
-    if (semanticEqual(existing.endpoints, slice.endpoints) && semanticEqual(existing.ports, ports)) return undefined;
-    return { ...existing, endpoints: slice.endpoints, ports };
-  });
+  const { endpoints: wanted, addressType } = slice;
+  let isOfOtherType = false;
+  const bring = (existing: EndpointSlice): EndpointSlice | undefined => {
+    isOfOtherType = existing.addressType !== addressType;
+    const isRight =
+      semanticEqual(existing.endpoints, wanted) &&
+      semanticEqual(existing.ports, ports) &&
+      semanticEqual(existing.metadata.labels, labels);
+    if (isOfOtherType || isRight) return undefined;
+    return { ...existing, metadata: { ...existing.metadata, labels }, endpoints: wanted, ports };
+  };
+  await ensure(client, endpointSlices, slice, bring);
+  if (!isOfOtherType) return;
+  // The address type is immutable.
+  await client.delete(endpointSlices, { namespace, name });
+  await ensure(client, endpointSlices, slice, bring);
 }
 
 /** The server manages a single subset; anything else is overwritten. */

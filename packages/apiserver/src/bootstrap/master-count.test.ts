@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withServer } from "./master-count.ts";
+import { newMasterCount, withServer } from "./master-count.ts";
 
 for (const { name, current, count, want } of [
   { name: "the first server", current: [], count: 1, want: ["10.0.0.5"] },
@@ -17,3 +17,11 @@ for (const { name, current, count, want } of [
 ]) {
   test(name, () => assert.deepEqual(withServer(current, "10.0.0.5", count), want));
 }
+
+test("a server that renews adds itself, one that leaves removes itself alone", async () => {
+  const servers = newMasterCount(2);
+  const renewed = await servers.renew("10.0.0.5");
+  assert.deepEqual(renewed(["10.0.0.4", "10.0.0.6"]), ["10.0.0.4", "10.0.0.5"]);
+  const left = await servers.remove("10.0.0.5");
+  assert.deepEqual(left(["10.0.0.4", "10.0.0.5"]), ["10.0.0.4"]);
+});

@@ -5,8 +5,13 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { alreadyExists, conflict, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import {
+  clusterRoleBindings as clusterRoleBindingsRef,
+  clusterRoles as clusterRolesRef,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { startTestServer } from "../testing/start-test-server.ts";
-import { covers, ensureRbacPolicy } from "./rbac-policy.ts";
+import { ensureRbacPolicy } from "./rbac-policy.ts";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "./rbac-policy-data.ts";
 
 const rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -41,16 +46,17 @@ test("the start gives back what default roles and bindings lost, and leaves what
   const second = await startTestServer(t, [prefix]);
   const get = async (path: string) => (await second.request("GET", `${rbac}/${path}`)).body;
   const bootstrapper = await get("clusterroles/system:node-bootstrapper");
+  const requests = { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"] };
   assert.deepEqual(bootstrapper.rules, [
     added,
-    { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", "get", "list", "watch"] },
+    ...["create", "get", "list", "watch"].map((verb) => ({ ...requests, verbs: [verb] })),
   ]);
   assert.deepEqual(bootstrapper.metadata.labels, { "kubernetes.io/bootstrapping": "rbac-defaults" });
   assert.deepEqual((await get("clusterroles/system:discovery")).rules ?? [], [], "not to be updated");
   const everybody = { kind: "Group", name: "system:authenticated", apiGroup: "rbac.authorization.k8s.io" };
   assert.deepEqual((await get("clusterrolebindings/system:basic-user")).subjects, [ann, everybody]);
   assert.deepEqual((await get("clusterrolebindings/system:public-info-viewer")).subjects ?? [], [], "not to be updated");
-  assert.equal((await get("namespaces/kube-system/roles/extension-apiserver-authentication-reader")).rules.length, 2);
+  assert.equal((await get("namespaces/kube-system/roles/extension-apiserver-authentication-reader")).rules.length, 4);
   assert.equal((await get("clusterroles/system:monitoring")).metadata.annotations[autoUpdate], "true");
   const dns = await get("clusterrolebindings/system:kube-dns");
   assert.equal(dns.roleRef.name, "system:kube-dns", "a binding to another role is made anew");
@@ -138,17 +144,155 @@ test("every default binding refers to a default role, and no object is listed tw
     );
 });
 
-for (const { name, have, want } of [
-  { name: "a rule by itself", have: [{ verbs: ["get"], apiGroups: [""], resources: ["pods"] }], want: true },
-  { name: "a rule by a wildcard", have: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }], want: true },
+interface Role extends KubeObject {
+  rules?: object[] | null;
+  aggregationRule?: { clusterRoleSelectors?: object[] } | undefined;
+}
+interface Binding extends KubeObject {
+  subjects?: object[];
+  roleRef: { apiGroup: string; kind: string; name: string };
+}
+
+/** The object after a start of the server that finds it changed like this, and the requests that wrote it. */
+async function afterStart<T extends KubeObject>(ref: ResourceRef, name: string, change: (object: T) => T) {
+  const client = newFakeClient();
+  await ensureRbacPolicy(client, () => false);
+  const before = client.object<T>(ref, name) as T;
+  client.put(ref, change(structuredClone(before)));
+  client.clearActions();
+  await ensureRbacPolicy(client, () => false);
+  return { before, after: client.object<T>(ref, name) as T, verbs: client.writes.map(({ verb }) => verb) };
+}
+
+const own = { matchLabels: { "example.com/own": "true" } };
+const toAdmin = { matchLabels: { "rbac.authorization.k8s.io/aggregate-to-admin": "true" } };
+const urls = (verbs: string[], ...nonResourceURLs: string[]) => ({ verbs, nonResourceURLs });
+
+for (const { name, role, change, want, verbs = ["update"] } of [
+  { name: "is as it was", role: "view", change: {}, want: {}, verbs: [] },
   {
-    name: "a rule by one with a name",
-    have: [{ verbs: ["get"], apiGroups: [""], resources: ["pods"], resourceNames: ["a"] }],
-    want: false,
+    name: "has the rules that its controller gave it",
+    role: "admin",
+    change: { rules: [urls(["get"], "/a")] },
+    want: { rules: [urls(["get"], "/a")] },
+    verbs: [],
   },
-  { name: "a rule by another verb", have: [{ verbs: ["list"], apiGroups: [""], resources: ["pods"] }], want: false },
-]) {
-  test(`${want ? "covers" : "does not cover"} ${name}`, () => {
-    assert.equal(covers(have, { verbs: ["get"], apiGroups: [""], resources: ["pods"] }), want);
+  {
+    name: "is no longer aggregated",
+    role: "admin",
+    change: { aggregationRule: undefined },
+    want: { aggregationRule: { clusterRoleSelectors: [toAdmin] } },
+  },
+  {
+    name: "aggregates others",
+    role: "admin",
+    change: { aggregationRule: { clusterRoleSelectors: [own] } },
+    want: { aggregationRule: { clusterRoleSelectors: [own, toAdmin] } },
+  },
+  {
+    name: "aggregates others, too",
+    role: "admin",
+    change: { aggregationRule: { clusterRoleSelectors: [own, toAdmin] } },
+    want: { aggregationRule: { clusterRoleSelectors: [own, toAdmin] } },
+    verbs: [],
+  },
+  {
+    name: "is aggregated, though it is not to be",
+    role: "system:public-info-viewer",
+    change: { aggregationRule: { clusterRoleSelectors: [own] } },
+    want: { aggregationRule: undefined },
+  },
+  {
+    name: "says its rules in other words",
+    role: "system:public-info-viewer",
+    change: { rules: [urls(["*"], "/h*", "/livez", "/r*"), urls(["get", "list"], "/version*")] },
+    want: { rules: [urls(["*"], "/h*", "/livez", "/r*"), urls(["get", "list"], "/version*")] },
+    verbs: [],
+  },
+  {
+    name: "lacks a part of a rule",
+    role: "system:public-info-viewer",
+    change: { rules: [urls(["get"], "/healthz", "/livez", "/readyz", "/version")] },
+    want: { rules: [urls(["get"], "/healthz", "/livez", "/readyz", "/version"), urls(["get"], "/version/")] },
+  },
+  { name: "has null for rules", role: "system:node", change: { rules: null }, want: {}, verbs: ["update"] },
+] as { name: string; role: string; change: Partial<Role>; want: Partial<Role>; verbs?: string[] }[]) {
+  test(`a default role that ${name} is ${verbs.length === 0 ? "not written" : "brought back"} at the start`, async () => {
+    const found = await afterStart<Role>(clusterRolesRef, role, (object) => ({ ...object, ...change }));
+    assert.deepEqual(found.verbs, verbs);
+    const shown = Object.fromEntries(Object.keys(want).map((key) => [key, found.after[key as keyof Role]]));
+    assert.deepEqual(shown, want);
+    if (change.rules === null) assert.ok((found.after.rules?.length ?? 0) > 0);
   });
 }
+
+test("a label or annotation that is missing is given back, one that an administrator has changed stays", async () => {
+  const label = "kubernetes.io/bootstrapping";
+  for (const { labels, annotations, want } of [
+    { labels: { [label]: "mine", a: "b" }, annotations: {}, want: [{ [label]: "mine", a: "b" }, { [autoUpdate]: "true" }] },
+    {
+      labels: {},
+      annotations: { [autoUpdate]: "yes", a: "b" },
+      want: [{ [label]: "rbac-defaults" }, { [autoUpdate]: "yes", a: "b" }],
+    },
+  ] as { labels: Record<string, string>; annotations: Record<string, string>; want: object[] }[]) {
+    for (const [ref, name] of [
+      [clusterRolesRef, "system:discovery"],
+      [clusterRoleBindingsRef, "system:discovery"],
+    ] as const) {
+      const { before, after, verbs } = await afterStart<KubeObject>(ref, name, (object) => ({
+        ...object,
+        metadata: { ...object.metadata, labels, annotations },
+      }));
+      assert.deepEqual([after.metadata.labels, after.metadata.annotations, verbs], [...want, ["update"]], ref.resource);
+      assert.equal(after.metadata.uid, before.metadata.uid);
+    }
+  }
+});
+
+test("a subject of the same name in another namespace is another one", async () => {
+  const { before, after } = await afterStart<Binding>(clusterRoleBindingsRef, "system:kube-dns", (object) => ({
+    ...object,
+    subjects: [{ kind: "ServiceAccount", namespace: "default", name: "kube-dns" }],
+  }));
+  assert.deepEqual(after.subjects, [
+    { kind: "ServiceAccount", namespace: "default", name: "kube-dns" },
+    ...(before.subjects ?? []),
+  ]);
+});
+
+for (const [field, value] of [
+  ["kind", "Role"],
+  ["name", "view"],
+] as const) {
+  test(`a binding to a role of another ${field} is made anew`, async () => {
+    const { before, after, verbs } = await afterStart<Binding>(clusterRoleBindingsRef, "system:basic-user", (object) => ({
+      ...object,
+      roleRef: { ...object.roleRef, [field]: value },
+    }));
+    assert.deepEqual([after.roleRef, verbs], [before.roleRef, ["delete", "create"]]);
+  });
+}
+
+test("a binding that others make wrong each time is given up after five attempts", async () => {
+  const client = newFakeClient();
+  const wrong = { metadata: { name: "system:basic-user" }, roleRef: { kind: "ClusterRole", name: "view" } };
+  client.react("create", "clusterrolebindings", ({ name }) => {
+    if (name === wrong.metadata.name) client.put(clusterRoleBindingsRef, structuredClone(wrong));
+  });
+  await assert.rejects(
+    ensureRbacPolicy(client, () => false),
+    { message: "binding system:basic-user still refers to another role after 5 attempts" },
+  );
+  assert.equal(client.writes.filter(({ verb }) => verb === "delete").length, 4);
+});
+
+test("a role of two features is made when both are on", async () => {
+  const name = "system:controller:storage-version-garbage-collector";
+  for (const on of [[], ["APIServerIdentity"], ["StorageVersionAPI"], ["APIServerIdentity", "StorageVersionAPI"]]) {
+    const client = newFakeClient();
+    await ensureRbacPolicy(client, (gate) => on.includes(gate));
+    for (const ref of [clusterRolesRef, clusterRoleBindingsRef])
+      assert.equal(client.object(ref, name) !== undefined, on.length === 2, `${on}`);
+  }
+});

@@ -5,7 +5,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
-import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepEqual, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
   clusterRoleBindings as clusterRoleBindingsRef,
@@ -13,6 +13,8 @@ import {
   roleBindings as roleBindingsRef,
   roles as rolesRef,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { uncoveredRules } from "../registry/rbac/escalation.ts";
 import { attempts, ensure, forEachLimited } from "./ensure.ts";
 import {
   type ClusterRoleRow,
@@ -28,7 +30,7 @@ const autoUpdate = "rbac.authorization.kubernetes.io/autoupdate";
 const bootstrapLabels = { "kubernetes.io/bootstrapping": "rbac-defaults" };
 const aggregateLabel = "rbac.authorization.k8s.io/aggregate-to-";
 const rbacGroup = "rbac.authorization.k8s.io";
-const atOnce = 8;
+const mostAtOnce = 8;
 
 interface Role extends KubeObject {
   rules?: RuleRow[] | null;
@@ -56,15 +58,17 @@ export async function ensureRbacPolicy(
 ): Promise<void> {
   const rows = clusterRoles.filter(({ onlyWith = [] }) => onlyWith.every(featureEnabled));
   const desiredRoles = rows.map((row) => clusterRoleOf(row, featureEnabled));
-  await forEachLimited(desiredRoles, atOnce, (desired) => ensure(client, clusterRolesRef, desired, bringRole(desired), signal));
-  await forEachLimited(allClusterRoleBindings(rows), atOnce, (desired) =>
+  await forEachLimited(desiredRoles, mostAtOnce, (desired) =>
+    ensure(client, clusterRolesRef, desired, bringRole(desired), signal),
+  );
+  await forEachLimited(allClusterRoleBindings(rows), mostAtOnce, (desired) =>
     ensureBinding(client, clusterRoleBindingsRef, desired, signal),
   );
-  await forEachLimited(roles, atOnce, ({ namespace, name, rules }) => {
+  await forEachLimited(roles, mostAtOnce, ({ namespace, name, rules }) => {
     const desired: Role = { metadata: metadataOf(name, namespace), rules };
     return ensure(client, rolesRef, desired, bringRole(desired), signal);
   });
-  await forEachLimited(roleBindings, atOnce, ({ namespace, name, role, subjects }) =>
+  await forEachLimited(roleBindings, mostAtOnce, ({ namespace, name, role, subjects }) =>
     ensureBinding(client, roleBindingsRef, bindingOf(name, "Role", role, subjects, namespace), signal),
   );
 }
@@ -122,18 +126,27 @@ function bringRole(desired: Role) {
     if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
     const metadata = bringMetadata(existing, desired);
     const have = existing.rules ?? [];
-    // The aggregation controller sets the rules of aggregated roles.
-    const isSame = desired.aggregationRule !== undefined || deepEqual(have, desired.rules ?? []);
-    const missing = isSame ? [] : (desired.rules ?? []).filter((rule) => !covers(have, rule));
-    const aggregates = desired.aggregationRule !== undefined && existing.aggregationRule === undefined;
-    if (metadata === undefined && missing.length === 0 && !aggregates) return undefined;
+    // An aggregated role is desired without rules: the aggregation controller sets them.
+    const wanted = desired.rules ?? [];
+    const missing = deepEqual(have, wanted) ? [] : atOnce(uncoveredRules(have, wanted));
+    const aggregationRule = bringAggregation(existing.aggregationRule, desired.aggregationRule);
+    if (metadata === undefined && missing.length === 0 && aggregationRule === existing.aggregationRule) return undefined;
+    const { aggregationRule: _, ...role } = existing;
     return {
-      ...existing,
+      ...role,
       ...(metadata === undefined ? {} : { metadata }),
       ...(missing.length === 0 ? {} : { rules: [...have, ...missing] }),
-      ...(aggregates && desired.aggregationRule !== undefined ? { aggregationRule: desired.aggregationRule } : {}),
+      ...(aggregationRule === undefined ? {} : { aggregationRule }),
     };
   };
+}
+
+/** Adds the selectors that are missing. A role that is not to be aggregated has no aggregation rule. @returns `existing` when it is right */
+function bringAggregation(existing: Role["aggregationRule"], desired: Role["aggregationRule"]): Role["aggregationRule"] {
+  const have = existing?.clusterRoleSelectors ?? [];
+  const missing = desired?.clusterRoleSelectors?.filter((selector) => !have.some((one) => semanticEqual(one, selector)));
+  if (missing === undefined || missing.length === 0) return desired && existing;
+  return { ...existing, clusterRoleSelectors: [...have, ...missing] };
 }
 
 /** @returns undefined when no label or annotation is missing */
@@ -146,37 +159,6 @@ function bringMetadata(existing: KubeObject, desired: KubeObject): KubeObject["m
     labels: { ...desired.metadata.labels, ...existing.metadata.labels },
     annotations: { ...desired.metadata.annotations, ...existing.metadata.annotations },
   };
-}
-
-/**
- * Whether the rules include every permission of `rule`.
- * Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go
- */
-export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
-  const isIn = (list: readonly string[] | undefined, desired: string): boolean =>
-    list !== undefined && (list.includes(desired) || list.includes("*"));
-  const allowed = (test: (candidate: RuleRow) => boolean): boolean => have.some(test);
-  if (rule.nonResourceURLs !== undefined) {
-    return rule.nonResourceURLs.every((url) =>
-      rule.verbs.every((verb) => allowed((candidate) => isIn(candidate.verbs, verb) && isIn(candidate.nonResourceURLs, url))),
-    );
-  }
-  const names = rule.resourceNames?.length ? rule.resourceNames : [undefined];
-  return (rule.apiGroups ?? []).every((group) =>
-    (rule.resources ?? []).every((resource) =>
-      rule.verbs.every((verb) =>
-        names.every((name) =>
-          allowed(
-            (candidate) =>
-              isIn(candidate.verbs, verb) &&
-              isIn(candidate.apiGroups, group) &&
-              isIn(candidate.resources, resource) &&
-              (!candidate.resourceNames?.length || (name !== undefined && candidate.resourceNames.includes(name))),
-          ),
-        ),
-      ),
-    ),
-  );
 }
 
 /** Source: k8s.io/component-helpers auth/rbac/reconciliation/reconcile_rolebindings.go */

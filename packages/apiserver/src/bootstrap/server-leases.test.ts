@@ -61,3 +61,10 @@ test("a lease that cannot be removed is the error of who leaves, with no list of
   await assert.rejects(newServerLeases(storage).remove("192.0.2.1"), /no leader/);
   assert.equal(listed, 0);
 });
+
+test("a renewal keeps the rest of the lease's metadata", async () => {
+  const { storage, objects } = aStorage();
+  objects.set("192.0.2.1", { metadata: { name: "192.0.2.1", uid: "u1", generation: 4 } });
+  await newServerLeases(storage).renew("192.0.2.1");
+  assert.deepEqual(objects.get("192.0.2.1")?.metadata, { name: "192.0.2.1", uid: "u1", generation: 5 });
+});

@@ -136,3 +136,63 @@ test("a resource whose version was published is not pending again when a later r
   await assert.rejects(versions.update("me", stop.signal), /batch\.jobs/);
   assert.deepEqual([versions.pending(jobs), versions.completed], [undefined, true]);
 });
+
+test("an identity lease that cannot be read is an error, and nothing is published", async (t) => {
+  const { client, keep } = bench(t);
+  client.react("get", "leases", () => {
+    throw new Error("the store is full");
+  });
+  await assert.rejects(keep(), /the store is full/);
+  assert.equal(client.writes.length, 0);
+});
+
+test("four conflicts are overcome, a fifth is the error", async (t) => {
+  const { client, versions, said } = bench(t);
+  let conflicts = 4;
+  client.react("update", "storageversions", ({ name }) => {
+    if (name === "core.pods" && conflicts-- > 0) throw conflict(storageVersions, "core.pods", "changed");
+    return undefined;
+  });
+  await versions.update("me", new AbortController().signal);
+  assert.deepEqual(said("core.pods"), [ofPods]);
+  conflicts = 5;
+  await assert.rejects(versions.update("me", new AbortController().signal), /failed to update storage version for core\.pods/);
+});
+
+test("a repetition that fails is warned of, unless the server stops, and none follows its end", async (t) => {
+  const { clock, client, stop, versions } = bench(t);
+  client.put(leases, lease);
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  await keepStorageVersions(versions, { client, identity: "me", clock, log }, stop.signal);
+  let fail = (): void => {};
+  client.react("get", "storageversions", () => {
+    fail();
+    throw new Error("the store is full");
+  });
+  await clock.advance(600_000);
+  await settle(20);
+  assert.deepEqual(warnings, ["cannot update the storage versions"]);
+  fail = () => stop.abort(new Error("the server stops"));
+  await clock.advance(600_000);
+  await settle(20);
+  assert.equal(warnings.length, 1);
+  assert.equal(clock.waiting, 0);
+});
+
+test("resources that are stored in one place are published once, under the first name, and none of them waits any more", async (t) => {
+  const client = newFakeClient();
+  const [former, latter] = ["", "events.k8s.io"].map((group) => ({
+    ...{ group, resource: "events", hubGroup: "", hub: "v1", storageFolder: "events", versions: [{ version: "v1" }] },
+  }));
+  const { signal } = new AbortController();
+  const versions = newStorageVersions([latter, former] as unknown as ResourceDefinition[], client, newFakeClock(), signal);
+  t.after(() => versions.whenCompleted);
+  for (const group of ["", "events.k8s.io"]) assert.ok(versions.pending({ group, resource: "events" }), group);
+  await versions.update("me", signal);
+  for (const group of ["", "events.k8s.io"]) assert.equal(versions.pending({ group, resource: "events" }), undefined, group);
+  assert.deepEqual(
+    client.objects<StorageVersion>(storageVersions).map(({ metadata, status }) => [metadata.name, status.storageVersions]),
+    [["core.events", [{ apiServerID: "me", encodingVersion: "v1", decodableVersions: ["v1", "events.k8s.io/v1"] }]]],
+  );
+});

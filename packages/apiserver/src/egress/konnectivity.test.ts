@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import fc from "@coxswain/apimachinery/testing/fast-check";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { Metadata } from "@grpc/grpc-js";
 import { type KonnectivityCall, startKonnectivityServer } from "../testing/egress-proxies.ts";
@@ -19,10 +20,10 @@ async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boole
   const at = join(directory, "k.sock");
   const server = await startKonnectivityServer({ at, portOf: (target) => Number(target.split(":")[1]), onCall });
   t.after(() => server.stop());
-  const dial = async (target: string) => {
+  const dial = async (target: string, { signal } = new AbortController()) => {
     const connection = connect(at);
     await once(connection, "connect");
-    return connectThroughKonnectivity(connection, undefined, target, new AbortController().signal);
+    return connectThroughKonnectivity(connection, undefined, target, signal);
   };
   return { server, dial };
 }
@@ -126,4 +127,19 @@ test("bytes that are no packet are refused, or say nothing of anybody's", () => 
       }
     }),
   );
+});
+
+test("a large write is sent in packets of 64 KiB, and a connection outlives the attempt to make it", async (t) => {
+  let received = 0;
+  const behind = createServer((socket) => void socket.on("data", (bytes) => (received += bytes.length)));
+  const port = await listening(t, behind);
+  const { server, dial } = await aServer(t, () => false);
+  const attempt = new AbortController();
+  const made = await dial(`127.0.0.1:${port}`, attempt);
+  attempt.abort(new Error("too late"));
+  await new Promise((sent) => made.write(Buffer.alloc(150 * 1024), sent));
+  await waitFor(() => received === 150 * 1024, { what: "the bytes" });
+  assert.deepEqual(server.packets, ["DIAL_REQ", "DATA", "DATA", "DATA"]);
+  assert.equal(made.destroyed, false);
+  made.destroy();
 });

@@ -372,3 +372,83 @@ for (const { name, answer, message } of [
     );
   });
 }
+
+const never = new AbortController().signal;
+
+test("a proxy's address may be a name, which its certificate is for, and may be without a port", async (t) => {
+  const named = await newCertificate({ commonName: "x", dnsNames: ["localhost"], usages: ["server", "client"], ca });
+  const names: string[] = [];
+  const SNICallback = (name: string, done: (err: Error | null) => void): void => {
+    names.push(name);
+    done(null);
+  };
+  const server = createTlsServer(
+    { cert: named.certPem, key: named.keyPem, SNICallback },
+    (socket) => void socket.on("error", () => {}),
+  );
+  const tlsConfig = { caBundle: file(ca.certPem), clientCert: file(named.certPem), clientKey: file(named.keyPem) };
+  const at = (url: string) => proxyServerOf({ proxyProtocol: "HTTPConnect", transport: { tcp: { url, tlsConfig } } });
+  (await at(`https://localhost:${await listening(t, server)}`).connect(never)).destroy();
+  assert.deepEqual(names, ["localhost"]);
+  for (const [url, address, port] of [
+    ["https://127.255.255.253", "127.255.255.253", 443],
+    ["http://127.255.255.253", "127.255.255.253", 80],
+    ["http://[::1]:1", "::1", 1],
+  ] as const)
+    await assert.rejects(at(url).connect(never), { address, port });
+});
+
+test("a connection to a proxy outlives the attempt to make it", async (t) => {
+  const proxy = await startConnectProxy({ at: 0, portOf });
+  t.after(() => proxy.stop());
+  const dial = new AbortController();
+  const tcp = { url: `http://127.0.0.1:${proxy.port}` };
+  const socket = await proxyServerOf({ proxyProtocol: "HTTPConnect", transport: { tcp } }).connect(dial.signal);
+  dial.abort();
+  assert.equal(socket.destroyed, false);
+  socket.destroy();
+});
+
+test("a proxy that accepts a connection and says nothing of TLS is given up after 30 s, as one that cannot be reached", async (t) => {
+  const sockets: Socket[] = [];
+  const port = await listening(
+    t,
+    createServer((socket) => void sockets.push(socket.on("error", () => {}).resume())),
+  );
+  const tlsConfig = { clientCert: file(pair.certPem), clientKey: file(pair.keyPem) };
+  const tcp = { url: `https://127.0.0.1:${port}`, tlsConfig };
+  const { connect, clock, metrics } = tunnelOf({ proxyProtocol: "HTTPConnect", transport: { tcp } });
+  const dialled = connect("a", 1).catch((err: Error) => err.message);
+  await waitFor(() => (sockets[0]?.bytesRead ?? 0) > 0, { what: "the proxy to be queried" });
+  await clock.advance(29_999);
+  assert.equal(clock.waiting, 1);
+  await clock.advance(1);
+  assert.equal(await dialled, "i/o timeout");
+  assert.match(await metrics.render(), failed('protocol="http_connect",transport="tcp",stage="connect"'));
+});
+
+test("an address of IPv6 is in brackets for the proxy, and no timer is left behind a dial, good or bad", async (t) => {
+  const port = await listening(t, echo());
+  const proxy = await startConnectProxy({ at: 0, portOf: (target) => (target.includes("closed") ? undefined : port) });
+  t.after(() => proxy.stop());
+  const tcp = { url: `http://127.0.0.1:${proxy.port}` };
+  const { connect, clock } = tunnelOf({ proxyProtocol: "HTTPConnect", transport: { tcp } });
+  (await connect("2001:db8::7", 443)).destroy();
+  await assert.rejects(connect("closed", 1));
+  assert.deepEqual([proxy.requested, clock.waiting], [["[2001:db8::7]:443", "closed:1"], 0]);
+});
+
+test("a proxy opens a tunnel with 200 alone; a connection with another answer is closed", async (t) => {
+  const sockets: Socket[] = [];
+  const answer = "HTTP/1.1 204 No Content\r\n\r\n";
+  const { connect } = await odd(
+    t,
+    (socket) => {
+      sockets.push(socket);
+      socket.once("data", () => socket.write(answer));
+    },
+    "HTTPConnect",
+  );
+  await assert.rejects(connect("a", 1), /while dialing a:1, code 204: 204 No Content$/);
+  await waitFor(() => sockets[0]?.destroyed, { what: "the connection to be closed", timeoutMs: 10_000 });
+});

@@ -82,3 +82,17 @@ test("the oldest of slow bodies are refused when all together are too large, and
   fourth.resolve(Buffer.alloc(900));
   assert.equal((await fourth.result).length, 900, "what has ended counts no longer");
 });
+
+test("bodies that take the whole of the memory are received; more than it is refused, also after a time without any", async () => {
+  const { clock, arrive } = setUp(1000);
+  for (let round = 0; round < 2; round++) {
+    const [first, second] = [arrive(500), arrive(500)];
+    await clock.advance(200);
+    const third = arrive(1);
+    await clock.advance(200);
+    await assert.rejects(first.result, { code: 429 });
+    for (const { resolve } of [second, third]) resolve(Buffer.from("x"));
+    assert.deepEqual([String(await second.result), String(await third.result)], ["x", "x"]);
+    assert.equal(clock.waiting, 0);
+  }
+});

@@ -10,7 +10,7 @@ import { newObjectRecorder, type ObjectRecorder } from "../audit/recorded-object
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { audit } from "./audit.ts";
+import { audit, auditFailedAuthentication } from "./audit.ts";
 import { AuditedExchange } from "./audited-exchange.ts";
 import type { Handler } from "./filter.ts";
 
@@ -22,7 +22,11 @@ async function eventsOf(
   path: string,
   handler: Handler,
   rule: Partial<PolicyRule> = {},
-  { objects = newObjectRecorder(), delay }: { objects?: ObjectRecorder; delay?: Promise<boolean> } = {},
+  {
+    objects = newObjectRecorder(),
+    delay,
+    notes,
+  }: { objects?: ObjectRecorder; delay?: Promise<boolean>; notes?: Record<string, string> } = {},
 ): Promise<Event[]> {
   const events: Event[] = [];
   const auditor = {
@@ -42,6 +46,7 @@ async function eventsOf(
   void exchange.response.then(({ body }) => body.on("error", () => {})); // the client of a request that is broken off
   const info = parseRequestInfo("GET", path);
   const request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info));
+  request.credentialNotes = notes;
   try {
     await audit(auditor, clock, discardLogger)(request, handler);
   } catch {
@@ -199,3 +204,66 @@ test("a streamed answer of which a part does not fit is not recorded, also when 
   stream.end("4");
   assert.deepEqual(bodies, []);
 });
+
+for (const { thrown, isPanic } of [
+  ...[TypeError, RangeError, ReferenceError].map((Fault) => ({ thrown: new Fault("no"), isPanic: true })),
+  { thrown: "a text", isPanic: true },
+  { thrown: new Error("the store is full"), isPanic: false },
+  { thrown: notFound({ group: "", resource: "pods" }, "x"), isPanic: false },
+]) {
+  test(`a handler that throws ${String(thrown)} ${isPanic ? "panics" : "does not panic"}`, async () => {
+    const events = await eventsOf("/api/v1/pods", () => {
+      throw thrown;
+    });
+    assert.deepEqual(stagesOf(events), ["RequestReceived", isPanic ? "Panic" : "ResponseComplete"]);
+  });
+}
+
+test("what the credential of a request says is an annotation of its events", async () => {
+  const notes = { "authentication.k8s.io/stale-token": "subject: robot" };
+  const events = await eventsOf("/api/v1/pods", ({ exchange }) => exchange.respond(200, {}), {}, { notes });
+  assert.deepEqual(events.at(-1).annotations, notes);
+});
+
+for (const { how, path = "/api/v1/pods", headers = {}, certificate, want } of [
+  { how: "no credentials", want: "no credentials provided" },
+  { how: "a token", headers: { authorization: "BEARER t" }, want: "attempted: bearer" },
+  { how: "a scheme alone", headers: { authorization: "Bearer" }, want: "no credentials provided" },
+  { how: "another scheme", headers: { authorization: "Digest a" }, want: "no credentials provided" },
+  { how: "a token in the query", path: "/api?access_token=t", want: "attempted: access_token" },
+  { how: "an empty token in the query", path: "/api?access_token=", want: "no credentials provided" },
+  {
+    how: "three credentials",
+    path: "/api?access_token=t",
+    headers: { authorization: "Basic a" },
+    certificate: {},
+    want: "attempted: basic, access_token, x509",
+  },
+] as { how: string; path?: string; headers?: Record<string, string>; certificate?: object; want: string }[]) {
+  test(`the event of a failed authentication with ${how}: ${want}`, async () => {
+    const events: Event[] = [];
+    const auditor = {
+      evaluate: newPolicyEvaluator({ rules: [{ level: "Metadata" }] }),
+      backend: {
+        process(records: readonly { item(version: "audit.k8s.io/v1"): Buffer }[]) {
+          events.push(...records.map((record) => JSON.parse(String(record.item("audit.k8s.io/v1")))));
+          return true;
+        },
+        stop: async () => {},
+      },
+      ...{ objects: newObjectRecorder(), metrics: newAuditMetrics(newMetricsRegistry()) },
+    };
+    const clock = newFakeClock();
+    const exchange = new LoopbackExchange({ method: "GET", path, headers });
+    if (certificate !== undefined) {
+      Object.defineProperty(exchange, "tls", { value: { getPeerX509Certificate: () => certificate } });
+    }
+    const request = new ServerRequest(exchange, parseRequestInfo("GET", path), clock.now(), false);
+    await auditFailedAuthentication(auditor, clock)(request);
+    const [{ responseStatus, stage }] = events;
+    assert.deepEqual(
+      [responseStatus.code, responseStatus.message, stage],
+      [401, `Authentication failed, ${want}`, "ResponseStarted"],
+    );
+  });
+}

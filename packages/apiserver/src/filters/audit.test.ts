@@ -161,6 +161,8 @@ test("a request of a deprecated version is annotated as such, with the release t
 for (const { forwarded, want } of [
   { forwarded: "127.0.0.1, 192.0.2.7", want: ["127.0.0.1", "192.0.2.7", "127.0.0.1"] },
   { forwarded: "192.0.2.7, 127.0.0.1", want: ["192.0.2.7", "127.0.0.1"] },
+  { forwarded: "::ffff:192.0.2.7, ::FFFF:c000:0207", want: ["192.0.2.7", "192.0.2.7", "127.0.0.1"] },
+  { forwarded: "fe80::1%eth0, 1.2.3, ", want: ["127.0.0.1"] },
 ]) {
   test(`the peer's address is the last one of a client that says it was forwarded for ${forwarded}`, async () => {
     const sent = { "x-forwarded-for": forwarded };

@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { Decision } from "../authorization/authorizer.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
+import type { AuditTrail } from "../request/audit-trail.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
 import { authentication } from "./authentication.ts";
@@ -82,4 +84,82 @@ for (const [decision, code] of [
       if (code !== undefined) assert.equal(found.code, code);
     });
   }
+}
+
+for (const { name, answer, counted, refused, logged = [] } of [
+  { name: "good", answer: () => ({ user: jane }), counted: "success", refused: 0 },
+  { name: "none", answer: () => undefined, counted: "failure", refused: 1 },
+  { name: "for others", answer: () => ({ user: jane, audiences: ["other"] }), counted: "error", refused: 1 },
+  {
+    name: "wrong",
+    answer: () => {
+      throw new Error("it is revoked");
+    },
+    counted: "error",
+    refused: 1,
+    logged: ["it is revoked"],
+  },
+  {
+    name: "not verified by a backend that is away",
+    answer: () => {
+      throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code: 503 });
+    },
+    counted: "error",
+    refused: 0,
+  },
+] as { name: string; answer: () => unknown; counted: string; refused: number; logged?: string[] }[]) {
+  test(`a credential that is ${name} counts as ${counted}, and ${refused === 0 ? "is no refusal" : "is refused before its answer"}`, async () => {
+    const registry = newMetricsRegistry();
+    const metrics = newRequestMetrics(registry);
+    const clock = newFakeClock();
+    const [refusals, reasons]: [string[], unknown[]] = [[], []];
+    const options = {
+      ...{ clock, metrics, apiAudiences: ["api"] },
+      log: { ...discardLogger, warn: (_: string, fields?: { err?: unknown }) => void reasons.push(fields?.err) },
+      authenticate: (async () => {
+        await clock.advance(2_000);
+        return answer();
+      }) as Authenticator,
+      onRefused: async ({ info }: ServerRequest) => void refusals.push(info.path),
+    };
+    await passed(authentication(options));
+    const counts = ["success", "failure", "error"].filter((result) => metrics.authenticationAttempts.labels(result).value === 1);
+    assert.deepEqual([counts, refusals.length, reasons], [[counted], refused, logged]);
+    assert.match(await registry.render(), new RegExp(`^authentication_duration_seconds_sum\\{result="${counted}"\\} 2$`, "m"));
+  });
+}
+
+for (const [user, label] of [
+  ["jane", "other"],
+  ["jane@example.com", "email_id"],
+  ["kubelet", "kubelet"],
+  ["system:serviceaccount:kube-system:default", "system:serviceaccount:kube-system:default"],
+] as const) {
+  test(`the user ${user} is ${label} in metrics`, async () => {
+    const metrics = newRequestMetrics(newMetricsRegistry());
+    const auditAnnotations = { a: "b" };
+    const authenticate: Authenticator = async () => ({ user: { name: user, groups: [] }, auditAnnotations });
+    const options = { clock: realClock, authenticate, apiAudiences: [], metrics, log: discardLogger };
+    const { request } = await passed(authentication(options));
+    assert.equal(metrics.authenticatedUserRequests.labels(label).value, 1);
+    assert.deepEqual([request.user.name, request.credentialNotes], [user, auditAnnotations]);
+  });
+}
+
+for (const { decision, annotations } of [
+  { decision: { decision: "allow", reason: "RBAC" }, annotations: { decision: "allow", reason: "RBAC" } },
+  { decision: { decision: "allow" }, annotations: { decision: "allow", reason: "" } },
+  { decision: { decision: "deny", reason: "never" }, annotations: { decision: "forbid", reason: "never" } },
+  { decision: { decision: "no-opinion", error: new Error("away"), reason: "x" }, annotations: { reason: "internal error" } },
+] as { decision: Decision; annotations: Record<string, string> }[]) {
+  test(`an authorizer's ${decision.decision}${decision.error ? " with an error" : ""} is audited as ${JSON.stringify(annotations)}`, async () => {
+    const audited: Record<string, string> = {};
+    const audit = { annotate: (key: string, value: string) => Object.assign(audited, { [key]: value }) };
+    await passed((request, next) => {
+      request.audit = audit as unknown as AuditTrail; // cast: no other part is used
+      return authorization(() => decision)(request, next);
+    });
+    const wanted = Object.entries(annotations).map(([key, value]) => [`authorization.k8s.io/${key}`, value]);
+    assert.deepEqual(audited, Object.fromEntries(wanted));
+  });
 }

@@ -112,6 +112,7 @@ export function newFilterChain<Served>(options: FilterChainOptions<Served>): Exc
     } catch (err) {
       recover(options, request, err);
     }
+    request.handled();
     if (log.enabled(3)) logRequest(log, clock, request);
   };
 }

@@ -3,12 +3,13 @@ import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Attributes } from "../authorization/authorizer.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
+import type { AuditTrail } from "../request/audit-trail.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
 import { impersonation } from "./authentication.ts";
 
 /** Sends a request of `admin` with these headers; `refused` names what may not be impersonated: `groups/dev`. */
-async function send(headers: Record<string, string | string[]>, refused: readonly string[] = []) {
+async function send(headers: Record<string, string | string[]>, refused: readonly string[] = [], reason = "") {
   const exchange = new LoopbackExchange({ method: "GET", path: "/api", headers });
   const request = new ServerRequest(exchange, parseRequestInfo("GET", "/api"), 0, false);
   request.user = { name: "admin", groups: ["ops"] };
@@ -17,8 +18,10 @@ async function send(headers: Record<string, string | string[]>, refused: readonl
   const filter = impersonation(async ({ user, verb, resource, subresource, group, namespace, name }: Attributes) => {
     const what = [group, resource, subresource, namespace, name].filter((part) => part !== "").join("/");
     requested.push(`${user.name} ${verb} ${what}`);
-    return { decision: refused.includes(what) ? "no-opinion" : "allow" };
+    return { decision: refused.includes(what) ? "no-opinion" : "allow", reason };
   });
+  const audited: unknown[] = [];
+  request.audit = { impersonated: (user: unknown) => void audited.push(user) } as unknown as AuditTrail; // cast: all that is used
   const result = Promise.resolve(
     filter(request, async () => {
       passed = true;
@@ -28,7 +31,12 @@ async function send(headers: Record<string, string | string[]>, refused: readonl
     () => exchange.status,
     (err: unknown) => (err instanceof StatusError ? err.code : String(err)),
   );
-  return { request, requested: requested.map((one) => one.replace("admin impersonate ", "")), passed, code };
+  const message = await result.then(
+    () => "",
+    (err: Error) => err.message,
+  );
+  const rights = requested.map((one) => one.replace("admin impersonate ", ""));
+  return { request, exchange, requested: rights, passed, code, message, audited };
 }
 
 const all = {
@@ -51,8 +59,9 @@ const rights = [
 ];
 
 test("an impersonated user has all that the headers say, each requested; the next ones see the headers no more", async () => {
-  const { request, requested, passed } = await send(all);
+  const { request, requested, passed, audited } = await send(all);
   assert.deepEqual(requested, rights);
+  assert.deepEqual(audited, [request.user], "the audit names the user who is impersonated");
   assert.equal(passed, true);
   assert.deepEqual(request.user, {
     name: "jane",
@@ -123,3 +132,22 @@ for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a
     assert.deepEqual([passed, code, requested], [false, 500, []]);
   });
 }
+
+test("a refused impersonation says why", async () => {
+  const { message, audited } = await send({ "impersonate-user": "jane" }, ["users/jane"], "not on Sundays");
+  const what = 'users "jane" is forbidden: User "admin" cannot impersonate resource "users" in API group "" at the cluster scope';
+  assert.equal(message, `${what}: not on Sundays`);
+  assert.deepEqual(audited, []);
+});
+
+test("parts without a user are listed as Go prints them", async () => {
+  const { "impersonate-user": _, ...parts } = all;
+  const { exchange } = await send(parts);
+  const v1 = "authentication.k8s.io/v1";
+  const listed = [
+    ...["{Group  dev    }", "{Group  qa    }"],
+    ...[`{UserExtra  1  ${v1}  a}`, `{UserExtra  2  ${v1}  a}`, `{UserExtra  3  ${v1}  b/c}`, `{UID  u1  ${v1}  }`],
+  ].join(" ");
+  const body = String(Buffer.concat(await Array.fromAsync((await exchange.response).body as AsyncIterable<Buffer>)));
+  assert.equal(body, `Internal Server Error: "/api": requested [${listed}] without impersonating a user\n`);
+});

@@ -146,5 +146,5 @@ export function drain(state: Drain): Filter {
 }
 
 function isExempt(path: string): boolean {
-  return exempt.some((one) => path === one || path.startsWith(`${one}/`));
+  return exempt.some((one) => path.startsWith(one));
 }

@@ -5,6 +5,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
+import type { SampledShare } from "../flow-control/sampled-share.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -88,6 +89,44 @@ test("an answer that only waits for its reader leaves its place once: the limit 
   await Promise.all(others);
 });
 
+test("without a limit nobody is refused", async () => {
+  const { handler, release } = held();
+  const chain = compose([maxInFlight({ maxReadOnly: 0, maxMutating: 0, ...counted() })], handler);
+  const all = Array.from({ length: 3 }, () => aRequest("GET", "/api/v1/pods"));
+  const running = all.map(({ request }) => chain(request));
+  release();
+  await Promise.all(running);
+  assert.deepEqual(
+    all.map(({ exchange }) => exchange.status),
+    [200, 200, 200],
+  );
+});
+
+test("who runs and who is dropped is counted by reads and writes, also when a handler fails", async () => {
+  const options = counted();
+  const shares: string[] = [];
+  const load: typeof options.load = (phase, kind) => {
+    const share = {
+      setLimit: (limit: number) => shares.push(`${phase} ${kind} of ${limit}`),
+      add: (by: number) => shares.push(`${kind} ${by}`),
+    };
+    return share as unknown as SampledShare; // cast: no other part is used
+  };
+  const failure = Promise.withResolvers<void>();
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 0, ...options, load })], () => failure.promise);
+  const gauges = () => ["readOnly", "mutating"].map((kind) => options.metrics.inFlight.labels(kind).value);
+  const running = Promise.resolve(chain(aRequest("GET", "/api/v1/pods").request));
+  await chain(aRequest("GET", "/api/v1/pods").request);
+  assert.deepEqual(gauges(), [1, 0]);
+  const dropped = ["readOnly", "mutating"].map((kind) => options.metrics.droppedRequests.labels(kind).value);
+  assert.deepEqual(dropped, [1, 0]);
+  assert.equal(options.metrics.terminations.labels("LIST", "", "v1", "", "", "cluster", "apiserver", "429").value, 1);
+  failure.reject(new Error("broken"));
+  await assert.rejects(running, /broken/);
+  assert.deepEqual(gauges(), [0, 0]);
+  assert.deepEqual(shares, ["executing readOnly of 1", "readOnly 1", "readOnly -1"]);
+});
+
 test("watches are not counted, and system:masters always get an answer", async () => {
   const { handler, release } = held();
   const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], handler);
@@ -138,6 +177,14 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   await running;
   assert.equal(errors.length, 1);
   assert.equal(late.value, 1, "the handler that came too late is counted");
+});
+
+test("the deadline of a request counts from its receipt", async () => {
+  const clock = newFakeClock(10_000);
+  const options = { requestTimeoutMs: 60_000, clock, writeError: () => {}, metrics: metrics() };
+  const { request } = aRequest("GET", "/api/v1/pods?timeout=5s");
+  await compose([timeout(options)], () => {})(request);
+  assert.equal(request.deadlineMs, 5_000);
 });
 
 test("no timer of a deadline is left behind an answer, in time or late, nor behind a failure", async () => {
@@ -215,6 +262,8 @@ test("a request that timed out in the middle of its answer is broken off and cou
   const page = await registry.render();
   const aborted = 'verb="LIST",group="",version="v1",resource="",subresource="",scope="namespace"';
   assert.ok(page.includes(`\napiserver_request_aborts_total{${aborted}} 1\n`), page);
+  const ended = `\napiserver_request_terminations_total{${aborted},component="apiserver",code="504"} 1\n`;
+  assert.ok(page.includes(ended), page);
   assert.ok(page.includes('\napiserver_request_post_timeout_total{source="rest-handler",status="ok"} 1\n'), page);
 });
 
@@ -260,11 +309,33 @@ test("a draining server with the flag sends clients elsewhere, but answers healt
   const state = new Drain();
   state.sendRetryAfter = true;
   const chain = compose([drain(state)], (request) => request.exchange.respond(200, {}));
-  const [read, health] = [aRequest("GET", "/api/v1/pods"), aRequest("GET", "/readyz/etcd")];
-  await chain(read.request);
-  await chain(health.request);
-  assert.equal((await read.exchange.response).headers["retry-after"], "5");
-  assert.deepEqual([read.exchange.status, health.exchange.status], [429, 200]);
+  const paths = ["/api/v1/pods", "/readyz/etcd", "/livez", "/healthz?verbose", "/metrics", "/version"];
+  const away: string[] = [];
+  const statuses: number[] = [];
+  for (const path of paths) {
+    const { request, exchange } = aRequest("GET", path);
+    Object.defineProperty(exchange, "goAway", { value: () => away.push(path) });
+    await chain(request);
+    statuses.push(exchange.status);
+    if (exchange.status === 429) assert.equal((await exchange.response).headers["retry-after"], "5");
+  }
+  assert.deepEqual(statuses, [429, 200, 200, 200, 200, 429]);
+  assert.deepEqual(away, ["/api/v1/pods", "/version"]);
+});
+
+test("a server is idle when the last of its short requests has ended, not before", async () => {
+  const state = new Drain();
+  let idle = 0;
+  state.onIdle = () => idle++;
+  const [one, other] = [held(), held()];
+  const chain = compose([drain(state)], (request) => (request.info.verb === "list" ? one : other).handler(request));
+  const running = [chain(aRequest("GET", "/api/v1/pods").request), chain(aRequest("POST", "/api/v1/namespaces").request)];
+  one.release();
+  await running[0];
+  assert.deepEqual([state.idle, idle], [false, 0]);
+  other.release();
+  await running[1];
+  assert.deepEqual([state.idle, idle], [true, 1]);
 });
 
 test("warnings are sent once each and quoted, but for those with control characters", async () => {

@@ -5,7 +5,7 @@ import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { followConfiguration } from "./configuration.ts";
 import type { Configuration, FlowSchema, PriorityLevel } from "./plan.ts";
@@ -16,9 +16,12 @@ const schema = (name: string, levelName: string): FlowSchema => ({
   spec: { priorityLevelConfiguration: { name: levelName }, matchingPrecedence: 1 },
 });
 
-async function following(t: TestContext, schemas: FlowSchema[], levels: PriorityLevel[] = []) {
+async function following(t: TestContext, schemas: FlowSchema[], levels: PriorityLevel[] = [], prepare = (_: FakeClient) => {}) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  prepare(client);
   client.put(priorityLevelConfigurations, ...levels);
   client.put(flowSchemas, ...schemas);
   const informers = newInformerFactory(client, { log: discardLogger, clock });
@@ -26,12 +29,12 @@ async function following(t: TestContext, schemas: FlowSchema[], levels: Priority
   const flowControl = { configure: (wanted: Configuration) => void configured.push(wanted) };
   const end = new AbortController();
   t.after(() => end.abort());
-  followConfiguration({ informers, client, flowControl, clock, log: discardLogger })(end.signal);
+  followConfiguration({ informers, client, flowControl, clock, log })(end.signal);
   informers.start(end.signal);
   const condition = (name: string) => client.object<FlowSchema>(flowSchemas, name)?.status?.conditions?.[0];
   const dangles = (name: string, status: string) =>
     waitFor(() => condition(name)?.status === status, { what: `${name} to say ${status}` });
-  return { clock, client, configured, condition, dangles, end };
+  return { clock, client, configured, condition, dangles, end, errors };
 }
 
 test("each schema says whether its level is there, and says it anew when that changes", async (t) => {
@@ -149,4 +152,56 @@ test("a condition that names the former level is written again, though its statu
   const stored = client.object<FlowSchema>(flowSchemas, "a") as FlowSchema;
   client.put(flowSchemas, { ...stored, spec: schema("a", "two").spec });
   await waitFor(() => condition("a")?.message?.includes('named "two" and it exists'), { what: "the second level" });
+});
+
+for (const unknown of ["flowschemas", "prioritylevelconfigurations"]) {
+  test(`nothing is applied before the ${unknown} are known`, async (t) => {
+    const { client, configured } = await following(t, [schema("a", "one")], [level("one")], (prepared) => {
+      prepared.react("list", unknown, () => new Promise(() => {}));
+    });
+    await waitFor(() => client.actions.filter(({ verb }) => verb === "watch").length === 1, { what: "the others" });
+    await settle();
+    assert.deepEqual(configured, []);
+  });
+}
+
+test("a status that cannot be written is an error in the log, unless the server stops", async (t) => {
+  const { client, errors, end, clock } = await following(t, []);
+  let stops = false;
+  client.react("patch", "flowschemas", () => {
+    if (stops) end.abort();
+    throw conflict(flowSchemas, "a", "try again");
+  });
+  client.put(flowSchemas, schema("a", "gone"));
+  await waitFor(() => errors.length === 1, { what: "the error" });
+  assert.deepEqual(errors, ["cannot update the condition Dangling of flow schemas"]);
+  stops = true;
+  client.put(flowSchemas, schema("b", "gone"));
+  await waitFor(() => end.signal.aborted, { what: "the end" });
+  await settle();
+  await clock.advance(60_000);
+  assert.equal(errors.length, 1);
+});
+
+test("the writes of a minute are counted for each schema by itself, and one that has had its six is tried again", async (t) => {
+  const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+  const { clock, client, dangles } = await following(
+    t,
+    names.map((name) => schema(name, "gone")),
+  );
+  for (const name of names) await dangles(name, "True");
+  const patches = () => client.writes.filter(({ verb, name }) => verb === "patch" && name === "a").length;
+  const contradict = (): void => {
+    const now = client.object<FlowSchema>(flowSchemas, "a") as FlowSchema;
+    client.put(flowSchemas, { ...now, status: { conditions: [{ type: "Dangling", status: "False", reason: "Found" }] } });
+  };
+  while (patches() < 6) {
+    const before = patches();
+    contradict();
+    await waitFor(() => patches() > before, { what: `write ${before + 1}` });
+  }
+  contradict();
+  await waitFor(() => clock.waiting > 0, { what: "the retry" });
+  for (let i = 0; i < 5; i++) await clock.advance(15_000);
+  await dangles("a", "True");
 });

@@ -143,7 +143,9 @@ function aFilter(queueLengthLimit: number | undefined) {
   flowControl.configure({ levels: [level("own", queueLengthLimit)], schemas: [schema("s", "own", "joe")] });
   const metrics = newRequestMetrics(newMetricsRegistry());
   const load = newReadWriteLoad(registry, clock);
-  const filter = priorityAndFairness({ flowControl, storedObjects: () => 0, clock, metrics, load });
+  const refused: string[] = [];
+  const told = ({ info }: ServerRequest, name: string) => refused.push(`${info.verb} of ${name}`);
+  const filter = priorityAndFairness({ flowControl, storedObjects: () => 0, clock, metrics, load, refused: told });
   const send = (method: string, path: string, handler: (request: ServerRequest) => Promise<void>, signal?: AbortSignal) => {
     const exchange = new LoopbackExchange({ method, path, headers: {}, ...(signal && { signal }) });
     Object.defineProperty(exchange, "bodyIsReceived", { value: method === "GET" });
@@ -155,7 +157,7 @@ function aFilter(queueLengthLimit: number | undefined) {
   const [own] = [...flowControl.levels()].filter(({ plan }) => plan.name === "own");
   const gauges = () => [metrics.inFlight, metrics.inQueue].map((gauge) => gauge.labels("readOnly").value);
   const dropped = () => metrics.droppedRequests.labels("mutating").value;
-  return { send, gauges, dropped, clock, registry, queues: own?.queues, flow: flowControl };
+  return { send, gauges, dropped, clock, registry, metrics, refused, queues: own?.queues, flow: flowControl };
 }
 
 const pods = "/api/v1/namespaces/web/pods";
@@ -206,7 +208,7 @@ for (const when of ["before it waits", "while it waits"]) {
 }
 
 test("a request that gets no seat again after its body has arrived is counted as dropped", async () => {
-  const { send, gauges, dropped, clock, queues } = aFilter(undefined);
+  const { send, gauges, dropped, refused, clock, queues } = aFilter(undefined);
   const [body, hold] = [Promise.withResolvers<Buffer>(), Promise.withResolvers<void>()];
   const first = send("POST", pods, async (request) => void (await request.receive?.(body.promise)));
   await clock.advance(50);
@@ -214,7 +216,7 @@ test("a request that gets no seat again after its body has arrived is counted as
   const second = send("GET", pods, () => hold.promise);
   body.resolve(Buffer.alloc(0));
   await assert.rejects(first.done, { code: 429 });
-  assert.equal(dropped(), 1);
+  assert.deepEqual([dropped(), refused], [1, ["create of s"]]);
   hold.resolve();
   await second.done;
   assert.deepEqual([gauges(), queues?.idle], [[0, 0], true]);
@@ -299,4 +301,97 @@ test("a request that is neither short nor a watch is not limited", async () => {
   assert.deepEqual([exec.exchange.status, queues?.executing], [200, 1]);
   hold.resolve();
   await first.done;
+});
+
+for (const waits of [false, true]) {
+  test(`a request whose time was over before its body arrived ${waits ? "and a seat was free " : ""}keeps no seat`, async () => {
+    const { send, gauges, clock, queues } = aFilter(1);
+    const [body, hold] = [Promise.withResolvers<Buffer>(), Promise.withResolvers<void>()];
+    let handled = false;
+    const first = send("POST", pods, async (request) => {
+      await request.receive?.(body.promise);
+      handled = true;
+    });
+    first.request.deadlineMs = 1;
+    await clock.advance(50);
+    const second = waits ? send("GET", pods, () => hold.promise) : undefined;
+    first.request.abort(new Error("time is up"));
+    body.resolve(Buffer.alloc(0));
+    await assert.rejects(first.done, /time is up/);
+    hold.resolve();
+    await second?.done;
+    assert.deepEqual([gauges(), queues?.idle, handled], [[0, 0], true, false]);
+    assert.equal(send("GET", pods, answer).exchange.status, 200, "its seat is free");
+  });
+}
+
+test("a request whose body arrived late holds a seat again, and gives it back once", async () => {
+  const { send, clock, queues, metrics } = aFilter(undefined);
+  const running = () => metrics.inFlight.labels("mutating").value;
+  const [body, work] = [Promise.withResolvers<Buffer>(), Promise.withResolvers<void>()];
+  const first = send("POST", pods, async (request) => {
+    await request.receive?.(body.promise);
+    await work.promise;
+  });
+  assert.deepEqual([running(), queues?.executing], [1, 1]);
+  await clock.advance(50);
+  assert.deepEqual([running(), queues?.executing], [0, 0]);
+  body.resolve(Buffer.alloc(0));
+  await settle();
+  assert.deepEqual([running(), queues?.executing], [1, 1]);
+  work.resolve();
+  await first.done;
+  assert.deepEqual([running(), queues?.executing], [0, 0]);
+});
+
+test("a request of an exempt level gives no seat away while its body arrives, nor waits for one", async () => {
+  const { flow, send, clock, metrics } = aFilter(undefined);
+  const exempt: PriorityLevel = { metadata: { name: "own", uid: "uid-of-own" }, spec: { type: "Exempt" } };
+  flow.configure({ levels: [exempt], schemas: [schema("s", "own", "joe")] });
+  const all = Array.from({ length: 3 }, () => {
+    const work = Promise.withResolvers<void>();
+    let receive: unknown;
+    const sent = send("POST", pods, async (request) => {
+      receive = request.receive;
+      await work.promise;
+    });
+    return { ...sent, work, receive: () => receive };
+  });
+  await clock.advance(1000);
+  assert.equal(metrics.inFlight.labels("mutating").value, 3);
+  for (const { receive, work } of all) {
+    assert.equal(receive(), undefined);
+    work.resolve();
+  }
+  await Promise.all(all.map(({ done }) => done));
+});
+
+test("each request names its schema and level, is counted with the time it waited and took, or as refused", async () => {
+  const { send, clock, registry, refused } = aFilter(1);
+  const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const first = send("GET", pods, async (request) => {
+    await one.promise;
+    request.exchange.respond(200, {});
+  });
+  const second = send("GET", pods, () => two.promise);
+  const third = send("GET", pods, answer);
+  assert.deepEqual([third.exchange.status, refused], [429, ["list of s"]]);
+  await clock.advance(2_000);
+  one.resolve();
+  await first.done;
+  await clock.advance(3_000);
+  two.resolve();
+  await second.done;
+  const { headers } = await first.exchange.response;
+  assert.deepEqual(
+    [headers["x-kubernetes-pf-flowschema-uid"], headers["x-kubernetes-pf-prioritylevel-uid"]],
+    ["uid-of-s", "uid-of-own"],
+  );
+  const page = await registry.render();
+  const value = (name: string, more = ""): string | undefined =>
+    new RegExp(`^apiserver_flowcontrol_${name}\\{priority_level="own",flow_schema="s"${more}\\} (.*)$`, "m").exec(page)?.[1];
+  const runs = (what: string, is: boolean) => value(`request_wait_duration_seconds_${what}`, `,execute="${is}"`);
+  assert.deepEqual([runs("count", true), runs("sum", true), runs("count", false)], ["2", "2", "1"]);
+  assert.deepEqual([value("dispatched_requests_total"), value("request_execution_seconds_sum")], ["2", "5"]);
+  assert.equal(value("work_estimated_seats_count"), "3");
 });

@@ -57,7 +57,12 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
     const acquire = async (): Promise<() => void> => {
       const ticket = enqueue(flow, request, facts);
       const runs = ticket?.state === "executing" || (ticket !== undefined && (await turnOf(ticket, request.signal)));
-      request.throwIfAborted();
+      try {
+        request.throwIfAborted();
+      } catch (err) {
+        ticket?.finish();
+        throw err;
+      }
       if (!runs) {
         options.refused?.(request, flow.schema);
         throw noSeat(metrics, request);

@@ -25,6 +25,8 @@ for (const { name, query, stored, seats } of [
   { name: "of a page from a revision reads storage", query: "resourceVersion=5&limit=10", stored: 150, seats: 1 },
   { name: "of a later page reads storage", query: "resourceVersion=0&limit=10&continue=x", stored: 150, seats: 1 },
   { name: "takes ten seats at most", query: "", stored: 100_000, seats: 10 },
+  { name: "of a page that is larger than all counts all", query: "limit=900", stored: 150, seats: 3 },
+  { name: "with a negative limit counts all", query: "limit=-5", stored: 150, seats: 3 },
   { name: "of nothing takes one", query: "", stored: 0, seats: 1 },
   { name: "of an unknown resource takes one", query: "", stored: undefined, seats: 1 },
   { name: "whose count is old takes the most", query: "", stored: "stale", seats: 10 },
@@ -81,4 +83,28 @@ test("an object count is used until three counts in a row have failed", async ()
   assert.equal(counts.of("pods"), 7);
   await clock.advance(1);
   assert.equal(counts.of("pods"), "stale");
+});
+
+for (const [method, path, seats] of [
+  ["POST", "/api/v1/namespaces/a/pods", 1],
+  ["PUT", "/api/v1/namespaces/a/pods/b", 1],
+  ["PATCH", "/api/v1/namespaces/a/pods/b", 1],
+  ["DELETE", "/api/v1/namespaces/a/pods/b", 1],
+  ["DELETE", "/api/v1/namespaces/a/pods", 0],
+] as const) {
+  test(`${method} ${path} takes ${seats} seats for its watchers`, () => {
+    assert.equal(estimateWork(requested(method, path), facts(0, 10)).finalSeats, seats);
+  });
+}
+
+test("the stored objects of a resource are known by its name and group", () => {
+  const asked: string[] = [];
+  const storedObjects = (resource: string) => {
+    asked.push(resource);
+    return 0;
+  };
+  for (const url of ["/api/v1/pods", "/apis/apps/v1/deployments"]) {
+    estimateWork(requested("GET", url), { storedObjects, watchers: () => 0 });
+  }
+  assert.deepEqual(asked, ["pods", "deployments.apps"]);
 });

@@ -1,14 +1,15 @@
 /** Which addresses nodes, pods and names may resolve to, and that the checked address is the one dialed. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer as createTcpServer, isIPv4, type Socket } from "node:net";
+import { connect, createServer as createTcpServer, isIPv4, Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
 import { createServer } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
-import { answerOf, openRequest, openSocket, resolveTarget } from "./dial.ts";
+import { answerOf, forwardedFor, isCredential, openRequest, openSocket, resolveTarget } from "./dial.ts";
 import { newNodeProxy } from "./upstream.ts";
 
 const log = { v: () => undefined, warn: () => undefined } as never;
@@ -241,4 +242,45 @@ test("a server that does not verify its kubelets says so at its start", () => {
   assert.deepEqual(said, []);
   newNodeProxy({ log: telling, clientCertificate });
   assert.match(said.join(), /--kubelet-certificate-authority/);
+});
+
+test("who forwarded a request before is kept, in order", () => {
+  const forwarded = (earlier: string | string[] | undefined) =>
+    forwardedFor({ headers: { "x-forwarded-for": earlier }, remoteAddress: "c" } as unknown as Exchange); // cast: all that is read
+  assert.deepEqual([forwarded(undefined), forwarded("a"), forwarded(["a", "b"])], ["c", "a, c", "a, b, c"]);
+});
+
+for (const [name, is] of [
+  ["authorization", true],
+  ["proxy-authorization", true],
+  ["impersonate-extra-a", true],
+  ["x-remote-group", true],
+  ["x-remotely", false],
+  ["cookie", false],
+] as const) {
+  test(`the header ${name} is ${is ? "" : "not "}a credential for this server`, () => assert.equal(isCredential(name), is));
+}
+
+test("an upgraded connection is kept alive, and one whose tunnel fails or hangs says where it should have led", async (t) => {
+  const kept = t.mock.method(Socket.prototype, "setKeepAlive");
+  const silent = createTcpServer((socket) => void socket.on("error", () => {}));
+  const port = await listening(t, silent);
+  const to = target(`http://127.0.0.1:${port}/exec`, { as: "tunnel" });
+  (await openSocket(await resolveTarget(to, { log }), to)).destroy();
+  assert.deepEqual(kept.mock.calls.at(-1)?.arguments, [true, 30_000]);
+  const away = async (): Promise<never> => {
+    throw new Error("no agent");
+  };
+  await assert.rejects(openSocket(await resolveTarget(to, { log, tunnel: away }), to), {
+    ...{ code: 500, message: "error dialing backend: no agent" },
+  });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const far = target("https://[2001:db8::7]:10250/exec", { as: "tunnel" });
+  const tunnel = () => connected("127.0.0.1", port);
+  const opened = openSocket(await resolveTarget(far, { log, tunnel, dialTimeoutMs: 7_000 }), far);
+  const left = assert.rejects(opened, { message: "error dialing backend: dial tcp [2001:db8::7]:10250: i/o timeout" });
+  const [reached] = (await once(silent, "connection")) as [Socket];
+  await once(reached, "data");
+  t.mock.timers.tick(7_000);
+  await left;
 });

@@ -17,6 +17,12 @@ for (const { name, page, want } of [
     page: `<script src="/s">"<a href='/x'>"</script><a href="/y">`,
     want: `<script src="[/s]">"<a href='/x'>"</script><a href="[/y]">`,
   },
+  {
+    name: "behind a script that ends in another case",
+    page: `<SCRIPT>"<a href='/x'>"</Script><a href="/y">`,
+    want: `<SCRIPT>"<a href='/x'>"</Script><a href="[/y]">`,
+  },
+  { name: "behind a slash", page: `<a/href="/x"/>`, want: `<a/href="[/x]"/>` },
   { name: "names of an object's prototype", page: `<constructor href="/x">`, want: `<constructor href="/x">` },
   { name: "a tag that is cut off", page: `<a href="/x">ok</a><a href="/y`, want: `<a href="[/x]">ok</a><a href="/y` },
   { name: "a comment that is cut off", page: `<!-- <a href="/x">`, want: `<!-- <a href="/x">` },

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type RequestListener, request } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
-import { gunzipSync, gzipSync } from "node:zlib";
+import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -12,7 +12,7 @@ import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { RequestContext } from "../request/context.ts";
 import type { Dial } from "./dial.ts";
-import { linkRewriter, pipe } from "./pipe.ts";
+import { forwardedHeaders, linkRewriter, pipe, returnedHeaders } from "./pipe.ts";
 
 async function listening(t: TestContext, handler: RequestListener): Promise<number> {
   const server = createServer(handler).listen(0, "127.0.0.1");
@@ -98,13 +98,25 @@ for (const { name, headers, body, read = String, want } of [
     read: (bytes: Buffer) => String(gunzipSync(bytes)),
     want: rewritten,
   },
+  {
+    name: "deflated",
+    headers: { ...html, "content-encoding": "deflate" },
+    body: deflateRawSync(page),
+    read: (bytes: Buffer) => String(inflateRawSync(bytes)),
+    want: rewritten,
+  },
+  { name: "of a type without parameters", headers: { "content-type": "text/html" }, body: page, want: rewritten },
+  { name: "of nothing, compressed", headers: { ...html, "content-encoding": "gzip" }, body: "", want: "" },
   { name: "not compressed as it says", headers: { ...html, "content-encoding": "gzip" }, body: page, want: page },
   { name: "compressed in a way we do not know", headers: { ...html, "content-encoding": "br" }, body: page, want: page },
   { name: "of another type", headers: { "content-type": "text/plain" }, body: page, want: page },
 ]) {
   test(`links of a page: ${name}`, async (t) => {
     const port = await listening(t, (_req, res) => res.writeHead(200, { ...headers, "content-length": body.length }).end(body));
-    assert.equal(read((await proxied(t, port, "/")).body), want);
+    const answer = await proxied(t, port, "/");
+    assert.equal(read(answer.body), want);
+    const length = answer.headers["content-length"];
+    assert.ok(length === undefined || length === String(answer.body.length), `${length} instead of ${answer.body.length} bytes`);
   });
 }
 
@@ -190,3 +202,29 @@ for (const { code, location, want } of [
     assert.deepEqual([answer.status, answer.headers.location], [code, want]);
   });
 }
+
+const ofConnection = {
+  ...{ connection: "close", expect: "100-continue", "keep-alive": "timeout=5", "proxy-authenticate": "Basic" },
+  ...{
+    "proxy-authorization": "Basic a",
+    "proxy-connection": "close",
+    te: "trailers",
+    trailer: "x",
+    "transfer-encoding": "chunked",
+  },
+  ...{ upgrade: "x", "http2-settings": "AAAA" },
+};
+
+test("what belongs to a connection or to this server is neither forwarded nor returned", () => {
+  const credentials = { authorization: "Bearer a", "impersonate-uid": "1", "x-remote-user": "root", "x-remote-extra-a": "b" };
+  const headers = { ...ofConnection, ...credentials, accept: "*/*", cookie: "a=b" };
+  const exchange = { headers, url: "/a?b", remoteAddress: "10.1.2.3" } as unknown as Exchange; // cast: all that is read
+  assert.deepEqual(forwardedHeaders(exchange), {
+    ...{ accept: "*/*", cookie: "a=b", "x-forwarded-for": "10.1.2.3", "x-forwarded-uri": "/a" },
+  });
+  const cors = Object.fromEntries(
+    ["credentials", "headers", "methods", "origin"].map((what) => [`access-control-allow-${what}`, "*"]),
+  );
+  const answer = { headers: { ...ofConnection, ...cors, etag: "a", "set-cookie": ["a", "b"] } } as unknown as IncomingMessage;
+  assert.deepEqual(returnedHeaders(answer), { etag: "a", "set-cookie": ["a", "b"] });
+});

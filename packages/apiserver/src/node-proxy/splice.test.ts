@@ -333,3 +333,32 @@ test("a redirect of a proxied server is never followed, whatever holds for kubel
   await assert.rejects(done, /invalid upgrade response: status code 302/);
   assert.deepEqual(dialled, ["10.0.0.7"]);
 });
+
+test("headers that this server adds are all sent, each value on a line of its own, and never a line break in one", async () => {
+  const send = (own: Record<string, string | string[]>) => {
+    const [client, backend] = [new End(), new End()];
+    const exchange = { method: "GET", headers: { "x-remote-group": "forged" }, remoteAddress: "10.1.2.3" };
+    const upgrade = { socket: client as unknown as Socket, head: Buffer.of() };
+    const done = splice({ exchange } as unknown as RequestContext, upgrade, target, dialOf(backend), { log }, own);
+    done.catch(() => {}); // observed below, or ended
+    return { backend, done };
+  };
+  const { backend } = send({ "x-remote-group": ["a", "b"], "x-remote-user": "jane" });
+  await settle();
+  const lines = backend.sent.split("\r\n").filter((line) => line.startsWith("x-remote-"));
+  assert.deepEqual(lines, ["x-remote-group: a", "x-remote-group: b", "x-remote-user: jane"]);
+  backend.destroy();
+  const split = send({ "x-remote-user": "jane\r\nx-remote-group: system:masters" });
+  await assert.rejects(split.done, { code: "ERR_INVALID_CHAR" });
+  assert.equal(split.backend.sent, "");
+});
+
+for (const code of [300, 304, 399]) {
+  test(`an answer with ${code} is neither an upgrade nor a refusal`, async () => {
+    const { client, backend, done } = upgrading();
+    await settle();
+    backend.push(`HTTP/1.1 ${code} x\r\nContent-Length: 0\r\n\r\n`);
+    await assert.rejects(done, { code: 500, message: `invalid upgrade response: status code ${code}` });
+    assert.deepEqual([client.sent, backend.destroyed], ["", true]);
+  });
+}

@@ -31,6 +31,7 @@ for (const { method = "GET", url, want } of [
   { url: "/api/v1/pods?fieldSelector=metadata.name=foo\\,b", want: { verb: "list", name: "foo,b" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name=foo,nonsense&watch=1", want: { verb: "watch", name: "" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name=..", want: { verb: "list", name: "" } },
+  { url: "/api/v1/pods?fieldSelector=metadata.name=a%2525b", want: { verb: "list", name: "" } },
   { url: "/api/v1/pods?fieldSelector=metadata.name=a/b", want: { verb: "list", name: "" } },
   {
     url: "/apis/apps/v1/namespaces/web/deployments",
@@ -78,7 +79,9 @@ test("knows the requests that stay open", () => {
   const long = (url: string): boolean => isLongRunning(parseRequestInfo("GET", url));
   assert.equal(long("/api/v1/pods?watch=1"), true);
   assert.equal(long("/api/v1/namespaces/a/pods/b/log"), true);
-  assert.equal(long("/api/v1/namespaces/a/pods/b/exec"), true);
+  for (const subresource of ["exec", "attach", "portforward", "proxy"]) {
+    assert.equal(long(`/api/v1/namespaces/a/pods/b/${subresource}`), true, subresource);
+  }
   assert.equal(long("/api/v1/namespaces/a/pods/b"), false);
   assert.equal(long("/healthz"), false);
   assert.equal(long("/api/v1/proxy/namespaces/a/pods/b"), true);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { parseRequestInfo } from "./request-info.ts";
@@ -112,4 +113,19 @@ test("a query is read once, and a request without credentials is the anonymous u
   assert.equal(request.query.get("a"), "1");
   assert.equal(request.query, request.query);
   assert.deepEqual(request.user, { name: "system:anonymous", groups: ["system:unauthenticated"] });
+});
+
+test("a request that was handled no longer follows the end of the server, which keeps nothing of it", () => {
+  const stopping = new AbortController();
+  const listeners = () => getEventListeners(stopping.signal, "abort").length;
+  const { request, client } = aRequestFor(watchPath, { stopping: stopping.signal });
+  request.handled();
+  const { signal } = request;
+  assert.equal(listeners(), 1);
+  request.handled();
+  assert.equal(listeners(), 0);
+  stopping.abort(new Error("the server stops"));
+  assert.equal(signal.aborted, false);
+  client.abort(new Error("gone"));
+  assert.match(String(signal.reason), /gone/);
 });

@@ -36,6 +36,7 @@ export class ServerRequest implements RequestContext {
   #query: URLSearchParams | undefined;
   #cancel: AbortController | undefined;
   #signal: AbortSignal | undefined;
+  #unbind: (() => void) | undefined;
   readonly #stopping: AbortSignal | undefined;
   #warnings: Warnings | undefined;
 
@@ -76,11 +77,14 @@ export class ServerRequest implements RequestContext {
     const cancel = new AbortController();
     this.#cancel = cancel;
     this.#signal = cancel.signal;
-    for (const source of other === undefined ? [signal] : [signal, other]) {
-      if (source.aborted) cancel.abort(source.reason);
-      else source.addEventListener("abort", () => cancel.abort(source.reason), { once: true, signal: cancel.signal });
-    }
+    abortWith(signal, cancel);
+    if (other !== undefined) this.#unbind = abortWith(other, cancel);
     return this.#signal;
+  }
+
+  /** Called when the request has been handled. The server's signal outlives it, and would keep its listener. */
+  handled(): void {
+    this.#unbind?.();
   }
 
   /** Cheaper than `signal` for a request of limited duration. @throws the reason of the abort */
@@ -100,6 +104,14 @@ export class ServerRequest implements RequestContext {
     this.#warnings ??= new Warnings();
     this.#warnings.add(this.exchange, text);
   }
+}
+
+/** Aborts `cancel` when `source` is aborted. @returns a function that removes the listener */
+function abortWith(source: AbortSignal, cancel: AbortController): () => void {
+  const abort = (): void => cancel.abort(source.reason);
+  if (source.aborted) abort();
+  else source.addEventListener("abort", abort, { once: true });
+  return () => source.removeEventListener("abort", abort);
 }
 
 /** The client's Audit-ID when it is valid and short, as upstream does; otherwise a new one. */

@@ -35,3 +35,22 @@ test("warnings that are too much are all cut, and end when that is too much too"
   const many = Array.from({ length: 40 }, (_, i) => String.fromCharCode(97 + (i % 26)).repeat(300 + i));
   assert.equal(warned(...many).length, 16);
 });
+
+test("warnings of exactly 4096 characters stay whole, counted as characters", () => {
+  assert.deepEqual(lengthsOf(warned("a".repeat(4000), "b".repeat(96))), [4000, 96]);
+  assert.deepEqual(lengthsOf(warned("a".repeat(4000), "b".repeat(97))), [256, 97]);
+  const wide = "\u{1f600}".repeat(2048);
+  assert.equal(warned(wide, wide.slice(2)).length, 2);
+  assert.equal(warned(wide, wide.slice(2))[0]?.length, '299 - ""'.length + 4 * 2048, "in UTF-8");
+});
+
+test("a warning after the headers are sent is dropped", () => {
+  const set: unknown[] = [];
+  const exchange = { headersSent: false, setHeader: (_: string, value: unknown) => set.push(value) };
+  const warnings = new Warnings();
+  const add = (text: string) => warnings.add(exchange as unknown as Exchange, text); // cast: all that is used
+  add("a");
+  exchange.headersSent = true;
+  add("b");
+  assert.deepEqual(set, ['299 - "a"']);
+});

@@ -12,6 +12,7 @@ export interface PeerRequest {
   /** Path and query. */
   readonly url: string;
   readonly authorization: string | undefined;
+  readonly userAgent: string | undefined;
   readonly body: string;
 }
 
@@ -57,6 +58,7 @@ export async function startTlsPeer(
         method: incoming.method ?? "",
         url: incoming.url ?? "",
         authorization: incoming.headers.authorization,
+        userAgent: incoming.headers["user-agent"],
         body: Buffer.concat(chunks).toString("utf8"),
       };
       requests.push(request);

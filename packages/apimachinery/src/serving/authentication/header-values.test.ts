@@ -27,3 +27,10 @@ test("names of different bytes are different names, and none of them is one that
   assert.notEqual(names[0], names[1]);
   for (const name of names) assert.ok(!name.isWellFormed());
 });
+
+test("each line of a header is a value, in any spelling of its name; a removed header has none", () => {
+  const rawHeaders = ["X-Group", "a, b", "accept", "*/*", "x-gROUP", "c"];
+  const of = (headers: object) => headerValues({ headers, rawHeaders } as unknown as Exchange, "x-group"); // cast: all that is read
+  assert.deepEqual(of({ "x-group": "a, b, c" }), ["a, b", "c"]);
+  assert.deepEqual(of({}), []);
+});

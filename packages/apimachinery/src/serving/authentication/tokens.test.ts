@@ -216,6 +216,36 @@ test("a remembered token is not taken for another one, nor for a request without
 
 const encoded = (token: string): string => `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString("base64url")}`;
 
+test("a request that upgrades to another protocol has no WebSocket's token", async () => {
+  const authenticate = webSocketToken(async () => aResult("ann"), []);
+  for (const upgrade of ["SPDY/3.1", undefined]) {
+    const headers = { upgrade, "sec-websocket-protocol": `chat, ${encoded("t")}` };
+    assert.equal(await authenticate({ headers, upgrade: {} } as unknown as Exchange), undefined);
+  }
+  const headers = { upgrade: "websocket", "sec-websocket-protocol": `chat, ${encoded("t")}` };
+  assert.equal(await authenticate({ headers } as unknown as Exchange), undefined, "no upgrade at all");
+});
+
+test("tokens are authenticated for the audiences of this server, if it has any", async () => {
+  const asked: unknown[] = [];
+  const lookUp: TokenAuthenticator = async (token, audiences) => {
+    asked.push([token, audiences]);
+    return aResult("ann");
+  };
+  for (const audiences of [["api"], []]) {
+    const headers = { authorization: "  Bearer t ", upgrade: "websocket", "sec-websocket-protocol": `chat, ${encoded("u")}` };
+    const exchange = { headers, upgrade: {} } as unknown as Exchange;
+    await bearerToken(lookUp, audiences, newFakeClock())(exchange);
+    await webSocketToken(lookUp, audiences)(exchange);
+  }
+  assert.deepEqual(asked, [
+    ["t", ["api"]],
+    ["u", ["api"]],
+    ["t", undefined],
+    ["u", undefined],
+  ]);
+});
+
 for (const { name, protocols, want } of [
   { name: "of a known user", protocols: `chat, ${encoded("t")}`, want: "ann" },
   { name: "among others", protocols: "chat, other", want: undefined },

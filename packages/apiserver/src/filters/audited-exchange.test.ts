@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { AuditedExchange } from "./audited-exchange.ts";
+
+/** An exchange whose event takes until `written` is resolved, if it is given. */
+function audited(written?: Promise<unknown>) {
+  const seen: unknown[] = [];
+  const inner = new LoopbackExchange({ method: "GET", path: "/", headers: {} });
+  void inner.response.then(
+    ({ body }) => body.on("error", () => {}).resume(),
+    () => {},
+  );
+  const exchange = new AuditedExchange(inner, {
+    started: (code) => void seen.push(["started", code]),
+    body: (_headers, bytes) => void seen.push(["body", String(bytes)]),
+    wantsStreams: true,
+    reserve: () => true,
+    complete(code) {
+      seen.push(["complete", code]);
+      return written;
+    },
+  });
+  return { exchange, inner, seen };
+}
+
+test("an answer is recorded once: a second one is neither recorded nor sent", () => {
+  const { exchange, inner, seen } = audited();
+  exchange.respond(200, {}, "first");
+  exchange.respond(500, {}, "second");
+  void exchange.complete();
+  assert.deepEqual(seen, [
+    ["body", "first"],
+    ["started", 200],
+    ["complete", 200],
+  ]);
+  assert.equal(inner.status, 200);
+});
+
+for (const { name, body, bytes } of [
+  { name: "text", body: "é", bytes: 2 },
+  { name: "bytes", body: Buffer.from("abc"), bytes: 3 },
+  { name: "nothing", body: undefined, bytes: 0 },
+]) {
+  test(`an answer of ${name} that waits for its event has its status and length already`, async () => {
+    const written = Promise.withResolvers<void>();
+    const { exchange, inner } = audited(written.promise);
+    assert.deepEqual([exchange.headersSent, exchange.status], [false, 0]);
+    exchange.respond(201, {}, body);
+    assert.deepEqual([exchange.headersSent, exchange.status, exchange.bytesWritten, inner.status], [true, 201, bytes, 0]);
+    written.resolve();
+    await exchange.complete();
+    assert.deepEqual([inner.status, inner.bytesWritten], [201, bytes]);
+  });
+}
+
+test("a request that is broken off completes its event, once, with the status of what had begun", () => {
+  for (const begins of [false, true]) {
+    const { exchange, inner, seen } = audited();
+    if (begins) exchange.stream(202, {}).write("half");
+    exchange.destroy();
+    void exchange.complete();
+    assert.deepEqual(seen.at(-1), ["complete", begins ? 202 : 0]);
+    assert.equal(seen.filter((one) => (one as string[])[0] === "complete").length, 1);
+    assert.equal(inner.isGone, true);
+  }
+});
+
+test("a streamed answer is recorded as one body, with its last part", () => {
+  const { exchange, seen } = audited();
+  const stream = exchange.stream(200, {});
+  stream.write("a");
+  stream.write(Buffer.from("b"));
+  stream.end("c");
+  assert.deepEqual(seen, [
+    ["started", 200],
+    ["body", "abc"],
+    ["complete", 200],
+  ]);
+});
