@@ -320,3 +320,13 @@ test("a marked route is this cluster's when it is in the cluster's networks, or 
     [true, false, false, false, true, true],
   );
 });
+
+test("a network that ends while it looks at the kernel does not wait for the next look", async (t) => {
+  const { network, clock } = setUp(t);
+  const ending = new AbortController();
+  let hasEnded = false;
+  void network.run(ending.signal).then(() => (hasEnded = true));
+  ending.abort(new Error("the part ends"));
+  await waitFor(() => hasEnded, { timeoutMs: 5_000, what: "the end" });
+  assert.equal(clock.waiting, 0);
+});

@@ -87,6 +87,7 @@ export class PodNetwork {
     const timer = this.#options.clock.after(ms, () => this.#wake.resolve());
     const stop = (): void => this.#wake.resolve();
     signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop(); // during the last sync
     await this.#wake.promise;
     signal.removeEventListener("abort", stop);
     timer.cancel();

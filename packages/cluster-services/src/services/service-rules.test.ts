@@ -5,6 +5,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError } from "../host/run-program.ts";
 import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
@@ -446,4 +447,24 @@ test("after a slow write the next one begins within half a second", async (t) =>
   assert.equal(take(), "");
   await clock.advance(1);
   assert.match(take(), /10\.0\.0\.2:8080/);
+});
+
+test("a run that ends during a write does not wait for another change", async (t) => {
+  const { services, before, rules, end, clock } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  const held = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  before.restore = () => {
+    asked.resolve();
+    return held.promise;
+  };
+  const ending = new AbortController();
+  let hasEnded = false;
+  void rules.run(ending.signal).then(() => (hasEnded = true));
+  await asked.promise;
+  ending.abort(new Error("the part ends"));
+  held.resolve();
+  await waitFor(() => hasEnded, { timeoutMs: 5_000, what: "the end" });
+  assert.equal(clock.waiting, 0);
+  await end();
 });

@@ -335,6 +335,7 @@ export class ServiceRules {
       }
       const stop = (): void => this.#wake.resolve();
       signal.addEventListener("abort", stop, { once: true });
+      if (signal.aborted) stop(); // during the last write
       await this.#wake.promise;
       signal.removeEventListener("abort", stop);
       await this.#options.clock.sleep(pauseMs, signal).catch(() => {});
