@@ -5,18 +5,21 @@ import { identityOf } from "../host/identity.ts";
 import type { Part, PartContext } from "../part.ts";
 import { candidatesFor, hostPortConflicts } from "./announcements.ts";
 import { Announcer } from "./announcer.ts";
-import { releaseAddresses, thisMachine } from "./local-addresses.ts";
+import { type AddressHost, releaseAddresses, thisMachine } from "./local-addresses.ts";
 import { newAnnouncerMetrics } from "./metrics.ts";
 import { byServiceIndex, readyNodes, serviceOf } from "./part.ts";
 import { poolOf } from "./settings.ts";
 
-/** Announces addresses of the pool on this node, and warns users of host ports that Services take. */
-export async function startLoadBalancerAddresses(context: PartContext): Promise<Part> {
+/**
+ * Announces addresses of the pool on this node, and warns users of host ports that Services take.
+ * @param host for tests; default this machine
+ */
+export async function startLoadBalancerAddresses(context: PartContext, host: AddressHost = thisMachine): Promise<Part> {
   const pool = poolOf(context.flags);
-  return pool.isEmpty ? startHostPortWatch(context) : startAnnouncer(context);
+  return pool.isEmpty ? startHostPortWatch(context) : startAnnouncer(context, host);
 }
 
-async function startAnnouncer(context: PartContext): Promise<Part> {
+async function startAnnouncer(context: PartContext, host: AddressHost): Promise<Part> {
   const { flags, informers, nodeName, signal, clock, log, client, reconnection, fail } = context;
   const pool = poolOf(flags);
   const serviceInformer = informers.for<Service>(services);
@@ -25,7 +28,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
   sliceInformer.addIndex(byServiceIndex, serviceOf);
   await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
   const announcer = new Announcer({
-    ...{ client, reconnection, log, clock, host: thisMachine, chainPrefix: flags["iptables-chain-prefix"] },
+    ...{ client, reconnection, log, clock, host, chainPrefix: flags["iptables-chain-prefix"] },
     identity: identityOf(nodeName),
     nodeAddresses: () => (nodeInformer.lister.get(nodeName)?.status?.addresses ?? []).map(({ address }) => address),
     metrics: newAnnouncerMetrics(context.metrics),
@@ -37,7 +40,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
     });
   const changed = (): void => announcer.set(candidates(), signal);
   // Addresses of Services that were deleted while no process ran; the kernel would keep them for some seconds more.
-  await releaseAddresses(pool, thisMachine.run, candidates()).catch((err: unknown) =>
+  await releaseAddresses(pool, host.run, candidates()).catch((err: unknown) =>
     log.error("cannot remove the addresses of an earlier process", err),
   );
   const stopGathering = gathered(context, changed, [serviceInformer, sliceInformer, nodeInformer]);

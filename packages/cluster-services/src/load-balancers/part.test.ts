@@ -10,11 +10,12 @@ import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/tur
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "../flags.ts";
 import type { PartContext, StartPart } from "../part.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { startLoadBalancerAddresses } from "./addresses-part.ts";
+import type { AddressHost } from "./local-addresses.ts";
 import { excludedLabel } from "./names.ts";
 import { startLoadBalancers } from "./part.ts";
 
@@ -30,7 +31,11 @@ const aNode = (name: string, address: string, { ready = "True", labels = {}, kub
 const balanced = (name: string, port = 80, spec: Partial<Service["spec"]> = {}): Service =>
   aService(name, { type: "LoadBalancer", ports: [{ port, protocol: "TCP" }], ...spec });
 
-async function start(t: TestContext, part: StartPart, objects: Parameters<typeof newFakeClient>[0] & object = {}) {
+async function start(
+  t: TestContext,
+  part: StartPart,
+  { pool = [], ...objects }: Parameters<typeof newFakeClient>[0] & { pool?: string[] } = {},
+) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock, ...objects });
   const informers = newInformerFactory(client, { clock, log: discardLogger });
@@ -39,7 +44,7 @@ async function start(t: TestContext, part: StartPart, objects: Parameters<typeof
   const context = {
     ...{ nodeName: "n1", client, informers, clock, log: discardLogger, metrics: newMetricsRegistry(), signal: ending.signal },
     flags: {
-      ...{ "load-balancer-pool": [], "load-balancer-reserved-ports": ["22"], "iptables-chain-prefix": "COX-" },
+      ...{ "load-balancer-pool": pool, "load-balancer-reserved-ports": ["22"], "iptables-chain-prefix": "COX-" },
     } as unknown as ServicesFlags,
     turns: newUnlimitedTurns(),
     reconnection: new Reconnection({ periodMs: () => 500, clock }),
@@ -158,4 +163,41 @@ test("changes that come together are looked at once, and after the end nothing i
   await stop();
   await clock.advance(1_000);
   assert.deepEqual(events, []);
+});
+
+test("with a pool this node holds the addresses of its Services, and gives back those that an earlier process left", async (t) => {
+  const objects = [
+    [nodes, aNode("n1", "10.0.0.1")],
+    [services, aService("a", { type: "LoadBalancer" }, ["192.0.2.5"])],
+    [endpointSlices, aSlice("a", [anEndpoint("10.1.0.1", "n1")])],
+  ] as const;
+  const calls: string[] = [];
+  const left = ["192.0.2.5", "192.0.2.9", "198.51.100.1"].map((local) => ({ local, prefixlen: 32 }));
+  const host: AddressHost = {
+    async run(program, args, input = "") {
+      const text = [program, ...args].join(" ");
+      if (text === "ip -j -d address show")
+        return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "10.0.0.1", prefixlen: 24 }, ...left] }]);
+      if (program === "ip") calls.push(`${text} ${input}`.trim());
+      return "";
+    },
+    async send() {},
+    set() {},
+  };
+  const { client, passed, stop } = await start(t, (context) => startLoadBalancerAddresses(context, host), {
+    objects,
+    pool: ["192.0.2.0/24"],
+  });
+  assert.deepEqual(calls.splice(0), ["ip address delete 192.0.2.9/32 dev eth0"]);
+  const bound = async (ip: string): Promise<boolean> => {
+    await passed();
+    return calls.some((text) => text.includes(`address replace ${ip}/32 dev eth0`));
+  };
+  await waitFor(() => bound("192.0.2.5"), { what: "the address" });
+  client.put(services, aService("a", { type: "LoadBalancer" }, ["192.0.2.6"]));
+  await waitFor(() => bound("192.0.2.6"), { what: "the other address" });
+  assert.ok(calls.includes("ip address delete 192.0.2.5/32 dev eth0"));
+  calls.length = 0;
+  await stop();
+  assert.deepEqual(calls, ["ip address delete 192.0.2.6/32 dev eth0"], "given up at the end");
 });

@@ -3,21 +3,24 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Part, PartContext } from "../part.ts";
-import { thisHost } from "./host.ts";
+import { type PodNetworkHost, thisHost } from "./host.ts";
 import { newPodNetworkMetrics } from "./metrics.ts";
 import { internalAddresses } from "./plan.ts";
 import { PodNetwork } from "./pod-network.ts";
 import { podNetworkSettings } from "./settings.ts";
 
-/** Pod network: connects the pods of this node with each other, with those of other nodes and with the world. */
-export async function startPodNetwork(context: PartContext): Promise<Part> {
+/**
+ * Pod network: connects the pods of this node with each other, with those of other nodes and with the world.
+ * @param host for tests; default this machine
+ */
+export async function startPodNetwork(context: PartContext, host: PodNetworkHost = thisHost): Promise<Part> {
   const { flags, informers, nodeName, recorder, log, clock, signal, fail } = context;
   const settings = podNetworkSettings(flags);
   const informer = informers.for<Node>(nodes);
   await informer.waitForSync(signal);
   await makeFolder(settings.configFolder, 0o755);
   const network = new PodNetwork({
-    ...{ nodeName, settings, host: thisHost, log, clock },
+    ...{ nodeName, settings, host, log, clock },
     nodes: () => informer.lister.list(),
     notify: (type, reason, message) =>
       recorder.event({ apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName }, type, reason, message),
