@@ -1,0 +1,152 @@
+/** Limits, and rules for more than the first of several values, of kinds that have few other tests. */
+import { testKindRules } from "../testing/kind-rules.ts";
+
+const ports = [{ name: "a", port: 80, targetPort: 80, protocol: "TCP" }];
+testKindRules("services", { spec: { ports, selector: {} } }, [
+  {
+    name: "the kubelet's port as the second one of a load balancer",
+    change: { "spec.type": "LoadBalancer", "spec.ports[1]": { name: "b", port: 10_250 } },
+    want: ["spec.ports[1]: Invalid value: 10250: may not expose port 10250 externally since it is used by kubelet"],
+  },
+  ...[86_400, 86_401].map((timeoutSeconds) => ({
+    name: `an affinity of ${timeoutSeconds} s`,
+    change: { "spec.sessionAffinity": "ClientIP", "spec.sessionAffinityConfig": { clientIP: { timeoutSeconds } } },
+    want:
+      timeoutSeconds > 86_400
+        ? ["spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater than 0 and less than 86400"]
+        : [],
+  })),
+  {
+    name: "one node port for two protocols",
+    change: {
+      "spec.type": "NodePort",
+      "spec.ports": [
+        { name: "a", port: 53, nodePort: 30_053, protocol: "TCP" },
+        { name: "b", port: 53, nodePort: 30_053, protocol: "UDP" },
+      ],
+    },
+    want: [],
+  },
+  {
+    name: "a second source range that is none",
+    change: { "spec.type": "LoadBalancer", "spec.loadBalancerSourceRanges": ["10.0.0.0/8", "x"] },
+    want: [
+      'spec.LoadBalancerSourceRanges: Invalid value: "[10.0.0.0/8 x]": must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 ',
+    ],
+  },
+]);
+
+const onlyLabels =
+  "[]: Forbidden: node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
+testKindRules("nodes", {}, [
+  {
+    name: "another range of pods",
+    before: { "spec.podCIDRs": ["10.0.0.0/24"] },
+    change: { "spec.podCIDRs": ["10.0.1.0/24"] },
+    want: ['spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid', onlyLabels],
+  },
+  {
+    name: "no provider any more",
+    before: { "spec.providerID": "a" },
+    change: { "spec.providerID": undefined },
+    want: ['spec.providerID: Forbidden: node updates may not change providerID except from "" to valid', onlyLabels],
+  },
+]);
+
+testKindRules("limitranges", {}, [
+  {
+    name: "claims with one bound",
+    change: { "spec.limits": [{ type: "PersistentVolumeClaim", min: { storage: "1Gi" } }] },
+    want: [],
+  },
+]);
+
+testKindRules("resourcequotas", {}, [
+  {
+    name: "the same scopes in another order",
+    before: { "spec.scopes": ["NotTerminating", "NotBestEffort"] },
+    change: { "spec.scopes": ["NotBestEffort", "NotTerminating"] },
+    want: [],
+  },
+]);
+
+testKindRules(
+  "statefulsets.apps",
+  {
+    spec: {
+      serviceName: "s",
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+    },
+  },
+  [
+    {
+      name: "no service any more",
+      before: {},
+      change: { "spec.serviceName": undefined },
+      want: [
+        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+      ],
+    },
+  ],
+);
+
+testKindRules("poddisruptionbudgets.policy", { spec: { minAvailable: 1, selector: { matchLabels: { a: "b" } } } }, [
+  {
+    name: "counts below zero",
+    status: true,
+    before: {},
+    change: { "status.currentHealthy": -1, "status.expectedPods": -1 },
+    want: [
+      "status.currentHealthy: Invalid value: -1: must be greater than or equal to 0",
+      "status.expectedPods: Invalid value: -1: must be greater than or equal to 0",
+    ],
+  },
+]);
+
+testKindRules("ingresses.networking.k8s.io", { spec: { defaultBackend: { service: { name: "s", port: { number: 80 } } } } }, [
+  {
+    name: "a host that is none in a second entry of TLS",
+    change: { "spec.tls": [{ hosts: ["a.example"] }, { hosts: ["b.example", "*.c.example", "_"] }] },
+    want: [
+      "spec.tls[1].hosts[2]: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+]);
+
+const driver = (name: string, nodeID: string): object => ({ name, nodeID, topologyKeys: [] });
+const shownDriver = (name: string): string =>
+  `CSINodeDriver: Invalid value: storage.CSINodeDriver{Name:"${name}", NodeID:"other", TopologyKeys:[]string{}, Allocatable:(*storage.VolumeNodeResources)(nil)}: field is immutable`;
+testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [driver("a", "n"), driver("b", "n")] } }, [
+  {
+    name: "two changed drivers",
+    before: {},
+    change: { "spec.drivers": [driver("a", "other"), driver("b", "other")] },
+    want: [shownDriver("a"), shownDriver("b")],
+  },
+  {
+    name: "one driver less, and one more",
+    before: {},
+    change: { "spec.drivers": [driver("b", "n"), driver("c", "n")] },
+    want: [],
+  },
+]);
+
+const parameters = (count: number): object => Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, ""]));
+testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
+  { name: "512 parameters", change: { parameters: parameters(512) }, want: [] },
+  {
+    name: "513 parameters",
+    change: { parameters: parameters(513) },
+    want: ["parameters: Too long: must have at most 512 bytes"],
+  },
+]);
+
+testKindRules("endpointslices.discovery.k8s.io", { addressType: "IPv4", endpoints: [], ports: [] }, [
+  {
+    name: "another type of address",
+    before: {},
+    change: { addressType: "IPv6" },
+    want: ['addressType: Invalid value: "IPv6": field is immutable'],
+  },
+]);
