@@ -42,14 +42,20 @@ export async function environmentOf(
   }
   const lookup = (name: string): string | undefined => variables.get(name) ?? links.get(name);
   let length = 0;
+  /** Read once, not for each of thousands of keys. */
+  const known = new Map<string, Data | undefined>();
   for (const variable of container.env ?? []) {
     const from = variable.valueFrom;
+    const ref = from?.configMapKeyRef ?? from?.secretKeyRef;
+    const kind = from?.configMapKeyRef === undefined ? "Secret" : "ConfigMap";
+    const source = ref && `${kind} ${ref.optional === true} ${ref.name ?? ""}`;
+    if (source !== undefined && !known.has(source))
+      known.set(source, await dataOf(kind, ref?.name ?? "", ref?.optional === true, pod, context));
     let value: string | undefined;
     if (variable.value !== undefined && variable.value !== "") value = expand(variable.value, lookup);
     else if (from?.fieldRef !== undefined) value = fieldValue(pod, from.fieldRef.fieldPath, context);
     else if (from?.resourceFieldRef !== undefined) value = resourceValue(pod, from.resourceFieldRef, container.name, context);
-    else if (from?.configMapKeyRef !== undefined) value = await keyOf("ConfigMap", from.configMapKeyRef, pod, context);
-    else if (from?.secretKeyRef !== undefined) value = await keyOf("Secret", from.secretKeyRef, pod, context);
+    else if (ref !== undefined && source !== undefined) value = keyIn(known.get(source), kind, ref, pod);
     else value = "";
     if (value === undefined) continue;
     variables.set(variable.name, value);
@@ -66,14 +72,10 @@ interface KeyRef {
   optional?: boolean;
 }
 
+type Data = Readonly<Record<string, string>>;
+
 /** @returns undefined when the key is missing and optional */
-async function keyOf(
-  kind: "ConfigMap" | "Secret",
-  ref: KeyRef,
-  pod: NodePod,
-  context: EnvironmentContext,
-): Promise<string | undefined> {
-  const data = await dataOf(kind, ref.name ?? "", ref.optional === true, pod, context);
+function keyIn(data: Data | undefined, kind: "ConfigMap" | "Secret", ref: KeyRef, pod: NodePod): string | undefined {
   if (data !== undefined && Object.hasOwn(data, ref.key)) return valueIn(kind, data[ref.key]!);
   if (ref.optional === true) return undefined;
   throw new Error(`couldn't find key ${ref.key} in ${kind} ${pod.metadata.namespace}/${ref.name ?? ""}`);
@@ -90,7 +92,7 @@ async function dataOf(
   optional: boolean,
   pod: NodePod,
   context: EnvironmentContext,
-): Promise<Readonly<Record<string, string>> | undefined> {
+): Promise<Data | undefined> {
   const { objects } = context;
   const { namespace } = pod.metadata;
   try {

@@ -29,31 +29,32 @@ export function serviceEnvironment(
 }
 
 /** A pure cache: the variables of a Service, of which it has five for each port, are those of each container of its namespace. */
-const known = new WeakMap<Service, ReadonlyMap<string, string>>();
+const known = new WeakMap<Service, readonly Variable[]>();
 
-function variablesOf(serviceName: string, service: Service): ReadonlyMap<string, string> {
-  const variables = new Map<string, string>();
+type Variable = readonly [name: string, value: string];
+
+function variablesOf(serviceName: string, service: Service): readonly Variable[] {
   const name = variableName(serviceName);
   const ip = service.spec?.clusterIP ?? "";
   const ports = service.spec?.ports ?? [];
   const first = ports[0];
-  if (first === undefined) return variables;
-  variables.set(`${name}_SERVICE_HOST`, ip);
-  variables.set(`${name}_SERVICE_PORT`, String(first.port));
+  if (first === undefined) return [];
+  const variables: Variable[] = [
+    [`${name}_SERVICE_HOST`, ip],
+    [`${name}_SERVICE_PORT`, String(first.port)],
+  ];
   for (const port of ports) {
-    if (port.name) variables.set(`${name}_SERVICE_PORT_${variableName(port.name)}`, String(port.port));
+    if (port.name) variables.push([`${name}_SERVICE_PORT_${variableName(port.name)}`, String(port.port)]);
   }
   const host = ip.includes(":") ? `[${ip}]` : ip;
-  ports.forEach((port, i) => {
-    const protocol = port.protocol || "TCP";
-    const url = `${protocol.toLowerCase()}://${host}:${port.port}`;
-    const prefix = `${name}_PORT_${port.port}_${protocol.toUpperCase()}`;
-    if (i === 0) variables.set(`${name}_PORT`, url);
-    variables.set(prefix, url);
-    variables.set(`${prefix}_PROTO`, protocol.toLowerCase());
-    variables.set(`${prefix}_PORT`, String(port.port));
-    variables.set(`${prefix}_ADDR`, ip);
-  });
+  for (const { port, protocol } of ports) {
+    const transport = (protocol || "TCP").toLowerCase();
+    const url = `${transport}://${host}:${port}`;
+    const prefix = `${name}_PORT_${port}_${transport.toUpperCase()}`;
+    variables.push([prefix, url], [`${prefix}_PROTO`, transport], [`${prefix}_PORT`, String(port)], [`${prefix}_ADDR`, ip]);
+  }
+  const { port, protocol } = first;
+  variables.push([`${name}_PORT`, `${(protocol || "TCP").toLowerCase()}://${host}:${port}`]);
   return variables;
 }
 
