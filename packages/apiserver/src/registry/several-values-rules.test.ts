@@ -1,5 +1,7 @@
 /** Limits, and rules for more than the first of several values, of kinds that have few other tests. */
-import { testKindRules } from "../testing/kind-rules.ts";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { faultsOf, testKindRules } from "../testing/kind-rules.ts";
 
 const ports = [{ name: "a", port: 80, targetPort: 80, protocol: "TCP" }];
 testKindRules("services", { spec: { ports, selector: {} } }, [
@@ -150,3 +152,88 @@ testKindRules("endpointslices.discovery.k8s.io", { addressType: "IPv4", endpoint
     want: ['addressType: Invalid value: "IPv6": field is immutable'],
   },
 ]);
+
+testKindRules(
+  "deployments.apps",
+  {
+    spec: {
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+    },
+  },
+  [
+    {
+      name: "no count of collisions any more",
+      status: true,
+      before: { "status.collisionCount": 2 },
+      change: { "status.collisionCount": undefined },
+      want: ["status.collisionCount: Invalid value: 0: cannot be decremented"],
+    },
+  ],
+);
+
+const anyRule = { rule: "RunAsAny" };
+const policySpec = { seLinux: anyRule, supplementalGroups: anyRule, runAsUser: anyRule, fsGroup: anyRule };
+testKindRules("podsecuritypolicies.policy", { spec: policySpec }, [
+  {
+    name: "host paths after an empty one, which are not looked at",
+    change: { "spec.allowedHostPaths": [{ pathPrefix: "/a" }, { pathPrefix: "" }, { pathPrefix: "/../b" }] },
+    want: ["spec.allowedHostPaths[1]: Required value: is required"],
+  },
+]);
+
+const suspended = {
+  metadata: { name: "j", namespace: "default", labels: { "controller-uid": "u", "job-name": "j" } },
+  spec: {
+    suspend: true,
+    selector: { matchLabels: { a: "b" } },
+    manualSelector: true,
+    template: { metadata: { labels: { a: "b" } }, spec: { restartPolicy: "Never", containers: [{ name: "c", image: "i" }] } },
+  },
+};
+const zone = { key: "zone", operator: "Exists" };
+const terms = [{ matchExpressions: [zone] }];
+for (const { name, before = {}, change, want } of [
+  { name: "a node selector", change: { "spec.template.spec.nodeSelector": { a: "b" } }, want: [] },
+  { name: "tolerations", change: { "spec.template.spec.tolerations": [zone] }, want: [] },
+  { name: "labels", change: { "spec.template.metadata.labels": { a: "b", c: "d" } }, want: [] },
+  {
+    name: "an affinity of nodes",
+    change: {
+      "spec.template.spec.affinity": {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+      },
+    },
+    want: [],
+  },
+  {
+    name: "an affinity of pods",
+    change: {
+      "spec.template.spec.affinity": {
+        podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: "zone", labelSelector: {} }] },
+      },
+    },
+    want: ["spec.template"],
+  },
+  { name: "an image", change: { "spec.template.spec.containers": [{ name: "c", image: "j" }] }, want: ["spec.template"] },
+  {
+    name: "a node selector after it was started once",
+    before: { "status.startTime": "2022-01-01T00:00:00Z" },
+    change: { "spec.template.spec.nodeSelector": { a: "b" } },
+    want: ["spec.template"],
+  },
+  {
+    name: "a node selector as it is suspended by the same update",
+    before: { "spec.suspend": false },
+    change: { "spec.suspend": true, "spec.template.spec.nodeSelector": { a: "b" } },
+    want: ["spec.template"],
+  },
+]) {
+  test(`jobs.batch: a suspended job ${want.length === 0 ? "may" : "may not"} get ${name}`, () => {
+    const faults = faultsOf("jobs.batch", suspended, { before, change });
+    assert.deepEqual(
+      faults.map((text) => text.split(":")[0]),
+      want,
+    );
+  });
+}

@@ -98,6 +98,43 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
   },
 ]);
 
+const [kept, removed] = ["a", "b"].map((key) => ({ key, operator: "Exists" }));
+testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
+  {
+    name: "the second toleration less",
+    before: { "spec.tolerations": [kept, removed] },
+    change: { "spec.tolerations": [kept] },
+    want: ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
+  },
+  {
+    name: "an init container more",
+    before: {},
+    change: { "spec.initContainers": [{ name: "a", image: "i" }] },
+    want: ["spec.initContainers: Forbidden: pod updates may not add or remove containers"],
+  },
+  {
+    name: "part of a huge page where an init container has one",
+    before: {
+      "spec.initContainers": [{ name: "a", image: "i", resources: { limits: { cpu: "1", "hugepages-2Mi": "3Mi" } } }],
+    },
+    change: { "metadata.labels": { a: "b" } },
+    want: [],
+  },
+  {
+    name: "an account's token in the second volume without an account",
+    change: {
+      "spec.serviceAccountName": undefined,
+      "spec.volumes": [
+        { name: "v", emptyDir: {} },
+        { name: "w", projected: { sources: [{ serviceAccountToken: { path: "t", expirationSeconds: 600 } }] } },
+      ],
+    },
+    want: [
+      "spec.volumes[1].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set",
+    ],
+  },
+]);
+
 const labels = { a: "b" };
 testKindRules(
   "deployments.apps",

@@ -79,6 +79,33 @@ test("a terminated container may not become running with restartPolicy Never", (
   );
 });
 
+for (const { restartPolicy, exitCode, want } of [
+  { restartPolicy: "Always", exitCode: 0, want: ["ephemeralContainerStatuses"] },
+  { restartPolicy: "OnFailure", exitCode: 1, want: ["ephemeralContainerStatuses"] },
+  {
+    restartPolicy: "OnFailure",
+    exitCode: 0,
+    want: ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"],
+  },
+]) {
+  test(`of containers that ended with ${exitCode}, ${want.join(" and ")} do not become running with restartPolicy ${restartPolicy}`, () => {
+    const over = { name: "c", image: "x", imageID: "", ready: false, restartCount: 0, state: { terminated: { exitCode } } };
+    const statusOf = (status: typeof over | object) =>
+      Object.fromEntries(
+        ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"].map((field) => [
+          field,
+          [{ ...over, ...status }],
+        ]),
+      );
+    const current: Pod = { ...aPod({ restartPolicy }), status: statusOf({}) };
+    const next: Pod = { ...current, status: statusOf({ state: { running: {} } }) };
+    assert.deepEqual(
+      atOnce(validatePodStatusUpdate(next, current, options)).map((error) => error.field),
+      want.map((field) => `status.${field}[0].state`),
+    );
+  });
+}
+
 test("ephemeral containers are added and neither changed nor removed", () => {
   const current = aPod();
   const added = deepClone(current);
