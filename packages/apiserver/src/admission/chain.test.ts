@@ -19,8 +19,8 @@ function aChain() {
   ];
   const registry = newMetricsRegistry();
   const chain = newAdmissionChain(plugins, registry);
-  const counts = async (): Promise<string[]> => {
-    const name = "apiserver_admission_controller_admission_duration_seconds_count";
+  const counts = async (of = "controller"): Promise<string[]> => {
+    const name = `apiserver_admission_${of}_admission_duration_seconds_count`;
     const lines = (await registry.render()).split("\n").filter((line) => line.startsWith(name));
     return lines.map((line) => line.slice(name.length).replaceAll(/[{}"]|\w+=/g, ""));
   };
@@ -65,6 +65,7 @@ test("the first refusal ends the chain and is observed as one; the next request 
     "First,validate,CREATE,false 1",
     "Looks,validate,CREATE,true 1",
   ]);
+  assert.deepEqual((await counts("step")).sort(), ["admit,CREATE,false 1", "admit,CREATE,true 1", "validate,CREATE,true 1"]);
 });
 
 test("a plugin is called for its resources alone, in all their subresources, and observed for the others too", async () => {

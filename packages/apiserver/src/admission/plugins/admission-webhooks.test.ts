@@ -134,6 +134,36 @@ test("a patch that changes nothing asks for no other round", async (t) => {
   assert.deepEqual([[...annotations], contents.size], [[[`mutation.${place}`, about(false)]], 1]);
 });
 
+test("a patch in the second round is noted as one of that round", async (t) => {
+  const { mutating } = await webhooksOf(t, {
+    reinvocationPolicy: "IfNeeded",
+    answer: () => patchOf({ op: "add", path: "/data/y", value: "2" }),
+  });
+  const { attributes, object, annotations, contents } = aWrite();
+  await mutating.admit?.(attributes);
+  object.data = { x: "2" };
+  attributes.round = 1;
+  await mutating.admit?.(attributes);
+  const rounds = [0, 1].map((round) => place.replace("round_0", `round_${round}`));
+  assert.deepEqual(
+    [[...annotations.keys()], [...contents.keys()]],
+    [rounds.map((at) => `mutation.${at}`), rounds.map((at) => `patch.${at}`)],
+  );
+});
+
+for (const path of ["/kind", "/apiVersion"]) {
+  test(`a patch of ${path} is refused and changes nothing`, async (t) => {
+    const { mutating } = await webhooksOf(t, { answer: () => patchOf({ op: "replace", path, value: "other" }) });
+    const { attributes, object } = aWrite();
+    const before = structuredClone(object);
+    await assert.rejects(
+      async () => mutating.admit?.(attributes),
+      /"hook0.example.com" attempted to change the kind of the object$/,
+    );
+    assert.deepEqual(object, before);
+  });
+}
+
 test("a patch that removes the metadata leaves empty metadata", async (t) => {
   const { mutating } = await webhooksOf(t, { answer: () => patchOf({ op: "remove", path: "/metadata" }) });
   const { attributes, object } = aWrite();
