@@ -1,0 +1,107 @@
+/** `/scale` of one object, with a store that keeps what is written. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import type { ScalePaths } from "../registry/generic/resource.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { type Call, handlerGates } from "./env.ts";
+import { findSubresource } from "./subresource.ts";
+
+const path = "/apis/x.io/v1/namespaces/web/things/a/scale";
+const kind = { group: "x.io", version: "v1", kind: "Thing" };
+const paths: ScalePaths = {
+  ...{ version: "autoscaling/v1", specReplicas: ".spec.replicas", statusReplicas: ".status.replicas", selector: () => "" },
+};
+/** Of the replicas, as a write without the subresource leaves it. */
+const owner = {
+  ...{ manager: "maker", operation: "Update", apiVersion: "x.io/v1", time: "2022-01-01T00:00:00Z", fieldsType: "FieldsV1" },
+  fieldsV1: { "f:spec": { "f:replicas": {}, "f:size": {} } },
+} as ManagedFieldsEntry;
+const stored = (): KubeObject =>
+  ({
+    apiVersion: "x.io/v1",
+    kind: "Thing",
+    metadata: { name: "a", namespace: "web", uid: "u", resourceVersion: "7", managedFields: [owner] },
+    spec: { replicas: 2 },
+  }) as KubeObject;
+
+async function scaled(
+  method: "GET" | "PUT",
+  { scale = paths, mutate }: { scale?: ScalePaths; mutate?: (scale: KubeObject) => void } = {},
+) {
+  const body = {
+    apiVersion: "autoscaling/v1",
+    kind: "Scale",
+    metadata: { name: "a", namespace: "web" },
+    spec: { replicas: 5 },
+  };
+  const exchange = new LoopbackExchange({
+    ...{ method, path: `${path}?fieldManager=me`, headers: { "content-type": "application/json" } },
+    ...(method === "PUT" && { body: JSON.stringify(body) }),
+  });
+  const warnings: string[] = [];
+  const ctx = Object.assign(new ServerRequest(exchange, parseRequestInfo(method, path), 0, false), {
+    warn: (text: string) => void warnings.push(text),
+  });
+  let written: KubeObject | undefined;
+  const store = {
+    storage: {},
+    get: async () => ({ object: stored }),
+    async update(_ctx: unknown, _name: string, change: (current: KubeObject) => Promise<KubeObject>) {
+      written = await change(stored());
+      return { entry: { object: () => written }, created: false };
+    },
+  };
+  const call = {
+    env: {
+      services: { turns: new Turns(), now: () => 0, featureEnabled: () => true },
+      gates: handlerGates(() => true),
+      admission: {
+        mutate: async ({ object }: { object: KubeObject }) => mutate?.(object),
+        validate: async () => {},
+      },
+    },
+    ctx,
+    served: {
+      definition: { group: "x.io", resource: "things", scale },
+      version: { version: "v1" },
+      ...{ kind, hubKind: kind, store, subresourceStores: new Map() },
+    },
+    ...{ namespace: "web", name: "a", subresource: "scale" },
+  } as unknown as Call;
+  await findSubresource(call.served, "scale")?.run(call, method === "GET" ? "get" : "update", "");
+  return { written, warnings };
+}
+
+test("a scale that cannot be read from its object is not shown", async () => {
+  const checkRead = (): never => {
+    throw badRequest("the spec replicas are no number");
+  };
+  await assert.rejects(scaled("GET", { scale: { ...paths, checkRead } }), /the spec replicas are no number/);
+});
+
+test("an update of the scale writes the replicas and who set them", async () => {
+  const { written, warnings } = await scaled("PUT");
+  assert.partialDeepStrictEqual(written, { spec: { replicas: 5 } });
+  assert.partialDeepStrictEqual(written?.metadata.managedFields, [
+    { manager: "me", operation: "Update", subresource: "scale", fieldsV1: { "f:spec": { "f:replicas": {} } } },
+    { manager: "maker", fieldsV1: { "f:spec": { "f:size": {} } } },
+  ]);
+  assert.deepEqual(warnings, []);
+});
+
+test("managed fields of a scale that admission broke are not stored, and the client is warned", async () => {
+  const good = (await scaled("PUT")).written?.metadata.managedFields;
+  const broken = [{ manager: "hook", operation: "Bogus", fieldsV1: { "f:spec": 1 } }] as unknown as ManagedFieldsEntry[];
+  const { written, warnings } = await scaled("PUT", {
+    mutate: ({ metadata }) => {
+      metadata.managedFields = broken;
+    },
+  });
+  assert.deepEqual(written?.metadata.managedFields, good);
+  assert.match(warnings.join(), /^\.metadata\.managedFields was in an invalid state after admission/);
+});
