@@ -1,7 +1,6 @@
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
-import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -13,16 +12,11 @@ import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/tempora
 import type { Part, PartContext } from "../part.ts";
 import { newScraper, periodMs } from "./kubelets.ts";
 import { serviceName, serviceNamespace } from "./names.ts";
-import { register } from "./register.ts";
+import { keepRegistered, register } from "./register.ts";
 import { startMetricsServer } from "./server.ts";
 import { newUsageStore } from "./usage-store.ts";
 
 const certificateDays = 365;
-/** Then the part is restarted with another certificate. */
-const renewAfterMs = 180 * 86_400_000;
-/** How often the objects that name this server are compared. */
-const registerMs = 30_000;
-const registerAgainMs = 2_000;
 
 /**
  * Serves metrics.k8s.io, where the lease is held: kubelets are queried once for the cluster, and another process that takes over
@@ -63,31 +57,18 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
     ...{ store, log, clock },
   });
   const scraping = scraper.run(signal);
-  let problem: string | undefined = "the API server does not know this server yet";
-  const registering = (async () => {
-    const until = clock.monotonic() + renewAfterMs;
-    while (!signal.aborted) {
-      try {
-        await register(client, { address, port: server.port, caPem: pair.caPem }, signal);
-        if (problem !== undefined) log.info("Serving the metrics API", { address, port: server.port });
-        problem = undefined;
-      } catch (err) {
-        if (signal.aborted) break;
-        if (problem !== messageOf(err)) log.error("cannot register the metrics API", err);
-        problem = messageOf(err);
-      }
-      if (clock.monotonic() >= until) fail(new Error("the serving certificate is to be renewed"));
-      await clock.sleep(problem === undefined ? registerMs : registerAgainMs, signal).catch(() => {});
-    }
-  })();
+  const registered = keepRegistered({
+    register: () => register(client, { address, port: server.port, caPem: pair.caPem }, signal),
+    ...{ clock, log, signal, fail },
+  });
   return {
     check() {
-      if (problem !== undefined) throw new Error(problem);
+      registered.check();
       if (scraper.lastRound === undefined) throw new Error("no kubelet has been queried yet");
       if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("no kubelet has been queried for a minute");
     },
     async stop() {
-      await Promise.all([scraping, registering]);
+      await Promise.all([scraping, registered.ended]);
       await server.close(1_000);
     },
   };

@@ -4,9 +4,11 @@ import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { apiServices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { apiServiceName, serviceName, serviceNamespace } from "./names.ts";
-import { register } from "./register.ts";
+import { keepRegistered, register } from "./register.ts";
 
 const key = `${serviceNamespace}/${serviceName}`;
 const { signal } = new AbortController();
@@ -83,4 +85,69 @@ test("objects that another process makes at the same time are no failure; a chan
   });
   await assert.rejects(register(client, here, signal), /no right/);
   assert.deepEqual(take(), []);
+});
+
+function kept() {
+  const clock = newFakeClock();
+  const ending = new AbortController();
+  const state = { tries: 0, failure: undefined as Error | undefined, passedMs: 0 };
+  const lines: string[] = [];
+  const failed: string[] = [];
+  const registered = keepRegistered({
+    async register() {
+      state.tries++;
+      if (state.failure !== undefined) throw state.failure;
+    },
+    log: {
+      ...discardLogger,
+      info: (text: string) => void lines.push(text),
+      error: (_: string, err?: unknown) => void lines.push(String(err)),
+    },
+    fail: (err) => void failed.push(err.message),
+    clock: { ...clock, monotonic: () => clock.monotonic() + state.passedMs },
+    signal: ending.signal,
+  });
+  const tries = async (ms: number): Promise<number> => {
+    state.tries = 0;
+    await clock.advance(ms);
+    return state.tries;
+  };
+  return { clock, ending, state, lines, failed, registered, tries };
+}
+
+test("a server is registered again every 30 s, and 2 s after a failure; each problem is logged once, and is its health", async () => {
+  const { registered, state, lines, tries } = kept();
+  assert.throws(() => registered.check(), /does not know this server yet/);
+  await tries(0);
+  registered.check();
+  assert.deepEqual([await tries(29_999), await tries(1)], [0, 1]);
+  state.failure = new Error("no");
+  assert.equal(await tries(30_000), 1);
+  assert.throws(() => registered.check(), /^Error: no$/);
+  assert.equal(await tries(4_000), 2);
+  state.failure = new Error("another");
+  assert.equal(await tries(2_000), 1);
+  state.failure = undefined;
+  assert.equal(await tries(2_000), 1);
+  registered.check();
+  assert.equal(await tries(30_000), 1);
+  assert.deepEqual(lines, ["Serving the metrics API", "Error: no", "Error: another", "Serving the metrics API"]);
+});
+
+test("after half of the certificate's life the server is to be replaced; not before", async () => {
+  const { state, failed, tries } = kept();
+  await tries(0);
+  state.passedMs = 180 * 86_400_000 - 60_000;
+  assert.deepEqual([await tries(30_000), failed], [1, []]);
+  assert.deepEqual([await tries(30_000), failed], [1, ["the serving certificate is to be renewed"]]);
+});
+
+test("the end ends the registering, also when an attempt fails then, without a word", async () => {
+  const { ending, registered, clock, lines, tries, state } = kept();
+  await tries(0);
+  state.failure = new Error("aborted");
+  await tries(29_999);
+  ending.abort(new Error("the part ends"));
+  await registered.ended;
+  assert.deepEqual([clock.waiting, lines], [0, ["Serving the metrics API"]]);
 });

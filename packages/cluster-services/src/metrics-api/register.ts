@@ -1,5 +1,6 @@
 /** The objects by which the API server finds this one: a Service with Endpoints, and an APIService. */
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -7,6 +8,8 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { apiServices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { apiServiceName, serviceName, serviceNamespace } from "./names.ts";
 import { group } from "./objects.ts";
 
@@ -110,4 +113,48 @@ async function read<T extends KubeObject>(
     if (isNotFound(err)) return undefined;
     throw err;
   });
+}
+
+/** How often the objects are compared. */
+const registerMs = 30_000;
+const registerAgainMs = 2_000;
+/** Then the part is restarted with another certificate. */
+const renewAfterMs = 180 * 86_400_000;
+
+interface KeepOptions {
+  register(): Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** The server is to be replaced. */
+  fail(err: Error): void;
+}
+
+/** Registers this server again and again until `signal` is aborted. */
+export function keepRegistered({ register, clock, log, signal, fail }: KeepOptions) {
+  let problem: string | undefined = "the API server does not know this server yet";
+  const keep = async (): Promise<void> => {
+    const until = clock.monotonic() + renewAfterMs;
+    while (!signal.aborted) {
+      try {
+        await register();
+        if (problem !== undefined) log.info("Serving the metrics API");
+        problem = undefined;
+      } catch (err) {
+        if (signal.aborted) break;
+        if (problem !== messageOf(err)) log.error("cannot register the metrics API", err);
+        problem = messageOf(err);
+      }
+      if (clock.monotonic() >= until) fail(new Error("the serving certificate is to be renewed"));
+      await clock.sleep(problem === undefined ? registerMs : registerAgainMs, signal).catch(() => {});
+    }
+  };
+  return {
+    /** Does not reject. */
+    ended: keep(),
+    /** @throws Error while this server is not registered */
+    check(): void {
+      if (problem !== undefined) throw new Error(problem);
+    },
+  };
 }
