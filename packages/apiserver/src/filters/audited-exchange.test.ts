@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { AuditedExchange } from "./audited-exchange.ts";
 
@@ -77,4 +78,12 @@ test("a streamed answer is recorded as one body, with its last part", () => {
     ["body", "abc"],
     ["complete", 200],
   ]);
+});
+
+test("a stream to a client that has gone is recorded with the status that it was to have", () => {
+  const { exchange, inner, seen } = audited();
+  const nothing: ResponseStream = { write: () => false, drained: async () => {}, end() {} };
+  inner.stream = () => nothing; // as over HTTP/2, where a closed stream has no status
+  exchange.stream(202, {}).end();
+  assert.deepEqual([seen.at(-1), exchange.status, exchange.headersSent], [["complete", 202], 202, true]);
 });

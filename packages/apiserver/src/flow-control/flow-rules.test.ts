@@ -84,3 +84,17 @@ test("each rule counts: for the second subject of the second rule, or by its sec
     assert.deepEqual([matchesRules(rules, requested), matchesRules(rules.slice(0, 2), requested)], [true, false]);
   }
 });
+
+test("all accounts of a namespace are accounts: a user whose name holds it is none of them", () => {
+  const subjects: Subject[] = [{ kind: "ServiceAccount", serviceAccount: { namespace: "web", name: "*" } }];
+  const info = parseRequestInfo("GET", "/api/v1/pods");
+  for (const [name, want] of [
+    ["system:serviceaccount:web:other", true],
+    ["system:serviceaccount:webs:web", false],
+    ["admin:web:x", false],
+    ["system:serviceaccount:web:a:b", false],
+  ] as const) {
+    const user = { name, groups: [] };
+    assert.equal(matchesRules([{ subjects, resourceRules: [anything] }], { info, user }), want, name);
+  }
+});

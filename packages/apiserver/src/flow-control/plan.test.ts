@@ -59,3 +59,16 @@ test("a level that is gone but at work keeps its shares and gets no schema", () 
   assert.deepEqual(limitsOf(levels), { new: 300, exempt: undefined, "catch-all": 150, old: 150 });
   assert.ok(!schemas.some(({ metadata }) => metadata.name === "s"));
 });
+
+test("a level that is gone but at work keeps its queues, and a share of the limit of now", () => {
+  const queuing = { queues: 8, handSize: 2, queueLengthLimit: 5 };
+  const old: PriorityLevel = {
+    metadata: { name: "old", uid: "u1" },
+    spec: { type: "Limited", limited: { assuredConcurrencyShares: 5, limitResponse: { type: "Queue", queuing } } },
+  };
+  const before = planFlowControl({ levels: [old], schemas: [] }, mandatory, limits);
+  const gone = before.levels.filter(({ name }) => name === "old");
+  const { levels } = planFlowControl({ levels: [], schemas: [] }, mandatory, { ...limits, concurrency: 100 }, gone);
+  const queueSet = { concurrencyLimit: 50, queuing, requestWaitLimitMs: 15_000 };
+  assert.deepEqual(levels.at(-1), { name: "old", uid: "u1", shares: 5, queueSet });
+});

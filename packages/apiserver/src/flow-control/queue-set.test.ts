@@ -394,3 +394,22 @@ test("a flow waits in a queue of its hand, however many flows there were before"
     ticket?.cancel();
   }
 });
+
+test("a queue is charged for each seat that its requests took while they ran, not for those that they keep afterwards", async () => {
+  const { startRequest, clock } = aSet({ concurrencyLimit: 5, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const wide = startRequest("a", { initialSeats: 3, finalSeats: 5, additionalMs: 1_000 }) as Ticket;
+  assert.ok(near(wide.queue?.nextR, 3 * 0.003 + 5 * 1), String(wide.queue?.nextR));
+  await clock.advance(10_000);
+  wide.finish();
+  assert.ok(near(wide.queue?.nextR, 3 * 10 + 5 * 1), String(wide.queue?.nextR));
+});
+
+test("a flow keeps to the queues that there are after their number was lowered", () => {
+  const { startRequest, set } = aSet({ concurrencyLimit: 100, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const flows = Array.from({ length: 40 }, (_, i) => `flow-${i}`);
+  const first = flows.map((flow) => startRequest(flow)) as Ticket[];
+  set.reconfigure({ concurrencyLimit: 100, queuing: { queues: 2, handSize: 1, queueLengthLimit: 9 }, requestWaitLimitMs: 1 });
+  const few = set.queues.slice(0, 2);
+  for (const flow of flows) assert.ok(few.includes((startRequest(flow) as Ticket).queue as (typeof few)[0]), flow);
+  for (const ticket of first) ticket.finish();
+});
