@@ -8,7 +8,8 @@ import { misplaced } from "./pods/admission-checks.ts";
 import { containerHash } from "./runtime/labels.ts";
 import { noObjects } from "./sources/api-objects.ts";
 import { aContainer, aNodePod } from "./testing/builders.ts";
-import { downwardFiles } from "./volumes/payload.ts";
+import { writeAtomically } from "./volumes/atomic-writer.ts";
+import { configMapFiles, downwardFiles } from "./volumes/payload.ts";
 
 const longestTurnMs = 300;
 const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
@@ -85,6 +86,18 @@ test("10,000 files that show 50,000 labels share their content", (t) => {
     const files = downwardFiles(pod, items, 0o644, downward);
     assert.equal(files.get("f0")?.data, files.get("f9999")?.data);
   });
+});
+
+test("the files of a ConfigMap of 100,000 keys are made, and their paths checked, each without a long turn", async (t) => {
+  const objects = { ...noObjects, configMap: async () => configMap };
+  const make = () => configMapFiles(objects, "default", { name: "c" }, 0o644);
+  const longest = await longestTurnOf(longestTurnMs, async () => void (await make()));
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < longestTurnMs, `${longest} ms`);
+  const files = (await make()).set("..", { data: Buffer.alloc(0), mode: 0o644 });
+  const checked = await longestTurnOf(longestTurnMs, () => assert.rejects(writeAtomically("/absent", files, 0), /invalid path/));
+  t.diagnostic(`${checked} ms`);
+  assert.ok(checked < longestTurnMs, `${checked} ms`);
 });
 
 test("pods of 10,000 ports of the host each are compared without a long turn", (t) => {

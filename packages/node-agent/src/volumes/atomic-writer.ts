@@ -73,12 +73,12 @@ export function contentsOf(dir: string): Promise<string | undefined> {
 function checkPath(path: string): void {
   if (path === "" || path.startsWith("/")) throw new Error(`invalid path: must be relative path: ${path}`);
   if (path.length > maxPathLength) throw new Error(`invalid path: must be less than or equal to ${maxPathLength} characters`);
-  for (const part of path.split("/")) {
+  for (const part of path.includes("/") ? path.split("/") : [path]) {
     if (part === "..") throw new Error(`invalid path: must not contain '..': ${path}`);
     if (part.length > maxFileNameLength)
       throw new Error(`invalid path: filenames must be less than or equal to ${maxFileNameLength} characters`);
   }
-  if (normalize(path).startsWith("..")) throw new Error(`invalid path: must not start with '..': ${path}`);
+  if (normalized(path).startsWith("..")) throw new Error(`invalid path: must not start with '..': ${path}`);
 }
 
 async function writeOne(path: string, file: PayloadFile): Promise<void> {
@@ -88,8 +88,13 @@ async function writeOne(path: string, file: PayloadFile): Promise<void> {
   if (file.uid !== undefined) await chown(path, file.uid, -1);
 }
 
+/** As `normalize`, which takes a microsecond, of up to 100,000 paths that are mostly names. */
+const normalized = (path: string): string => (path.includes("/") ? normalize(path) : path);
+
 function topLevelNames(payload: Payload): Set<string> {
-  return new Set([...payload.keys()].map((path) => normalize(path).split("/")[0]!));
+  const names = new Set<string>();
+  for (const path of payload.keys()) names.add(path.includes("/") ? normalize(path).split("/")[0]! : path);
+  return names;
 }
 
 async function linkTarget(path: string): Promise<string | undefined> {
@@ -109,7 +114,7 @@ async function linksPresent(dir: string, names: ReadonlySet<string>): Promise<bo
 async function hasExactly(folder: string, payload: Payload): Promise<boolean> {
   const present = await filesBelow(folder, "");
   if (present === undefined || present.length !== payload.size) return false;
-  const wanted = new Map([...payload].map(([path, file]) => [normalize(path), file]));
+  const wanted = new Map([...payload].map(([path, file]) => [normalized(path), file]));
   for (const path of present) {
     const file = wanted.get(path);
     if (file === undefined || !(await readFile(join(folder, path))).equals(file.data)) return false;

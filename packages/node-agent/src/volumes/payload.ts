@@ -20,10 +20,9 @@ export async function configMapFiles(
   defaultMode: number,
 ): Promise<Map<string, PayloadFile>> {
   const object = await orEmpty(source.optional === true, () => objects.configMap(namespace, source.name));
-  const data = new Map<string, Buffer>();
-  for (const [key, text] of Object.entries(object?.data ?? {})) data.set(key, Buffer.from(text, "utf8"));
-  for (const [key, base64] of Object.entries(object?.binaryData ?? {})) data.set(key, Buffer.from(base64, "base64"));
-  return project(data, source, defaultMode, "config");
+  const { data = {}, binaryData = {} } = object ?? {};
+  const bytesOf = (key: string): Buffer | undefined => bytesIn(binaryData, key, "base64") ?? bytesIn(data, key, "utf8");
+  return project([...Object.keys(data), ...Object.keys(binaryData)], bytesOf, source, defaultMode, "config");
 }
 
 /** The files of a secret volume. @throws Error when the object or a selected key is missing and not optional */
@@ -34,9 +33,12 @@ export async function secretFiles(
   defaultMode: number,
 ): Promise<Map<string, PayloadFile>> {
   const object = await orEmpty(source.optional === true, () => objects.secret(namespace, source.name));
-  const data = new Map(Object.entries(object?.data ?? {}).map(([key, base64]) => [key, Buffer.from(base64, "base64")]));
-  return project(data, source, defaultMode, "secret");
+  const { data = {} } = object ?? {};
+  return project(Object.keys(data), (key) => bytesIn(data, key, "base64"), source, defaultMode, "secret");
 }
+
+const bytesIn = (map: Readonly<Record<string, string>>, key: string, encoding: "utf8" | "base64"): Buffer | undefined =>
+  Object.hasOwn(map, key) ? Buffer.from(map[key]!, encoding) : undefined;
 
 async function orEmpty<T>(optional: boolean, read: () => Promise<T>): Promise<T | undefined> {
   try {
@@ -47,19 +49,21 @@ async function orEmpty<T>(optional: boolean, read: () => Promise<T>): Promise<T 
   }
 }
 
+/** Decodes only the selected keys: there may be 100,000 others. */
 function project(
-  data: ReadonlyMap<string, Buffer>,
+  keys: readonly string[],
+  bytesOf: (key: string) => Buffer | undefined,
   source: KeyedSource,
   defaultMode: number,
   what: string,
 ): Map<string, PayloadFile> {
   const files = new Map<string, PayloadFile>();
   if (source.items === undefined || source.items.length === 0) {
-    for (const [key, bytes] of data) files.set(key, { data: bytes, mode: defaultMode });
+    for (const key of keys) files.set(key, { data: bytesOf(key) ?? noBytes, mode: defaultMode });
     return files;
   }
   for (const item of source.items) {
-    const bytes = data.get(item.key);
+    const bytes = bytesOf(item.key);
     if (bytes === undefined) {
       if (source.optional === true) continue;
       throw new Error(`references non-existent ${what} key: ${item.key}`);
@@ -68,6 +72,8 @@ function project(
   }
   return files;
 }
+
+const noBytes = Buffer.alloc(0);
 
 /** An item of a downwardAPI volume. */
 interface DownwardItem {
