@@ -51,6 +51,13 @@ testKindRules(
       ],
     },
     {
+      name: "a rolling update of a number and a share",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: "50%" } } },
+      want: [
+        'spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"50%"}: may not be set when maxUnavailable is non-zero',
+      ],
+    },
+    {
       name: "a rolling update of both",
       change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } },
       want: [

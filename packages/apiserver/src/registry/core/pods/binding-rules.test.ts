@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { DeleteOptions, Preconditions } from "@coxswain/apimachinery/objects/meta/types";
-import type { Binding } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Binding, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
-import { createPodBinding } from "./binding.ts";
+import { bind, createPodBinding } from "./binding.ts";
 import { createEviction } from "./eviction.ts";
 
 /** Validation that happens before the pod is read. */
@@ -175,4 +175,44 @@ for (const { name, pod, conflicts = 0, given, dryRun, want } of [
   },
 ] as { name: string; pod: object; conflicts?: number; given?: Preconditions; dryRun?: boolean; want: object }[]) {
   test(`evicting: ${name}`, async () => assert.deepEqual(await evict(pod, conflicts, { given, dryRun }), want));
+}
+
+const since = "2022-01-01T00:00:00Z";
+const bindingTime = "2022-01-01T00:01:00Z";
+for (const { name, before, want } of [
+  {
+    name: "that has none, as of now",
+    before: [],
+    want: [{ type: "PodScheduled", status: "True", lastProbeTime: null, lastTransitionTime: bindingTime }],
+  },
+  {
+    name: "that could not be scheduled, as of now and without the reason of that",
+    before: [
+      { type: "Other", status: "False", reason: "R" },
+      { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "m", lastTransitionTime: since },
+    ],
+    want: [
+      { type: "Other", status: "False", reason: "R" },
+      { type: "PodScheduled", status: "True", lastTransitionTime: bindingTime },
+    ],
+  },
+  {
+    name: "that counted as scheduled already, since then",
+    before: [{ type: "PodScheduled", status: "True", lastTransitionTime: since }],
+    want: [{ type: "PodScheduled", status: "True", lastTransitionTime: since }],
+  },
+]) {
+  test(`a binding marks a pod ${name}, as scheduled`, () => {
+    const pod = {
+      metadata: { name: "p", annotations: { a: "b", c: "d" } },
+      spec: { containers: [] },
+      status: { conditions: before },
+    };
+    const stored = structuredClone(pod);
+    const binding: Binding = { metadata: { name: "p", annotations: { c: "e" } }, target: { name: "n" } };
+    const bound = bind(pod as unknown as Pod, binding, Date.parse(bindingTime));
+    assert.deepEqual(bound.status?.conditions, want);
+    assert.deepEqual([bound.spec.nodeName, bound.metadata.annotations], ["n", { a: "b", c: "e" }]);
+    assert.deepEqual(pod, stored, "the stored pod");
+  });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { keepAllocated } from "./fields.ts";
+import { dropForeignFields, keepAllocated, normalizeClusterIps } from "./fields.ts";
 
 const aService = (ports: Partial<ServicePort>[], spec: object = {}): Service =>
   ({
@@ -74,3 +74,95 @@ test("addresses and the health check port are kept where they are left out, and 
   keepAllocated(external, old);
   assert.deepEqual(external.spec, { type: "ExternalName", ports: [] });
 });
+
+const balancer = { type: "LoadBalancer", loadBalancerClass: "example.com/a", allocateLoadBalancerNodePorts: true };
+for (const { name, old, next, want } of [
+  {
+    name: "the node ports that it held, also where a port has none",
+    old: aService([{ port: 80, nodePort: 30080 }]),
+    next: aService([{ port: 80, nodePort: 30080 }, { port: 81 }], { type: "ClusterIP" }),
+    want: { type: "ClusterIP", ports: [{ port: 80 }, { port: 81 }] },
+  },
+  {
+    name: "none of its node ports where one is requested anew, which is invalid",
+    old: aService([{ port: 80, nodePort: 30080 }]),
+    next: aService(
+      [
+        { port: 80, nodePort: 30080 },
+        { port: 81, nodePort: 30081 },
+      ],
+      { type: "ClusterIP" },
+    ),
+    want: {
+      type: "ClusterIP",
+      ports: [
+        { port: 80, nodePort: 30080 },
+        { port: 81, nodePort: 30081 },
+      ],
+    },
+  },
+  {
+    name: "class and node ports of a load balancer",
+    old: aService([], balancer),
+    next: aService([], { ...balancer, type: "NodePort" }),
+    want: { type: "NodePort", ports: [] },
+  },
+  {
+    name: "no class of a load balancer that the update changes, which is invalid",
+    old: aService([], balancer),
+    next: aService([], { ...balancer, type: "NodePort", loadBalancerClass: "example.com/b" }),
+    want: { type: "NodePort", ports: [], loadBalancerClass: "example.com/b" },
+  },
+  {
+    name: "addresses and families that an external name has not",
+    old: aService([], { type: "ClusterIP", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"], ipFamilies: ["IPv4"] }),
+    next: aService([], { type: "ExternalName", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"], ipFamilies: ["IPv4"] }),
+    want: { type: "ExternalName", ports: [] },
+  },
+  {
+    name: "no addresses that the update changes",
+    old: aService([], { type: "ClusterIP", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"] }),
+    next: aService([], { type: "ExternalName", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1", "fd00::1"] }),
+    want: { type: "ExternalName", ports: [], clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1", "fd00::1"] },
+  },
+]) {
+  test(`a service of another type drops ${name}`, () => {
+    dropForeignFields(next, old);
+    const ports = want.ports.map((port) => ({ protocol: "TCP", ...port }));
+    assert.deepEqual(next.spec, { ...want, ports });
+  });
+}
+
+for (const { name, old, next, want } of [
+  { name: "the address of a new service", old: undefined, next: { clusterIP: "10.0.0.1" }, want: ["10.0.0.1"] },
+  {
+    name: "what a new service says itself",
+    old: undefined,
+    next: { clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1", "fd00::1"] },
+    want: ["10.0.0.1", "fd00::1"],
+  },
+  {
+    name: "nothing when the address is taken away",
+    old: { clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"] },
+    next: { clusterIPs: ["10.0.0.1"] },
+    want: undefined,
+  },
+  {
+    name: "another address alone",
+    old: { clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1", "fd00::1"] },
+    next: { clusterIP: "10.0.0.2", clusterIPs: ["10.0.0.1", "fd00::1"] },
+    want: ["10.0.0.2"],
+  },
+  {
+    name: "the list that changes with the address",
+    old: { clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"] },
+    next: { clusterIP: "10.0.0.2", clusterIPs: ["10.0.0.3"] },
+    want: ["10.0.0.3"],
+  },
+]) {
+  test(`the list of addresses becomes ${name}`, () => {
+    const service = aService([], next);
+    normalizeClusterIps(service, old && aService([], old));
+    assert.deepEqual(service.spec.clusterIPs, want);
+  });
+}
