@@ -10,7 +10,7 @@ for (const { requestVersion, want } of [
   { requestVersion: "v1beta1", want: [] },
 ]) {
   test(`counts below zero in a status by ${requestVersion} are ${want.length > 0 ? "refused" : "taken"}`, () => {
-    const budget: PodDisruptionBudget = { metadata: { name: "b" }, status: counts };
+    const budget: PodDisruptionBudget = { metadata: { name: "b" }, spec: {}, status: counts };
     const errors = podDisruptionBudgetStatusStrategy.validateUpdate?.(budget, budget, { requestVersion } as StrategyContext);
     assert.deepEqual(
       errors?.map(({ field }) => field),
