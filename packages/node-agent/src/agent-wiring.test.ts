@@ -1,8 +1,8 @@
 /** Tests of the connections between the agent's modules, with a runtime in memory and, where it is needed, an API server. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
@@ -204,6 +204,27 @@ test("a status that another writer has changed is written again at the next resy
   await eventually(() => client.actions.some(({ verb, resource }) => verb === "patch" && resource === "pods"), "an attempt");
   isAway = false;
   await eventually(() => stored("web")?.status?.phase === "Running", "the status to be written");
+});
+
+test("a pod keeps its CPUs over a restart of the agent, also while the API server cannot list the pods", {
+  skip: availableParallelism() < 2 && "needs two CPUs",
+}, async (t) => {
+  const { dir, clock, client, api, put, stored, start, eventually } = await cluster(t);
+  const whole = { cpu: "1", memory: "10Mi" };
+  put("web", { spec: { nodeName: "node1", containers: [aContainer({ resources: { requests: whole, limits: whole } })] } });
+  const flags = ["--cpu-manager-policy=static", "--reserved-cpus=0"];
+  const before = await start({ api, flags });
+  await eventually(() => stored("web")?.status?.phase === "Running", "the pod to run");
+  await before.stop();
+  const entries = async () => JSON.parse(await readFile(join(dir, "kubelet/cpu_manager_state"), "utf8")).entries;
+  const assigned = await entries();
+  assert.deepEqual(Object.keys(assigned), ["uid-web"]);
+  client.react("list", "pods", () => {
+    throw new Error("away");
+  });
+  await start({ api, flags });
+  for (let s = 0; s < 30; s++) await clock.advance(1_000);
+  assert.deepEqual(await entries(), assigned);
 });
 
 test("a pod that the node rejects is reported to the API server", async (t) => {

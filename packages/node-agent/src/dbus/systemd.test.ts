@@ -29,6 +29,7 @@ test("units are started with their properties, changed and stopped; each job is 
   ]);
   for (const unit of ["a.slice", "b.slice"]) await systemd.stopUnit(unit);
   assert.equal(played.units.size, 0);
+  assert.deepEqual(played.manners, ["replace", "replace", true, "replace", "replace"], "true: until the next boot");
 });
 
 test("starting an existing unit keeps it; stopping a missing unit is no error", async (t) => {

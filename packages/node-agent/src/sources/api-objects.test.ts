@@ -72,6 +72,16 @@ test("an object is kept for five seconds, also when more objects than are kept w
   assert.deepEqual([await read(), answer.requested], ["2", 1]);
 });
 
+test("above a thousand objects, those that were not read for five seconds are forgotten", async () => {
+  const { clock, answer, objects, read } = reading();
+  await read();
+  for (let i = 0; i < 1_000; i++) await objects.configMap("default", `cm-${i}`);
+  await clock.advance(5_000);
+  await objects.configMap("default", "one-more");
+  answer.error = new Error("away");
+  await assert.rejects(read(), answer.error);
+});
+
 test("an object that may no longer be read is not returned from the cache, and the error says so", async () => {
   const { clock, answer, read } = reading();
   await read();

@@ -36,6 +36,8 @@ export class FakeSystemd {
   readonly units = new Map<string, Map<string, DbusValue>>();
   /** Calls in order, as method and unit: `StopUnit a.slice`. */
   readonly calls: string[] = [];
+  /** The second argument of each of these calls: a job's mode, or whether properties last until the next boot only. */
+  readonly manners: DbusValue[] = [];
   /** Result of the next job instead of `done`; `"never"` for a job that does not finish. */
   nextResult: string | undefined;
   /** When set, jobs end only when these are called. */
@@ -130,8 +132,9 @@ export class FakeSystemd {
 
   #hear(socket: Socket, { member = "", serial: replySerial, body }: DbusMessage): void {
     if (this.#cut(socket, "unheard")) return;
-    const [unit, , properties] = body as [string, DbusValue, DbusValue | undefined];
+    const [unit, how, properties] = body as [string, DbusValue, DbusValue | undefined];
     this.calls.push(`${member} ${unit}`);
+    this.manners.push(how);
     const send = (message: Omit<DbusMessage, "serial">): void =>
       void socket.write(encodeMessage({ ...message, serial: ++this.#sent }));
     let makesJob: boolean;
