@@ -67,6 +67,8 @@ test("only a resource with a scale subresource of its own has one", async () => 
   const { scales, client } = world();
   assert.equal(await scales.hasScale(deployments, never), true);
   assert.equal(await scales.hasScale(replicaSets, never), false);
+  client.rawAnswers.set("/apis/apps/v1", { resources: [{ name: "replicasets/scale", kind: "Weight" }] });
+  assert.equal(await scales.hasScale(replicaSets, never), false, "of another kind");
   client.rawAnswers.delete("/apis/apps/v1");
   await assert.rejects(scales.hasScale(deployments, never), {
     message: "cannot discover /apis/apps/v1: unexpected status 404",

@@ -293,6 +293,35 @@ test("replaces a pod that failed, and waits longer when it fails again", async (
   assert.notEqual(running(world)[0]?.metadata.name, second);
 });
 
+test("a failed pod of a new generation does not wait for the back-off of the former one", async (t) => {
+  const world = await start(t, aDaemonSet(), ["a"]);
+  const fail = async (): Promise<string> => {
+    const [pod] = running(world) as [Pod];
+    world.client.put(pods, { ...pod, spec: { ...pod.spec, nodeName: "a" }, status: { phase: "Failed" } });
+    await settle(30);
+    return pod.metadata.name ?? "";
+  };
+  await fail();
+  const failed = await fail();
+  assert.equal(running(world)[0]?.metadata.name, failed, "it has to wait");
+  await change(world, (daemonSet) => {
+    daemonSet.spec.minReadySeconds = 1;
+  });
+  assert.notEqual(running(world)[0]?.metadata.name, failed);
+});
+
+test("a pod counts as available that became so while the changes took their time", async (t) => {
+  const world = await start(t, aDaemonSet({ spec: { minReadySeconds: 30 } }), ["a"]);
+  await makeReady(world);
+  const written: (number | undefined)[] = [];
+  world.client.react("update", "daemonsets", ({ sent }) => void written.push((sent as DaemonSet).status?.numberAvailable));
+  world.client.react("create", "pods", () => new Promise((resolve) => void world.clock.after(40_000, () => resolve(undefined))));
+  world.client.put(nodes, aNode({ name: "b" }));
+  await world.clock.advance(40_000);
+  await settle(60);
+  assert.deepEqual(written, [1]);
+});
+
 test("a pod that failed on one node does not make another node's wait", async (t) => {
   const world = await start(t, aDaemonSet(), ["a", "b"]);
   for (const name of ["a", "b"]) {
@@ -379,22 +408,27 @@ test("does nothing once it is being deleted, nor when it would select everything
   ]);
 });
 
-test("one that is made again under its name does not wait for what the former one created", async (t) => {
-  const world = newTestContext(t);
-  world.client.put(nodes, aNode({ name: "a" }));
-  let created = 0;
-  world.client.react("create", "pods", () => aPod({ name: `unseen-${++created}` })); // not stored, so no watch event follows
-  world.client.put(daemonSets, aDaemonSet());
-  await world.run(newDaemonSetController(world.ctx));
-  assert.equal(created, 1);
-  const { namespace, name, uid: _, ...metadata } = stored(world).metadata;
-  const again = { ...stored(world), metadata: { ...metadata, namespace, name, uid: "another" } } as DaemonSet;
-  world.client.remove(daemonSets, `${namespace}/${name}`);
-  await settle(30);
-  world.client.put(daemonSets, again);
-  await settle(30);
-  assert.equal(created, 2);
-});
+for (const { name: when, isLookedAt } of [
+  { name: "", isLookedAt: true },
+  { name: " before its end was looked at", isLookedAt: false },
+]) {
+  test(`one that is made again under its name${when} does not wait for what the former one created`, async (t) => {
+    const world = newTestContext(t);
+    world.client.put(nodes, aNode({ name: "a" }));
+    let created = 0;
+    world.client.react("create", "pods", () => aPod({ name: `unseen-${++created}` })); // not stored, so no watch event follows
+    world.client.put(daemonSets, aDaemonSet());
+    await world.run(newDaemonSetController(world.ctx));
+    assert.equal(created, 1);
+    const { namespace, name, uid: _, ...metadata } = stored(world).metadata;
+    const again = { ...stored(world), metadata: { ...metadata, namespace, name, uid: "another" } } as DaemonSet;
+    world.client.remove(daemonSets, `${namespace}/${name}`);
+    if (isLookedAt) await settle(30);
+    world.client.put(daemonSets, again);
+    await settle(30);
+    assert.equal(created, 2);
+  });
+}
 
 test("a collision is not counted on what the cache shows of the count, when it is older", async (t) => {
   const world = newTestContext(t);

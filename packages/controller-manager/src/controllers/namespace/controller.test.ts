@@ -271,9 +271,12 @@ test("each finalizer of each object is counted, and a pod that has ended needs n
   const conditions = client.object<Namespace>(namespaces, "web")?.status?.conditions ?? [];
   const { message = "" } = conditions.find(({ type }) => type === "NamespaceFinalizersRemaining") ?? {};
   assert.match(message, /example\.com\/a in 1 resource instances.*example\.com\/b in 1 resource instances/);
+  await clock.advance(6000); // the look after the event of the conditions
   client.remove(pods, `web/${ended.metadata.name}`);
   await clock.advance(20_000);
   assert.equal(client.objects(namespaces).length, 0, "not after an hour");
+  const [collection] = client.writes.filter(({ verb }) => verb === "deletecollection");
+  assert.deepEqual(collection?.sent, { propagationPolicy: "Background" });
 });
 
 test("a namespace that another writer changed while its conditions were written is finalized in its new state, at once", async (t) => {
