@@ -68,6 +68,24 @@ test("no more than 250 pods are created in one reconciliation; the rest follows"
   assert.deepEqual([before, creates], [250, 260]);
 });
 
+test("no more than 250 pods are deleted in one reconciliation; the rest follows", async (t) => {
+  const world = newTestContext(t);
+  await running(world, aDaemonSet(), ...Array.from({ length: 260 }, (_, i) => `n${i}`));
+  await settle(300);
+  let [deletes, before] = [0, 0];
+  world.client.react("delete", "pods", () => void deletes++);
+  world.client.react("update", "daemonsets", () => {
+    before ||= deletes;
+    return undefined;
+  });
+  const { spec, ...rest } = stored(world);
+  const { template } = aDaemonSet().spec;
+  const nowhere = { ...template, spec: { containers: [], ...template.spec, nodeSelector: { none: "has" } } };
+  world.client.put(daemonSets, { ...rest, spec: { ...spec, template: nowhere } });
+  await settle(300);
+  assert.deepEqual([before, deletes], [250, 260]);
+});
+
 test("a revision without the label of its hash gets its name as hash, and so do the pods", async (t) => {
   const world = newTestContext(t);
   const daemonSet = aDaemonSet();

@@ -495,6 +495,21 @@ test("a job of the name of a deleted one does not inherit its backoff", async (t
   assert.equal(active().length, 1);
 });
 
+test("a job that is made anew when the failed one of its name is over does not inherit its backoff", async (t) => {
+  const { client, clock, end, active, condition, podsNow } = await runJob(t, aJob({ spec: { backoffLimit: 1 } }));
+  await end("Failed");
+  await end("Failed");
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(condition("Failed")?.status, "True");
+  client.remove(jobs, "default/work");
+  for (const { metadata } of podsNow()) client.remove(pods, `default/${metadata.name}`);
+  client.put(jobs, aJob()); // before the end of the other one was looked at
+  await settle(30);
+  await end("Failed");
+  assert.equal(active().length, 1);
+});
+
 test("a finalizer that cannot be removed keeps no other pod from being counted", async (t) => {
   const { client, end, status, podsNow } = await runJob(t, aJob({ spec: { parallelism: 2, completions: 3 } }));
   const [held] = podsNow();
