@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { completeConfig } from "./config.ts";
+import { completeConfig, shownConfig } from "./config.ts";
 import { kubeControllerManager } from "./flags.ts";
 import { defaultConfig } from "./testing/test-context.ts";
 
@@ -60,4 +60,11 @@ test("reads the root CA", (t) => {
   const path = join(directory, "ca.crt");
   writeFileSync(path, "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n");
   assert.match(complete(`--root-ca-file=${path}`).rootCa ?? "", /BEGIN CERTIFICATE/);
+});
+
+test("/configz shows neither keys nor certificates", () => {
+  const secrets = { rootCa: "ca-pem", serviceAccountKey: "key-pem", certificateSigning: { files: new Map(), durationMs: 1 } };
+  const shown = shownConfig({ ...complete("--controllers=ttl"), ...secrets });
+  assert.partialDeepStrictEqual(shown, { controllers: ["ttl"], qps: 20 });
+  assert.doesNotMatch(JSON.stringify(shown), /-pem|certificateSigning|serviceAccountKey|rootCa/);
 });

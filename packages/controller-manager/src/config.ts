@@ -110,3 +110,9 @@ function readPem(path: string, flag: string, errors: string[]): string | undefin
     return undefined;
   }
 }
+
+/** The configuration that /configz shows: without keys and certificates. */
+export function shownConfig(config: ControllerManagerConfig): object {
+  const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
+  return { ...shown, controllers: [...controllers] };
+}

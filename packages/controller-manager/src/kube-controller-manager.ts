@@ -7,7 +7,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { tuneDaemonHeap } from "@coxswain/apimachinery/process/memory/daemon-heap";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
-import { completeConfig } from "./config.ts";
+import { completeConfig, shownConfig } from "./config.ts";
 import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";
 import { loadClientConfig, runManager } from "./manager.ts";
 import { newControllerHealth } from "./supervise.ts";
@@ -32,7 +32,6 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     limitBytes: decisionLimitBytes(process.env),
   });
   const health = newControllerHealth({ clock, metrics });
-  const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,
     flags,
@@ -40,8 +39,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     clock,
     metrics,
     checks: leadership === undefined ? {} : { leaderElection: leadership.check },
-    informativeChecks: Object.fromEntries([...controllers].map((name) => [name, () => health.check(name)])),
-    configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
+    informativeChecks: Object.fromEntries([...config.controllers].map((name) => [name, () => health.check(name)])),
+    configz: () => ({ "kubecontrollermanager.config.k8s.io": shownConfig(config) }),
   });
   tuneDaemonHeap({ collectsRarely: true, youngBytes: 12 * 1024 * 1024 });
   try {

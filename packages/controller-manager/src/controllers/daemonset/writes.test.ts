@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { forbidden, StatusError, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -80,7 +80,7 @@ test("no more than 250 pods are deleted in one reconciliation; the rest follows"
   });
   const { spec, ...rest } = stored(world);
   const { template } = aDaemonSet().spec;
-  const nowhere = { ...template, spec: { containers: [], ...template.spec, nodeSelector: { none: "has" } } };
+  const nowhere = { ...template, spec: { ...(template.spec as PodSpec), nodeSelector: { none: "has" } } };
   world.client.put(daemonSets, { ...rest, spec: { ...spec, template: nowhere } });
   await settle(300);
   assert.deepEqual([before, deletes], [250, 260]);
@@ -120,6 +120,27 @@ test("a revision that a pod still has is kept beyond the history limit, another 
   await running(world, aDaemonSet({ image: "v1", spec }), "a");
   for (const image of ["v2", "v3"]) await setImage(world, image);
   assert.deepEqual(revisions(world), [1, 3]);
+  world.client.put(nodes, aNode({ name: "b" })); // its pod has the third
+  await settle(60);
+  await setImage(world, "v4");
+  assert.deepEqual(revisions(world), [1, 3, 4], "that of each pod");
+});
+
+test("a pod that could not be deleted is deleted later, though nothing changes", async (t) => {
+  const world = newTestContext(t);
+  let tries = 0;
+  world.client.react("delete", "pods", () => {
+    if (++tries === 1) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await running(world, aDaemonSet(), "a");
+  const [pod] = world.client.objects<Pod>(pods) as [Pod];
+  world.client.put(pods, { ...pod, spec: { ...pod.spec, nodeName: "a" }, status: { phase: "Failed" } });
+  await settle(30);
+  await world.clock.advance(60_000);
+  await settle(60);
+  assert.equal(tries, 2);
+  assert.notEqual(world.client.objects<Pod>(pods)[0]?.metadata.name, pod.metadata.name);
 });
 
 test("pods that are seen while an orphan is adopted are not created once more", async (t) => {

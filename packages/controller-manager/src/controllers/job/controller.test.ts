@@ -347,6 +347,25 @@ test("takes the finalizer from pods whose job is gone or over", async (t) => {
   assert.equal(held().length, 0);
 });
 
+test("the pod of a job that the server lists later keeps its finalizer until it is counted", async (t) => {
+  const context = newTestContext(t);
+  const { client, clock, ctx, run } = context;
+  client.put(jobs, aJob());
+  client.put(pods, aJobPod(aJob(), "a"));
+  let isAway = true;
+  client.react("list", "jobs", () => {
+    if (isAway) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await run(newJobController(ctx));
+  isAway = false;
+  await clock.advance(5000);
+  await settle(60);
+  const [pod] = client.objects<Pod>(pods);
+  assert.equal(client.object<Job>(jobs, "default/work")?.status?.active, 1);
+  assert.deepEqual(pod?.metadata.finalizers, ["batch.kubernetes.io/job-tracking"]);
+});
+
 test("with tracking turned off it takes annotation and finalizers away, and counts what is there", async (t) => {
   const job = aJob({ spec: { parallelism: 1, completions: 2 } });
   const gates = { JobTrackingWithFinalizers: false };

@@ -23,7 +23,7 @@ const rangesOf = ({ client }: TestContext) =>
 
 test("gives nodes that have none their range, and leaves the others theirs", async (t) => {
   const world = prepared(t);
-  world.client.put(nodes, named("old", "10.0.0.0/24"), named("a"), named("b"));
+  world.client.put(nodes, named("a"), named("b"), named("old", "10.0.0.0/24"));
   await run(world);
   assert.deepEqual(rangesOf(world), { old: "10.0.0.0/24", a: "10.0.1.0/24", b: "10.0.2.0/24" });
   assert.equal(world.client.object<Node>(nodes, "a")?.spec?.podCIDR, "10.0.1.0/24");
