@@ -84,6 +84,54 @@ for (const { name, pod, want } of [
     want: ["0/1", "Init:1/3", "1"],
   },
   {
+    name: "restarted while it initialized",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}] },
+      status: {
+        phase: "Running",
+        initContainerStatuses: [
+          {
+            restartCount: 2,
+            state: { terminated: { exitCode: 0 } },
+            lastState: { terminated: { finishedAt: "2022-01-01T00:07:00Z" } },
+          },
+        ],
+        containerStatuses: [running],
+      },
+    },
+    want: ["1/1", "Running", "0 (3m ago)"],
+  },
+  {
+    name: "failed to initialize without a reason",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}, {}] },
+      status: { phase: "Pending", initContainerStatuses: [{ restartCount: 0, state: { terminated: { exitCode: 2 } } }] },
+    },
+    want: ["0/1", "Init:ExitCode:2", "0"],
+  },
+  {
+    name: "cannot pull the image of an init container",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}] },
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [{ restartCount: 0, state: { waiting: { reason: "ErrImagePull" } } }],
+        containerStatuses: [{ restartCount: 0, state: { waiting: { reason: "PodInitializing" } } }],
+      },
+    },
+    want: ["0/1", "Init:ErrImagePull", "0"],
+  },
+  {
+    name: "is half done and not ready",
+    pod: {
+      status: {
+        phase: "Running",
+        containerStatuses: [{ ready: false, restartCount: 0, state: { terminated: { reason: "Completed" } } }, running],
+      },
+    },
+    want: ["1/2", "NotReady", "0"],
+  },
+  {
     name: "fails to initialize",
     pod: {
       spec: { containers: [{}], initContainers: [{}] },

@@ -67,8 +67,7 @@ function summarizeInit(pod: Pod, summary: Summary): boolean {
 }
 
 function summarizeContainers(pod: Pod, summary: Summary): void {
-  summary.restarts = 0;
-  summary.lastRestartMs = undefined;
+  summary.restarts = 0; // as in 1.23, the time of the last one may still be that of an init container
   let running = false;
   for (const container of (pod.status?.containerStatuses ?? []).toReversed()) {
     summary.restarts += container.restartCount ?? 0;
