@@ -53,6 +53,9 @@ export function watchedKeyPair(purpose: string, certFile: string, keyFile: strin
 /** @throws Error when the files are unreadable, invalid or do not match. */
 export function readKeyPair(certFile: string, keyFile: string): KeyPair {
   const pair = { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
+  // An empty text, as of a file that is being replaced, is not an error for Node: the pair would be used without it.
+  if (pair.cert.trim() === "") throw new Error("tls: failed to find any PEM data in certificate input");
+  if (pair.key.trim() === "") throw new Error("tls: failed to find any PEM data in key input");
   createSecureContext(pair);
   return pair;
 }
