@@ -20,7 +20,12 @@ test("a pod's scheduling takes from its first enqueue on; the last one does not 
     unschedulablePlugins: new Set("x"),
   };
   metrics.podScheduled(entry, 2_000);
-  assert.match(await registry.render(), /^scheduler_pod_scheduling_duration_seconds_sum\{attempts="3"\} 1.5$/m);
+  metrics.podScheduled({ ...entry, attempts: 14 }, 2_000);
+  metrics.podScheduled({ ...entry, attempts: 15 }, 2_000);
+  const text = await registry.render();
+  for (const attempts of ["3", "14", "15\\+"])
+    assert.match(text, new RegExp(`^scheduler_pod_scheduling_duration_seconds_sum\\{attempts="${attempts}"\\} 1.5$`, "m"));
+  assert.match(text, /^scheduler_pod_scheduling_attempts_sum 32$/m);
 });
 
 test("single plugins are measured in one cycle of ten", () => {

@@ -200,16 +200,19 @@ test("a dial that fails fails those who wait for it, and the next request dials 
   assert.equal(world.dialled.length, 1);
 });
 
-test("a connection lost while dialling counts as unprocessed: the request may be repeated", async () => {
+test("a connection lost while dialling is closed, and counts as unprocessed: the request may be repeated", async () => {
   const world = newWorld(1);
+  let closes = 0;
+  const close = () => void closes++;
   const pool = newStreamPool<Fake>({
     clock: world.clock,
     async dial(events) {
       events.ended();
-      return { max: 1, maxStreams: () => 1, close() {}, destroy() {}, events, closed: false, destroyed: false };
+      return { max: 1, maxStreams: () => 1, close, destroy() {}, events, closed: false, destroyed: false };
     },
   });
   await assert.rejects(pool.acquire(), NotProcessed);
+  assert.equal(closes, 1);
 });
 
 test("renewed while it dials: that connection is closed unused, and waiting requests get the next", async () => {

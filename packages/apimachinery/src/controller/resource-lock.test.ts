@@ -197,3 +197,16 @@ test("two resource locks are not read as one when the second cannot be read", as
   await assert.rejects(both.get(client, signal), /^Error: away$/);
   await assert.rejects(both.update(client, record, signal), /^Error: away$/);
 });
+
+test("the second of two resource locks must be created too, also when the first exists", async () => {
+  const client = newFakeClient();
+  const { signal } = new AbortController();
+  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+  const both = newResourceLock("configmapsleases", "kube-system", "test");
+  await both.create(client, record, signal);
+  client.remove(leases, "kube-system/test");
+  client.react("create", "leases", () => {
+    throw new Error("away");
+  });
+  await assert.rejects(both.create(client, record, signal), /^Error: away$/);
+});

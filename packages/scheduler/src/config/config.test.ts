@@ -267,6 +267,10 @@ for (const [text, want] of [
     'extenders[0].managedResources[0].name: Invalid value: "cpu": is an invalid extended resource name',
   ],
   [
+    'extenders: [{managedResources: [{name: "a/b/c"}]}]\n',
+    `extenders[0].managedResources[0].name: Invalid value: "a/b/c": a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+  ],
+  [
     args("InterPodAffinity", "{hardPodAffinityWeight: 101}"),
     `${at}.hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]`,
   ],
