@@ -105,6 +105,7 @@ test("a plugin that fails is an error with its hint, for all who wait; the next 
       one.status === "rejected" && one.reason.message,
       `getting credentials: exec: executable ${command} failed\n\ninstall it`,
     );
+    assert.equal(one.status === "rejected" && one.reason.cause?.code, 3);
   }
   assert.equal(await readFile(join(directory, "runs"), "utf8"), "x\n", "they share one run");
   await writeFile(join(directory, "good"), "");

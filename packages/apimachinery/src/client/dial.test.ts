@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { ClientConfig } from "./config.ts";
-import { stripBrackets, tlsOptions } from "./dial.ts";
+import { pem, stripBrackets, tlsOptions } from "./dial.ts";
 
 const ofPlugin = { cert: "plugin's", key: "its key" };
 const own = { cert: "own", key: "own key" };
@@ -22,6 +25,19 @@ for (const { name, config = {}, certificate, want } of [
     assert.deepEqual({ ca, cert, key, rejectUnauthorized, servername }, { ...byDefault, ...want });
   });
 }
+
+test("an empty text counts as none: the file is read", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "dial-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, "ca.crt");
+  await writeFile(file, "of the file");
+  assert.deepEqual(await Promise.all([pem("", file), pem("text", file), pem("", ""), pem(undefined, undefined)]), [
+    "of the file",
+    "text",
+    undefined,
+    undefined,
+  ]);
+});
 
 test("a certificate file that cannot be read is an error", async () => {
   const config = { host: "https://api", certFile: "/nowhere/c.crt", keyFile: "/nowhere/c.key" };

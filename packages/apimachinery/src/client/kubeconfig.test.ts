@@ -107,6 +107,11 @@ for (const { name, text, message } of [
     text: kubeconfig(`{server: "https://h"}`, "{}", "nobody"),
     message: /user "nobody" does not exist/,
   },
+  {
+    name: "a context without a cluster",
+    text: "contexts: [{name: x, context: {}}]\ncurrent-context: x",
+    message: /^Error: cluster "" does not exist$/,
+  },
   { name: "no server", text: kubeconfig("{}", "{}"), message: /has no server defined/ },
   { name: "contexts that are no list", text: "contexts: t", message: /not a kubeconfig: contexts is not a list/ },
   { name: "a document that is no map", text: "[]", message: /not a kubeconfig: the document is not a map/ },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden, genericServerResponse } from "../objects/errors/status-error.ts";
+import { forbidden, genericServerResponse, serverTimeout } from "../objects/errors/status-error.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { withReviewRetries } from "./retry.ts";
@@ -11,6 +11,7 @@ const reset = Object.assign(new Error("socket hang up"), { code: "ECONNRESET" })
 for (const { name, err, attempts } of [
   { name: "an internal error", err: failure(500), attempts: 5 },
   { name: "too many requests", err: failure(429), attempts: 5 },
+  { name: "a server that asks to try again", err: serverTimeout({ group: "", resource: "pods" }, "get", 1), attempts: 5 },
   { name: "a broken connection, whatever is around it", err: new Error("cannot ask", { cause: reset }), attempts: 5 },
   { name: "a refusal", err: forbidden({ group: "", resource: "pods" }, "", "no"), attempts: 1 },
   { name: "any other error", err: new Error("no"), attempts: 1 },

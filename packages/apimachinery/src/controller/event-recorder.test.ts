@@ -10,10 +10,10 @@ import { settle } from "../testing/wait-for.ts";
 import { type EventObject, makeEvent, newEventCorrelator } from "./event-correlator.ts";
 import { newEventRecorder } from "./event-recorder.ts";
 
-function setUp() {
+function setUp(log = discardLogger) {
   const client = newFakeClient();
   const clock = newFakeClock();
-  const recorder = newEventRecorder({ client, component: "tester", host: "h1", log: discardLogger, clock, random: () => 0.5 });
+  const recorder = newEventRecorder({ client, component: "tester", host: "h1", log, clock, random: () => 0.5 });
   const stored = () => client.objects<EventObject>(events);
   return { client, clock, recorder, stored };
 }
@@ -227,11 +227,13 @@ test("each flush resolves, also when events cannot be written, and at once when 
   assert.equal(stored().length, 0);
 });
 
-test("events dropped because the queue is full are not awaited", async () => {
-  const { recorder, stored } = setUp();
+test("events dropped because the queue is full are logged, and not awaited", async () => {
+  let dropped = 0;
+  const { recorder, stored } = setUp({ ...discardLogger, warn: () => void dropped++ });
   for (let i = 0; i < 1_100; i++) recorder.event(aPod({ name: `web-${i}` }), "Normal", "Started", "x");
   await recorder.flush();
   assert.equal(stored().length, 1_001, "the first one was being written");
+  assert.equal(dropped, 99);
   let flushed = false;
   void recorder.flush().then(() => {
     flushed = true;

@@ -164,6 +164,27 @@ test("a series whose end could not be written continues", async (t) => {
   );
 });
 
+test("the end of a series that cannot be written does not hold up the end of another", async (t) => {
+  const { client, clock, recorder, stored } = setUp(t);
+  for (const name of ["web-0", "web-1"])
+    for (let i = 0; i < 3; i++) {
+      recorder.event(aPod({ name, namespace: "shop" }), "Warning", "A", "a");
+      await recorder.flush();
+    }
+  client.react("patch", "events", ({ name }) => {
+    if (name?.startsWith("web-0.")) throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+    return undefined;
+  });
+  await clock.advance(12 * minute);
+  assert.deepEqual(
+    stored().map(({ regarding, series }) => [regarding?.name, series?.count]),
+    [
+      ["web-0", 1],
+      ["web-1", 2],
+    ],
+  );
+});
+
 test("an event during the write of a series' end counts in that series", async (t) => {
   const { client, clock, recorder, stored } = setUp(t);
   for (let i = 0; i < 2; i++) {

@@ -143,6 +143,14 @@ test("settled decisions do not evict open ones", () => {
   assert.equal(log.of(aPod("p999")).length, 2, "one open decision keeps the others of the object");
 });
 
+test("an object with an open decision is open, whichever source decided last", () => {
+  const { log } = aLog(100_000);
+  log.record(aPod("stuck"), "volumes", waiting);
+  log.record(aPod("stuck"), "scheduler", { ...waiting, verdict: "done" });
+  for (let i = 0; i < 1000; i++) log.record(aPod(`p${i}`), "scheduler", { ...waiting, verdict: "done" });
+  assert.equal(log.of(aPod("stuck")).length, 2);
+});
+
 test("limits the sources of one object and the length of a summary", () => {
   const { log } = aLog();
   for (let i = 0; i < 100; i++) log.record(aPod("a"), `source-${i}`, { ...waiting, description: "x".repeat(5000) });

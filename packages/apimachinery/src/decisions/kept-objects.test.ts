@@ -31,11 +31,17 @@ test("orders the open and the settled by their last change, and counts the bytes
   const of = (name: string) => objects.get(ref(name)) ?? assert.fail(name);
   objects.touch(of("a"), 5, false);
   assert.equal(objects.oldestOpen?.ref.name, "b");
+  assert.equal(of("a").sizeBytes, 15);
   objects.touch(of("b"), 0, true);
   objects.touch(of("a"), -5, true);
   assert.deepEqual([objects.oldestOpen?.ref.name, objects.oldestSettled?.ref.name], ["c", "b"]);
   assert.deepEqual([objects.bytes, objects.settledBytes], [30, 20]);
-  for (const name of ["c", "b", "a"]) objects.remove(of(name));
+  objects.remove(of("c"));
+  assert.equal(objects.bytes, 20);
+  objects.touch(of("b"), 7, true);
+  objects.remove(of("b"));
+  assert.deepEqual([objects.bytes, objects.settledBytes], [10, 10]);
+  objects.remove(of("a"));
   assert.deepEqual(
     [objects.oldestOpen, objects.oldestSettled, objects.bytes, objects.settledBytes],
     [undefined, undefined, 0, 0],

@@ -548,6 +548,14 @@ test("an object is found under each value of an index, and under none that it ha
   assert.deepEqual(found(), []);
 });
 
+test("an object without a namespace leaves the index with its deletion", () => {
+  const store = newObjectStore<KubeObject>();
+  store.addIndex("all", () => ["x"]);
+  store.set({ metadata: { name: "a" } } as KubeObject);
+  store.delete("a");
+  assert.deepEqual(store.byIndex("all", "x"), []);
+});
+
 test("an index keeps objects of one value apart, whichever comes and goes first", () => {
   const store = newObjectStore<Pod>();
   store.addIndex("app", ({ metadata }) => [metadata.labels?.["app"] ?? "none"]);

@@ -36,6 +36,8 @@ test("a container must set the resources that a quota limits", () => {
   const pod = aPod({ containers: [container({ cpu: "1" }), container({})] });
   assert.equal(core("pods").missing(["requests.cpu", "limits.memory", "pods"], pod), "must specify limits.memory,requests.cpu");
   assert.equal(core("pods").missing(["pods"], pod), "");
+  const each = aPod({ containers: [container({}, { memory: "1Gi" }), container({ cpu: "1" })] });
+  assert.equal(core("pods").missing(["requests.cpu", "limits.memory"], each), "must specify limits.memory,requests.cpu");
 });
 
 for (const { name, scope, spec, want } of [

@@ -48,7 +48,7 @@ test("a pod whose binding ended counts until the API shows it, for at most 15 mi
     Pod,
     Pod,
   ];
-  for (const pod of [lost, alsoLost, shown, binding]) cache.assume(newPodInfo(pod), "a");
+  for (const pod of [binding, lost, alsoLost, shown]) cache.assume(newPodInfo(pod), "a");
   for (const pod of [lost, alsoLost, shown]) cache.finishBinding(pod);
   cache.setPod(aTestPod("shown", { on: "a" }));
   const names = (): string[] => [...(cache.snapshot().get("a")?.pods.keys() ?? [])].sort();

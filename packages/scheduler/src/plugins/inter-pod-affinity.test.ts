@@ -268,6 +268,15 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 0, b: 0, c: 100 },
   },
   {
+    name: "each required term of a running pod's affinity counts",
+    wanted: pod("new", "web"),
+    pods: [
+      pod("db", "db", near(term("other"), term("web")), { on: "c" }),
+      pod("cache", "cache", near(term("web"), term("web", { topologyKey: "kubernetes.io/hostname" })), { on: "a" }),
+    ],
+    want: { a: 100, b: 0, c: 0 },
+  },
+  {
     name: "required affinity of a running pod does not count with hardPodAffinityWeight 0",
     wanted: pod("new", "web"),
     pods: [pod("db", "db", near(term("web")), { on: "c" })],

@@ -236,6 +236,19 @@ test("pods are counted separately for each namespace", () => {
   );
 });
 
+test("pods of one namespace are counted separately for each selector", () => {
+  const info = newNodeInfo(aTestNode("a"));
+  addPod(info, newPodInfo(webOn("a")));
+  const constraints = parseConstraints(
+    [web, { app: "db" }, web].map((matchLabels) => ({ ...hard(zoneKey), labelSelector: { matchLabels } })),
+    "DoNotSchedule",
+  );
+  assert.deepEqual(
+    constraints.map((constraint) => countOf(info, constraint, "default")),
+    [1, 0, 1],
+  );
+});
+
 const soft = (topologyKey: string, maxSkew = 1): TopologySpreadConstraint => ({
   ...hard(topologyKey, maxSkew),
   whenUnsatisfiable: "ScheduleAnyway",

@@ -463,6 +463,30 @@ test("volumes of several classes score the mean of their classes", async (t) => 
   assert.equal(score, 63, "the mean of 100 and 25");
 });
 
+for (const isOn of [false, true]) {
+  test(`drivers and their capacity ${isOn ? "" : "do not "}wake pods ${isOn ? "with" : "without"} CSIStorageCapacity`, () => {
+    const clock = newFakeClock();
+    const client = newFakeClient({ clock });
+    const informers = newInformerFactory(client, { log: discardLogger, clock });
+    const context = {
+      client,
+      informers,
+      gates: { enabled: () => isOn },
+      clock,
+      log: discardLogger,
+      recorder: silentRecorder,
+      metrics: newSchedulerMetrics(newMetricsRegistry(), clock),
+      nominator: newNominator(),
+      extenders: [],
+      random: () => 0,
+      profile: () => assert.fail(),
+    };
+    const { wakeUpOn = [] } = newVolumeBinding(context, { bindTimeoutSeconds: 10 });
+    const ofDrivers = wakeUpOn.filter((event) => event.startsWith("CSIDriver/") || event.startsWith("CSIStorageCapacity/"));
+    assert.equal(ofDrivers.length, isOn ? 4 : 0);
+  });
+}
+
 for (const { name, provisioner } of [
   { name: "each of two volumes is bound", provisioner: "kubernetes.io/no-provisioner" },
   { name: "each of two claims is provisioned", provisioner: "example.com/disk" },
