@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
-import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newAuditMetrics } from "../audit/backend.ts";
@@ -26,7 +26,8 @@ async function eventsOf(
     objects = newObjectRecorder(),
     delay,
     notes,
-  }: { objects?: ObjectRecorder; delay?: Promise<boolean>; notes?: Record<string, string> } = {},
+    clock = newFakeClock(),
+  }: { objects?: ObjectRecorder; delay?: Promise<boolean>; notes?: Record<string, string>; clock?: FakeClock } = {},
 ): Promise<Event[]> {
   const events: Event[] = [];
   const auditor = {
@@ -41,7 +42,6 @@ async function eventsOf(
     objects,
     metrics: newAuditMetrics(newMetricsRegistry()),
   };
-  const clock = newFakeClock();
   const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
   void exchange.response.then(({ body }) => body.on("error", () => {})); // the client of a request that is broken off
   const info = parseRequestInfo("GET", path);
@@ -267,3 +267,16 @@ for (const { how, path = "/api/v1/pods", headers = {}, certificate, want } of [
     );
   });
 }
+
+test("the last event has the time of the answer, however long its objects take to be encoded", async () => {
+  const clock = newFakeClock();
+  const convert = async () => {
+    await clock.advance(5_000);
+    return { json: Buffer.from(object) };
+  };
+  const objects = Object.assign(newObjectRecorder(), { convert });
+  const rule: Partial<PolicyRule> = { level: "RequestResponse", omitStages: ["RequestReceived"] };
+  const [event] = await eventsOf("/api/v1/pods", ({ exchange }) => exchange.respond(200, json, object), rule, { objects, clock });
+  assert.deepEqual([event.stageTimestamp, clock.monotonic()], ["2022-01-01T00:00:00.000000Z", 5_000]);
+  assert.equal(event.responseObject.kind, "Pod");
+});
