@@ -171,14 +171,16 @@ test("a write keeps its seats for a moment after its answer", async () => {
 });
 
 test("a lower limit lets no more in, a higher one lets waiters in at once", () => {
-  const { startRequest, set } = aSet();
+  const { startRequest, set, level } = aSet();
   const tickets = [startRequest("a"), startRequest("b"), startRequest("c"), startRequest("d")] as Ticket[];
+  assert.equal(level.limit.value, 2);
   const queuing = { queues: 64, handSize: 6, queueLengthLimit: 3 };
   set.reconfigure({ concurrencyLimit: 1, queuing, requestWaitLimitMs: 1 });
   tickets[0]?.finish();
   assert.deepEqual(states(tickets), ["done", "executing", "waiting", "waiting"]);
   set.reconfigure({ concurrencyLimit: 3, queuing, requestWaitLimitMs: 1 });
   assert.deepEqual(states(tickets), ["done", "executing", "executing", "executing"]);
+  assert.equal(level.limit.value, 3, "as its metric says");
 });
 
 test("queues that are too many go when they are empty", () => {
