@@ -33,7 +33,7 @@ async function following(t: TestContext, schemas: FlowSchema[], levels: Priority
   informers.start(end.signal);
   const condition = (name: string) => client.object<FlowSchema>(flowSchemas, name)?.status?.conditions?.[0];
   const dangles = (name: string, status: string) =>
-    waitFor(() => condition(name)?.status === status, { what: `${name} to say ${status}` });
+    waitFor(() => condition(name)?.status === status, { what: `${name} to say ${status}`, timeoutMs: 20_000 });
   return { clock, client, configured, condition, dangles, end, errors };
 }
 
