@@ -60,6 +60,42 @@ test("a service finds its pods by its rarest label, in its own namespace, also a
   assert.deepEqual(found(labels), ["d"]);
 });
 
+test("a pod of 300 labels, which are not indexed, is found by its services and wakes them", async (t) => {
+  const { client, ctx, signal } = newTestContext(t);
+  const labels = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`l${at}`, "v"]));
+  const [first, second] = [{ l5: "v" }, { l5: "w" }].map((selector, at) => aService({ name: `s${at}`, spec: { selector } }));
+  client.put(services, first!, second!);
+  ctx.informers.for(pods);
+  ctx.informers.for(services);
+  ctx.informers.start(signal);
+  await ctx.informers.waitForSync(signal);
+  const woken: string[] = [];
+  const [, ofPods] = serviceSources(ctx.informers);
+  ofPods?.start({ enqueue: (key) => void woken.push(key), enqueueAfter: () => {} });
+  const found = () => [first!, second!].map((service) => podsOf(ctx.informers, service).length);
+  client.put(pods, aPod({ name: "large", labels }));
+  await settle();
+  assert.deepEqual([woken, found()], [["default/s0"], [1, 0]]);
+  client.put(pods, aPod({ name: "large", labels: { ...labels, l5: "w" } }));
+  await settle();
+  assert.deepEqual(
+    [woken, found()],
+    [
+      ["default/s0", "default/s0", "default/s1"],
+      [0, 1],
+    ],
+  );
+  client.put(pods, aPod({ name: "large", labels: { l5: "v" } }));
+  await settle();
+  assert.deepEqual(
+    [woken.slice(3), found()],
+    [
+      ["default/s1", "default/s0"],
+      [1, 0],
+    ],
+  );
+});
+
 test("a pod wakes the services that select it, or did, once each", async (t) => {
   const { client, ctx, signal } = newTestContext(t);
   const selecting = (name: string, selector: Record<string, string>, namespace = "default") =>

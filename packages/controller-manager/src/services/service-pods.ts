@@ -34,7 +34,8 @@ export function podsOf(informers: InformerFactory, service: Service): Pod[] {
     if (fewest === undefined || candidates.length < fewest.length) fewest = candidates;
     if (fewest.length === 0) break;
   }
-  return (fewest ?? []).filter((pod) => isSelectedBy(pod, service));
+  const ofManyLabels = podInformer.lister.byIndex(labelIndex, manyLabelsIn(namespace));
+  return [...(fewest ?? []), ...ofManyLabels].filter((pod) => isSelectedBy(pod, service));
 }
 
 /** Services that select one of these versions of a Pod. */
@@ -42,6 +43,11 @@ function servicesOf(serviceInformer: SharedInformer<Service>, versions: readonly
   serviceInformer.addIndex(selectorIndex, byFirstOfSelector);
   const found = new Set<Service>();
   for (const pod of versions) {
+    const { namespace = "", labels = {} } = pod.metadata;
+    if (Object.keys(labels).length > mostIndexedLabels) {
+      for (const service of serviceInformer.lister.inNamespace(namespace)) if (isSelectedBy(pod, service)) found.add(service);
+      continue;
+    }
     for (const label of byLabel(pod)) {
       for (const service of serviceInformer.lister.byIndex(selectorIndex, label)) {
         if (isSelectedBy(pod, service)) found.add(service);
@@ -52,8 +58,12 @@ function servicesOf(serviceInformer: SharedInformer<Service>, versions: readonly
 }
 
 const labelIndex = "label";
-const byLabel = ({ metadata: { namespace, labels } }: Pod): string[] =>
-  Object.entries(labels ?? {}).map(([key, value]) => labelIn(namespace, key, value));
+/** Pods of more labels, of which a Pod may have 100,000, have one index value together. */
+const mostIndexedLabels = 256;
+function byLabel({ metadata: { namespace, labels = {} } }: Pod): string[] {
+  const keys = Object.keys(labels);
+  return keys.length > mostIndexedLabels ? [manyLabelsIn(namespace)] : keys.map((key) => labelIn(namespace, key, labels[key]));
+}
 
 /** Index of Services by the first label of their selector, which all of their Pods have. */
 const selectorIndex = "first-of-selector";
@@ -63,6 +73,8 @@ function byFirstOfSelector({ metadata, spec }: Service): string[] {
   return [];
 }
 
+/** No label has an empty key. */
+const manyLabelsIn = (namespace: string | undefined): string => labelIn(namespace, "");
 const labelIn = (namespace = "", key: string, value = ""): string => `${namespace}/${key}=${value}`;
 
 /** Whether the Pod can be an endpoint: not finished, with an address, and not terminating unless included. */

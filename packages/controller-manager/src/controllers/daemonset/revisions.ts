@@ -95,6 +95,7 @@ async function snapshot(
   await ctx.turns.next(); // hashing takes milliseconds for a large template
   const hash = computeHash(template, daemonSet.status?.collisionCount);
   const wanted = newRevision(daemonSet, daemonSets, template, { data, hash, hashLabel, revision });
+  await ctx.turns.next(); // and so does encoding
   const stored = await createRevision(ctx, wanted, signal);
   if (stored !== undefined) return stored;
   const collisionCount = await countCollision(ctx, daemonSet, signal);

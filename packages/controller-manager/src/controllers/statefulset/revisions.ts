@@ -74,6 +74,7 @@ export async function syncRevisions(
     await ctx.turns.next(); // hashing takes milliseconds for a large template
     const hash = safeEncode(String(fnv32(Buffer.from(`${dataText(data)}${collisionCount}`))));
     const wanted = newRevision(set, statefulSets, set.spec.template, { data, hash, hashLabel, revision: next });
+    await ctx.turns.next(); // and so does encoding
     update = await createRevision(ctx, wanted, signal);
     if (update === undefined) collisionCount++;
   }
