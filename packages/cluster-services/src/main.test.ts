@@ -85,6 +85,7 @@ async function startDaemon(t: TestContext, ...args: string[]) {
 for (const { parts, want } of [
   { parts: ["--enable=metrics-api"], want: ["leaderElection", "metrics-api"] },
   { parts: ["--enable=metrics-api", "--leader-elect=false"], want: ["ping", "metrics-api"] },
+  { parts: ["--enable=dns"], want: ["ping", "dns"] },
 ])
   test(`with ${parts.join(" ")} the daemon's health page names ${want.join(" and ")}; it ends when it is told to`, async (t) => {
     const { ask, child, exited } = await startDaemon(t, ...parts);
