@@ -39,6 +39,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "int('-42') == -42 && int(3.9) == 3 && int(-3.9) == -3 && int(7u) == 7",
     "uint(7) == 7u && uint('8') == 8u && uint(2.9) == 2u",
     "double(2) == 2.0 && double('1e-3') == 0.001",
+    "double('-Inf') < -1e308 && double('+Infinity') > 1e308 && double('inf') == double('INFINITY')",
     "string(1) == '1' && string(2u) == '2' && string(1.5) == '1.5' && string(1e6) == '1e+06' && string(true) == 'true'",
     "bool('true') && bool('T') && !bool('0')",
     "string(b'abc') == 'abc' && bytes('é') == b'\\303\\251'",
@@ -103,6 +104,9 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "[1, 'a'].exists(x, x == 'a') && 'a' in [1, 'a']",
   ],
   times: [
+    "string(timestamp('1969-12-31T23:59:59.5Z')) == '1969-12-31T23:59:59.5Z'",
+    "timestamp(0) - duration('0.25s') == timestamp('1969-12-31T23:59:59.75Z') && string(duration('-0.5s')) == '-0.5s'",
+    "timestamp('1969-12-31T23:59:59.5Z').getMilliseconds() == 500 && timestamp('1969-12-31T23:59:59.5Z').getSeconds() == 59",
     "timestamp('2020-01-01T00:00:00Z') + duration('24h') == timestamp('2020-01-02T00:00:00Z')",
     "timestamp('2020-01-02T00:00:00Z') - timestamp('2020-01-01T00:00:00Z') == duration('1440m')",
     "duration('1h') > duration('59m') && duration('1us') == duration('1000ns') && duration('1.5h') == duration('90m')",

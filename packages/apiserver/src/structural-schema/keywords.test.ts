@@ -114,6 +114,23 @@ testRefusals<Input>(
       ],
     },
     {
+      name: "an unknown kind of map",
+      input: { field: { ...object, "x-kubernetes-map-type": "sparse" } },
+      want: ['properties[f].x-kubernetes-map-type: Unsupported value: "sparse": supported values: "atomic", "granular"'],
+    },
+    {
+      name: "the same key twice",
+      input: { field: keyed(withKey(text, { required: ["k"] }), "k", "k") },
+      want: ['properties[f].x-kubernetes-list-map-keys: Invalid value: []string{"k", "k"}: must not contain duplicate entries'],
+    },
+    {
+      name: "a key that may be null",
+      input: { field: keyed(withKey({ ...text, nullable: true }, { required: ["k"] }), "k") },
+      want: [
+        "properties[f].items.properties[k].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
+      ],
+    },
+    {
       name: "a kind of map without the type of an object",
       input: { field: { "x-kubernetes-map-type": "atomic", "x-kubernetes-preserve-unknown-fields": true } },
       want: ["properties[f].type: Required value: must be object if x-kubernetes-map-type is specified"],
