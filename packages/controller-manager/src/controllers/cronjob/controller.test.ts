@@ -355,8 +355,8 @@ test("what was seen is stored, and said once, though the next job cannot be crea
   assert.equal(events.filter((event) => event.includes("SawCompletedJob")).length, 1);
 });
 
-test("a job that only the cached cron job does not list is not reported", async (t) => {
-  const cronJob = aCronJob({ spec: { suspend: true } });
+test("a job that only the cached cron job does not list is not reported, and counts as one that runs", async (t) => {
+  const cronJob = aCronJob({ spec: { concurrencyPolicy: "Forbid" } });
   const known = childOf(cronJob, "known");
   const { uid, name, namespace } = known.metadata;
   const context = newTestContext(t);
@@ -366,6 +366,12 @@ test("a job that only the cached cron job does not list is not reported", async 
   context.client.react("get", "cronjobs", () => listed);
   await context.run(newCronJobController(context.ctx));
   assert.deepEqual(context.events, []);
+  await context.clock.advance(61_000);
+  await settle(30);
+  assert.deepEqual(
+    context.client.writes.filter(({ verb }) => verb === "create"),
+    [],
+  );
 });
 
 for (const { what, verb, answer, want } of [

@@ -318,6 +318,45 @@ test("another owner's set of the same name counts as a collision, and a set of a
   assert.equal(world.client.objects(replicaSets).length, 2);
 });
 
+test("an own set of the same name with another template counts as a collision, too", async (t) => {
+  const world = newTestContext(t);
+  const deployment = aDeployment({ replicas: 1, image: "v1" });
+  const { template } = buildNewSet(aDeployment({ image: "v2" }), [], 1n).spec;
+  const set = buildNewSet(deployment, [], 1n);
+  world.client.put(replicaSets, { ...set, spec: { ...set.spec, template } as ReplicaSet["spec"] });
+  world.client.put(deployments, deployment);
+  await world.run(newDeploymentController(world.ctx));
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(stored(world).status?.collisionCount, 1);
+  assert.deepEqual(Object.keys(sizes(world)).toSorted(), ["v1", "v2"]);
+});
+
+test("a changed minReadySeconds reaches the set", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1" }));
+  await change(world, (deployment) => {
+    deployment.spec.minReadySeconds = 7;
+  });
+  const sets = world.client.objects<ReplicaSet>(replicaSets);
+  assert.deepEqual(
+    sets.map(({ spec }) => spec.minReadySeconds),
+    [7],
+  );
+});
+
+test("says that its replica set cannot be created also when its own status cannot be written", async (t) => {
+  const world = newTestContext(t);
+  world.client.react("create", "replicasets", () => {
+    throw forbidden(replicaSets, "web", "exceeded quota");
+  });
+  world.client.react("update", "deployments", () => {
+    throw serviceUnavailable("away");
+  });
+  world.client.put(deployments, aDeployment({ replicas: 1, image: "v1" }));
+  await world.run(newDeploymentController(world.ctx));
+  assert.match(world.events[0] ?? "", /^Warning ReplicaSetCreateError .*exceeded quota$/);
+});
+
 test("a set whose creation was not answered is taken as its own, and not reported a second time", async (t) => {
   const world = newTestContext(t);
   world.client.put(deployments, aDeployment({ replicas: 1 }));

@@ -34,6 +34,8 @@ test("an indexed job counts valid indexes only", () => {
     aJobPod(job, "c", { phase: "Failed" }),
   ];
   assert.deepEqual(countFinishedPods(job, pods, none), { succeeded: 1, failed: 0 });
+  const recorded = recordFinishedPods(job, {}, pods, { expectedRemovals: none, completed: [], finishing: false });
+  assert.deepEqual(recorded.status.uncountedTerminatedPods?.failed ?? [], []);
 });
 
 test("records the uids of finished pods and releases them, not running ones", () => {

@@ -312,6 +312,19 @@ test("reports nodes that are added and removed, and keeps the beta labels", asyn
   assert.ok(world.events.includes("Normal RemovingNode Node new event: Removing Node new from Controller"));
 });
 
+test("a taint that gets another value evicts pods that tolerate the former one alone", async (t) => {
+  const world = newTestContext(t);
+  const tainted = (value: string): Node => aNode({ name: "a", taints: [{ key: "k", value, effect: "NoExecute" }] });
+  const tolerations = [{ key: "k", operator: "Equal", value: "x", effect: "NoExecute" }];
+  world.client.put(nodes, tainted("x"));
+  world.client.put(pods, aPod({ name: "web", nodeName: "a", spec: { tolerations } }));
+  await world.run(newNodeLifecycleController(world.ctx));
+  assert.deepEqual(names(world), ["web"]);
+  world.client.put(nodes, tainted("y"));
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
 test("an eviction that the server refuses is tried again", async (t) => {
   const world = await started(t);
   let refusals = 2;
