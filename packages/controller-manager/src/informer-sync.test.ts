@@ -40,6 +40,7 @@ const objects = [
   [resources.nodes, aNode({ name: "n" })],
   [resources.pods, aPod({ name: "going", deletedAt: long, finalizers: ["x"] })],
   [resources.pods, aJobPod(aJob({ name: "gone" }), "tracked")],
+  [resources.pods, aPod({ name: "placed", nodeName: "n" })],
   [resources.services, aService({ name: "web" })],
   [resources.endpoints, { metadata: meta("left") }],
   [resources.deployments, aDeployment({ name: "web" })],
