@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { ClusterIpMetrics } from "../../config.ts";
 import type { RegistryServices } from "../../generic/resource.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { allocateClusterIps, newClusterIpAllocator, releaseClusterIps } from "./cluster-ip.ts";
@@ -234,4 +235,55 @@ test("a load balancer that becomes local gets a port for health checks, and give
   assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
   await (await begin(structuredClone(current), local)).commit();
   assert.deepEqual(await free([], [30_001, healthCheckNodePort]), { 30001: false, [healthCheckNodePort]: true });
+});
+
+test("allocated and free addresses, allocations and failures are counted by network, of dry runs only requests from elsewhere", async () => {
+  const etcd = new RangeStorage();
+  const counted: unknown[][] = [];
+  const metrics: ClusterIpMetrics = {
+    used: (...count) => counted.push(["used", ...count]),
+    allocated: (...count) => counted.push(["allocated", ...count]),
+    failed: (...count) => counted.push(["failed", ...count]),
+  };
+  const allocator = newClusterIpAllocator("10.0.0.5/29", () => etcd.storage, false, metrics);
+  const allocate = (clusterIP: string, dryRun = false) => {
+    const service = { metadata: { name: "s" }, spec: { clusterIPs: [clusterIP], ipFamilies: ["IPv4"] } } as unknown as Service;
+    return allocateClusterIps(service, new Map([["IPv4", allocator]]), [], dryRun);
+  };
+  const countedBy = async (step: Promise<unknown>) => {
+    await step.catch(() => undefined);
+    return counted.splice(0);
+  };
+  const network = "10.0.0.0/29";
+  const used = (count: number) => ["used", network, count, 6 - count];
+  assert.deepEqual(await countedBy(allocate("10.0.0.1")), [used(1), ["allocated", network]]);
+  assert.deepEqual(await countedBy(allocate("")), [used(2), ["allocated", network]]);
+  assert.deepEqual(await countedBy(allocate("10.0.0.1")), [["failed", network]]);
+  assert.deepEqual(await countedBy(allocate("10.1.0.1")), [["failed", network]]);
+  assert.deepEqual(await countedBy(allocator.range.release([0])), [used(1)]);
+  assert.deepEqual(await countedBy(allocate("10.0.0.1", true)), []);
+  assert.deepEqual(await countedBy(allocate("", true)), []);
+  await allocate("10.0.0.1");
+  counted.splice(0);
+  assert.deepEqual(await countedBy(allocate("10.0.0.1", true)), []);
+  assert.deepEqual(await countedBy(allocate("10.1.0.1", true)), [["failed", network]]);
+});
+
+test("a range has neither its network's address nor, in IPv4, the broadcast address, and of IPv6 the first 65,535", () => {
+  const storage = () => new RangeStorage().storage;
+  const v4 = newClusterIpAllocator("10.0.0.0/30", storage);
+  assert.deepEqual(
+    [0, 1, 2, 3, 4].map((last) => v4.contains(`10.0.0.${last}`)),
+    [false, true, true, false, false],
+  );
+  const v6 = newClusterIpAllocator("fd00::/64", storage);
+  assert.deepEqual(
+    ["", "1", "ffff", "1:0"].map((last) => v6.contains(`fd00::${last}`)),
+    [false, true, true, false],
+  );
+  const small = newClusterIpAllocator("fd00::/126", storage);
+  assert.deepEqual(
+    ["", "1", "3", "4"].map((last) => small.contains(`fd00::${last}`)),
+    [false, true, true, false],
+  );
 });
