@@ -38,3 +38,15 @@ for (const { name, finalizers, want } of [
       assert.equal(strategy.completesDeletion?.(current as never), want === undefined);
   });
 }
+
+test("an update neither adds, changes nor removes the finalizers of a namespace's spec, nor its status", () => {
+  for (const stored of [undefined, [], ["kubernetes"]]) {
+    for (const wanted of [undefined, [], ["example.com/own"]]) {
+      const of = (finalizers: string[] | undefined, phase: string) =>
+        ({ metadata: { name: "web" }, spec: { ...(finalizers && { finalizers }) }, status: { phase } }) as Namespace;
+      const next = of(wanted, "Terminating");
+      namespaceStrategy.prepareForUpdate?.(next, of(stored, "Active"), ctx);
+      assert.deepEqual(next, of(stored, "Active"));
+    }
+  }
+});

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import type { StrategyContext } from "../../generic/strategy.ts";
+import { certificateApprovalStrategy, certificateSigningRequestStatusStrategy } from "./strategy.ts";
+
+const since = "2022-01-01T00:00:00Z";
+const nowText = "2022-01-01T00:01:00Z";
+const ctx = { now: () => Date.parse(nowText) } as StrategyContext;
+const request = (conditions: object[]): CertificateSigningRequest =>
+  ({ metadata: { name: "r" }, spec: {}, status: { conditions } }) as unknown as CertificateSigningRequest;
+
+for (const { path, strategy, type } of [
+  { path: "approval", strategy: certificateApprovalStrategy, type: "Approved" },
+  { path: "status", strategy: certificateSigningRequestStatusStrategy, type: "Failed" },
+]) {
+  for (const { name, status, given, want } of [
+    { name: "that stays has the time since when it holds", status: "True", given: {}, want: [nowText, since] },
+    { name: "whose state changes has the present time", status: "False", given: {}, want: [nowText, nowText] },
+    {
+      name: "with times keeps them",
+      status: "False",
+      given: { lastUpdateTime: since, lastTransitionTime: since },
+      want: [since, since],
+    },
+  ]) {
+    test(`a condition of ${path} ${name}`, () => {
+      const current = request([{ type, status: "True", lastUpdateTime: since, lastTransitionTime: since }]);
+      const next = request([{ type, status, ...given }]);
+      strategy.prepareForUpdate?.(next, current, ctx);
+      const [condition] = next.status?.conditions ?? [];
+      assert.deepEqual([condition?.lastUpdateTime, condition?.lastTransitionTime], want);
+    });
+  }
+}
