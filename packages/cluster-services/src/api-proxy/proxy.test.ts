@@ -270,6 +270,16 @@ test("a server is probed while it has one of several connections left, although 
   assert.equal(a.sockets.size, 2, "the second one and the probe");
 });
 
+test("a client that resets its connection leaves none at the server", async (t) => {
+  const a = await named(t, "a");
+  const { proxy } = anIdleProxy(t, [a.address]);
+  const { socket, answer } = through(t, await proxy.start());
+  assert.equal(await answer, "a");
+  await waitFor(() => a.sockets.size === 2, { what: "the probe's connection beside the client's" });
+  socket.resetAndDestroy();
+  await waitFor(() => a.sockets.size === 1, { timeoutMs: 10_000, what: "the server's connection to end" });
+});
+
 test("a server that does not accept a connection within a second is passed over", async (t) => {
   const live = await named(t, "live");
   // A process that stands still and whose queue of connections is full.

@@ -114,6 +114,21 @@ test("an interface that comes is known a quarter of a second later, and its endp
   assert.deepEqual(find(), before);
 });
 
+test("a Service that is made anew under the same name has its own endpoints, not those of the removed one", () => {
+  let service: ReturnType<typeof aService> | undefined = aService("web");
+  let slices = [aSlice("web", [anEndpoint("10.88.0.1", "n1")])];
+  const services = { get: () => service } as never;
+  const backends = new Backends({ services, slicesOf: () => slices, isRefused: () => false });
+  const find = () => backends.endpointsOf({ service: "default/web", port: 80 });
+  assert.deepEqual(find(), { urls: ["http://10.88.0.1:8080"] });
+  service = undefined;
+  backends.changed("default/web");
+  assert.partialDeepStrictEqual(find(), { problem: { reason: "MissingService" } });
+  service = aService("web");
+  slices = [aSlice("web", [anEndpoint("10.88.0.2", "n1")])];
+  assert.deepEqual(find(), { urls: ["http://10.88.0.2:8080"] });
+});
+
 describe("endpoints of a backend", () => {
   const services = new Map([
     ["default/web", aService("web")],
