@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
@@ -138,7 +139,10 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
   const ending = new AbortController();
   t.after(() => ending.abort());
   const clock = newFakeClock();
+  const metrics = newMetricsRegistry({});
+  const leadership = newLeaderStatus({ name: "kube-controller-manager", leaseDurationMs: 300_000, clock, metrics });
   const end = runManager({
+    leadership,
     config: {
       ...config,
       leaderElection: { ...config.leaderElection, leaseDurationMs: 300_000, renewDeadlineMs, retryPeriodMs },
@@ -146,7 +150,7 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
     clientConfig: { host },
     log: newLogger({ verbosity: 1, write: (line) => void lines.push(line) }),
     clock,
-    metrics: newMetricsRegistry({}),
+    metrics,
     featureGates: newFeatureGates("kube-controller-manager", {}),
     turns: newUnlimitedTurns(),
     signal: ending.signal,
@@ -161,7 +165,7 @@ controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-
       },
       { what: `${name} to start` },
     );
-  return { clock, end, started, starts, stop: () => ending.abort() };
+  return { clock, metrics, end, started, starts, stop: () => ending.abort() };
 }
 
 const retryPeriodMs = 20;
@@ -174,6 +178,8 @@ test("a migrating controller starts under the second lock, one of another progra
   await manager.starts("ttl");
   assert.deepEqual(manager.started(), ["serviceaccount", "ttl"]);
   assert.deepEqual([...leases.keys()], ["kube-controller-manager", "moving"]);
+  const shown = await manager.metrics.render();
+  for (const name of leases.keys()) assert.ok(shown.includes(`leader_election_master_status{name="${name}"} 1\n`), shown);
   manager.stop();
   assert.equal(await manager.end, "stopped");
 });
