@@ -28,6 +28,12 @@ test("nothing is recorded without a policy", () => {
 
 const log = "--audit-log-path=-";
 const webhook = "--audit-webhook-config-file=/missing";
+
+test("a batch may be as large as the largest event", () => {
+  assert.equal(make(log, "--audit-log-truncate-max-batch-size=102400"), undefined); // without a policy
+  assert.throws(() => make(log, "--audit-log-truncate-max-batch-size=102399"), /max batch size 102399, must be greater than/);
+});
+
 for (const { argv, error } of [
   {
     argv: [log, "--audit-log-mode=fast"],

@@ -60,12 +60,15 @@ test("changes older than the retention time are dropped, except the last hundred
   const history = new History(clock, memory(), 0);
   for (let revision = 1; revision <= 150; revision++) history.push(change("a", revision));
   assert.equal(history.length, 150);
-  clock.ms = 6 * 60_000;
+  clock.ms = 5 * 60_000;
   history.push(change("a", 151));
+  assert.equal(history.length, 151, "those of exactly that age are kept");
+  clock.ms = 6 * 60_000;
+  history.push(change("a", 152));
   assert.equal(history.length, 100);
-  assert.equal(history.start, 51);
-  assert.equal(history.after(50), undefined);
-  assert.equal(history.after(51)?.length, 100);
+  assert.equal(history.start, 52);
+  assert.equal(history.after(51), undefined);
+  assert.equal(history.after(52)?.length, 100);
 });
 
 test("it stays bounded however much happens", () => {

@@ -113,6 +113,11 @@ for (const { name, providers, want } of [
     want: 'resources[0].providers[0].aesgcm.keys[1].secret: Invalid value: "REDACTED": secret is not of the expected length, got 17, expected one of [16 24 32]',
   },
   {
+    name: "a key of the wrong length of a second provider",
+    providers: [{ identity: {} }, { secretbox: { keys: [key("k", 16)] } }],
+    want: 'resources[0].providers[1].secretbox.keys[0].secret: Invalid value: "REDACTED": secret is not of the expected length, got 16, expected one of [32]',
+  },
+  {
     name: "a key that is not base64",
     providers: [{ aescbc: { keys: [{ name: "k", secret: "not base64!" }] } }],
     want: 'resources[0].providers[0].aescbc.keys[0].secret: Invalid value: "REDACTED": secrets must be base64 encoded',

@@ -26,7 +26,7 @@ test("a probe that was answered leaves no timer", async () => {
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
   await newEtcdHealth([{ range: async () => ({}) } as never as EtcdClient], "/registry", 60_000)();
-  assert.equal(timers(), before);
+  assert.ok(timers() <= before, `${timers()} timers instead of ${before}`);
 });
 
 for (const { name, clusters, isFull } of [
