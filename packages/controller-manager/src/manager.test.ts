@@ -269,6 +269,21 @@ test("work queues and failing handlers of a controller are counted", async (t) =
   assert.match(await metrics.render(), /workqueue_adds_total\{name="own_queue"\} 1\n/);
 });
 
+test("--use-service-account-credentials: a controller that needs the manager's rights asks for no token", async (t) => {
+  const asked: string[] = [];
+  const host = await startJsonServer(t, ({ method, url, send }) => {
+    asked.push(`${method} ${url.pathname}`);
+    send(200, { metadata: { resourceVersion: "1" }, items: [] });
+  });
+  const { ctx } = await contextOf(t, host, { withManagersRights: true }, ["--use-service-account-credentials"]);
+  await ctx.client.list(pods, {}, { signal: AbortSignal.timeout(60_000) });
+  assert.ok(asked.includes("GET /api/v1/pods"), String(asked));
+  assert.deepEqual(
+    asked.filter((request) => request.includes("serviceaccounts")),
+    [],
+  );
+});
+
 test("controllers get objects without managedFields", async (t) => {
   const managed = { name: "web", uid: "u", resourceVersion: "1", managedFields: [{ manager: "x" }] };
   const host = await startJsonServer(t, ({ send }) =>
