@@ -241,8 +241,9 @@ test("a chunked body before the switch is refused", async (t) => {
   const { port, sockets } = await switching(t);
   const ingress = await start(t, [port]);
   const { state } = open(t, ingress.port, `${handshake("Transfer-Encoding: chunked")}3\r\nabc\r\n0\r\n\r\n`);
-  await waitFor(() => state.isClosed);
+  await waitFor(() => state.text.includes("\r\n\r\n"), { timeoutMs: 10_000, what: "an answer" });
   assert.match(state.text, /^HTTP\/1\.1 400 /);
+  await waitFor(() => state.isClosed, { timeoutMs: 10_000 });
   assert.equal(sockets.length, 0);
 });
 
