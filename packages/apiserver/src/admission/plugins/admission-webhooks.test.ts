@@ -164,12 +164,23 @@ for (const path of ["/kind", "/apiVersion"]) {
   });
 }
 
-test("a patch that removes the metadata leaves empty metadata", async (t) => {
-  const { mutating } = await webhooksOf(t, { answer: () => patchOf({ op: "remove", path: "/metadata" }) });
-  const { attributes, object } = aWrite();
-  await mutating.admit?.(attributes);
-  assert.deepEqual(object.metadata, {});
-});
+for (const { name, more } of [
+  { name: "a built-in object", more: {} },
+  {
+    name: "a custom one",
+    more: {
+      kind: { group: "x.io", version: "v1", kind: "Thing" },
+      resource: { group: "x.io", version: "v1", resource: "things" },
+    },
+  },
+]) {
+  test(`a patch that removes the metadata of ${name} leaves empty metadata`, async (t) => {
+    const { mutating } = await webhooksOf(t, { answer: () => patchOf({ op: "remove", path: "/metadata" }) });
+    const { attributes, object } = aWrite(more);
+    await mutating.admit?.(attributes);
+    assert.deepEqual(object.metadata, {});
+  });
+}
 
 for (const { name, answer, want } of [
   { name: "that refuses", answer: () => ({ allowed: false }), want: /denied the request without explanation$/ },
