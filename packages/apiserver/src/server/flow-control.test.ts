@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { text } from "node:stream/consumers";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startHookServer } from "../testing/start-hook-server.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 const server = await startTestServer({ after });
@@ -107,7 +107,7 @@ test("requests beyond a level's seats get 429 and Retry-After, and those of othe
   await waitFor(async () => flowOf((await small.request("GET", "/version", undefined, as("jane", "a"))).headers)[0] === uid, {
     what: "the schema to be in force",
   });
-  const held = holdPost(small, as("jane", "a"));
+  const held = await holdPost(t, small, as("jane", "a"));
   const refused = await waitFor(
     async () => {
       const answer = await small.request("GET", "/version", undefined, as("jane", "a"));
@@ -145,7 +145,7 @@ test("requests beyond a level's seats get 429 and Retry-After, and those of othe
 test("a request that waits for its turn is shown, and answered when the one before is", async (t) => {
   const small = await startTestServer(t, ["--max-requests-inflight=1", "--max-mutating-requests-inflight=0"]);
   const joe = as("joe", "system:authenticated");
-  const held = holdPost(small, joe);
+  const held = await holdPost(t, small, joe);
   const pages = "/debug/api_priority_and_fairness";
   const show = async (page: string) => (await small.request("GET", `${pages}/${page}`)).text;
   await waitFor(async () => /^global-default, .* 1$/m.test(await show("dump_priority_levels")), { what: "one to run" });
@@ -208,20 +208,39 @@ async function shareSeen(target: TestServer, metric: string, label: string) {
   };
 }
 
-/** A request with an incomplete body, which keeps its seat occupied. */
-function holdPost(target: TestServer, headers: Record<string, string>) {
-  const request = httpsRequest(`${target.url}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`, {
-    method: "POST",
-    ca: target.ca,
-    agent: false,
-    headers: { authorization: `Bearer ${target.adminToken}`, "content-type": "application/json", ...headers },
+/** A request that an admission webhook keeps waiting, and with it its seat. A request whose body does not arrive would give its seat back. */
+async function holdPost(t: TestContext, target: TestServer, headers: Record<string, string>) {
+  const hook = await startHookServer();
+  t.after(() => hook.stop());
+  const called = Promise.withResolvers<() => void>();
+  hook.raw.set("/hold", (response, { uid }) => {
+    response.setHeader("content-type", "application/json");
+    const review = { kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1", response: { uid, allowed: true } };
+    called.resolve(() => void response.end(JSON.stringify(review)));
   });
-  const answered = new Promise<IncomingMessage>((resolve, reject) => request.on("response", resolve).on("error", reject));
-  request.write("{");
+  const rule = { apiGroups: ["authorization.k8s.io"], apiVersions: ["v1"], operations: ["CREATE"], resources: ["*"], scope: "*" };
+  const webhook = {
+    name: "hold.example.com",
+    clientConfig: { url: `${hook.url}/hold`, caBundle: hook.caBundle },
+    rules: [rule],
+    sideEffects: "None",
+    admissionReviewVersions: ["v1"],
+    timeoutSeconds: 30,
+  };
+  const configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  await target.request("POST", configurations, { metadata: { name: "hold" }, webhooks: [webhook] });
+  const review = { spec: { nonResourceAttributes: { path: "/", verb: "get" } } };
+  let answered: Promise<unknown> | undefined;
+  // Until the configuration is in force, reviews are answered at once.
+  const heldOne = async (): Promise<(() => void) | false> => {
+    answered = target.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, headers);
+    return Promise.race([called.promise, answered.then(() => false as const)]);
+  };
+  const release = await waitFor(heldOne, { what: "a request to be held" });
   return {
     async end() {
-      request.end('"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}');
-      await text(await answered);
+      release();
+      await answered;
     },
   };
 }

@@ -10,6 +10,7 @@ import type { SubresourceCall } from "../../generic/resource.ts";
  */
 export async function reviewToken(call: SubresourceCall<TokenReview>): Promise<TokenReview> {
   const review = call.body;
+  if (review) await call.admit(review, undefined);
   const token = review?.spec?.token ?? "";
   if (!review || token === "") throw badRequest("token is required for TokenReview in authentication");
   if (call.services.authenticateToken === undefined) return { ...review, status: {} };

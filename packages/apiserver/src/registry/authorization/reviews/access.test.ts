@@ -14,7 +14,8 @@ const path = { path: "/x", verb: "get" };
 /** The authorizer allows everything; these tests cover the validation before it. */
 async function faultsOf(review: Review, body: object, namespace = ""): Promise<string[]> {
   const services = { authorize: async () => ({ decision: "allow" }) };
-  const call = { body: { metadata: {}, ...body }, namespace, services, ctx: { user: { name: "u", groups: [] } } };
+  const ctx = { user: { name: "u", groups: [] } };
+  const call = { body: { metadata: {}, ...body }, namespace, services, ctx, admit: async () => {} };
   try {
     const { status } = (await review(call as never)) as KubeObject & { status?: unknown };
     return [JSON.stringify(status)];
@@ -107,6 +108,6 @@ for (const { name, decision, want } of [
   test(`a review shows ${name} of the authorizers`, async () => {
     const services = { authorize: async () => decision };
     const body = { metadata: {}, spec: { user: "a", resourceAttributes: pods } };
-    const { status } = await reviewSubjectAccess({ body, services } as never);
+    const { status } = await reviewSubjectAccess({ body, services, admit: async () => {} } as never);
     assert.deepEqual(status, want);
   });

@@ -13,12 +13,13 @@ import type { UserInfo } from "../../../request/context.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
 /**
- * Access reviews: evaluated by the authorizers of this server and not stored.
+ * Access reviews: admitted like objects, evaluated by the authorizers of this server and not stored.
  * Source: pkg/registry/authorization/{subjectaccessreview,selfsubjectaccessreview,localsubjectaccessreview}/rest.go
  */
 export async function reviewSubjectAccess(call: SubresourceCall<SubjectAccessReview>): Promise<SubjectAccessReview> {
   const review = call.body;
   if (!review) throw badRequest("not a SubjectAccessReview");
+  await call.admit(review, undefined);
   const errors = [...specErrors(review.spec ?? {}), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
   return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) };
@@ -33,6 +34,7 @@ export async function reviewLocalSubjectAccess(
 ): Promise<LocalSubjectAccessReview> {
   const review = call.body;
   if (!review) throw badRequest("not a LocaLocalSubjectAccessReview");
+  await call.admit(review, undefined);
   const spec = review.spec ?? {};
   const errors = [...specErrors(spec), ...metadataErrors(review, call.namespace)];
   if (spec.resourceAttributes && spec.resourceAttributes.namespace !== review.metadata.namespace) {
@@ -53,6 +55,7 @@ export async function reviewLocalSubjectAccess(
 export async function reviewSelfSubjectAccess(call: SubresourceCall<SelfSubjectAccessReview>): Promise<SelfSubjectAccessReview> {
   const review = call.body;
   if (!review) throw badRequest("not a SelfSubjectAccessReview");
+  await call.admit(review, undefined);
   const errors = [...attributeErrors(review.spec ?? {}), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
   return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) };

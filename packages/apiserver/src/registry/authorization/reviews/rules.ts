@@ -7,6 +7,7 @@ import type { SubresourceCall } from "../../generic/resource.ts";
 export async function reviewSelfSubjectRules(call: SubresourceCall<SelfSubjectRulesReview>): Promise<SelfSubjectRulesReview> {
   const review = call.body;
   if (!review) throw badRequest("not a SelfSubjectRulesReview");
+  await call.admit(review, undefined);
   const namespace = review.spec?.namespace ?? "";
   if (namespace === "") throw badRequest("no namespace on request");
   const resolved = (await call.services.resolveRules?.(call.ctx.user, namespace)) ?? { rules: [], incomplete: true, errors: [] };
