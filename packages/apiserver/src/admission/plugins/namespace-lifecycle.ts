@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { isNamespace, type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
+import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 
 const immortal = new Set(["default", "kube-system", "kube-public"]);
 /** Period after a namespace deletion during which the cache may be stale and a live lookup is made. */
@@ -23,12 +23,12 @@ export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
     handles: (operation) => operation !== "CONNECT",
     ready: () => lookup.synced,
     async admit(attributes) {
-      const { operation, name, namespace } = attributes;
-      const isOfNamespace = isNamespace(attributes);
-      if (operation === "DELETE" && isOfNamespace && immortal.has(name)) {
+      const { operation, name, namespace, kind } = attributes;
+      const isNamespace = kind.group === "" && kind.kind === "Namespace";
+      if (operation === "DELETE" && isNamespace && immortal.has(name)) {
         throw forbidden(namespaces, name, "this namespace may not be deleted");
       }
-      if (isOfNamespace) {
+      if (isNamespace) {
         if (operation === "DELETE") deletedLately.set(name, true);
         return;
       }

@@ -11,7 +11,6 @@ import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 import { namespacedLookup } from "./lookups.ts";
-import { isNamespace } from "./namespace-lookup.ts";
 import { Charges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
 
@@ -27,8 +26,9 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     ready: () => lookup.synced,
     async validate(attributes) {
-      const { namespace, subresource, resource, operation } = attributes;
-      if (subresource !== "" || namespace === "" || isNamespace(attributes)) return;
+      const { namespace, subresource, kind, operation, resource } = attributes;
+      const isNamespace = kind.group === "" && kind.kind === "Namespace";
+      if (subresource !== "" || namespace === "" || isNamespace) return;
       const limited = limitedOf(attributes);
       const quotas = await lookup.in(namespace);
       if (quotas.length === 0 && limited.length === 0) return;
