@@ -119,14 +119,23 @@ export function mergeTolerations(first: readonly Toleration[], second: readonly 
 class WidestTolerations {
   readonly #all = new Set<string>();
   readonly #widest = new Map<string, Toleration[]>();
+  /** Those that occur: a group is looked up only where there may be one. */
+  readonly #operators = new Set<string>();
+  #hasWideKey = false;
+  #hasWideEffect = false;
 
   add(toleration: Toleration): void {
-    if (this.has(toleration)) return;
-    this.#all.add(tolerationText(toleration));
+    const text = tolerationText(toleration);
+    if (this.#all.has(text)) return;
+    this.#all.add(text);
     const { key, operator, value, effect } = toleration;
     const group = groupOf(key, operator, value, effect);
-    const longest = [...(this.#widest.get(group) ?? []), toleration].sort((a, b) => secondsOf(b) - secondsOf(a)).slice(0, 2);
-    this.#widest.set(group, longest);
+    const before = this.#widest.get(group);
+    if (before === undefined) this.#widest.set(group, [toleration]);
+    else this.#widest.set(group, [...before, toleration].sort((a, b) => secondsOf(b) - secondsOf(a)).slice(0, 2));
+    this.#operators.add(operator ?? "");
+    this.#hasWideKey ||= !key;
+    this.#hasWideEffect ||= !effect;
   }
 
   has(toleration: Toleration): boolean {
@@ -136,17 +145,20 @@ class WidestTolerations {
   /** True when a toleration that is not equal covers it. */
   someCovers(narrow: Toleration): boolean {
     const { key, value, effect } = narrow;
-    for (const wideKey of new Set([key, ""]))
-      for (const operator of ["Exists", "Equal", ""])
-        for (const wideEffect of new Set([effect, ""]))
+    for (const wideKey of key && this.#hasWideKey ? [key, ""] : [key])
+      for (const operator of this.#operators)
+        for (const wideEffect of effect && this.#hasWideEffect ? [effect, ""] : [effect])
           for (const wide of this.#widest.get(groupOf(wideKey, operator, value, wideEffect)) ?? [])
             if (!semanticEqual(wide, narrow) && covers(wide, narrow)) return true;
     return false;
   }
 }
 
-const groupOf = (key = "", operator = "", value = "", effect = ""): string =>
-  JSON.stringify([key, operator, operator === "Exists" ? "" : value, effect]);
+/** The lengths keep groups apart whose texts are the same when joined. */
+function groupOf(key = "", operator = "", value = "", effect = ""): string {
+  const own = operator === "Exists" ? "" : value;
+  return `${key.length} ${operator.length} ${own.length} ${key}${operator}${own}${effect}`;
+}
 
 /** Compared only within a group; without NoExecute, the seconds have no meaning. */
 const secondsOf = ({ effect, tolerationSeconds }: Toleration): number =>
