@@ -151,8 +151,6 @@ export interface ClientDependencies {
   readonly transport?: Transport;
   /** Custom dialer; default a direct connection or the configured proxy. */
   readonly connect?: Connect | undefined;
-  /** In which long lists and large objects are decoded; default its own. */
-  readonly turns?: Turns | undefined;
 }
 
 /** Creates a client with its own connections, credentials and rate limit. */
@@ -171,7 +169,8 @@ export interface ClientFamily {
 
 /** @param dependencies `transport`: connections to use in place of the family's own */
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
-  const { clock = realClock, observer, connect, turns = new Turns() } = dependencies;
+  const { clock = realClock, observer, connect } = dependencies;
+  const turns = new Turns();
   const transports: Transport[] = [];
   const credentials = newCredentials(config, clock, () => {
     for (const transport of transports) transport.reconnect();
@@ -374,6 +373,7 @@ interface Call {
   readonly transport: Transport;
   readonly limiter: TokenBucket;
   readonly observer: ClientObserver | undefined;
+  /** In which large objects are decoded. */
   readonly turns: Turns;
 }
 

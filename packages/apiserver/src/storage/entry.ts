@@ -68,7 +68,7 @@ export class EntryMemory {
     }
   }
 
-  /** Counts the entry no longer. */
+  /** Stops counting the size of the entry. */
   forget(entry: Entry): void {
     const sizeBytes = this.#large.get(entry);
     if (sizeBytes === undefined) return;

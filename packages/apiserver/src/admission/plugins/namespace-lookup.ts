@@ -15,7 +15,10 @@ export interface NamespaceLookup {
   get(name: string): Promise<NamespaceObject | undefined>;
 }
 
-/** Whether the object of a write is a namespace itself: its admission attributes name it as their namespace. */
+/**
+ * Whether the object of a write is a namespace itself: its admission attributes name it as their namespace. Plugins that every create
+ * runs contain the condition, because a call would come back to this file (tools/request-path).
+ */
 export function isNamespace({ kind }: Pick<AdmissionAttributes, "kind">): boolean {
   return kind.group === "" && kind.kind === "Namespace";
 }

@@ -119,7 +119,7 @@ export function mergeTolerations(first: readonly Toleration[], second: readonly 
 class WidestTolerations {
   readonly #all = new Set<string>();
   readonly #widest = new Map<string, Toleration[]>();
-  /** Those that occur: a group is looked up only where there may be one. */
+  /** Which operators, and whether empty keys and effects, have been added: other groups cannot exist and are not looked up. */
   readonly #operators = new Set<string>();
   #hasWideKey = false;
   #hasWideEffect = false;
