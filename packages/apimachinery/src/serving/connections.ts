@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../objects/errors/status-error.ts";
-import { newRequestGate, type RequestGate, type Turns } from "../process/event-loop/turns.ts";
+import { RequestGate, type Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { redactedUrl } from "../process/logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -88,7 +88,7 @@ export class Connections {
     this.#options = options;
     this.#refused = refused;
     this.handler = options.handler;
-    this.#gate = newRequestGate(options.turns);
+    this.#gate = new RequestGate(options.turns);
     this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
   }
 

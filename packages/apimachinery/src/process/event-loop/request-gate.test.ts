@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newRequestGate, Turns } from "./turns.ts";
+import { RequestGate, Turns } from "./turns.ts";
 
 function setUp() {
   const scheduled: (() => void)[] = [];
@@ -8,7 +8,7 @@ function setUp() {
     () => 0,
     (run) => scheduled.push(run),
   );
-  const gate = newRequestGate(turns);
+  const gate = new RequestGate(turns);
   const order: string[] = [];
   return {
     turns,
@@ -46,14 +46,22 @@ test("clients are served round-robin, each in the order of its requests", async 
   assert.deepEqual(order.slice(22), ["c"]);
 });
 
-test("requests get as many places among other work as there are of them", async () => {
+test("requests begin before other work that waits, except after every eighth", async () => {
   const { request, iterate, turns, order } = setUp();
   void request("first");
   turns.wrote(1024 * 1024); // the iteration is full
-  for (let at = 0; at < 4; at++) {
-    void request("a");
-    void turns.next()?.then(() => order.push("work"));
-  }
+  for (let at = 0; at < 3; at++) void turns.next()?.then(() => order.push("work"));
+  for (let at = 0; at < 10; at++) void request("a");
   await iterate();
-  assert.deepEqual(order.slice(1), ["a", "work", "a", "work", "a", "work", "a", "work"]);
+  assert.equal(order.slice(1).join(" "), "a a a a a a a a work a a work work");
+});
+
+test("a short piece waits for at most eight of the requests that came before it", async () => {
+  const { request, iterate, turns, order } = setUp();
+  void request("first");
+  turns.wrote(1024 * 1024);
+  for (let at = 0; at < 100; at++) void request("a");
+  void turns.next(1)?.then(() => order.push("short"));
+  await iterate();
+  assert.equal(order.indexOf("short"), 9);
 });

@@ -201,49 +201,70 @@ class Waiters {
  * clock does not measure.
  */
 const requestsPerSlice = 16;
+/** Places that requests take at most among the waiting short pieces, which must not wait for thousands of requests. */
+const mostPlaces = shortPerLong;
 
 /**
  * Admits requests. Waiting requests are served round-robin by client, so that a client with many connections does not delay
- * others.
+ * others. A request begins as a short piece: what is long in it waits for turns of its own.
  */
-export interface RequestGate {
+export class RequestGate {
+  readonly #turns: Turns;
+  /** Waiting requests by client; the first client is served next. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #size = 0;
+  /** Places reserved for waiting requests. Which one starts is decided when a place comes up. */
+  #places = 0;
+
+  /** @param turns charged with a fraction of a slice for each admitted request */
+  constructor(turns: Turns) {
+    this.#turns = turns;
+  }
+
   /**
    * @param client requests of one client are served in order
    * @returns a promise to await before the request is served; undefined when it may start now
    */
-  enter(client: string): Promise<void> | undefined;
-}
+  enter(client: string): Promise<void> | undefined {
+    if (this.#size === 0) {
+      const place = this.#turns.next(shortBytes);
+      if (place === undefined) return void this.#turns.charge(1 / requestsPerSlice);
+      this.#take(place);
+    }
+    const requests = this.#waiting.get(client) ?? [];
+    this.#waiting.set(client, requests);
+    this.#size++;
+    const allowed = new Promise<void>((resolve) => requests.push(resolve));
+    this.#reserve();
+    return allowed;
+  }
 
-/** @param turns charged with a fraction of a slice for each admitted request */
-export function newRequestGate(turns: Turns): RequestGate {
-  /** Waiting requests by client; the first client is served next. */
-  const waiting = new Map<string, (() => void)[]>();
+  #take(place: Promise<void>): void {
+    this.#places++;
+    void place.then(() => {
+      this.#places--;
+      this.#begin();
+      this.#reserve();
+    });
+  }
 
-  function begin(): void {
-    turns.charge(1 / requestsPerSlice);
-    const [first] = waiting;
+  #reserve(): void {
+    while (this.#places < Math.min(this.#size, mostPlaces)) {
+      const place = this.#turns.next(shortBytes);
+      if (place === undefined) this.#begin();
+      else this.#take(place);
+    }
+  }
+
+  #begin(): void {
+    const [first] = this.#waiting;
     if (first === undefined) return;
     const [client, requests] = first;
     const request = requests.shift();
-    waiting.delete(client);
-    if (requests.length > 0) waiting.set(client, requests);
+    this.#waiting.delete(client);
+    if (requests.length > 0) this.#waiting.set(client, requests);
+    this.#size--;
+    this.#turns.charge(1 / requestsPerSlice);
     request?.();
   }
-
-  return {
-    enter(client) {
-      const place = turns.next();
-      if (place === undefined && waiting.size === 0) {
-        begin();
-        return undefined;
-      }
-      const requests = waiting.get(client) ?? [];
-      waiting.set(client, requests);
-      const allowed = new Promise<void>((resolve) => requests.push(resolve));
-      // Each request reserves a place in the slice; which one starts is decided when that place comes up.
-      if (place === undefined) begin();
-      else void place.then(begin);
-      return allowed;
-    },
-  };
 }
