@@ -1,13 +1,19 @@
+/** Steps between two pauses: about 2 ms. */
+const stepsPerPause = 30_000;
+
 /**
- * Cost limit of one evaluation, so that a rule cannot block the event loop. A step is the evaluation of one node of the
+ * Cost limit of one evaluation, so that a rule cannot occupy the server. A step is the evaluation of one node of the
  * expression or a similar amount of work: one item compared, ten characters copied.
  */
 export class Budget {
   #left: number;
+  /** What is left at the next pause. */
+  #pauseAt: number;
   #depth = 0;
 
   constructor(steps: number) {
     this.#left = steps;
+    this.#pauseAt = steps - stepsPerPause;
   }
 
   get left(): number {
@@ -18,6 +24,13 @@ export class Budget {
   spend(steps = 1): void {
     this.#left -= steps;
     if (this.#left < 0) throw new BudgetExceeded();
+  }
+
+  /** True when the work should yield to the event loop now. */
+  isPauseDue(): boolean {
+    if (this.#left > this.#pauseAt) return false;
+    this.#pauseAt = this.#left - stepsPerPause;
+    return true;
   }
 
   /** Charges work on strings or bytes: one step per ten characters. @throws BudgetExceeded */

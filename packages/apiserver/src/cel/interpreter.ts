@@ -2,6 +2,7 @@
  * Evaluates type-checked expressions. Functions check the types of dynamically typed arguments themselves.
  * Source: cel-go v0.9 interpreter/interpretable.go, interpreter/attributes.go
  */
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { accumulator, type Call, type Expression, type Fold, type Select } from "./ast.ts";
 import type { Budget } from "./budget.ts";
 import { MadeList, MadeMap } from "./collections.ts";
@@ -17,21 +18,73 @@ interface Scope {
   readonly outer: Scope | undefined;
 }
 
-/** Tree-walking evaluator for one set of variables and one budget. */
+/**
+ * Tree-walking evaluator for one set of variables and one budget. Only folds can take long, so that what contains none is
+ * evaluated at once.
+ */
 export class Interpreter {
   readonly #variables: ReadonlyMap<string, Value>;
   readonly #budget: Budget;
   readonly #patterns: PatternCache;
+  readonly #withFolds: ReadonlySet<Expression>;
 
-  /** @param patterns may be shared by several evaluations */
-  constructor(variables: ReadonlyMap<string, Value>, budget: Budget, patterns: PatternCache) {
+  /**
+   * @param patterns may be shared by several evaluations
+   * @param withFolds the expressions that are or contain a fold
+   */
+  constructor(variables: ReadonlyMap<string, Value>, budget: Budget, patterns: PatternCache, withFolds: ReadonlySet<Expression>) {
     this.#variables = variables;
     this.#budget = budget;
     this.#patterns = patterns;
+    this.#withFolds = withFolds;
   }
 
   /** @returns the value; a Failure for an error of the language @throws BudgetExceeded */
-  evaluate(expression: Expression, scope?: Scope): Value {
+  *evaluate(expression: Expression, scope?: Scope): Steps<Value> {
+    if (!this.#withFolds.has(expression)) return this.#evaluate(expression, scope);
+    this.#budget.spend();
+    if (expression.kind === "fold") return yield* this.#fold(expression, scope);
+    if (expression.kind === "select") return this.#selected(expression, yield* this.evaluate(expression.operand, scope));
+    const name = expression.kind === "call" ? expression.name : "";
+    const parts = partsOf(expression);
+    if (name === "_&&_" || name === "_||_") {
+      const first = yield* this.evaluate(parts[0]!, scope);
+      const isDecided = first === (name === "_||_");
+      return isDecided ? first : joined(first, yield* this.evaluate(parts[1]!, scope), name === "_||_");
+    }
+    if (name === "_?_:_") {
+      const condition = yield* this.evaluate(parts[0]!, scope);
+      if (typeof condition !== "boolean") return condition instanceof Failure ? condition : noOverload();
+      return yield* this.evaluate(parts[condition ? 1 : 2]!, scope);
+    }
+    const values: Value[] = [];
+    for (const part of parts) {
+      const value = yield* this.evaluate(part, scope);
+      if (value instanceof Failure && name !== notStrictlyFalse) return value;
+      values.push(value);
+    }
+    return this.#combined(expression, values);
+  }
+
+  *#fold({ variable, range, start, condition, step, result }: Fold, scope: Scope | undefined): Steps<Value> {
+    const items = yield* this.evaluate(range, scope);
+    const iterable = items instanceof List ? itemsOf(items) : items instanceof Mapping ? items.keys() : undefined;
+    if (iterable === undefined)
+      return items instanceof Failure ? items : new Failure(`got '${goTypeOf(items)}', expected iterable type`);
+    const hasFold = this.#withFolds.has(step); // a generator for each item of an innermost fold would cost more than the item
+    let soFar: Scope = { name: accumulator, value: yield* this.evaluate(start, scope), outer: scope };
+    for (const item of iterable) {
+      const within: Scope = { name: variable, value: item, outer: soFar };
+      if (this.#evaluate(condition, within) === false) break; // the macros' conditions contain no fold
+      const value: Value = hasFold ? yield* this.evaluate(step, within) : this.#evaluate(step, within);
+      soFar = { name: accumulator, value, outer: scope };
+      if (this.#budget.isPauseDue()) yield;
+    }
+    return yield* this.evaluate(result, soFar);
+  }
+
+  /** For an expression without folds. */
+  #evaluate(expression: Expression, scope: Scope | undefined): Value {
     this.#budget.spend();
     switch (expression.kind) {
       case "constant":
@@ -39,37 +92,12 @@ export class Interpreter {
       case "name":
         return this.#named(expression.name, scope);
       case "select":
-        return this.#select(expression, scope);
+        return typeNamed(expression, scope) ?? this.#selected(expression, this.#evaluate(expression.operand, scope));
       case "call":
         return this.#call(expression, scope);
-      case "list":
-        return this.#all(expression.items, scope, (items) => new MadeList(items));
-      case "map":
-        return this.#all(
-          expression.entries.flatMap(({ key, value }) => [key, value]),
-          scope,
-          (values) =>
-            MadeMap.of(
-              expression.entries.map((_entry, i) => [values[2 * i]!, values[2 * i + 1]!]),
-              this.#budget,
-            ),
-        );
-      case "fold":
-        return this.#fold(expression, scope);
-      case "message":
-        throw new Error("a message construction reached the interpreter; the checker rejects them");
+      default:
+        return this.#fromAll(expression, scope);
     }
-  }
-
-  /** Evaluates all parts; returns the first Failure. */
-  #all(parts: readonly Expression[], scope: Scope | undefined, make: (values: Value[]) => Value): Value {
-    const values: Value[] = [];
-    for (const part of parts) {
-      const value = this.evaluate(part, scope);
-      if (value instanceof Failure) return value;
-      values.push(value);
-    }
-    return make(values);
   }
 
   /** A leading dot skips the variables of folds. */
@@ -82,11 +110,7 @@ export class Interpreter {
     return typeNames.has(plain) ? new TypeName(plain) : new Failure(`no such attribute: ${plain}`);
   }
 
-  #select(select: Select, scope: Scope | undefined): Value {
-    const { operand, field, isTest } = select;
-    const type = typeNamed(select, scope);
-    if (type !== undefined) return type;
-    const value = this.evaluate(operand, scope);
+  #selected({ field, isTest }: Select, value: Value): Value {
     if (value instanceof Failure) return value;
     if (!isTest) return index(value, field, this.#budget);
     if (value instanceof List) return contains(value, field, this.#budget);
@@ -96,52 +120,88 @@ export class Interpreter {
   }
 
   #call(call: Call, scope: Scope | undefined): Value {
-    const { name, target, args } = call;
-    switch (name) {
+    const [a, b, c] = call.args;
+    switch (call.name) {
       case "_&&_":
-        return this.#logical(args, scope, false);
-      case "_||_":
-        return this.#logical(args, scope, true);
-      case "_?_:_":
-        return this.#conditional(args, scope);
-      case "@not_strictly_false": {
-        const value = this.evaluate(args[0]!, scope);
-        return typeof value === "boolean" ? value : true;
+      case "_||_": {
+        const decisive = call.name === "_||_";
+        const first = this.#evaluate(a!, scope);
+        return first === decisive ? decisive : joined(first, this.#evaluate(b!, scope), decisive);
       }
+      case "_?_:_": {
+        const condition = this.#evaluate(a!, scope);
+        if (typeof condition !== "boolean") return condition instanceof Failure ? condition : noOverload();
+        return this.#evaluate((condition ? b : c)!, scope);
+      }
+      case notStrictlyFalse:
+        return this.#combined(call, [this.#evaluate(a!, scope)]);
+      default:
+        return this.#fromAll(call, scope);
     }
-    const all = target === undefined ? args : [target, ...args];
-    return this.#all(all, scope, (values) => callFunction(call, values, this.#budget, this.#patterns));
   }
 
-  /** Either operand can decide the result, even when the other one is an error. @param decisive true for `||` */
-  #logical([left, right]: readonly Expression[], scope: Scope | undefined, decisive: boolean): Value {
-    const first = this.evaluate(left!, scope);
-    if (first === decisive) return decisive;
-    const second = this.evaluate(right!, scope);
-    if (second === decisive) return decisive;
-    if (typeof first === "boolean" && typeof second === "boolean") return !decisive;
-    if (first instanceof Failure) return first;
-    return second instanceof Failure ? second : noOverload();
-  }
-
-  #conditional([condition, yes, no]: readonly Expression[], scope: Scope | undefined): Value {
-    const value = this.evaluate(condition!, scope);
-    if (typeof value !== "boolean") return value instanceof Failure ? value : noOverload();
-    return this.evaluate((value ? yes : no)!, scope);
-  }
-
-  #fold({ variable, range, start, condition, step, result }: Fold, scope: Scope | undefined): Value {
-    const items = this.evaluate(range, scope);
-    const iterable = items instanceof List ? itemsOf(items) : items instanceof Mapping ? items.keys() : undefined;
-    if (iterable === undefined)
-      return items instanceof Failure ? items : new Failure(`got '${goTypeOf(items)}', expected iterable type`);
-    let soFar: Scope = { name: accumulator, value: this.evaluate(start, scope), outer: scope };
-    for (const value of iterable) {
-      const within: Scope = { name: variable, value, outer: soFar };
-      if (this.evaluate(condition, within) === false) break;
-      soFar = { ...soFar, value: this.evaluate(step, within) };
+  /** Evaluates all parts; returns the first Failure. */
+  #fromAll(expression: Expression, scope: Scope | undefined): Value {
+    const values: Value[] = [];
+    for (const part of partsOf(expression)) {
+      const value = this.#evaluate(part, scope);
+      if (value instanceof Failure) return value;
+      values.push(value);
     }
-    return this.evaluate(result, soFar);
+    return this.#combined(expression, values);
+  }
+
+  /** @param values of the expression's parts */
+  #combined(expression: Expression, values: Value[]): Value {
+    switch (expression.kind) {
+      case "list":
+        return new MadeList(values);
+      case "map":
+        return MadeMap.of(
+          expression.entries.map((_entry, i) => [values[2 * i]!, values[2 * i + 1]!]),
+          this.#budget,
+        );
+      case "call":
+        if (expression.name === notStrictlyFalse) return typeof values[0] === "boolean" ? values[0] : true;
+        return callFunction(expression, values, this.#budget, this.#patterns);
+      default:
+        throw new Error(`a ${expression.kind} reached the interpreter; the checker rejects messages, and folds run in steps`);
+    }
+  }
+}
+
+/** In the conditions of `all` and `exists`: they end with the first decisive value, not with an error. */
+const notStrictlyFalse = "@not_strictly_false";
+
+/** Either operand of `&&` and `||` can decide the result, even when the other one is an error. @param decisive true for `||` */
+function joined(first: Value, second: Value, decisive: boolean): Value {
+  if (second === decisive) return decisive;
+  if (typeof first === "boolean" && typeof second === "boolean") return !decisive;
+  if (first instanceof Failure) return first;
+  return second instanceof Failure ? second : noOverload();
+}
+
+/** The expressions of the tree that are or contain a fold. */
+export function foldsIn(expression: Expression, found = new Set<Expression>()): ReadonlySet<Expression> {
+  const parts = expression.kind === "select" ? [expression.operand] : partsOf(expression);
+  for (const part of parts) foldsIn(part, found);
+  if (expression.kind === "fold" || parts.some((part) => found.has(part))) found.add(expression);
+  return found;
+}
+
+/** The parts whose values make that of a call, list or map; those of a fold. */
+function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case "call":
+      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
+    case "list":
+      return expression.items;
+    case "map":
+      return expression.entries.flatMap(({ key, value }) => [key, value]);
+    case "fold":
+      return [expression.range, expression.start, expression.condition, expression.step, expression.result];
+    default:
+      return [];
   }
 }
 

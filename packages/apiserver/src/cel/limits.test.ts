@@ -1,11 +1,13 @@
 /** Cost limits: no expression blocks the event loop. Expensive work is charged to the budget, deep nesting is refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { Budget, BudgetExceeded } from "./budget.ts";
+import { MadeList } from "./collections.ts";
 import { tokenize } from "./lexer.ts";
 import { compile } from "./program.ts";
-import { string } from "./types.ts";
+import { listOf, string } from "./types.ts";
 import { Failure, type Value } from "./values.ts";
 
 const most = 1_000_000;
@@ -15,7 +17,7 @@ function run(expression: string, s = ""): { readonly value: Value | undefined; r
   assert.ok(!("fault" in program), "fault" in program ? program.fault.slice(0, 200) : "");
   const budget = new Budget(most);
   try {
-    const value = program.evaluate(new Map([["s", s]]), budget);
+    const value = atOnce(program.evaluate(new Map([["s", s]]), budget));
     return { value, spent: most - budget.left };
   } catch (err) {
     assert.ok(err instanceof BudgetExceeded, String(err));
@@ -34,6 +36,25 @@ for (const expression of [
   "timestamp(0).getHours(s + ':') == 1",
 ])
   test(`a long text has its price: ${expression}`, () => assert.ok(run(expression, "x".repeat(500_000)).spent >= 50_000));
+
+for (const expression of [
+  "items.all(x, items.all(y, items.all(z, x + y != z + 'N')))",
+  "items.map(x, items.filter(y, items.exists(z, x == z + y))).size() > 0",
+  "items.all(x, (items.exists(y, y == x) ? items : []).all(z, [items.exists_one(y, y == z)].size() == 1))",
+  "items.all(x, !{x: items.all(y, items.all(z, z != y + x))}[x])",
+])
+  test(`a loop that uses up the budget yields every few milliseconds: ${expression}`, () => {
+    const program = compile(expression, new Map([["items", listOf(string)]]));
+    assert.ok(!("fault" in program));
+    const budget = new Budget(most);
+    const items = new MadeList(Array.from({ length: 300 }, (_, i) => `t${i}`));
+    const steps = program.evaluate(new Map([["items", items]]), budget);
+    let longest = 0;
+    assert.throws(() => {
+      for (let before = budget.left; !steps.next().done; before = budget.left) longest = Math.max(longest, before - budget.left);
+    }, BudgetExceeded);
+    assert.ok(longest >= 30_000 && longest < 40_000, `${longest} steps of the budget between two pauses`);
+  });
 
 for (const [pattern, weight] of [
   ["(a{100}){10}", 1000],

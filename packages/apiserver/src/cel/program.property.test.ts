@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { Budget, BudgetExceeded } from "./budget.ts";
 import { compile } from "./program.ts";
@@ -10,7 +11,7 @@ function run(text: string, variables: Readonly<Record<string, readonly [Type, Va
   const entries = Object.entries(variables);
   const program = compile(text, new Map(entries.map(([name, [type]]) => [name, type])));
   if ("fault" in program) throw new Error(program.fault);
-  return program.evaluate(new Map(entries.map(([name, [, value]]) => [name, value])), new Budget(100_000));
+  return atOnce(program.evaluate(new Map(entries.map(([name, [, value]]) => [name, value])), new Budget(100_000)));
 }
 
 const most = 2n ** 63n - 1n;
@@ -102,7 +103,7 @@ test("random expressions return a value or an error within a bounded time", () =
       const program = compile(expression, new Map([["self", dyn]]));
       if ("fault" in program) return /^ERROR: <input>:-?\d+:\d+: /.test(program.fault);
       try {
-        program.evaluate(new Map([["self", 3n]]), new Budget(10_000));
+        atOnce(program.evaluate(new Map([["self", 3n]]), new Budget(10_000)));
       } catch (err) {
         assert.ok(err instanceof BudgetExceeded, String(err));
       }

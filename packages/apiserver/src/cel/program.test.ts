@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Budget, BudgetExceeded } from "./budget.ts";
 import { compile } from "./program.ts";
 import { dyn, int, listOf, mapOf, string, type Type } from "./types.ts";
@@ -15,7 +16,7 @@ const variables: ReadonlyMap<string, readonly [Type, Value]> = new Map<string, r
 function run(text: string, steps = 100_000): Value {
   const program = compile(text, new Map([...variables].map(([name, [type]]) => [name, type])));
   if ("fault" in program) throw new Error(program.fault);
-  return program.evaluate(new Map([...variables].map(([name, [, value]]) => [name, value])), new Budget(steps));
+  return atOnce(program.evaluate(new Map([...variables].map(([name, [, value]]) => [name, value])), new Budget(steps)));
 }
 
 const holds: Readonly<Record<string, readonly string[]>> = {

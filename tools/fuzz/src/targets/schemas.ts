@@ -4,6 +4,7 @@ import { coerce, parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Budget, BudgetExceeded } from "@coxswain/apiserver/cel/budget";
 import { compile } from "@coxswain/apiserver/cel/program";
 import { parseDuration, parseTimestamp } from "@coxswain/apiserver/cel/times";
@@ -138,13 +139,15 @@ export const targets: readonly Target[] = [
         ]),
       );
       if ("fault" in program) return;
-      program.evaluate(
-        new Map<string, never>([
-          ["i", 3n],
-          ["s", "héllo 😁"],
-          ["any", 3n],
-        ] as never), // cast: values of the declared types
-        new Budget(20_000),
+      atOnce(
+        program.evaluate(
+          new Map<string, never>([
+            ["i", 3n],
+            ["s", "héllo 😁"],
+            ["any", 3n],
+          ] as never), // cast: values of the declared types
+          new Budget(20_000),
+        ),
       );
     },
   },

@@ -27,7 +27,7 @@ interface Node {
   readonly additional: Node | undefined;
 }
 
-/** Evaluates all rules on an object; yields between rules. */
+/** Evaluates all rules on an object; yields between rules and in their loops. */
 export type RuleCheck = (object: KubeObject) => Steps<FieldError[]>;
 
 /** @returns undefined for a schema without rules */
@@ -121,7 +121,7 @@ class Evaluation {
         continue;
       }
       const shown = (rule.message || rule.rule || "").trim();
-      const result = this.#evaluate(program, variables);
+      const result = yield* this.#evaluate(program, variables);
       yield;
       if (result === undefined) return outOfBudget(this.#left <= 0 ? objectOutOfBudget : ruleOutOfBudget(shown));
       if (result instanceof Failure) report(failureText(result, shown));
@@ -131,11 +131,11 @@ class Evaluation {
   }
 
   /** @returns undefined when the budget is exceeded */
-  #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value | undefined {
+  *#evaluate(program: Program, variables: ReadonlyMap<string, Value>): Steps<Value | undefined> {
     const budget = new Budget(Math.min(maxStepsPerRule, this.#left));
     const steps = budget.left;
     try {
-      return program.evaluate(variables, budget);
+      return yield* program.evaluate(variables, budget);
     } catch (err) {
       if (err instanceof BudgetExceeded) return undefined;
       throw err;
