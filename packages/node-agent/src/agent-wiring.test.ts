@@ -27,7 +27,12 @@ interface Bench {
   clock: FakeClock;
   runtime: FakeRuntime;
   lines: string[];
-  start(options?: { api?: string; dynamic?: DynamicConfig; flags?: readonly string[] }): Promise<RunningAgent>;
+  start(options?: {
+    api?: string;
+    dynamic?: DynamicConfig;
+    flags?: readonly string[];
+    kernelLog?: string;
+  }): Promise<RunningAgent>;
   /** Waits for a condition while time passes, in steps of a second. */
   eventually<T>(condition: () => T | Promise<T>, what: string): Promise<unknown>;
   manifest(name: string, spec?: object): Promise<void>;
@@ -46,7 +51,7 @@ async function bench(t: TestContext): Promise<Bench> {
     clock,
     runtime,
     lines,
-    async start({ api, dynamic, flags = [] } = {}) {
+    async start({ api, dynamic, flags = [], kernelLog = join(dir, "kmsg") } = {}) {
       const { values, set } = parseFlags(kubelet.flags, [
         "--container-runtime=remote",
         `--root-dir=${join(dir, "kubelet")}`,
@@ -72,6 +77,7 @@ async function bench(t: TestContext): Promise<Bench> {
         log: newLogger({ verbosity: 3, write: (line) => void lines.push(line) }),
         podLogsDir: join(dir, "logs"),
         containerLogsDir: join(dir, "links"),
+        kernelLog,
         runtime,
       });
       t.after(() => agent.stop());
@@ -157,6 +163,46 @@ test("a static pod that is removed and restored starts anew; after the agent's s
   assert.equal(runtime.calls.length, before);
 });
 
+test("of two manifests of one pod name the first runs; the second is reported, and runs once the first is gone", async (t) => {
+  const { dir, runtime, lines, start, eventually, manifest } = await bench(t);
+  await manifest("web");
+  const second = await readFile(join(dir, "manifests/web"), "utf8");
+  await writeFile(join(dir, "manifests/zebra"), second.replace('"main"', '"other"'));
+  const agent = await start();
+  await eventually(async () => (await statusOf(agent, "web"))?.phase === "Running", "the pod to run");
+  assert.equal(runtime.find("other"), undefined);
+  const ignored = lines.filter((line) => line.includes('from file due to duplicate pod name \\"web-node1\\", ignoring'));
+  assert.match(ignored[0] ?? "", /FailedValidation/);
+  await rm(join(dir, "manifests/web"));
+  await eventually(() => runtime.find("other") !== undefined, "the other pod to run");
+  assert.equal(runtime.find("main"), undefined);
+});
+
+test("a static pod that is removed and restored while it ends starts anew, without what its status was", async (t) => {
+  const { dir, runtime, start, eventually, manifest } = await bench(t);
+  await manifest("web");
+  const agent = await start();
+  await eventually(async () => (await statusOf(agent, "web"))?.phase === "Running", "the pod to run");
+  const first = runtime.find("main")?.id;
+  const stop = runtime.stopContainer;
+  const held = Promise.withResolvers<void>();
+  let isStopping = false;
+  runtime.stopContainer = async (...args) => {
+    isStopping = true;
+    await held.promise;
+    return stop(...args);
+  };
+  await rm(join(dir, "manifests/web"));
+  await eventually(() => isStopping, "the pod to end");
+  await manifest("web");
+  await eventually(async () => (await statusOf(agent, "web")) !== undefined, "the pod to be wanted again");
+  held.resolve();
+  await eventually(() => ![undefined, first].includes(runtime.find("main")?.id), "a new container");
+  await eventually(async () => (await statusOf(agent, "web"))?.containerStatuses?.[0]?.ready, "the pod to run again");
+  const status = await statusOf(agent, "web");
+  assert.deepEqual([status?.phase, status?.containerStatuses?.[0]?.restartCount], ["Running", 0]);
+});
+
 /** A node of a cluster; its API server has the Pods that are put into `client`. */
 async function cluster(t: TestContext) {
   const made = await bench(t);
@@ -235,6 +281,17 @@ test("a pod that the node rejects is reported to the API server", async (t) => {
   await start({ api });
   await eventually(() => stored("web")?.status?.reason === "SysctlForbidden", "the status to be written");
   await eventually(() => client.objects<Event>(events).some(({ reason }) => reason === "SysctlForbidden"), "the event");
+});
+
+test("a process that the kernel killed for lack of memory is an event of the node", async (t) => {
+  const { dir, client, api, start, eventually } = await cluster(t);
+  const kernelLog = join(dir, "kernel-log");
+  await writeFile(kernelLog, "4,1,1,-;a invoked oom-killer: order=0\n3,2,2,-;Out of memory: Killed process 7 (stress) total-vm:2kB\n");
+  await start({ api, kernelLog });
+  const oom = () => client.objects<Event>(events).find(({ reason }) => reason === "SystemOOM");
+  await eventually(() => oom() !== undefined, "the event");
+  assert.deepEqual([oom()?.type, oom()?.involvedObject.kind, oom()?.involvedObject.name], ["Warning", "Node", "node1"]);
+  assert.equal(oom()?.message, "System OOM encountered, victim process: stress, pid: 7");
 });
 
 test("an agent that stops closes its connections to the API server, and dynamic configuration follows it unless it runs once", async (t) => {

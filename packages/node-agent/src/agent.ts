@@ -74,6 +74,8 @@ interface AgentOptions {
   /** Container log directories; default `/var/log/pods` and `/var/log/containers`, overridden in tests. */
   podLogsDir?: string;
   containerLogsDir?: string;
+  /** Default `/dev/kmsg`; overridden in tests. */
+  kernelLog?: string;
   /** Overrides the runtime named in the configuration. */
   runtime?: ContainerRuntime;
 }
@@ -388,7 +390,7 @@ function openWorkers(
 
 /** Starts everything; the sources of Pods come last. */
 async function startModules(
-  { dynamic }: AgentOptions,
+  { dynamic, kernelLog }: AgentOptions,
   foundation: Foundation,
   runtime: Runtime,
   machine: Machine,
@@ -413,17 +415,7 @@ async function startModules(
   const servers = await serveRequests(foundation, runtime, machine, pods);
   node.join(background);
   await reportResolvConf(config, notify);
-  background.add(
-    watchSystemOoms(
-      {
-        clock,
-        log,
-        onOom: ({ process, pid }) =>
-          notify.node("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`),
-      },
-      background.signal,
-    ),
-  );
+  background.add(watchSystemOoms({ path: kernelLog, clock, log, reportNodeEvent: notify.node }, background.signal));
   startVolumes(volumes, background);
   dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, notify, metrics, background });
   followSources(foundation, runtime, pods);

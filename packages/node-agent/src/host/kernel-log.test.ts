@@ -51,7 +51,7 @@ for (const { name, records, want } of [
   });
 }
 
-test("kernel log lines written later are read by the next poll", async (t) => {
+test("a process that the kernel killed is an event of the node; lines written later are read by the next poll", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const path = join(dir, "kmsg");
@@ -59,8 +59,9 @@ test("kernel log lines written later are read by the next poll", async (t) => {
   appendFileSync(path, `${first}\n${killed("before", 1)}\n`);
   const clock = newFakeClock();
   const seen: string[] = [];
+  const reportNodeEvent = (...event: string[]) => void seen.push(event.join(" "));
   const stop = new AbortController();
-  const running = watchSystemOoms({ path, clock, log: discardLogger, onOom: ({ process }) => seen.push(process) }, stop.signal);
+  const running = watchSystemOoms({ path, clock, log: discardLogger, reportNodeEvent }, stop.signal);
   await waitFor(() => seen.length === 1);
   appendFileSync(path, `${first}\n${killed("after", 2)}\n`);
   await settle();
@@ -69,7 +70,8 @@ test("kernel log lines written later are read by the next poll", async (t) => {
   assert.equal((await openFilesBelow(dir)).length, 1);
   stop.abort();
   await running;
-  assert.deepEqual([seen, await openFilesBelow(dir)], [["before", "after"], []]);
+  const event = "Warning SystemOOM System OOM encountered, victim process:";
+  assert.deepEqual([seen, await openFilesBelow(dir)], [[`${event} before, pid: 1`, `${event} after, pid: 2`], []]);
 });
 
 test("a read of overwritten records is continued with those that follow", async (t) => {
@@ -86,9 +88,10 @@ test("a read of overwritten records is continued with those that follow", async 
   const clock = newFakeClock();
   const stop = new AbortController();
   const seen: string[] = [];
-  const running = watchSystemOoms({ path, clock, log: discardLogger, onOom: ({ process }) => seen.push(process) }, stop.signal);
+  const reportNodeEvent = (_type: string, _reason: string, message: string) => void seen.push(message);
+  const running = watchSystemOoms({ path, clock, log: discardLogger, reportNodeEvent }, stop.signal);
   await waitFor(() => clock.waiting === 1);
-  assert.deepEqual(seen, ["stress"]);
+  assert.deepEqual(seen, ["System OOM encountered, victim process: stress, pid: 7"]);
   stop.abort();
   await running;
 });
@@ -105,7 +108,7 @@ test("the end of what the kernel has written is no failure", async (t) => {
   const clock = newFakeClock();
   const stop = new AbortController();
   const log = { ...discardLogger, error: () => assert.fail("nothing failed") };
-  const running = watchSystemOoms({ path, clock, log, onOom: () => assert.fail() }, stop.signal);
+  const running = watchSystemOoms({ path, clock, log, reportNodeEvent: () => assert.fail() }, stop.signal);
   await waitFor(() => clock.waiting === 1);
   stop.abort();
   await running;
@@ -114,7 +117,7 @@ test("the end of what the kernel has written is no failure", async (t) => {
 test("a kernel log that cannot be opened is no error", async () => {
   const log = { ...discardLogger };
   await watchSystemOoms(
-    { path: "/no/such/log", clock: newFakeClock(), log, onOom: () => assert.fail() },
+    { path: "/no/such/log", clock: newFakeClock(), log, reportNodeEvent: () => assert.fail() },
     new AbortController().signal,
   );
 });
@@ -126,7 +129,7 @@ test("a failed read is repeated by the next poll", async (t) => {
   const stop = new AbortController();
   const errors: string[] = [];
   const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
-  const running = watchSystemOoms({ path: dir, clock, log, onOom: () => assert.fail() }, stop.signal);
+  const running = watchSystemOoms({ path: dir, clock, log, reportNodeEvent: () => assert.fail() }, stop.signal);
   await waitFor(() => errors.length === 1);
   await settle();
   await clock.advance(5_000);

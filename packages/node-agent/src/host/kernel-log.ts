@@ -3,11 +3,20 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
+import type { AgentEvents } from "../events.ts";
 
 /** A process that the kernel killed because the machine, not a cgroup, was out of memory. */
 export interface SystemOom {
   readonly process: string;
   readonly pid: number;
+}
+
+interface KernelLogOptions {
+  /** Default `/dev/kmsg`; overridden in tests. */
+  path?: string | undefined;
+  clock: Clock;
+  log: Logger;
+  reportNodeEvent: AgentEvents["node"];
 }
 
 const pollMs = 5_000;
@@ -17,15 +26,12 @@ const recordBytes = 8_192;
 const mostRecords = 100_000;
 
 /**
- * Reports each process that was killed because the machine was out of memory, from the kernel log, including those before
- * the start that the kernel still remembers.
+ * Reports each process that was killed because the machine was out of memory, from the kernel log, as an event of the node,
+ * including those before the start that the kernel still remembers.
  * Source: pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser
  */
-export async function watchSystemOoms(
-  options: { path?: string; clock: Clock; log: Logger; onOom: (oom: SystemOom) => void },
-  signal: AbortSignal,
-): Promise<void> {
-  const { path = "/dev/kmsg", clock, log, onOom } = options;
+export async function watchSystemOoms(options: KernelLogOptions, signal: AbortSignal): Promise<void> {
+  const { path = "/dev/kmsg", clock, log, reportNodeEvent } = options;
   let file: FileHandle;
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -34,7 +40,9 @@ export async function watchSystemOoms(
     return;
   }
   try {
-    const parse = newOomParser(onOom);
+    const parse = newOomParser(({ process, pid }) =>
+      reportNodeEvent("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`),
+    );
     while (!signal.aborted) {
       await readRecords(file, parse).catch((err: unknown) => log.error("cannot read the kernel log; trying again", err));
       await clock.sleep(pollMs, signal).catch(() => undefined);
