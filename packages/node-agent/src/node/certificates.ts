@@ -107,6 +107,8 @@ interface RotationOptions extends CertificateOptions {
   names?: () => { dnsNames: readonly string[]; ips: readonly string[] };
   onRotated: () => void;
   metrics?: CertificateMetrics | undefined;
+  /** Default `Math.random`; overridden in tests. */
+  random?: () => number;
 }
 
 /**
@@ -115,17 +117,20 @@ interface RotationOptions extends CertificateOptions {
  * Source: k8s.io/client-go util/certificate/certificate_manager.go
  */
 export async function rotateCertificate(client: Client, options: RotationOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log, certDir, purpose, metrics } = options;
+  const { clock, log, certDir, purpose, metrics, random = Math.random } = options;
+  // Once for each certificate: with another number at each check nearly all nodes would renew soon after 70 per cent.
+  let portion = random();
   while (!signal.aborted) {
     let waitMs = retryMs;
     try {
-      const { dueMs, from, to } = await dueIn(currentFile(certDir, purpose), clock.now());
+      const { dueMs, from, to } = await dueIn(currentFile(certDir, purpose), clock.now(), portion);
       metrics?.current(to);
       if (dueMs <= 0) {
         await obtainCertificate(client, options, signal);
         metrics?.rotated(clock.now() - from);
         log.info("rotated a certificate", { purpose, certDir });
         options.onRotated();
+        portion = random();
         continue;
       }
       waitMs = Math.min(dueMs, 3_600_000);
@@ -139,11 +144,11 @@ export async function rotateCertificate(client: Client, options: RotationOptions
 }
 
 /** Validity in ms since the epoch, and ms until renewal is due: 0 for the self-signed placeholder. */
-async function dueIn(path: string, now: number): Promise<{ dueMs: number; from: number; to: number }> {
+async function dueIn(path: string, now: number, portion: number): Promise<{ dueMs: number; from: number; to: number }> {
   const certificate = new X509Certificate(await readFile(path));
   const [from, to] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
   const isPlaceholder = (await readlink(path)).endsWith(placeholder);
-  return { dueMs: isPlaceholder ? 0 : rotationTime(from, to) - now, from, to };
+  return { dueMs: isPlaceholder ? 0 : rotationTime(from, to, portion) - now, from, to };
 }
 
 const placeholder = "-self-signed.pem";
@@ -173,9 +178,12 @@ export async function servingCertificateFile(
   return link;
 }
 
-/** Pure: a random time between 70 and 90 per cent of the validity, to spread the renewals of many nodes. */
-export function rotationTime(from: number, to: number, random = Math.random): number {
-  return Math.round(from + (to - from) * (0.7 + 0.2 * random()));
+/**
+ * Pure: a time between 70 and 90 per cent of the validity, to spread the renewals of many nodes.
+ * @param portion random number from 0 to 1
+ */
+export function rotationTime(from: number, to: number, portion: number): number {
+  return Math.round(from + (to - from) * (0.7 + 0.2 * portion));
 }
 
 /** Requests a certificate and stores it. @returns the link to the newest certificate and key */

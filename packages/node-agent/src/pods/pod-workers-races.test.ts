@@ -311,6 +311,22 @@ test("after a failed kill one kill runs at a time, with the shortest requested g
   assert.deepEqual(calls.slice(1), ["terminate uid-1 20 Evicted", "terminate uid-1 5 Evicted", "clean uid-1 all", "gone uid-1"]);
 });
 
+test("waking a pod whose kill or clean-up has failed does not retry it before its time", async () => {
+  const { workers, calls, fail, clock } = working();
+  fail("terminate");
+  fail("clean");
+  workers.update(deleted(aNodePod()));
+  await workers.idle();
+  workers.wake("uid-1");
+  await workers.idle();
+  assert.deepEqual(calls, ["terminate uid-1"]);
+  await clock.advance(10_000);
+  await workers.idle();
+  workers.wake("uid-1");
+  await workers.idle();
+  assert.deepEqual(calls.slice(1), ["terminate uid-1", "clean uid-1 all"]);
+});
+
 test("a pod that is terminating when the agent stops is left as it is", async () => {
   const { workers, calls, control, hold } = working();
   const release = hold("sync");

@@ -8,8 +8,8 @@ import { aNodePod } from "../testing/builders.ts";
 import type { SyncOutcome } from "./pod-runner.ts";
 import { newPodWorkers } from "./pod-workers.ts";
 
-/** Workers with the longest jitter whose syncs have these outcomes, the last one repeated. */
-function reporting(...outcomes: (SyncOutcome | Promise<never>)[]) {
+/** Workers with the longest jitter whose syncs have these outcomes, the last one repeated; `kills` fail. */
+function reportingKills(kills: number, ...outcomes: (SyncOutcome | Promise<never>)[]) {
   const clock = newFakeClock();
   const synced: string[] = [];
   const seen: string[] = [];
@@ -20,7 +20,9 @@ function reporting(...outcomes: (SyncOutcome | Promise<never>)[]) {
         const [outcome = { kind: "synced" }] = outcomes.length > 1 ? outcomes.splice(0, 1) : outcomes;
         return outcome;
       },
-      terminate: async () => undefined,
+      terminate: async () => {
+        if (kills-- > 0) throw new Error("still running");
+      },
       clean: async () => undefined,
       collect: () => undefined,
     },
@@ -35,6 +37,8 @@ function reporting(...outcomes: (SyncOutcome | Promise<never>)[]) {
   });
   return { workers, clock, synced, seen };
 }
+
+const reporting = (...outcomes: (SyncOutcome | Promise<never>)[]) => reportingKills(0, ...outcomes);
 
 const deleted = (pod: NodePod): NodePod => ({
   ...pod,
@@ -112,4 +116,14 @@ test("the end of a pod that only the runtime knows is not reported as that of a 
   workers.removeOrphan(aNodePod());
   await workers.idle();
   assert.deepEqual([seen, workers.knows("uid-1")], [["kill"], false]);
+});
+
+test("a failed kill is repeated after ten seconds, without jitter", async () => {
+  const { workers, clock, seen } = reportingKills(1);
+  workers.update(deleted(aNodePod()));
+  await workers.idle();
+  assert.deepEqual(seen, ["uid-1 has 30 s", "termination again in 10000: still running"]);
+  await clock.advance(10_000);
+  await workers.idle();
+  assert.deepEqual(seen.slice(2), ["uid-1 has 30 s", "kill"]);
 });
