@@ -286,7 +286,10 @@ test("a pod that the node rejects is reported to the API server", async (t) => {
 test("a process that the kernel killed for lack of memory is an event of the node", async (t) => {
   const { dir, client, api, start, eventually } = await cluster(t);
   const kernelLog = join(dir, "kernel-log");
-  await writeFile(kernelLog, "4,1,1,-;a invoked oom-killer: order=0\n3,2,2,-;Out of memory: Killed process 7 (stress) total-vm:2kB\n");
+  await writeFile(
+    kernelLog,
+    "4,1,1,-;a invoked oom-killer: order=0\n3,2,2,-;Out of memory: Killed process 7 (stress) total-vm:2kB\n",
+  );
   await start({ api, kernelLog });
   const oom = () => client.objects<Event>(events).find(({ reason }) => reason === "SystemOOM");
   await eventually(() => oom() !== undefined, "the event");

@@ -154,7 +154,7 @@ test("lines of exactly the given time are shown, and a partial line may have mor
 
 test("following leaves neither watchers, listeners nor files of rotated logs", async (t) => {
   const watchers = () => process.getActiveResourcesInfo().filter((kind) => kind === "FSEventWrap").length;
-  const before = watchers();
+  await waitFor(() => watchers() === 0, { what: "the end of those of earlier tests" });
   const dir = await tempDir(t);
   const path = join(dir, "0.log");
   await writeFile(path, line(1, "one"));
@@ -178,7 +178,7 @@ test("following leaves neither watchers, listeners nor files of rotated logs", a
   assert.deepEqual([await openFilesBelow(dir), getEventListeners(signal, "abort").length <= 1], [[path], true]);
   running = false;
   await done;
-  await waitFor(() => watchers() === before);
+  await waitFor(() => watchers() === 0);
   assert.deepEqual([await openFilesBelow(dir), getEventListeners(signal, "abort")], [[], []]);
 });
 
