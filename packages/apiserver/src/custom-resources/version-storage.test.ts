@@ -22,7 +22,8 @@ function converting(count: number, turns = new Turns()) {
     memory: new EntryMemory(new ByteShare(128 * 1024 * 1024), 16 * 1024 * 1024),
   };
   const entries = Array.from({ length: count }, (_, i): Entry => {
-    const object: KubeObject = { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: `n${i}`, namespace: "a" } };
+    const metadata = { name: `n${i}`, namespace: "a", generation: 1 };
+    const object: KubeObject = { apiVersion: "example.com/v1", kind: "Thing", metadata };
     const entry = newEntry(codec, `a/n${i}`, i + 1, object);
     entry.cool(Buffer.from(JSON.stringify(object)));
     return entry;
@@ -39,10 +40,24 @@ function converting(count: number, turns = new Turns()) {
     },
     turns,
   });
-  const base: Partial<Storage> = { list: async () => ({ entries, revision: count }) };
-  const storage = newVersionStorage(base as Storage, codec, translation, turns); // cast: only `list` is called
+  const written: { object: KubeObject; suggestion: Entry | undefined }[] = [];
+  const base: Partial<Storage> = {
+    list: async () => ({ entries, revision: count }),
+    async guaranteedUpdate(key, change, { suggestion } = {}) {
+      const entry = entries.find((one) => one.key === key)!;
+      const object = await change(entry);
+      written.push({ object, suggestion });
+      return object === entry.object() ? entry : newEntry(codec, key, entry.revision + 1, object);
+    },
+    async delete(key, { suggestion } = {}) {
+      const entry = entries.find((one) => one.key === key)!;
+      written.push({ object: entry.object(), suggestion });
+      return entry;
+    },
+  };
+  const storage = newVersionStorage(base as Storage, codec, translation, turns); // cast: no other method is called
   const list = (signal?: AbortSignal) => storage.list({ prefix: "", ...(signal && { signal }) });
-  return { world, list };
+  return { world, list, storage, entries, written };
 }
 
 test("objects of a list are converted once, also when there are nearly as many as the hot ring has places", async () => {
@@ -60,4 +75,44 @@ test("a list whose client has gone converts nothing more", async () => {
   const gone = new Error("client has gone");
   await assert.rejects(list(AbortSignal.abort(gone)), gone);
   assert.equal(world.converted, 0);
+});
+
+for (const { what, change } of [
+  { what: "returns what it was given", change: (current: Entry | undefined) => current!.object() },
+  { what: "returns an equal object", change: (current: Entry | undefined) => structuredClone(current!.object()) },
+]) {
+  test(`an update that ${what} leaves the object in the version in which it is stored`, async () => {
+    const { storage, entries, written } = converting(1);
+    const seen: (string | undefined)[] = [];
+    const updated = await storage.guaranteedUpdate("a/n0", (current) => {
+      seen.push(current?.object().apiVersion);
+      return change(current);
+    });
+    assert.deepEqual([seen, updated.object().apiVersion, updated.revision], [["example.com/v2"], "example.com/v2", 1]);
+    assert.equal(written[0]?.object, entries[0]?.object());
+  });
+}
+
+test("an update stores the object in the storage version, and answers in the served one", async () => {
+  const { storage, written } = converting(1);
+  const updated = await storage.guaranteedUpdate("a/n0", (current) => {
+    const object = structuredClone(current!.object());
+    object.metadata.labels = { a: "b" };
+    return object;
+  });
+  assert.partialDeepStrictEqual(written[0]?.object, { apiVersion: "example.com/v1", metadata: { labels: { a: "b" } } });
+  assert.partialDeepStrictEqual(updated.object(), { apiVersion: "example.com/v2", metadata: { labels: { a: "b" } } });
+});
+
+test("a write that begins with an entry that was shown begins with the stored one, or with the entry itself where there is no other", async () => {
+  const { list, storage, entries, written } = converting(1);
+  const [shown] = (await list()).entries;
+  await storage.guaranteedUpdate("a/n0", (current) => current!.object(), { suggestion: shown! });
+  await storage.delete("a/n0", { suggestion: shown! });
+  await storage.guaranteedUpdate("a/n0", (current) => current!.object(), { suggestion: entries[0]! });
+  await storage.guaranteedUpdate("a/n0", (current) => current!.object());
+  assert.deepEqual(
+    written.map(({ suggestion }) => suggestion && suggestion === entries[0]),
+    [true, true, true, undefined],
+  );
 });
