@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { AdmissionAttributes } from "../admission/plugin.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import type { ScalePaths } from "../registry/generic/resource.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
@@ -29,30 +30,46 @@ const stored = (): KubeObject =>
     spec: { replicas: 2 },
   }) as KubeObject;
 
+const bodyOf = (name: string) => ({
+  ...{ apiVersion: "autoscaling/v1", kind: "Scale", metadata: { name, namespace: "web" }, spec: { replicas: 5 } },
+});
+
+/** @param attempts how often the update is begun, all but the last one end with a conflict */
 async function scaled(
-  method: "GET" | "PUT",
-  { scale = paths, mutate }: { scale?: ScalePaths; mutate?: (scale: KubeObject) => void } = {},
+  method: "GET" | "PUT" | "PATCH",
+  {
+    scale = paths,
+    mutate,
+    validate,
+    name = "a",
+    query = "",
+    attempts = 1,
+  }: {
+    scale?: ScalePaths;
+    mutate?: (scale: KubeObject) => void;
+    validate?: (attributes: AdmissionAttributes) => void;
+    name?: string;
+    query?: string;
+    attempts?: number;
+  } = {},
 ) {
-  const body = {
-    apiVersion: "autoscaling/v1",
-    kind: "Scale",
-    metadata: { name: "a", namespace: "web" },
-    spec: { replicas: 5 },
-  };
+  const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
   const exchange = new LoopbackExchange({
-    ...{ method, path: `${path}?fieldManager=me`, headers: { "content-type": "application/json" } },
-    ...(method === "PUT" && { body: JSON.stringify(body) }),
+    ...{ method, path: `${path}?fieldManager=me${query}`, headers: { "content-type": type } },
+    ...(method !== "GET" && { body: JSON.stringify(bodyOf(name)) }),
   });
   const warnings: string[] = [];
-  const ctx = Object.assign(new ServerRequest(exchange, parseRequestInfo(method, path), 0, false), {
+  const info = parseRequestInfo(method, `${path}?fieldManager=me${query}`);
+  const ctx = Object.assign(new ServerRequest(exchange, info, 0, false), {
     warn: (text: string) => void warnings.push(text),
   });
   let written: KubeObject | undefined;
+  const current = stored();
   const store = {
     storage: {},
     get: async () => ({ object: stored }),
     async update(_ctx: unknown, _name: string, change: (current: KubeObject) => Promise<KubeObject>) {
-      written = await change(stored());
+      for (let attempt = 0; attempt < attempts; attempt++) written = await change(current);
       return { entry: { object: () => written }, created: false };
     },
   };
@@ -62,7 +79,7 @@ async function scaled(
       gates: handlerGates(() => true),
       admission: {
         mutate: async ({ object }: { object: KubeObject }) => mutate?.(object),
-        validate: async () => {},
+        validate: async (attributes: AdmissionAttributes) => validate?.(attributes),
       },
     },
     ctx,
@@ -73,8 +90,9 @@ async function scaled(
     },
     ...{ namespace: "web", name: "a", subresource: "scale" },
   } as unknown as Call;
-  await findSubresource(call.served, "scale")?.run(call, method === "GET" ? "get" : "update", "");
-  return { written, warnings };
+  const verb = method === "GET" ? "get" : method === "PUT" ? "update" : "patch";
+  await findSubresource(call.served, "scale")?.run(call, verb, "");
+  return { written, warnings, current };
 }
 
 test("a scale that cannot be read from its object is not shown", async () => {
@@ -105,3 +123,46 @@ test("managed fields of a scale that admission broke are not stored, and the cli
   assert.deepEqual(written?.metadata.managedFields, good);
   assert.match(warnings.join(), /^\.metadata\.managedFields was in an invalid state after admission/);
 });
+
+for (const method of ["PUT", "PATCH"] as const) {
+  test(`${method} of a scale: validating admission sees what mutating admission made of it, and the scale before`, async () => {
+    const seen: AdmissionAttributes[] = [];
+    const { written } = await scaled(method, {
+      query: "&dryRun=All",
+      mutate: (scale) => void Object.assign(scale, { spec: { replicas: 6 } }),
+      validate: (attributes) => void seen.push(attributes),
+    });
+    assert.partialDeepStrictEqual(written, { spec: { replicas: 6 } });
+    assert.partialDeepStrictEqual(seen, [
+      {
+        ...{ operation: "UPDATE", subresource: "scale", name: "a", namespace: "web", dryRun: true },
+        kind: { group: "autoscaling", version: "v1", kind: "Scale" },
+        object: { kind: "Scale", spec: { replicas: 6 } },
+        oldObject: { kind: "Scale", spec: { replicas: 2 } },
+      },
+    ]);
+  });
+
+  test(`${method} of a scale that validating admission refuses is refused`, async () => {
+    const validate = (): never => {
+      throw badRequest("not so many");
+    };
+    await assert.rejects(scaled(method, { validate }), /not so many/);
+  });
+
+  test(`${method} of a scale that is applied again after a conflict is the one that was sent, and leaves the stored object alone`, async () => {
+    let attempt = 0;
+    const { written, current } = await scaled(method, {
+      attempts: 2,
+      mutate(scale) {
+        if (attempt++ === 0) Object.assign(scale, { spec: { replicas: 9 } });
+      },
+    });
+    assert.partialDeepStrictEqual(written, { spec: { replicas: 5 } });
+    assert.deepEqual(current, stored());
+  });
+
+  test(`${method} of a scale with another object's name is refused`, async () => {
+    await assert.rejects(scaled(method, { name: "b" }), { code: 400 });
+  });
+}
