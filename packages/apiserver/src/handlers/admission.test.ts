@@ -110,8 +110,25 @@ test("owners that mutating admission repeats are stored once, and the client is 
   const owner = { apiVersion: "v1", kind: "Node", name: "n", uid: "1" };
   const controller = { ...owner, controller: true };
   const blocking = { ...controller, blockOwnerDeletion: true };
-  const object = { ...aMap("a"), metadata: { name: "a", ownerReferences: [owner, controller, blocking, { ...owner }] } };
+  const object = {
+    ...aMap("a"),
+    metadata: { name: "a", ownerReferences: [owner, controller, blocking, { ...owner }, { ...owner }] },
+  };
   await writeAdmission(call, options).mutateAdmission(object, undefined);
   assert.deepEqual(object.metadata.ownerReferences, [owner, controller, blocking]);
   assert.match(warnings.join(), /duplicate entries after mutating admission happens; .*duplicate UID\(s\) observed: 1$/);
 });
+
+for (const { resource, group, want } of [
+  { resource: "namespaces", group: "", want: "a" },
+  { resource: "namespaces", group: "x.io", want: "" },
+  { resource: "nodes", group: "", want: "" },
+]) {
+  test(`for admission an object of ${resource}${group && `.${group}`} is in ${want === "" ? "no namespace" : "the namespace of its own name"}`, async () => {
+    const { call, validated } = aCall("create", []);
+    Object.assign(call.served, { definition: { group, resource } });
+    const clusterCall = { ...call, namespace: "" };
+    await writeAdmission(clusterCall, options).validateAdmission(aMap("a"));
+    assert.equal(validated[0]?.namespace, want);
+  });
+}

@@ -16,14 +16,14 @@ const entry = {
 } as unknown as Entry;
 
 /** Deletes an object that the store removes or keeps. */
-async function deletion(deleted: boolean, query: string, returnDeletedObject: boolean) {
+async function deletion(deleted: boolean, query: string, returnDeletedObject: boolean, group = "") {
   const exchange = new LoopbackExchange({ method: "DELETE", path: path + query, headers: {} });
   const call = {
     env: { services: { now: () => 0, turns: new Turns(), featureEnabled: () => true }, gates: handlerGates(() => true) },
     ctx: new ServerRequest(exchange, parseRequestInfo("DELETE", path), 0, false),
     served: {
       store: { delete: async () => ({ entry, deleted }) },
-      definition: { group: "", resource: "configmaps", returnDeletedObject },
+      definition: { group, resource: "configmaps", returnDeletedObject },
       kind: { group: "", version: "v1", kind: "ConfigMap" },
       isHub: true,
     },
@@ -52,3 +52,8 @@ for (const { name, deleted, query = "", whole = false, want } of [
     assert.deepEqual(await deletion(deleted, query, whole), want);
   });
 }
+
+test("the Status of a removed object names its group, except the core group", async () => {
+  const [, { details }] = await deletion(true, "", false, "apps");
+  assert.deepEqual(details, { name: "a", group: "apps", kind: "configmaps", uid: "u" });
+});

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { guardEntries } from "./admission.ts";
 import { fromHub } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { managerName, trackFields } from "./managed-fields.ts";
-import type { ServedResource } from "./served-resources.ts";
+import { newServedResources, type ServedResource } from "./served-resources.ts";
 
 const entry: ManagedFieldsEntry = {
   manager: "m",
@@ -136,3 +138,35 @@ test("an object in a served version shares neither its entries nor its fields wi
   shown.data.a.b = 2;
   assert.deepEqual([hub.metadata.managedFields, hub.data], [[{ ...entry, manager: "m" }], { a: { b: 1 } }]);
 });
+
+for (const { what, apiVersion, kept } of [
+  { what: "another version of the resource", apiVersion: "a.io/v2", kept: true },
+  { what: "a resource of the same name in another group", apiVersion: "b.io/v1", kept: false },
+  { what: "a version that there is not", apiVersion: "a.io/v3", kept: false },
+]) {
+  test(`fields that a manager owns by ${what} ${kept ? "stay its own" : "are given up"}`, async () => {
+    const resources = newServedResources();
+    for (const [group, version] of [
+      ["a.io", "v1"],
+      ["a.io", "v2"],
+      ["b.io", "v1"],
+    ] as const) {
+      const definition = { group, resource: "things", kind: "Thing", hub: "v1", versions: [], custom: true };
+      resources.add(definition as unknown as ResourceDefinition, { version } as ResourceVersionDefinition, undefined);
+    }
+    const { call, errors } = aCall();
+    Object.assign(call.env, { resources });
+    Object.assign(call.env.services, { turns: new Turns() });
+    Object.assign(call, { served: resources.find("a.io", "v1", "things") });
+    const object = (a: number) =>
+      ({ apiVersion: "a.io/v1", kind: "Thing", metadata: { name: "a" }, spec: { a, b: 1 } }) as KubeObject;
+    const before = { ...entry, manager: "before", apiVersion, fieldsV1: { "f:spec": { "f:b": {} } } };
+    const live = object(1);
+    live.metadata.managedFields = [before];
+    const next = object(2);
+    next.metadata.managedFields = [before];
+    const { managedFields = [] } = (await trackFields(call, "me", live, next)).metadata;
+    assert.deepEqual(managedFields.map(({ manager }) => manager).sort(), kept ? ["before", "me"] : ["me"]);
+    assert.deepEqual(errors, []);
+  });
+}

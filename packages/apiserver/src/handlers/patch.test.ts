@@ -6,7 +6,7 @@ import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
 import type { Call } from "./env.ts";
-import { readPatch } from "./patch.ts";
+import { patchTypeOf, readPatch } from "./patch.ts";
 
 const kind = { group: "", version: "v1", kind: "Pod" };
 const path = "/api/v1/namespaces/web/pods/a";
@@ -24,7 +24,7 @@ const bodies = {
 };
 
 /** Reads a patch of a pod; `warnings` are those of its application. */
-async function reading(body: string, query = "") {
+async function reading(body: string, query = "", type: "merge" | "strategic" = "merge") {
   const warnings: string[] = [];
   const url = `${path}${query}`;
   const exchange = new LoopbackExchange({ method: "PATCH", path: url, headers: {}, body });
@@ -32,7 +32,7 @@ async function reading(body: string, query = "") {
     warn: (text: string) => void warnings.push(text),
   });
   const call = { env: { gates: { validatesFields: true } }, ctx } as unknown as Call;
-  const patched = await readPatch(call, "merge", kind);
+  const patched = await readPatch(call, type, kind);
   const live = { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [] } } as unknown as KubeObject;
   return { warnings, apply: () => atOnce(patched(live)) };
 }
@@ -84,3 +84,48 @@ for (const type of ["merge", "strategic", "json"] as const) {
     assert.deepEqual(atOnce(patched(live())), want);
   });
 }
+
+for (const type of ["merge", "strategic"] as const) {
+  test(`a ${type} patch that removes the metadata leaves an object without a name, which is refused later`, async () => {
+    const { apply } = await reading('{"metadata":null}', "", type);
+    assert.deepEqual(apply().metadata, {});
+  });
+}
+
+test("a strategic merge patch cannot change the kind", async () => {
+  const { apply } = await reading('{"kind":"Other","apiVersion":"v2","metadata":{"labels":{"a":"b"}}}', "", "strategic");
+  assert.partialDeepStrictEqual(apply(), { apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels: { a: "b" } } });
+});
+
+const custom = { group: "x.io", version: "v1", kind: "Thing" };
+for (const [contentType, of, want] of [
+  ["application/json-patch+json", kind, "json"],
+  ["application/merge-patch+json; charset=utf-8", kind, "merge"],
+  [" Application/Strategic-Merge-Patch+JSON ", kind, "strategic"],
+  ["application/apply-patch+yaml", kind, "apply"],
+  ["application/apply-patch+yaml;charset=utf-8", custom, "apply"],
+  ["application/merge-patch+json", custom, "merge"],
+  ["application/strategic-merge-patch+json", custom, 415],
+  ["application/json", custom, 415],
+  ["application/json", kind, 415],
+  ["toString", kind, 415],
+  ["", kind, 415],
+] as const) {
+  test(`a patch of ${of === kind ? "pods" : "custom resources"} as ${JSON.stringify(contentType)} is ${want === 415 ? "refused" : want}`, () => {
+    const headers = { "content-type": contentType, "content-length": "2" };
+    const call = { env: { gates: { tracksFields: true } }, ctx: { exchange: { headers } } } as unknown as Call;
+    if (want === 415) assert.throws(() => patchTypeOf(call, of), { code: 415 });
+    else assert.equal(patchTypeOf(call, of), want);
+  });
+}
+
+test("without field management there is no apply, and the refusal does not offer it", () => {
+  const headers = { "content-type": "application/apply-patch+yaml", "content-length": "2" };
+  const call = { env: { gates: { tracksFields: false } }, ctx: { exchange: { headers } } } as unknown as Call;
+  assert.throws(() => patchTypeOf(call, kind), { code: 415 });
+  assert.throws(() => patchTypeOf(call, custom), {
+    message:
+      "the body of the request was in an unknown format - accepted media types include: " +
+      "application/json-patch+json, application/merge-patch+json",
+  });
+});

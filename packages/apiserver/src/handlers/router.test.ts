@@ -26,6 +26,12 @@ const store = {
     asked(`watch ${namespace}/${(fields?.terms ?? []).map(({ value }) => value)} from ${revision}`)(),
 } as unknown as RegistryStore;
 
+/** Another store for each strategy, which only says whose it is. */
+const views = {
+  ...store,
+  withStrategy: ({ of }: { of: string }) => ({ update: asked(`an update of the ${of}`) }),
+} as unknown as RegistryStore;
+
 const definitionOf = (group: string, resource: string, more: object = {}): ResourceDefinition =>
   ({
     ...{
@@ -48,10 +54,29 @@ const review = { kind: "Review", verbs: ["create"], handler: { type: "object", c
 const subresources = {
   proxy: { ...proxied, handler: connect("proxy") },
   log: { kind: "LogOptions", verbs: ["get"], handler: connect("log") },
+  ...Object.fromEntries(
+    [
+      ["bind", undefined],
+      ["rebind", 202],
+    ].map(([name, code]) => [
+      name,
+      {
+        ...{ kind: "Binding", kindGroupVersion: { group: "", version: "v1" }, verbs: ["create"] },
+        handler: {
+          type: "object",
+          create: async () => ({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", ...(code && { code }) }),
+        },
+      },
+    ]),
+  ),
 };
 
 /** @returns what the request leads to: the question to a store, or the code of the answer */
-async function route(method: string, path: string, { gates = () => true }: { gates?: (gate: string) => boolean } = {}) {
+async function route(
+  method: string,
+  path: string,
+  { gates = () => true, body = "" }: { gates?: (gate: string) => boolean; body?: string } = {},
+) {
   const resources = newServedResources();
   const add = (definition: ResourceDefinition, more: object = {}, served: RegistryStore | undefined = store): void =>
     resources.add(definition, { version: "v1", ...more } as ResourceVersionDefinition, served);
@@ -67,21 +92,35 @@ async function route(method: string, path: string, { gates = () => true }: { gat
   });
   add(definitionOf("x.io", "ending", { refusal: () => new StatusError({ status: "Failure", code: 418 } as never) }));
   add(definitionOf("custom.io", "widgets", { custom: true }));
+  const approval = { kind: "views-kind", verbs: ["update"], handler: { type: "strategy", strategy: { of: "approval" } } };
+  add(
+    definitionOf("custom.io", "views", { custom: true, statusStrategy: { of: "status" }, subresources: { approval } }),
+    {},
+    views,
+  );
   const metrics = newMetricsRegistry();
   const admission = { mutate: async () => {}, validate: async () => {} };
   const router = newRouter({
     ...{ resources, admission, metrics, log: discardLogger, minRequestTimeoutMs: 1000, documents: new ByteShare(1_000_000) },
     services: { now: () => 0, turns: new Turns(), featureEnabled: gates },
   } as unknown as Parameters<typeof newRouter>[0]);
-  const exchange = new LoopbackExchange({ method, path, headers: { "content-type": "application/json" }, body: "" });
+  const exchange = new LoopbackExchange({ method, path, headers: { "content-type": "application/json" }, body });
   const request = new ServerRequest(exchange, parseRequestInfo(method, path), 0, false);
   const notes: Record<string, string> = {};
-  request.audit = { annotate: (key: string, value: string) => void Object.assign(notes, { [key]: value }) } as never;
-  const outcome = await router(request).then(
-    () => String(exchange.status),
-    (err: Error) => (err instanceof StatusError ? `${err.code} ${err.message}`.trim() : err.message),
-  );
-  return { outcome, notes, metrics };
+  const annotate = (key: string, value: string): void => void Object.assign(notes, { [key]: value });
+  request.audit = { annotate, requestObject() {} } as never;
+  const ask = (asking = request): Promise<string> =>
+    router(asking).then(
+      () => String(exchange.status),
+      (err: Error) => (err instanceof StatusError ? `${err.code} ${err.message}`.trim() : err.message),
+    );
+  const outcome = await ask();
+  /** Another request to the same server. */
+  const routeNext = (otherPath: string): Promise<string> => {
+    const other = new LoopbackExchange({ method, path: otherPath, headers: { "content-type": "application/json" }, body });
+    return ask(new ServerRequest(other, parseRequestInfo(method, otherPath), 0, false));
+  };
+  return { outcome, notes, metrics, exchange, routeNext };
 }
 
 const things = "/apis/x.io/v1/namespaces/a/things";
@@ -161,4 +200,27 @@ test("a deprecated version is noted in the audit event and counted with its subr
     /^apiserver_requested_deprecated_apis\{group="x.io",version="v1",resource="old",subresource="status",removed_release="1.25"\} 1$/m,
   );
   assert.deepEqual((await route("GET", `${things}/b`)).notes, {});
+});
+
+for (const { subresource, code } of [
+  { subresource: "bind", code: 201 },
+  { subresource: "rebind", code: 202 },
+]) {
+  test(`the Status of a subresource that says ${code === 201 ? "no code has that of the answer" : "its code keeps it"}`, async () => {
+    const body = JSON.stringify({ metadata: { name: "b" }, target: { name: "n" } });
+    const { outcome, exchange } = await route("POST", `${things}/b/${subresource}`, { body });
+    assert.equal(outcome, "201");
+    const answer = await exchange.response;
+    assert.equal(JSON.parse(Buffer.concat(await answer.body.toArray()).toString()).code, code);
+  });
+}
+
+test("each subresource of one resource is written by its own strategy", async () => {
+  const path = "/apis/custom.io/v1/namespaces/a/views/b";
+  const body = JSON.stringify({ apiVersion: "custom.io/v1", kind: "views-kind", metadata: { name: "b", namespace: "a" } });
+  const { outcome, routeNext } = await route("PUT", `${path}/status`, { body });
+  assert.deepEqual(
+    [outcome, await routeNext(`${path}/approval`), await routeNext(`${path}/status`)],
+    ["an update of the status", "an update of the approval", "an update of the status"],
+  );
 });

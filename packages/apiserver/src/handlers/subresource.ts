@@ -276,34 +276,15 @@ export async function runObject(
     return writeObject(ctx, 200, list, output);
   }
   const output = negotiate(ctx, asMetadata);
-  const { turns } = call.env.services;
-  switch (verb) {
-    case "create": {
-      if (handler.create === undefined) break;
-      const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
-      await turns.next();
-      await trackCreated(call, options.fieldManager, kind, object);
-      await turns.next();
-      const answer = await handler.create(subresourceCall(call, object, options));
-      await turns.next();
-      return writeAnswer(call, 201, withCode(answer, 201), output);
-    }
-    case "update": {
-      if (handler.update === undefined) break;
-      const { options, object } = await readObject(call, kind, "UpdateOptions");
-      checkName(object, call.name, call.namespace);
-      return writeAnswer(call, 200, await handler.update(subresourceCall(call, object, options)), output);
-    }
-    case "patch": {
-      if (handler.get === undefined || handler.update === undefined) break;
-      const type = patchTypeOf(call, kind);
-      if (type === "apply") break;
-      const patched = await readPatch(call, type, kind);
-      const options = writeOptions(ctx.query, "PatchOptions");
-      const current = await handler.get(subresourceCall(call, undefined, options));
-      const next = await turns.run(patched(deepClone(current)));
-      return writeAnswer(call, 200, await handler.update(subresourceCall(call, next, options)), output);
-    }
+  if (verb === "create" && handler.create !== undefined) {
+    const { turns } = call.env.services;
+    const { options, object } = await readObject(call, kind, subresource.otherVersions);
+    await turns.next();
+    await trackCreated(call, options.fieldManager, kind, object);
+    await turns.next();
+    const answer = await handler.create(subresourceCall(call, object, options));
+    await turns.next();
+    return writeAnswer(call, 201, withCode(answer, 201), output);
   }
   throw methodNotSupported(call.served.definition, verb);
 }
@@ -328,12 +309,11 @@ const emptyOptions: WriteRequestOptions = { dryRun: false, fieldManager: "", fie
 async function readObject(
   call: Call,
   kind: GroupVersionKind,
-  optionsKind: "CreateOptions" | "UpdateOptions",
   otherVersions: readonly string[] = [],
 ): Promise<{ options: WriteRequestOptions; object: KubeObject }> {
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
-  const options = writeOptions(call.ctx.query, optionsKind);
+  const options = writeOptions(call.ctx.query, "CreateOptions");
   const object = await decodeBody(call, body, mediaType, kind, options.fieldValidation, otherVersions);
   matchNamespace(object, call.namespace);
   return { options, object };

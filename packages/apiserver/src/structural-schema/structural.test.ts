@@ -246,6 +246,21 @@ for (const [shape, leaf] of Object.entries({ plain: text, nested: withField(text
   });
 }
 
+for (const [word, wrap] of Object.entries({
+  not: (inner: object) => ({ not: inner }),
+  ...Object.fromEntries(["allOf", "anyOf", "oneOf"].map((operator) => [operator, (inner: object) => ({ [operator]: [inner] })])),
+  items: (inner: object) => ({ items: inner }),
+  properties: (inner: object) => ({ properties: { a: inner } }),
+  additionalProperties: (inner: object) => ({ additionalProperties: inner }),
+})) {
+  test(`a schema of a hundred thousand levels of ${word} is checked to a limited depth`, () => {
+    let schema: object = text;
+    for (let level = 0; level < 100_000; level++) schema = wrap(schema);
+    for (const whole of [withField({ ...text, ...schema }), withField({ ...text, allOf: [schema] })])
+      assert.doesNotThrow(() => atOnce(validatingStructural(whole as never, "s")));
+  });
+}
+
 /** Errors for a metadata schema with these keywords. */
 function expect(more: object): string[] {
   const items =

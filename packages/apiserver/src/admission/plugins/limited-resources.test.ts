@@ -31,6 +31,30 @@ for (const { name, limited, pod, quotas, want } of [
   },
   { name: "a quota has the scope", limited: byScope, pod: aPod("critical"), quotas: [scoped], want: [] },
   {
+    name: "the second quota has it as its second scope",
+    limited: byScope,
+    pod: aPod("critical"),
+    quotas: [{ spec: { scopes: ["BestEffort"] } }, { spec: { ...scoped.spec, scopes: ["Terminating"] } }],
+    want: [],
+  },
+  {
+    name: "the second of two limited scopes is the pod's",
+    limited: [
+      { resource: "pods", matchScopes: [{ ...critical, values: ["low"] }] },
+      { resource: "pods", matchScopes: [{ ...critical, values: ["middle"] }, ...byScope[0]!.matchScopes] },
+    ],
+    pod: aPod("critical"),
+    quotas: [],
+    want: ["{PriorityClass In [critical]}"],
+  },
+  {
+    name: "no quota bounds the second of two names",
+    limited: [...byName, { resource: "pods", matchContains: ["memory", "limits.cpu", "pods"] }],
+    pod: aPod(""),
+    quotas: [{ status: { hard: { "requests.cpu": "5" } } }],
+    want: ["count/pods", "pods"],
+  },
+  {
     name: "no quota bounds the resource",
     limited: byName,
     pod: aPod(""),

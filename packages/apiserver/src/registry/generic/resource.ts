@@ -272,7 +272,6 @@ export type SubresourceHandler =
       /** Lists the objects of a virtual resource (componentstatuses). */
       list?(call: SubresourceCall): Promise<KubeObject[]>;
       create?(call: SubresourceCall): Promise<KubeObject>;
-      update?(call: SubresourceCall): Promise<KubeObject>;
     }
   /** Updates part of the parent object: another strategy over the parent's store, as for status. */
   | { readonly type: "strategy"; readonly strategy: Strategy }

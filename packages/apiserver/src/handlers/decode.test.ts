@@ -1,0 +1,124 @@
+/** What is made of a body, and what the audit event shows of it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { decodeBody, matchNamespace } from "./decode.ts";
+import type { Call } from "./env.ts";
+
+const path = "/api/v1/namespaces/web/configmaps";
+const configMap = { group: "", version: "v1", kind: "ConfigMap" };
+const scale = { group: "autoscaling", version: "v1", kind: "Scale" };
+
+type WithData = KubeObject & { data?: Record<string, string> };
+const setDefault = (object: KubeObject): void => {
+  (object as WithData).data ??= { by: "default" };
+};
+
+/** Decodes a body. @returns the object, and the JSON that the audit event was given */
+async function decoding(
+  body: object,
+  {
+    kind = configMap,
+    expected = kind,
+    custom = false,
+    recordsRequest = true,
+    version = { defaults: setDefault },
+  }: { kind?: GroupVersionKind; expected?: GroupVersionKind; custom?: boolean; recordsRequest?: boolean; version?: object } = {},
+) {
+  const exchange = new LoopbackExchange({ method: "POST", path, headers: {}, body: "" });
+  const ctx = new ServerRequest(exchange, parseRequestInfo("POST", path), 0, false);
+  let recorded = "";
+  const requestObject = (_object: unknown, json: () => Buffer | string): void => {
+    recorded = json().toString();
+  };
+  ctx.audit = { recordsRequest, requestObject } as never;
+  const call = {
+    env: { gates: { validatesFields: true }, services: { turns: new Turns() } },
+    served: { definition: { custom }, kind, version: { version: "v1", ...version } },
+    ctx,
+  } as unknown as Call;
+  const object = await decodeBody(call, Buffer.from(JSON.stringify(body)), "application/json", expected);
+  return { object: object as WithData, recorded };
+}
+
+const aMap = () => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } });
+
+for (const [how, version] of Object.entries({
+  "at once": { defaults: setDefault },
+  "in steps": {
+    defaults: () => assert.fail("the defaults are set in steps"),
+    *defaultsInSteps(object: KubeObject) {
+      yield;
+      setDefault(object);
+    },
+  },
+})) {
+  test(`the audit event shows an object with its defaults, set ${how}, which the object itself does not have yet`, async () => {
+    const { object, recorded } = await decoding(aMap(), { version });
+    assert.deepEqual(JSON.parse(recorded).data, { by: "default" });
+    assert.equal(object.data, undefined);
+  });
+}
+
+test("the audit event shows an object of a subresource's kind without the defaults of the resource, and nothing where bodies are not recorded", async () => {
+  const body = { apiVersion: "autoscaling/v1", kind: "Scale", metadata: { name: "a" } };
+  assert.equal(JSON.parse((await decoding(body, { expected: scale })).recorded).data, undefined);
+  assert.equal((await decoding(aMap(), { recordsRequest: false })).recorded, "");
+});
+
+const event = { group: "", version: "v1", kind: "Event" };
+const scaler = { group: "autoscaling", version: "v1", kind: "HorizontalPodAutoscaler" };
+const thing = { group: "x.io", version: "v1", kind: "Thing" };
+
+for (const { what, apiVersion, kind, of, code, text } of [
+  {
+    ...{ what: "another kind", apiVersion: "v1", kind: "Secret", of: configMap, code: 400 },
+    text: /^Secret in version "v1" cannot be handled as a ConfigMap/,
+  },
+  {
+    ...{ what: "the same version of another group", apiVersion: "events.k8s.io/v1", kind: "Event", of: event, code: 400 },
+    text: /^the API version in the data \(events.k8s.io\/v1\) does not match the expected API version \(v1\)$/,
+  },
+  {
+    ...{ what: "another version", apiVersion: "autoscaling/v2", kind: scaler.kind, of: scaler, code: 400 },
+    text: /^the API version in the data \(autoscaling\/v2\) does not match the expected API version \(autoscaling\/v1\)$/,
+  },
+  {
+    ...{ what: "another kind, as a custom resource,", apiVersion: "x.io/v1", kind: "Other", of: thing, code: 422 },
+    text: /^Other.x.io "a" is invalid: kind: Invalid value: "Other": must be Thing$/,
+  },
+]) {
+  test(`an object of ${what} is refused`, async () => {
+    const body = { apiVersion, kind, metadata: { name: "a" } };
+    await assert.rejects(
+      decoding(body, { kind: of, custom: of === thing }),
+      ({ code: found, message }: Error & { code: number }) => {
+        assert.equal(found, code);
+        assert.match(message, text);
+        return true;
+      },
+    );
+  });
+}
+
+for (const { of, namespace, requested, want } of [
+  { of: "a cluster-scoped object", namespace: "web", requested: "", want: undefined },
+  { of: "an object without a namespace", namespace: undefined, requested: "web", want: "web" },
+  { of: "an object with the namespace of the request", namespace: "web", requested: "web", want: "web" },
+]) {
+  test(`${of} ${want === undefined ? "loses its namespace" : "has the namespace of the request"}`, () => {
+    const metadata = { name: "a", ...(namespace !== undefined && { namespace }) };
+    matchNamespace({ metadata }, requested);
+    assert.deepEqual(metadata, { name: "a", ...(want !== undefined && { namespace: want }) });
+  });
+}
+
+test("an object of another namespace is refused", () => {
+  const object = { metadata: { name: "a", namespace: "other" } };
+  assert.throws(() => matchNamespace(object, "web"), { code: 400, message: /does not match the namespace sent on the request/ });
+});
