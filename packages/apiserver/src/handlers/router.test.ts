@@ -87,6 +87,8 @@ async function route(
   add(definitionOf("x.io", "reads", { verbs: ["get", "list"] }));
   add(definitionOf("x.io", "reviews", { subresources: { "": review } }), {}, undefined);
   add(definitionOf("x.io", "localreviews", { verbs: ["create"], subresources: { "": review } }), {}, undefined);
+  const states = { kind: "State", verbs: ["list"], handler: { type: "object", list: async () => [{ metadata: { name: "s" } }] } };
+  add(definitionOf("x.io", "states", { verbs: ["list"], namespaced: false, subresources: { "": states } }), {}, undefined);
   add(definitionOf("x.io", "old", { statusStrategy: {} }), {
     deprecation: "x.io/v1 Old is deprecated in v1.20+, unavailable in v1.25+",
   });
@@ -178,6 +180,11 @@ for (const [method, path, want] of [
   ["DELETE", "/apis/x.io/v1/namespaces/a/reviews", /^405/],
   ["POST", "/apis/x.io/v1/namespaces/a/localreviews", /^400 the object provided is unrecognized/],
   ["POST", "/apis/x.io/v1/localreviews", notFound],
+  ["GET", "/apis/x.io/v1/states", "200"],
+  ["GET", "/apis/x.io/v1/states?fieldSelector=metadata.name%3Dt", "200"],
+  ["GET", "/apis/x.io/v1/states?fieldSelector=other%3Dc", /^400 .*field selector/],
+  ["GET", "/apis/x.io/v1/states?watch=1", /^405 watch is not supported/],
+  ["DELETE", `${things}?fieldSelector=other%3Dc`, /^400 .*field selector/],
 ] as [string, string, string | RegExp][]) {
   test(`${method} ${path} leads to ${want}`, async () => {
     const { outcome } = await route(method, path);
@@ -214,6 +221,14 @@ for (const { subresource, code } of [
     assert.equal(JSON.parse(Buffer.concat(await answer.body.toArray()).toString()).code, code);
   });
 }
+
+test("an object of a subresource in another namespace than that of the path is refused", async () => {
+  const body = JSON.stringify({ metadata: { name: "b", namespace: "z" }, target: { name: "n" } });
+  assert.match(
+    (await route("POST", `${things}/b/bind`, { body })).outcome,
+    /^400 the namespace of the provided object does not match/,
+  );
+});
 
 test("each subresource of one resource is written by its own strategy", async () => {
   const path = "/apis/custom.io/v1/namespaces/a/views/b";

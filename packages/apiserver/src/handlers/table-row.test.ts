@@ -68,3 +68,12 @@ test("rows with whole objects are not kept", () => {
     undefined,
   );
 });
+
+test("an entry whose metadata was shown in one version is shown in the other one, too", () => {
+  const entry = newEntry(codec, "x", 7, { metadata: { name: "a" }, times: [] } as never);
+  for (const metaVersion of ["v1beta1", "v1", "v1beta1"])
+    assert.equal(
+      JSON.parse(rowJson(served, entry, { includeObject: "Metadata", metaVersion, now: start })).object.apiVersion,
+      `meta.k8s.io/${metaVersion}`,
+    );
+});
