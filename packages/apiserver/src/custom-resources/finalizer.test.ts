@@ -110,6 +110,17 @@ test("a definition that has only other finalizers is not changed", async (t) => 
   assert.deepEqual([asked, writes()], [[], 0]);
 });
 
+test("other finalizers and conditions of the definition stay", async (t) => {
+  const finalizers = ["a.example.com", customResourceCleanupFinalizer, "b.example.com"];
+  const { last, message } = started(t, [], () => undefined, { finalizers });
+  await waitFor(() => message() === "removed all instances");
+  assert.deepEqual(last()?.metadata.finalizers, ["a.example.com", "b.example.com"]);
+  assert.partialDeepStrictEqual(last()?.status?.conditions, [
+    { type: "Established", status: "True" },
+    { type: "Terminating", status: "False", reason: "InstanceDeletionCompleted" },
+  ]);
+});
+
 test("a definition that another writer has changed is left to the next event; other failures are retried", async (t) => {
   const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
   for (const { failure, retried } of [

@@ -104,3 +104,155 @@ test("an answer without the uid of its question, or with another one, is an erro
     await assert.rejects(answer, new RegExp(`expected response.uid="[^"]+", got "${uid ?? ""}"$`));
   }
 });
+
+/** Converts one object to g/v2 by a webhook of these review versions. @param answered what it makes of its answer to the review */
+function reviewing(versions: readonly string[] | undefined, answered: (review: Review) => unknown) {
+  const clientConfig = { url: "https://webhook" };
+  const webhook = { clientConfig, ...(versions && { conversionReviewVersions: [...versions] }) };
+  const asked: { review: Review; timeoutSeconds: number; config: object }[] = [];
+  const convert = converterOf(
+    { strategy: "Webhook", webhook } as Parameters<typeof converterOf>[0],
+    async (config, { body, timeoutSeconds }) => {
+      const review = JSON.parse(body) as Review;
+      asked.push({ review, timeoutSeconds, config });
+      const answer = answered(review);
+      return Buffer.from(typeof answer === "string" ? answer : JSON.stringify(answer));
+    },
+    new Turns(),
+  );
+  return { asked, converted: async () => convert([anObject("a")], "g/v2") };
+}
+
+interface Review {
+  readonly kind: string;
+  readonly apiVersion: string;
+  readonly request: { readonly uid: string; readonly desiredAPIVersion: string; readonly objects: KubeObject[] };
+}
+
+const succeeded = ({ apiVersion, kind, request }: Review, more: object = {}) => ({
+  ...{ apiVersion, kind },
+  response: {
+    ...{ uid: request.uid, result: { status: "Success" } },
+    convertedObjects: request.objects.map((object) => ({ ...object, apiVersion: request.desiredAPIVersion })),
+    ...more,
+  },
+});
+
+for (const { versions, want } of [
+  { versions: ["v1"], want: "v1" },
+  { versions: ["v2", "v1beta1", "v1"], want: "v1beta1" },
+  { versions: ["v1", "v1beta1"], want: "v1" },
+]) {
+  test(`a webhook that takes reviews of ${versions} is asked in ${want}, with half a minute to answer`, async () => {
+    const { asked, converted } = reviewing(versions, succeeded);
+    assert.equal((await converted())[0]?.apiVersion, "g/v2");
+    assert.partialDeepStrictEqual(asked, [
+      {
+        review: { kind: "ConversionReview", apiVersion: `apiextensions.k8s.io/${want}`, request: { desiredAPIVersion: "g/v2" } },
+        ...{ timeoutSeconds: 30, config: { url: "https://webhook" } },
+      },
+    ]);
+  });
+}
+
+for (const versions of [["v2"], [], undefined]) {
+  test(`a webhook that takes reviews of ${versions?.join() || "no version"} is not asked`, async () => {
+    const { asked, converted } = reviewing(versions, succeeded);
+    await assert.rejects(converted(), /^StatusError: no supported conversion review versions$/);
+    assert.deepEqual(asked, []);
+  });
+}
+
+const subject = "conversion webhook for g/v1, Kind=A";
+for (const { what, answer, why } of [
+  {
+    what: "a failure with a message",
+    answer: (review: Review) => succeeded(review, { result: { status: "Failure", message: "not today" } }),
+    why: `${subject} failed: not today`,
+  },
+  {
+    what: "a failure with an empty message",
+    answer: (review: Review) => succeeded(review, { result: { status: "Failure", message: "" } }),
+    why: `${subject} failed: response.result.status was 'Failure', not 'Success'`,
+  },
+  {
+    what: "no result",
+    answer: (review: Review) => succeeded(review, { result: undefined }),
+    why: `${subject} failed: response.result.status was '', not 'Success'`,
+  },
+  {
+    what: "no objects",
+    answer: (review: Review) => succeeded(review, { convertedObjects: undefined }),
+    why: `${subject} returned 0 objects, expected 1`,
+  },
+  {
+    what: "no response",
+    answer: ({ apiVersion, kind }: Review) => ({ apiVersion, kind }),
+    why: `${subject} failed: no response provided`,
+  },
+  {
+    what: "another version of the review",
+    answer: (review: Review) => ({ ...succeeded(review), apiVersion: "apiextensions.k8s.io/v1beta1" }),
+    why: `${subject} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1beta1, Kind=ConversionReview`,
+  },
+  {
+    what: "another kind",
+    answer: (review: Review) => ({ ...succeeded(review), kind: "Review" }),
+    why: `${subject} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1, Kind=Review`,
+  },
+  { what: "a list", answer: () => [], why: `${subject} failed: the response is not a JSON object` },
+  { what: "no JSON", answer: () => "{", why: `${subject} failed: unexpected end of JSON input` },
+  {
+    what: "an object of another version",
+    answer: (review: Review) => succeeded(review, { convertedObjects: review.request.objects }),
+    why: `${subject} returned invalid object at index 0: invalid groupVersion (expected g/v2, received g/v1)`,
+  },
+  {
+    what: "no object",
+    answer: (review: Review) => succeeded(review, { convertedObjects: [1] }),
+    why: `${subject} returned invalid object at index 0: it is not an object`,
+  },
+  ...[
+    { metadata: undefined, why: "missing metadata in converted object" },
+    { metadata: null, why: "invalid metadata in converted object" },
+    { metadata: { ...anObject("a").metadata, labels: [] }, why: "invalid metadata.labels in converted object" },
+    { metadata: { ...anObject("a").metadata, labels: { a: 1 } }, why: "metadata.labels[a] must be a string in converted object" },
+  ].map(({ metadata, why }) => ({
+    what: `metadata that is ${JSON.stringify(metadata)}`,
+    answer: (review: Review) => succeeded(review, { convertedObjects: [{ apiVersion: "g/v2", kind: "A", metadata }] }),
+    why: `${subject} returned invalid metadata: ${why}`,
+  })),
+  {
+    what: "a label that is none",
+    answer: (review: Review) =>
+      succeeded(review, {
+        convertedObjects: [{ apiVersion: "g/v2", kind: "A", metadata: { ...anObject("a").metadata, labels: { "-": "x" } } }],
+      }),
+    why: /returned invalid metadata: metadata\.labels: Invalid value: "-": /,
+  },
+] as { what: string; answer: (review: Review) => unknown; why: string | RegExp }[]) {
+  test(`an answer with ${what} is a failure of the server`, async () => {
+    await assert.rejects(reviewing(["v1"], answer).converted(), ({ message, code }: Error & { code: number }) => {
+      assert.equal(code, 500);
+      if (typeof why === "string") assert.equal(message, why);
+      else assert.match(message, why);
+      return true;
+    });
+  });
+}
+
+test("an answer in v1beta1 may have another uid and kind", async () => {
+  const { converted } = reviewing(["v1beta1"], (review) => ({
+    ...succeeded(review, { uid: "other" }),
+    kind: "",
+    apiVersion: "",
+  }));
+  assert.equal((await converted())[0]?.apiVersion, "g/v2");
+});
+
+test("without a webhook an object is renamed", () => {
+  for (const conversion of [undefined, { strategy: "None" }, { strategy: "Webhook" }]) {
+    const convert = converterOf(conversion as never, () => assert.fail("there is no webhook"), new Turns());
+    assert.deepEqual(convert([anObject("a")], "g/v2"), [anObject("a", "v2")]);
+  }
+});

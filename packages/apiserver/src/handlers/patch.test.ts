@@ -119,6 +119,18 @@ for (const [contentType, of, want] of [
   });
 }
 
+for (const [length, code] of [
+  ["1", 415],
+  ["0", 406],
+  [undefined, 406],
+] as const) {
+  test(`a patch of an unknown type with the length ${length} is ${code}`, () => {
+    const headers = { "content-type": "text/plain", ...(length && { "content-length": length }) };
+    const call = { env: { gates: { tracksFields: true } }, ctx: { exchange: { headers } } } as unknown as Call;
+    assert.throws(() => patchTypeOf(call, kind), { code });
+  });
+}
+
 test("without field management there is no apply, and the refusal does not offer it", () => {
   const headers = { "content-type": "application/apply-patch+yaml", "content-length": "2" };
   const call = { env: { gates: { tracksFields: false } }, ctx: { exchange: { headers } } } as unknown as Call;

@@ -75,3 +75,14 @@ test("pods that violate nothing are looked at for a second at most, too", async 
   const warnings = await warningsAbout("web", fine, baseline, now, new Turns(() => 0));
   assert.deepEqual(warnings, ["new PodSecurity enforce level only checked against the first 4 of 5 existing pods"]);
 });
+
+test("pods of one violation are in the order of their names, and violations in that of their texts", async () => {
+  const named = (name: string, spec: object) => ({ metadata: { name }, spec }) as never;
+  const onHost = { containers: [{ name: "c", image: "i" }], hostNetwork: true };
+  const all = [named("d", privileged), named("c", onHost), named("b", privileged), named("a", onHost)];
+  const baseline = { level: "baseline", version: "latest" } as const;
+  assert.deepEqual((await warningsAbout("web", all, baseline, () => 0, new Turns(() => 0))).slice(1), [
+    "a (and 1 other pod): host namespaces",
+    "b (and 1 other pod): privileged",
+  ]);
+});
