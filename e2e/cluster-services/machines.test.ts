@@ -13,6 +13,7 @@ import { endpointSlices, events, nodes, services } from "@coxswain/apimachinery/
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { parts } from "@coxswain/cluster-services/parts";
 import { type Machine, newSite, type Pod, type Site } from "@coxswain/cluster-services/testing/machines";
+import { silenceMs } from "@coxswain/cluster-services/testing/namespace-agent";
 import { needsRoot } from "@coxswain/cluster-services/testing/namespaces";
 import { KillableMachine } from "./killed-process.ts";
 import { type ServicesCluster, startServicesCluster } from "./nodes.ts";
@@ -73,7 +74,7 @@ test("nodes on one segment and behind a router, as they come, change, are killed
 
   const ip = (pod: Pod): string => pod.addresses[0] as string;
   const ask = async (from: Pod | Machine | Pick<Pod, "namespace">, host: string, to = port): Promise<string> =>
-    (await from.namespace.ask({ protocol: "tcp", host, port: to }))[0] as string;
+    (await from.namespace.ask({ protocol: "tcp", host, port: to, timeoutMs: silenceMs }))[0] as string;
   const becomes = async (want: string | RegExp, get: () => Promise<string>): Promise<void> => {
     const begun = performance.now();
     await waitFor(async (seen) => (typeof want === "string" ? seen(await get()) === want : want.test(seen(await get()))), {

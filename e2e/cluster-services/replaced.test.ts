@@ -30,6 +30,7 @@ import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes
 import { provisioner } from "@coxswain/cluster-services/local-volumes/names";
 import { parts } from "@coxswain/cluster-services/parts";
 import { rightsOf } from "@coxswain/cluster-services/rights";
+import { silenceMs } from "@coxswain/cluster-services/testing/namespace-agent";
 import { connectPair, needsRoot, newNamespace } from "@coxswain/cluster-services/testing/namespaces";
 import { isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
 import { KillableMachine, kubeconfigOf, userOfNode } from "./killed-process.ts";
@@ -80,7 +81,7 @@ async function startNode(t: TestContext, chosen = parts, apiServerFlags: readonl
 type TestNode = Awaited<ReturnType<typeof startNode>>;
 
 const answers = async ({ machine }: TestNode, host: string, port: number): Promise<boolean> =>
-  (await machine.namespace.ask({ protocol: "tcp", host, port })).every((answer) => answer.startsWith("pod "));
+  (await machine.namespace.ask({ protocol: "tcp", host, port, timeoutMs: silenceMs })).every((answer) => answer.startsWith("pod "));
 
 /** What is wrong with the Service `web` and the kernel's chains. */
 async function wrongRules(node: TestNode, present: string, absent: string): Promise<string[]> {

@@ -10,6 +10,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Machine, newSite } from "../testing/machines.ts";
+import { silenceMs } from "../testing/namespace-agent.ts";
 import { needsRoot } from "../testing/namespaces.ts";
 import { Announcer } from "./announcer.ts";
 import { removeLeftAddresses } from "./left-addresses.ts";
@@ -84,8 +85,8 @@ async function setUp(t: TestContext) {
       "iptables",
       `-t nat -A PREROUTING -d ${vip} -p tcp --dport 81 -j DNAT --to-destination 192.168.77.${i + 1}:8080`.split(" "),
     );
-  const fetchFrom = async (port: number): Promise<string> => {
-    const [answer] = await site.router.ask({ protocol: "tcp", host: vip, port });
+  const fetchFrom = async (port: number, more: { readonly timeoutMs?: number } = {}): Promise<string> => {
+    const [answer] = await site.router.ask({ protocol: "tcp", host: vip, port, ...more });
     return (answer as string).split(" ")[0] as string;
   };
   return { site, m1, m2, fetchFrom, client: newFakeClient() };
@@ -95,7 +96,7 @@ test("an address moves to another machine with its lease, and clients follow at 
   const { m1, m2, fetchFrom, client, site } = await setUp(t);
   const one = start(t, m1, client, [vip, vip6]);
   await waitFor(async () => (await has(m1, vip)) && (await has(m1, vip6)));
-  await waitFor(async () => (await fetchFrom(81)) === "m1");
+  await waitFor(async () => (await fetchFrom(81, { timeoutMs: silenceMs })) === "m1");
   one.announcer.check();
 
   await t.test("programs that listen on all addresses do not answer on it", async () => {
@@ -126,7 +127,7 @@ test("an address moves to another machine with its lease, and clients follow at 
     assert.equal(await has(m1, vip), false);
     assert.doesNotMatch(await m1.run("iptables", ["-S", "COX-LB-INPUT"]), /REJECT/);
     await waitFor(() => holderOf(client, vip) === "m2");
-    await waitFor(async () => (await fetchFrom(81)) === "m2");
+    await waitFor(async () => (await fetchFrom(81, { timeoutMs: silenceMs })) === "m2");
   });
 
   await t.test("it is given up when no Service has it, and taken again", async () => {
@@ -170,10 +171,10 @@ test("the address of a machine whose process was killed moves within seconds", {
   const one = start(t, m1, client, [vip]);
   await waitFor(() => holderOf(client, vip) === "m1");
   start(t, m2, client, [vip]);
-  await waitFor(async () => (await fetchFrom(81)) === "m1");
+  await waitFor(async () => (await fetchFrom(81, { timeoutMs: silenceMs })) === "m1");
   const before = performance.now();
   one.kill();
-  await waitFor(async () => (await fetchFrom(81)) === "m2", { timeoutMs: 20_000 });
+  await waitFor(async () => (await fetchFrom(81, { timeoutMs: silenceMs })) === "m2", { timeoutMs: 20_000 });
   assert.equal(await has(m1, vip), false, "the kernel has taken it away from the first");
   t.diagnostic(`after ${Math.round(performance.now() - before)} ms`);
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aNode, newSite, type Pod, podNetworkOf } from "../testing/machines.ts";
+import { silenceMs } from "../testing/namespace-agent.ts";
 import { needsRoot } from "../testing/namespaces.ts";
 import { startRules } from "../testing/node-network.ts";
 import { aService } from "../testing/objects.ts";
@@ -11,8 +12,8 @@ import { withdraw } from "./withdraw.ts";
 
 const port = 8080;
 /** What a server of the pod answers to another pod: its name and the client's address. */
-const talk = async (from: Pod, to: Pod, index = 0): Promise<string> =>
-  (await from.namespace.ask({ protocol: "tcp", host: to.addresses[index] as string, port }))[0] as string;
+const talk = async (from: Pod, to: Pod, index = 0, more: { readonly timeoutMs?: number } = {}): Promise<string> =>
+  (await from.namespace.ask({ protocol: "tcp", host: to.addresses[index] as string, port, ...more }))[0] as string;
 
 test("pods of three machines reach each other, by routes and in VXLAN", { skip: needsRoot }, async (t) => {
   const site = await newSite(t);
@@ -44,7 +45,7 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
       ] as const) {
         const client = from.addresses[index] as string;
         // The kernel finds no IPv6 neighbours until it knows that its link-local address is free, a second or two.
-        if (index === 1) await waitFor(async () => (await talk(from, to, index)) !== "timeout");
+        if (index === 1) await waitFor(async () => (await talk(from, to, index, { timeoutMs: silenceMs })) !== "timeout");
         assert.equal(await talk(from, to, index), `${name} ${client}`);
       }
     }
@@ -84,8 +85,9 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     const accepted = [...rules.matchAll(/-A COX-NET-VXLAN (.*)\n/g)].map(([, rule]) => rule);
     assert.deepEqual(accepted, ["-s 192.168.77.1/32 -j RETURN", "-s 192.168.77.2/32 -j RETURN", "-j DROP"]);
     await site.router.request({ op: "listen", name: "router", port: 8472 });
-    assert.deepEqual(await p1.namespace.ask({ protocol: "udp", host: "192.168.77.254", port: 8472 }), ["timeout"]);
-    assert.deepEqual(await m1.namespace.ask({ protocol: "udp", host: "192.168.77.254", port: 8472 }), ["router 192.168.77.1"]);
+    const asked = { protocol: "udp", host: "192.168.77.254", port: 8472 } as const;
+    assert.deepEqual(await p1.namespace.ask({ ...asked, timeoutMs: silenceMs }), ["timeout"]);
+    assert.deepEqual(await m1.namespace.ask(asked), ["router 192.168.77.1"]);
   });
 
   await t.test("links, routes and rules that were removed from the kernel are created again", async () => {
@@ -104,7 +106,7 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     await one.network.sync();
     const routes = async (): Promise<string> => m1.namespace.ip("route show proto 77");
     assert.doesNotMatch(await routes(), /10\.77\.3/);
-    assert.match(await talk(p1, p3), /timeout|EHOSTUNREACH|ENETUNREACH/);
+    assert.match(await talk(p1, p3, 0, { timeoutMs: silenceMs }), /timeout|EHOSTUNREACH|ENETUNREACH/);
     await assert.rejects(m1.namespace.ip("link show cox0-vx"), /does not exist/);
     nodes.push(aNode("m3", ["10.77.4.0/24"], ["192.168.78.3"], "2024-02-01T00:00:00Z"));
     await one.network.sync();
@@ -143,7 +145,8 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
   await t.test("connections that the rules of Services reject are rejected, whichever rules came first", async () => {
     const rules = startRules(t, m1.namespace);
     await rules.put([aService("empty", { clusterIP: "10.96.0.11" })]);
-    const ask = () => p1.namespace.ask({ protocol: "tcp", host: "10.96.0.11", port: 80 });
+    const asked = { protocol: "tcp", host: "10.96.0.11", port: 80 } as const;
+    const ask = () => p1.namespace.ask(asked);
     assert.deepEqual(await ask(), ["refused"], "those of Services came last");
     const iptables = (rule: string) => m1.namespace.run("iptables", rule.split(" "));
     await iptables("-D FORWARD -j COX-NET-FORWARD");
@@ -151,7 +154,7 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     assert.deepEqual(await ask(), ["refused"], "those of the pod network came last");
     await iptables("-D FORWARD -j COX-NET-FORWARD");
     await iptables("-I FORWARD -j COX-NET-FORWARD");
-    assert.notDeepEqual(await ask(), ["refused"]);
+    assert.notDeepEqual(await p1.namespace.ask({ ...asked, timeoutMs: silenceMs }), ["refused"]);
     await one.network.sync();
     assert.deepEqual(await ask(), ["refused"], "a jump at the wrong place is moved");
     assert.equal(await talk(p1, p3), `p3 ${p1.addresses[0]}`);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError } from "../host/run-program.ts";
+import { silenceMs } from "../testing/namespace-agent.ts";
 import { needsRoot, serversOf } from "../testing/namespaces.ts";
 import { addresses, type Change, newNodeNetwork, startRules } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
@@ -76,7 +77,7 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
       "inside the cluster it does not apply",
     );
     await rules.put([local, aSlice("local", [far])]);
-    assert.deepEqual(await outside.ask(requested), ["timeout"], "dropped where there is no endpoint");
+    assert.deepEqual(await outside.ask({ ...requested, timeoutMs: silenceMs }), ["timeout"], "dropped where there is no endpoint");
     assert.deepEqual(serversOf(await pod2.ask(requested)), ["remote"]);
     await rules.put([local, aSlice("local", [])]);
     assert.deepEqual(await outside.ask(requested), ["refused"]);
@@ -100,7 +101,7 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
       aService("lb", { ...spec, loadBalancerSourceRanges: ["198.51.100.0/24"] }, ["203.0.113.6"]),
       aSlice("lb", [ep1]),
     ]);
-    assert.deepEqual(await outside.ask({ ...tcp, host: "203.0.113.6" }), ["timeout"]);
+    assert.deepEqual(await outside.ask({ ...tcp, host: "203.0.113.6", timeoutMs: silenceMs }), ["timeout"]);
     assert.match((await outside.ask({ ...tcp, host: "203.0.113.5" }))[0] ?? "", /^pod1 /, "external IPs are open");
     const allowed = { ...spec, loadBalancerSourceRanges: [`${outsideIp}/32`] };
     await rules.put([aService("lb", allowed, ["203.0.113.6"]), aSlice("lb", [ep1])]);
@@ -138,7 +139,7 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     assert.deepEqual(serversOf(await pod2.ask(requested)), ["pod1"]);
     assert.deepEqual(serversOf(await outside.ask(byNodePort)), ["pod1"]);
     await rules.put([dns, slice(far)]);
-    await waitFor(async () => (await pod2.ask(requested))[0]?.startsWith("remote"));
+    await waitFor(async () => (await pod2.ask({ ...requested, timeoutMs: silenceMs }))[0]?.startsWith("remote"));
     assert.deepEqual(serversOf(await outside.ask(byNodePort)), ["remote"]);
   });
 
@@ -174,7 +175,8 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
 
   await t.test("rules that another program removed come back", async () => {
     await node.run("iptables", ["-t", "nat", "-F"]);
-    await waitFor(async () => (await pod2.ask({ ...tcp, host: "10.96.0.12" }))[0] === `pod1 ${ip2}`);
+    const asked = { ...tcp, host: "10.96.0.12", timeoutMs: silenceMs };
+    await waitFor(async () => (await pod2.ask(asked))[0] === `pod1 ${ip2}`);
     await node.run("iptables", ["-D", "FORWARD", "-m", "conntrack", "--ctstate", "NEW", "-j", "COX-FILTER"]);
     const check = ["-C", "FORWARD", "-m", "conntrack", "--ctstate", "NEW", "-j", "COX-FILTER"];
     await waitFor(async () => (await node.run("iptables", check)) === "", { retry: (err) => err instanceof ProgramError });

@@ -26,9 +26,13 @@ export interface ConnectRequest {
   readonly times?: number;
   /** UDP: the client's port, kept for all of them. */
   readonly from?: number;
+  /** Longest wait for an answer. Default 30 s: a busy machine that answers late is no missing answer. */
+  readonly timeoutMs?: number;
 }
 
-const timeoutMs = 700;
+/** `timeoutMs` where no answer is expected, or where the question is asked again until it is answered. */
+export const silenceMs = 700;
+const answerMs = 30_000;
 
 function listen(name: string, port: number): Promise<string[]> {
   const newServer = () =>
@@ -48,7 +52,7 @@ function listen(name: string, port: number): Promise<string[]> {
 
 const nameOf = (err: NodeJS.ErrnoException): string => (err.code === "ECONNREFUSED" ? "refused" : (err.code ?? err.message));
 
-function connectTcp({ host, port }: ConnectRequest): Promise<string> {
+function connectTcp({ host, port, timeoutMs = answerMs }: ConnectRequest): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     let text = "";
@@ -64,7 +68,7 @@ function connectTcp({ host, port }: ConnectRequest): Promise<string> {
   });
 }
 
-function exchangeUdp({ host, port, from }: ConnectRequest): Promise<string> {
+function exchangeUdp({ host, port, from, timeoutMs = answerMs }: ConnectRequest): Promise<string> {
   return new Promise((resolve) => {
     const socket = createSocket("udp4");
     const answer = (text: string): void => {
@@ -101,7 +105,7 @@ function relay(port: number, path: string): Promise<string[]> {
 }
 
 function resolveName(server: string, host: string): Promise<string[]> {
-  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
+  const resolver = new Resolver({ timeout: silenceMs, tries: 1 });
   resolver.setServers([server]);
   return resolver.resolve4(host).catch((err: NodeJS.ErrnoException) => [err.code ?? err.message]);
 }
