@@ -24,12 +24,15 @@ import type { IssuedToken, PodObjects, TokenRequestOptions } from "../pod/pod-ob
 /** Deduplicates reads by many Pods; short, so that changes are visible at the next sync. */
 const keepMs = 5_000;
 const maxKept = 1_000;
+/** Volumes and tokens of a running Pod are read again within minutes: what was not read for so long belongs to no running Pod. */
+const unusedMs = 10 * 60_000;
 const maxTokenAgeMs = 24 * 3600_000;
 const tokenRefreshJitterMs = 10_000;
 
 /** A cached object; the last successful read is used while the API server is unavailable. */
 interface Kept<T extends KubeObject> {
   at: number;
+  usedAt: number;
   object: Promise<T>;
   last: T | undefined;
 }
@@ -39,6 +42,7 @@ interface Kept<T extends KubeObject> {
  * Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go
  */
 export function newApiObjects(client: Client, clock: Clock): PodObjects {
+  /** The least recently used first. */
   const kept = new Map<string, Kept<KubeObject>>();
   const tokens = new Map<string, { issued: IssuedToken; requestedAt: number; expiresAt: number }>();
 
@@ -46,9 +50,17 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
     const key = `${ref.resource}/${namespace ?? ""}/${name}`;
     const now = clock.monotonic();
     const found = kept.get(key) as Kept<T> | undefined; // cast: the key names the resource, whose objects are of T
-    if (found !== undefined && now - found.at < keepMs) return found.object;
-    if (kept.size > maxKept) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
-    const entry: Kept<T> = { at: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };
+    kept.delete(key);
+    if (found !== undefined && now - found.at < keepMs) {
+      found.usedAt = now;
+      kept.set(key, found);
+      return found.object;
+    }
+    for (const [old, { usedAt }] of kept) {
+      if (kept.size <= maxKept || now - usedAt < unusedMs) break;
+      kept.delete(old);
+    }
+    const entry: Kept<T> = { at: now, usedAt: now, object: client.get<T>(ref, { namespace, name }), last: found?.last };
     entry.object = entry.object.then(
       (object) => {
         entry.last = object;
