@@ -225,11 +225,11 @@ class MemberClient implements Client {
     return { accept: options.metadataOnly === true ? metadataType : this.#acceptOf(ref) };
   }
 
-  #sending(ref: ResourceRef, method: string, path: string, body: Body, signal: AbortSignal | undefined): TransportRequest {
-    return { method, path, headers: { accept: this.#acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
+  #sending(ref: ResourceRef, method: string, path: string, encode: () => Body, signal: AbortSignal | undefined): Sending {
+    return { method, path, headers: { accept: this.#acceptOf(ref) }, encode, signal };
   }
 
-  async #object<T>(ref: ResourceRef, name: string, request: TransportRequest, readsMetadataOnly = false): Promise<T> {
+  async #object<T>(ref: ResourceRef, name: string, request: Sending, readsMetadataOnly = false): Promise<T> {
     const { config, turns } = this.#call;
     const { response, body } = await this.#answer(ref, name, request);
     const options = readsMetadataOnly ? { ...config, readsMetadataOnly } : config;
@@ -246,7 +246,7 @@ class MemberClient implements Client {
   async #answer(
     ref: ResourceRef,
     name: string,
-    request: TransportRequest,
+    request: Sending,
   ): Promise<{ response: TransportResponse; body: Buffer }> {
     const response = await send(this.#call, request);
     const body = await readBody(response);
@@ -292,7 +292,7 @@ class MemberClient implements Client {
     return this.#object(
       ref,
       options.name ?? "",
-      this.#sending(ref, "POST", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+      this.#sending(ref, "POST", path, () => objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
       options.readsMetadataOnly,
     );
   }
@@ -305,26 +305,26 @@ class MemberClient implements Client {
     return this.#object(
       ref,
       name,
-      this.#sending(ref, "PUT", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+      this.#sending(ref, "PUT", path, () => objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
       options.readsMetadataOnly,
     );
   }
 
   patch<T extends object>(ref: ResourceRef, target: NamedTarget, patch: Patch, options: PatchOptions = {}): Promise<T> {
     const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
-    const body = { contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes };
+    const encode = (): Body => ({ contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes });
     return this.#object(
       ref,
       target.name,
-      this.#sending(ref, "PATCH", this.#pathOf(ref, target, query), body, options.signal),
+      this.#sending(ref, "PATCH", this.#pathOf(ref, target, query), encode, options.signal),
       options.readsMetadataOnly,
     );
   }
 
   async delete(ref: ResourceRef, target: NamedTarget, options: Parameters<Client["delete"]>[2] = {}): Promise<void> {
     const { signal, ...deleteOptions } = options;
-    const body = deleteBody(ref, deleteOptions, this.#protobuf);
-    await this.#answer(ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
+    const encode = (): Body => deleteBody(ref, deleteOptions, this.#protobuf);
+    await this.#answer(ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), encode, signal));
   }
 
   async deleteCollection(
@@ -334,7 +334,8 @@ class MemberClient implements Client {
   ): Promise<void> {
     const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
     const path = this.#pathOf(ref, target, { labelSelector, fieldSelector });
-    await this.#answer(ref, "", this.#sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, this.#protobuf), signal));
+    const encode = (): Body => deleteBody(ref, deleteOptions, this.#protobuf);
+    await this.#answer(ref, "", this.#sending(ref, "DELETE", path, encode, signal));
   }
 
   async *watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
@@ -363,6 +364,11 @@ class MemberClient implements Client {
   close(): void {
     this.#call.transport.close();
   }
+}
+
+/** A request whose body is encoded when the rate limiter lets it pass: those that wait hold no second copy of their objects. */
+interface Sending extends TransportRequest {
+  readonly encode?: () => Body;
 }
 
 interface Call {
@@ -422,21 +428,24 @@ function formatQuery(query: Query | undefined): string {
 const mostRetries = 10;
 
 /** Sends a request with rate limiting and retries. The body of the returned response is unread. */
-async function send(call: Call, request: TransportRequest): Promise<TransportResponse> {
+async function send(call: Call, { encode, ...request }: Sending): Promise<TransportResponse> {
   const { config, server, clock, credentials, transport, limiter, observer } = call;
   const { host, prefix } = server;
+  let body: Body | undefined;
   for (let retries = 0, unauthorized = false; ; ) {
     const waitedMs = await limiter.accept(request.signal);
     observer?.rateLimited(request.method, host, waitedMs);
+    body ??= encode?.();
     const headers = {
       "user-agent": config.userAgent ?? userAgentOf("coxswain"),
       ...request.headers,
+      ...(body !== undefined && { "content-type": body.contentType }),
       ...(await credentials.headers()),
     };
     const startedAt = clock.monotonic();
     let response: TransportResponse;
     try {
-      response = await transport.request({ ...request, path: prefix + request.path, headers });
+      response = await transport.request({ ...request, body: body?.bytes ?? request.body, path: prefix + request.path, headers });
     } catch (err) {
       observer?.requested(request.method, host, "<error>", clock.monotonic() - startedAt);
       const again = wasNotProcessed(err) || (request.method === "GET" && isConnectionLost(err));

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
+import { configMaps } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { newClient } from "./client.ts";
@@ -44,7 +45,7 @@ function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
       ({ status }) => status,
       (err: Error) => err.message,
     );
-  return { clock, seen, bodies, reported, call };
+  return { clock, seen, bodies, reported, client, call };
 }
 
 const ok: Answer = { status: 200 };
@@ -73,6 +74,29 @@ for (const { name, answer, method = "GET", attempts } of [
     assert.deepEqual([seen[0]?.path, seen[0]?.method], ["/base/x", method]);
   });
 }
+
+test("a body is encoded when the rate limiter lets its request pass, and once for all attempts", async () => {
+  const { client, seen, clock } = aClient([new NotProcessed("refused"), { status: 201 }], { qps: 1, burst: 2 });
+  const encoded: string[] = [];
+  const create = (name: string) =>
+    client.create(configMaps, {
+      metadata: { namespace: "default", name },
+      get data() {
+        encoded.push(name);
+        return { key: name };
+      },
+    });
+  const all = Promise.all([create("a"), create("b"), create("c")]);
+  await settle();
+  assert.deepEqual([...new Set(encoded)], ["a", "b"], "the third waits");
+  const before = encoded.length;
+  await clock.advance(2_000);
+  await all;
+  assert.equal(encoded.length, before + before / 2);
+  const names = seen.map(({ body }) => /"key":"(.)"/.exec(String(body))?.[1]);
+  assert.deepEqual([seen.length, ...names.sort()], [4, "a", "a", "b", "c"]);
+  for (const { headers } of seen) assert.equal(headers["content-type"], "application/json");
+});
 
 test("a request refused unprocessed is sent eleven times, with a pause from the third on; then it fails", async () => {
   const { call, seen, clock } = aClient([new NotProcessed("refused")]);
