@@ -53,9 +53,9 @@ async function backend(t: TestContext, answer: (request: IncomingMessage, respon
   return listening(t, createServer(answer));
 }
 
-/** Sends bytes on a new connection. */
-function open(t: TestContext, port: number, bytes: string) {
-  const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
+/** Sends bytes on a new connection. @param options `allowHalfOpen`: it stays open when the other side has ended */
+function open(t: TestContext, port: number, bytes: string, options: { readonly allowHalfOpen?: boolean } = {}) {
+  const socket = connect({ port, host: "127.0.0.1", ...options }, () => socket.write(bytes));
   const state = { text: "", isClosed: false };
   socket.setEncoding("latin1").on("data", (chunk: string) => (state.text += chunk));
   socket.on("error", () => {}).on("close", () => (state.isClosed = true));
@@ -85,6 +85,8 @@ test("a body of the limit is sent on; a longer one gets 413, before the backend 
   assert.deepEqual([await post(100, false), await post(100, true), begun], ["200", "200", 2]);
   assert.deepEqual([await post(101, false), begun], ["413", 2]);
   assert.equal(await post(101, true), "413");
+  const { state } = open(t, ingress.port, head("POST /", "Content-Length: 101"));
+  await waitFor(() => state.text.includes("too large"), { timeoutMs: 10_000, what: "a refusal before the body" });
 });
 
 test("a refusal ends the connection of a body that nobody reads, and no other; the refusal of HEAD has no body", async (t) => {
@@ -179,8 +181,9 @@ test("at its end the server lets requests complete for the grace, and cuts off t
   const other = await start(t, [port]);
   const late = open(t, other.port, head("GET /"));
   await waitFor(() => responses.length === 2);
-  await other.server.close(50);
-  await waitFor(() => late.state.isClosed);
+  const cut = other.server.close(50);
+  await waitFor(() => late.state.isClosed, { timeoutMs: 10_000, what: "the connection to be cut" });
+  await cut;
   assert.equal(late.state.text, "");
 });
 
@@ -223,10 +226,12 @@ test("what client and backend send with the handshake arrives, and the end of on
   await waitFor(() => state.text.endsWith("\r\n\r\nfirst frame"), { timeoutMs: 10_000 });
   await waitFor(() => received.text.endsWith("\r\n\r\nearly frame"), { timeoutMs: 10_000 });
   assert.match(await ingress.shown(), /^coxswain_ingress_upgraded_connections 1$/m);
-  sockets[0]?.destroy();
+  const staying = open(t, ingress.port, handshake(), { allowHalfOpen: true });
+  await waitFor(() => staying.state.text.endsWith("first frame"), { timeoutMs: 10_000 });
+  for (const socket of sockets) socket.destroy();
   await waitFor(() => state.isClosed, { timeoutMs: 10_000 });
   await waitFor(async () => /^coxswain_ingress_upgraded_connections 0$/m.test(await ingress.shown()), { timeoutMs: 10_000 });
-  assert.match(await ingress.shown(), /coxswain_ingress_requests_total\{code="101",by="backend"\} 1/);
+  assert.match(await ingress.shown(), /coxswain_ingress_requests_total\{code="101",by="backend"\} 2/);
 });
 
 test("a WebSocket on which nothing is sent ends after the idle time", async (t) => {
