@@ -81,7 +81,9 @@ async function startNode(t: TestContext, chosen = parts, apiServerFlags: readonl
 type TestNode = Awaited<ReturnType<typeof startNode>>;
 
 const answers = async ({ machine }: TestNode, host: string, port: number): Promise<boolean> =>
-  (await machine.namespace.ask({ protocol: "tcp", host, port, timeoutMs: silenceMs })).every((answer) => answer.startsWith("pod "));
+  (await machine.namespace.ask({ protocol: "tcp", host, port, timeoutMs: silenceMs })).every((answer) =>
+    answer.startsWith("pod "),
+  );
 
 /** What is wrong with the Service `web` and the kernel's chains. */
 async function wrongRules(node: TestNode, present: string, absent: string): Promise<string[]> {

@@ -243,11 +243,7 @@ class MemberClient implements Client {
    * @param name as in the path; `""` for a collection
    * @throws StatusError unless the request succeeded
    */
-  async #answer(
-    ref: ResourceRef,
-    name: string,
-    request: Sending,
-  ): Promise<{ response: TransportResponse; body: Buffer }> {
+  async #answer(ref: ResourceRef, name: string, request: Sending): Promise<{ response: TransportResponse; body: Buffer }> {
     const response = await send(this.#call, request);
     const body = await readBody(response);
     if (response.status >= 200 && response.status < 300) return { response, body };

@@ -77,7 +77,11 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
       "inside the cluster it does not apply",
     );
     await rules.put([local, aSlice("local", [far])]);
-    assert.deepEqual(await outside.ask({ ...requested, timeoutMs: silenceMs }), ["timeout"], "dropped where there is no endpoint");
+    assert.deepEqual(
+      await outside.ask({ ...requested, timeoutMs: silenceMs }),
+      ["timeout"],
+      "dropped where there is no endpoint",
+    );
     assert.deepEqual(serversOf(await pod2.ask(requested)), ["remote"]);
     await rules.put([local, aSlice("local", [])]);
     assert.deepEqual(await outside.ask(requested), ["refused"]);
