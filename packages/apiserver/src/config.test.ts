@@ -93,6 +93,15 @@ for (const { ranges, message } of [
     message: "specified --service-cluster-ip-range is too large; for 32-bit addresses, the mask must be >= 12",
   },
   { ranges: "10.0.0.0/30", message: "the service cluster IP range must be at least 8 IP addresses" },
+  { ranges: "10.0.0.0/29,fd00::/108", message: undefined },
+  { ranges: "10.0.0.0/12,fd00::/125", message: undefined },
+  {
+    ranges: "10.0.0.0/16,fd00::/107",
+    message: "specified --service-cluster-ip-range is too large; for 128-bit addresses, the mask must be >= 108",
+  },
+  { ranges: "10.0.0.0/33", message: "--service-cluster-ip-range[0] is not a valid CIDR: 10.0.0.0/33" },
+  { ranges: "10.0.0.0/16,fd00::", message: "--service-cluster-ip-range[1] is not a valid CIDR: fd00::" },
+  { ranges: "10.0.0.0/16,node/112", message: "--service-cluster-ip-range[1] is not a valid CIDR: node/112" },
 ]) {
   test(`--service-cluster-ip-range=${ranges}: ${message ?? "taken"}`, () => {
     const start = () => configOf(`--service-cluster-ip-range=${ranges}`);
@@ -100,6 +109,44 @@ for (const { ranges, message } of [
     else assert.throws(start, { message });
   });
 }
+
+test("the certificate that kubelets get has to be there, and its key has to fit", () => {
+  const pair = ["--kubelet-client-certificate=/nowhere.crt", "--kubelet-client-key=/nowhere.key"];
+  assert.throws(() => configOf(...pair), /no such file or directory, open '\/nowhere.crt'/);
+  assert.doesNotThrow(() => configOf(pair[0] as string), "one alone is nothing");
+  assert.throws(
+    () => configOf("--kubelet-certificate-authority=/nowhere.crt"),
+    /no such file or directory, open '\/nowhere.crt'/,
+  );
+});
+
+for (const { flags, want } of [
+  { flags: ["--advertise-address=192.0.2.1", "--bind-address=192.0.2.2"], want: "192.0.2.1" },
+  { flags: ["--bind-address=192.0.2.2"], want: "192.0.2.2" },
+  { flags: ["--advertise-address=127.0.0.1", "--bind-address=2001:db8::2"], want: "2001:db8::2" },
+]) {
+  test(`with ${flags.join(" ")} the endpoints of the service kubernetes have ${want}`, () => {
+    const values = parseFlags(kubeApiserver.flags, [argv[0] as string, argv[1] as string, ...keys, ...flags]).values;
+    assert.equal(configFromFlags(values).advertiseAddress, want);
+  });
+}
+
+test("the audiences of the API are those of the flag, and without it the first issuer alone", () => {
+  const former = "--service-account-issuer=https://former";
+  assert.deepEqual(configOf(former).apiAudiences, ["https://issuer"]);
+  assert.deepEqual(configOf(former, "--api-audiences=a,b").apiAudiences, ["a", "b"]);
+});
+
+test("an override of etcd servers names a group, a resource and its servers; the core group is empty", () => {
+  const overrides = [
+    "--etcd-servers-overrides=/events#http://a:1;http://b:2",
+    "--etcd-servers-overrides=apps/deployments#http://c:3",
+  ];
+  assert.deepEqual(configOf(...overrides).etcdOverrides, [
+    { group: "", resource: "events", servers: ["http://a:1", "http://b:2"] },
+    { group: "apps", resource: "deployments", servers: ["http://c:3"] },
+  ]);
+});
 
 test("--cloud-config has to be there, --cloud-provider=external needs nothing", () => {
   assert.throws(

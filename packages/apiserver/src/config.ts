@@ -210,11 +210,11 @@ const unreachable = /^(0\.0\.0\.0|127\..*|::|::1)$/;
 function serviceRange(text: string): string[] {
   const ranges = (text === "" ? "10.0.0.0/24" : text).split(",").map((range) => range.trim());
   if (ranges.length > 2) throw new Error("--service-cluster-ip-range must not contain more than two entries");
-  for (const range of ranges) {
+  for (const [i, range] of ranges.entries()) {
     const [address = "", bits = ""] = range.split("/");
     const longest = isIPv6(address) ? 128 : 32;
     if (isIP(address) === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > longest) {
-      throw new Error(`--service-cluster-ip-range[0] is not a valid CIDR: ${range}`);
+      throw new Error(`--service-cluster-ip-range[${i}] is not a valid CIDR: ${range}`);
     }
     if (longest - Number(bits) > 20)
       throw new Error(

@@ -153,6 +153,36 @@ for (const { name, providers, want } of [
     want: "resources[0].providers[0].kms.cachesize: Invalid value: 0: cachesize should be a positive value, or negative to disable",
   },
   {
+    name: "a provider that there is not",
+    providers: [{ identity: {} }, { rot13: {} }],
+    want: 'resources[0].providers[1]: Invalid value: "rot13": provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity',
+  },
+  {
+    name: "a provider of nothing",
+    providers: [{}],
+    want: 'resources[0].providers[0]: Invalid value: "": provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity',
+  },
+  {
+    name: "a key without a secret and a name",
+    providers: [{ aescbc: { keys: [{}] } }],
+    want: "[resources[0].providers[0].aescbc.keys[0].name: Required value: name is a mandatory field for a key, resources[0].providers[0].aescbc.keys[0].secret: Required value: secret is a mandatory field for a key]",
+  },
+  {
+    name: "a KMS whose endpoint has no scheme",
+    providers: [{ kms: { name: "x", endpoint: "/kms.sock" } }],
+    want: 'resources[0].providers[0].kms.endpoint: Invalid value: "/kms.sock": unsupported scheme "" for KMS provider, only unix is supported',
+  },
+  {
+    name: "a KMS whose time is 0",
+    providers: [{ kms: { name: "x", endpoint: "unix:///x", timeout: "0s" } }],
+    want: "resources[0].providers[0].kms.timeout: Invalid value: 0s: timeout should be a positive value",
+  },
+  {
+    name: "a KMS whose time is no duration",
+    providers: [{ kms: { name: "x", endpoint: "unix:///x", timeout: "soon" } }],
+    want: 'time: invalid duration "soon"',
+  },
+  {
     name: "two providers in one",
     providers: [{ kms: { name: "x", endpoint: "unix:///x" }, identity: {} }],
     want: 'resources[0].providers[0]: Invalid value: "kms,identity": more than one provider specified in a single element, should split into different list elements',
@@ -160,6 +190,27 @@ for (const { name, providers, want } of [
 ]) {
   test(`refuses ${name}`, () => {
     assert.throws(() => parseEncryptionConfig(configOf(providers)), { message: want });
+  });
+}
+
+const entry = { resources: ["secrets"], providers: [{ identity: {} }] };
+for (const { name, document, want } of [
+  { name: "an empty file", document: null, want: "EncryptionConfiguration can't be nil" },
+  { name: "no entries", document: { resources: [] }, want: "resources: Required value: at least one resources is required" },
+  {
+    name: "another version",
+    document: { apiVersion: "apiserver.config.k8s.io/v2", resources: [entry] },
+    want: 'no kind "EncryptionConfiguration" is registered for version "apiserver.config.k8s.io/v2"',
+  },
+  {
+    name: "a second entry without resources",
+    document: { resources: [entry, { ...entry, resources: [] }] },
+    want: "resources[1].resources: Required value: at least one resources[1].resources is required",
+  },
+]) {
+  test(`refuses ${name}`, () => {
+    const kind = { apiVersion: "apiserver.config.k8s.io/v1", kind: "EncryptionConfiguration" };
+    assert.throws(() => parseEncryptionConfig(JSON.stringify(document && { ...kind, ...document })), { message: want });
   });
 }
 

@@ -81,16 +81,17 @@ test("a data key that was decrypted is kept, and one that is too long to be stor
 
 test("a plugin that is not there in time, refuses, or speaks another version is an error in gRPC's words", async (t) => {
   const path = join(directoryOf(t), "kms.sock");
-  const service = newKmsService(`unix://${path}`, 150);
   await assert.rejects(
-    service.encrypt(Buffer.from("x")),
+    newKmsService(`unix://${path}`, 150).encrypt(Buffer.from("x")),
     /^Error: failed get version from remote KMS provider: .*DeadlineExceeded/,
   );
-  const old = await startKmsPlugin({ path, version: "v1alpha1" });
-  await waitFor(async () => {
-    const message = await service.encrypt(Buffer.from("x")).then(String, (err: Error) => err.message);
-    return message === "KMS provider api version v1alpha1 is not supported, only v1beta1 is supported now";
+  // Long enough for a busy machine: a call that waits for the plugin must not end before it.
+  const service = newKmsService(`unix://${path}`, 60_000);
+  const waiting = assert.rejects(service.encrypt(Buffer.from("x")), {
+    message: "KMS provider api version v1alpha1 is not supported, only v1beta1 is supported now",
   });
+  const old = await startKmsPlugin({ path, version: "v1alpha1" });
+  await waiting;
   await old.stop();
   const plugin = await startKmsPlugin({ path });
   t.after(() => plugin.stop());
@@ -145,7 +146,7 @@ test("secrets of two servers go through the KMS; watches see them in order, and 
   let plugin = await startKmsPlugin({ path, key });
   t.after(() => plugin.stop());
   const config = join(directory, "config.json");
-  writeFileSync(config, configOf([{ kms: { name: "vault", endpoint: `unix://${path}`, timeout: "2s" } }, { identity: {} }]), {
+  writeFileSync(config, configOf([{ kms: { name: "vault", endpoint: `unix://${path}`, timeout: "60s" } }, { identity: {} }]), {
     mode: 0o600,
   });
   const prefix = `/kms-${randomUUID()}`;
@@ -177,11 +178,12 @@ test("secrets of two servers go through the KMS; watches see them in order, and 
   assert.equal(Buffer.from(read.data.p, "base64").toString(), "correct horse");
   assert.equal((await two.request("GET", "/readyz/kms-provider-0")).code, 200);
 
-  await plugin.stop();
+  plugin.refusal = "the key is disabled";
   const refused = await one.request("POST", secrets, secret("e"));
   assert.equal(refused.code, 500);
   assert.equal((await one.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "e" } })).code, 201);
 
+  await plugin.stop();
   plugin = await startKmsPlugin({ path, key });
   await waitFor(async () => (await one.request("POST", secrets, secret("e"))).code === 201);
   const { body: after } = await two.request("GET", secrets);
