@@ -99,8 +99,8 @@ function aCache(t: TestContext) {
       return entry;
     },
     get: async (key: string) => void toStore.push(`get ${key}`),
-    async list() {
-      toStore.push("list");
+    async list({ limit }) {
+      toStore.push(limit ? `list of ${limit}` : "list");
       return { entries: [], revision: 0 };
     },
     async watch({ signal }) {
@@ -338,6 +338,17 @@ test("the changes before the list are history for watches from there on, as long
   const { stream } = await moved.follow(6);
   assert.deepEqual(moved.toStore, ["watch"], "it would lack the changes between the watch's start and the list");
   stream.stop();
+});
+
+test("a list at 0 ignores the limit, while the cache is filled, too: reflectors depend on it", async (t) => {
+  const { cache, reads, clock, toStore } = aCache(t);
+  const filling = cache.list({ prefix: "", revision: 0, limit: 1 });
+  await clock.advance(3_000);
+  await filling;
+  assert.deepEqual(toStore, ["list"]);
+  await reads[0]?.answer(10, "a/x=red@8", "a/y=red@9");
+  const { entries, continueToken } = await cache.list({ prefix: "", revision: 0, limit: 1 });
+  assert.deepEqual([entries.length, continueToken], [2, undefined]);
 });
 
 test("a deletion suggests what its caller has read, else what the cache holds", async (t) => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { AppliedRevision, Freshness } from "./freshness.ts";
 
 function aFreshness() {
@@ -93,6 +94,19 @@ test("a read that timed out while it waited for a revision is not retained", asy
   assert.deepEqual([await waiting, clock.waiting], [true, 0]);
   applied.advance(6);
   assert.equal(applied.value, 7);
+});
+
+test("a read that waits for a revision is not answered by the one before it", async () => {
+  const clock = newFakeClock();
+  const applied = new AppliedRevision(clock);
+  const answers: boolean[] = [];
+  void applied.reached(6, 1_000).then((answer) => void answers.push(answer));
+  applied.advance(5);
+  await settle();
+  assert.deepEqual(answers, []);
+  applied.advance(6);
+  await settle();
+  assert.deepEqual([answers, clock.waiting], [[true], 0]);
 });
 
 test("later revisions do not cancel the timer of a wait that has ended", async () => {
