@@ -1,0 +1,86 @@
+/** Flags whose values only `connectModules` and the start pass on: each reaches the part that it is for. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { launchTestServer, startTestServer } from "../testing/start-test-server.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "cox-wiring-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+const clientCa = join(directory, "client-ca.crt");
+const [first, second] = [await newCa({ commonName: "first" }), await newCa({ commonName: "second" })];
+writeFileSync(clientCa, first.certPem);
+const { endpoint } = await startEtcd();
+const warnings: string[] = [];
+const server = await startTestServer(
+  { after },
+  [
+    `--client-ca-file=${clientCa}`,
+    "--authorization-mode=AlwaysAllow",
+    "--min-request-timeout=1",
+    "--feature-gates=APIServerIdentity=true",
+    "--identity-lease-renew-interval-seconds=1",
+    `--etcd-servers-overrides=/events#${endpoint.replace("127.0.0.1", "localhost")}`,
+  ],
+  { ...discardLogger, warn: (message: string) => void warnings.push(message) },
+);
+
+test("with AlwaysAllow, anonymous requests are refused all the same, and the log says so", async () => {
+  assert.equal((await server.request("GET", "/api/v1/secrets", undefined, { authorization: undefined })).code, 401);
+  assert.equal((await server.request("GET", "/api/v1/secrets")).code, 200);
+  assert.ok(
+    warnings.some((text) => text.startsWith("AnonymousAuth is not allowed with the AlwaysAllow authorizer")),
+    warnings.join("\n"),
+  );
+});
+
+test("--min-request-timeout is in seconds: a watch without a timeout ends no earlier", async () => {
+  const began = performance.now();
+  await server.request("GET", "/api/v1/namespaces?watch=true");
+  assert.ok(performance.now() - began >= 1_000);
+});
+
+test("--identity-lease-renew-interval-seconds: the lease of the server is renewed", async () => {
+  const renewed = async (): Promise<string> => {
+    const { body } = await server.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases");
+    return body.items.find(({ metadata }: { metadata: { name: string } }) => metadata.name.startsWith("kube-apiserver-")).spec
+      .renewTime;
+  };
+  const before = await renewed();
+  await waitFor(async () => (await renewed()) > before, { what: "the renewal" });
+});
+
+test("authorities of clients that change after the start are published for other API servers", async () => {
+  const published = async (): Promise<string> =>
+    (await server.request("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")).body.data[
+      "client-ca-file"
+    ];
+  assert.equal(await published(), first.certPem);
+  writeFileSync(clientCa, first.certPem + second.certPem);
+  // It is read again within a minute, even where the file system does not announce the change.
+  await waitFor(async () => (await published()).includes(second.certPem), { what: "the new authority", timeoutMs: 180_000 });
+});
+
+test("the etcd of --etcd-servers-overrides has a component status, too", async () => {
+  const { body } = await server.request("GET", "/api/v1/componentstatuses");
+  const names = body.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+  assert.deepEqual(names, ["controller-manager", "scheduler", "etcd-0", "etcd-1"]);
+  const { conditions } = (await server.request("GET", "/api/v1/componentstatuses/etcd-1")).body;
+  assert.partialDeepStrictEqual(conditions, [{ type: "Healthy", status: "True" }]);
+});
+
+test("with priority and fairness, limits that add up to nothing end the start", async (t) => {
+  const limits = ["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"];
+  const limited = await launchTestServer(t, limits);
+  await assert.rejects(
+    limited.ready(),
+    /MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to something positive/,
+  );
+  const unlimited = await startTestServer(t, [...limits, "--enable-priority-and-fairness=false"]);
+  assert.equal((await unlimited.request("GET", "/api/v1/namespaces")).code, 200);
+});
