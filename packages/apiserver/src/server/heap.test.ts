@@ -45,6 +45,25 @@ for (const { name, idle, utilization, expected } of [
   });
 }
 
+test("a young generation that was collected is collected again when it is full", () => {
+  const out = run(`
+    performance.eventLoopUtilization = () => ({ idle: 0, active: 0, utilization: 0.3 });
+    const requests = { idle: true, onIdle() {} };
+    let collected = 0;
+    collectBetweenRequests(requests, () => collected++);
+    let turns = 0;
+    let junk;
+    const poll = setInterval(() => {
+      junk = Array.from({ length: 5_000 }, (_, i) => ({ i }));
+      requests.onIdle();
+      if (collected < 2 && ++turns < 500) return;
+      clearInterval(poll);
+      console.log(collected);
+    }, 5);
+  `);
+  assert.equal(out, "2");
+});
+
 for (const { name, busy, share, want } of [
   { name: "a quiet server waits until its young generation is nearly full", busy: 0.01, share: 0.6, want: false },
   { name: "a quiet server collects a nearly full young generation", busy: 0.01, share: 0.75, want: true },

@@ -23,6 +23,7 @@ const server = await startTestServer(
     `--client-ca-file=${clientCa}`,
     "--authorization-mode=AlwaysAllow",
     "--min-request-timeout=1",
+    "--disable-admission-plugins=ServiceAccount",
     "--feature-gates=APIServerIdentity=true",
     "--identity-lease-renew-interval-seconds=1",
     `--etcd-servers-overrides=/events#${endpoint.replace("127.0.0.1", "localhost")}`,
@@ -72,6 +73,19 @@ test("the etcd of --etcd-servers-overrides has a component status, too", async (
   assert.deepEqual(names, ["controller-manager", "scheduler", "etcd-0", "etcd-1"]);
   const { conditions } = (await server.request("GET", "/api/v1/componentstatuses/etcd-1")).body;
   assert.partialDeepStrictEqual(conditions, [{ type: "Healthy", status: "True" }]);
+});
+
+test("a node that claims this server's own address and port is not connected to", async () => {
+  const status = {
+    addresses: [{ type: "InternalIP", address: "127.0.0.1" }],
+    daemonEndpoints: { kubeletEndpoint: { Port: server.port } },
+  };
+  assert.equal((await server.request("POST", "/api/v1/nodes", { metadata: { name: "self" }, status })).code, 201);
+  const pods = "/api/v1/namespaces/default/pods";
+  const spec = { nodeName: "self", containers: [{ name: "c", image: "i" }] };
+  assert.equal((await server.request("POST", pods, { metadata: { name: "web" }, spec })).code, 201);
+  const { code, body } = await server.request("GET", `${pods}/web/log`);
+  assert.deepEqual([code, body.message], [400, "address not allowed"]);
 });
 
 test("with priority and fairness, limits that add up to nothing end the start", async (t) => {

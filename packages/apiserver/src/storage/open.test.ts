@@ -142,6 +142,32 @@ for (const { name, reachable, isOpened } of [
   });
 }
 
+test("without the history of before the start a storage is ready all the same, and the log says so", async () => {
+  const clock = newFakeClock();
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  const etcd = { servers: ["http://192.0.2.1:2379"], client: () => aClient(true, () => {}) };
+  const set = await openStorage({ clock, log, etcd, resources: [suiteResource] });
+  const ready = set.whenReady(); // etcd does not send the changes of the past
+  await settle();
+  await clock.advance(3_000);
+  await ready;
+  assert.deepEqual([warnings, set.ready()], [["cannot load the recent history from etcd"], true]);
+  set.stop();
+});
+
+test("a size of a watch cache other than 0 is ignored, and the log names its resource", async () => {
+  const warned: unknown[] = [];
+  const log = { ...discardLogger, warn: (message: string, values?: object) => void warned.push(message, values) };
+  const etcd = { servers: ["http://192.0.2.1:2379"], client: () => aClient(true, () => {}) };
+  const watchCacheSizes = new Map([["configmaps", 500]]);
+  const set = await openStorage({ clock: newFakeClock(), log, etcd, watchCacheSizes });
+  set.for(suiteResource);
+  set.for({ ...suiteResource, resource: "others" });
+  set.stop();
+  assert.deepEqual(warned, ["ignoring the size of a watch cache, which is dynamic", { resource: "configmaps", size: 500 }]);
+});
+
 test("a resource opened after the start contains what was written in between", async (t) => {
   const etcd = await startEtcd();
   const { set, prefix } = await open(t, { etcd: { servers: [etcd.endpoint] } });
