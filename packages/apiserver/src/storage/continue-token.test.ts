@@ -28,6 +28,11 @@ for (const { name, text, detail } of [
     text: encoded({ v: "meta.k8s.io/v1", start: "a" }),
     detail: "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
   },
+  {
+    name: "revision 0",
+    text: encoded({ v: "meta.k8s.io/v1", rv: 0, start: "a" }),
+    detail: "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+  },
   { name: "a revision that is no integer", text: encoded({ v: "meta.k8s.io/v1", rv: 1.5, start: "a" }), detail: undefined },
   {
     name: "no start",
@@ -39,6 +44,8 @@ for (const { name, text, detail } of [
     text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "../secrets/a" }),
     detail: "../secrets/a",
   },
+  { name: "a dot as a part of its start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "./a" }), detail: "./a" },
+  { name: "dots amid its start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "a/../b" }), detail: "a/../b" },
   { name: "an empty part in its start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "a//b" }), detail: "a//b" },
   { name: "an absolute start", text: encoded({ v: "meta.k8s.io/v1", rv: 1, start: "/secrets/a" }), detail: "/secrets/a" },
 ]) {
