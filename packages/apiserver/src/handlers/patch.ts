@@ -32,7 +32,7 @@ import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch"
 import { mergePatchInto } from "@coxswain/apimachinery/objects/patch/merge-patch";
 import { structOf } from "@coxswain/apimachinery/objects/patch/patch-schema";
 import { checkingRestorable } from "@coxswain/apimachinery/objects/patch/restore";
-import { mergeInto } from "@coxswain/apimachinery/objects/patch/strategic-merge";
+import { mergeInSteps } from "@coxswain/apimachinery/objects/patch/strategic-merge";
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
@@ -205,7 +205,7 @@ function patchFunction(
     }
     yield;
     // Cast: `parsePatch` takes no list for a strategic merge patch.
-    if (type === "strategic") return { value: mergeInto({ ...object }, patch as Unstructured, descriptor!), patch };
+    if (type === "strategic") return { value: yield* mergeInSteps({ ...object }, patch as Unstructured, descriptor!), patch };
     const touched = Object.keys(patch);
     return { value: mergePatchInto(object, patch), touched };
   };

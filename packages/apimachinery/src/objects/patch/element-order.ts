@@ -1,5 +1,10 @@
 /** Ordering of merged lists, by merge key for objects and by value for scalars. Source: strategicpatch/patch.go */
 
+import type { Steps } from "../../process/event-loop/steps.ts";
+
+/** Lists of more elements are put in order in steps, one for each pass over them. */
+const elementsPerStep = 2048;
+
 /** Returns an element's identity: the value of its merge key, or the scalar itself. */
 type Identify = (element: unknown) => unknown;
 
@@ -17,19 +22,25 @@ export function identifyBy(mergeKey: string | undefined): Identify {
  * Sorts elements named in the patch in the patch's order, and keeps the position of server-only elements relative to
  * their neighbours.
  */
-export function mergeOrder(
+export function* mergeOrder(
   elements: readonly unknown[],
   patchOrder: readonly unknown[],
   serverOrder: readonly unknown[],
   identify: Identify,
-): unknown[] {
+): Steps<unknown[]> {
+  const isLong = elements.length + patchOrder.length > elementsPerStep;
   const inPatch = positions(patchOrder, identify);
+  if (isLong) yield;
   const onServer = positions(serverOrder, identify);
+  if (isLong) yield;
   const fromPatch: unknown[] = [];
   const serverOnly: unknown[] = [];
   for (const element of elements) (inPatch.has(identify(element)) ? fromPatch : serverOnly).push(element);
+  if (isLong) yield;
   const right = sortedBy(fromPatch, inPatch, identify);
+  if (isLong) yield;
   const left = sortedBy(serverOnly, onServer, identify);
+  if (isLong) yield;
   const merged: unknown[] = [];
   let i = 0;
   let j = 0;

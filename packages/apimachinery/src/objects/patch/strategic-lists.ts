@@ -1,19 +1,29 @@
 /** Strategic merge of lists. Source: apimachinery pkg/util/strategicpatch/patch.go, mergeSlice */
+import { Pace, type Steps } from "../../process/event-loop/steps.ts";
 import { genericServerResponse } from "../errors/status-error.ts";
 import { identifyBy, mergeOrder, positions } from "./element-order.ts";
 import { goKind, goText, goTypeName } from "./go-text.ts";
 import type { mergeField } from "./patch-schema.ts";
 import { badPatchType, type Fields, isObject, patchDirective } from "./strategic-directives.ts";
 
+/** Elements of lists that are merged between two yields. */
+const elementsPerStep = 2048;
+
 type ListField = ReturnType<typeof mergeField>;
 /** Merges a patch into one element. */
-type Merge = (current: Fields, patch: Fields, type: ListField["inner"]) => Fields;
+type Merge = (current: Fields, patch: Fields, type: ListField["inner"]) => Steps<Fields>;
 
 /**
  * @param isDeletion the patch lists scalars to remove
  * @returns the merged list; the patch itself when the field's strategy is not `merge`
  */
-export function mergeList(current: unknown[], patch: unknown[], field: ListField, merge: Merge, isDeletion = false): unknown[] {
+export function* mergeList(
+  current: unknown[],
+  patch: unknown[],
+  field: ListField,
+  merge: Merge,
+  isDeletion = false,
+): Steps<unknown[]> {
   if (field.strategy !== "merge") return patch;
   if (current.length === 0 && patch.length === 0) return current;
   const { mergeKey, inner } = field;
@@ -22,32 +32,28 @@ export function mergeList(current: unknown[], patch: unknown[], field: ListField
       const gone = new Set(patch);
       return current.filter((item) => !gone.has(item));
     }
-    return ordered([...new Set([...current, ...patch])], patch, current, mergeKey);
+    return yield* ordered([...new Set([...current, ...patch])], patch, current, mergeKey);
   }
   if (mergeKey === undefined) throw new Error(`cannot merge lists without merge key for ${goKindOf(inner)}`);
   // Cast: `elementKind` has found objects alone.
   const { kept, additions, replaces } = applyElementDirectives(current as Fields[], patch as Fields[], mergeKey);
-  if (replaces) return ordered(additions, [], additions, mergeKey);
-  return ordered(
-    mergeElements(kept, additions, mergeKey, (item, change) => merge(item, change, inner)),
-    additions,
-    kept,
-    mergeKey,
-  );
+  if (replaces) return yield* ordered(additions, [], additions, mergeKey);
+  const merged = yield* mergeElements(kept, additions, mergeKey, (item, change) => merge(item, change, inner));
+  return yield* ordered(merged, additions, kept, mergeKey);
 }
 
 /** Applies `$setElementOrder`: listed elements get its order, server-only ones keep their relative position. */
-export function putInOrder(
+export function* putInOrder(
   merged: unknown[],
   order: readonly unknown[],
   current: readonly unknown[],
   patch: readonly unknown[],
   mergeKey: string | undefined,
-): unknown[] {
+): Steps<unknown[]> {
   if (mergeKey === undefined) for (const item of [...order, ...merged]) hashable(item);
   else checkOrderElements(order, merged, mergeKey);
   elementKind(current, patch);
-  return ordered(merged, order, current, mergeKey);
+  return yield* ordered(merged, order, current, mergeKey);
 }
 
 /** @throws Error unless the elements of the patch occur in the order list, in the same order */
@@ -77,20 +83,23 @@ function isSame(left: unknown, right: unknown, mergeKey: string | undefined): bo
   return a[mergeKey] === b[mergeKey];
 }
 
-function ordered(
+function* ordered(
   merged: readonly unknown[],
   order: readonly unknown[],
   current: readonly unknown[],
   mergeKey: string | undefined,
-): unknown[] {
+): Steps<unknown[]> {
   const identify = identifyBy(mergeKey);
+  const isLong = merged.length + order.length > elementsPerStep;
+  if (isLong) yield;
   if (mergeKey !== undefined) {
     requireMergeKeys(mergeKey, merged);
     checkOrderElements(order, merged, mergeKey);
     requireMergeKeys(mergeKey, order);
     requireMergeKeys(mergeKey, current);
+    if (isLong) yield;
   }
-  return mergeOrder(merged, order, current, identify);
+  return yield* mergeOrder(merged, order, current, identify);
 }
 
 /** Upstream searches each element from the start of the order list, and fails at the first item that is not an object. */
@@ -149,21 +158,24 @@ function applyElementDirectives(
   return { kept, additions, replaces };
 }
 
-function mergeElements(
+function* mergeElements(
   current: readonly Fields[],
   additions: readonly Fields[],
   mergeKey: string,
-  merge: (current: Fields, patch: Fields) => Fields,
-): unknown[] {
+  merge: (current: Fields, patch: Fields) => Steps<Fields>,
+): Steps<unknown[]> {
   const identify = identifyBy(mergeKey);
   const merged = [...current];
+  const pace = new Pace(elementsPerStep);
+  if (merged.length > elementsPerStep) yield;
   const position = positions(merged, identify);
   for (const item of additions) {
+    if (pace.isDue()) yield;
     requireMergeKey(mergeKey, item);
     const id = identify(item);
     const at = position.get(id);
     if (at === undefined) position.set(id, merged.push(item) - 1);
-    else merged[at] = merge(merged[at]!, item);
+    else merged[at] = yield* merge(merged[at]!, item);
   }
   return merged;
 }

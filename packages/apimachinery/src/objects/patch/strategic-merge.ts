@@ -4,6 +4,8 @@
  * copied with the directives in them, as upstream does before 1.28.
  * Source: apimachinery pkg/util/strategicpatch/patch.go, StrategicMergeMapPatch
  */
+
+import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { setOwn } from "../codec/json-parse.ts";
 import { badRequest } from "../errors/status-error.ts";
 import { deepClone } from "../meta/deep-equal.ts";
@@ -27,30 +29,30 @@ import { checkOrder, expectList, hashable, mergeList, putInOrder } from "./strat
  */
 export function applyStrategicMerge(original: unknown, patch: unknown, descriptor: TypeDescriptor): unknown {
   if (!isObject(patch)) throw badRequest("invalid JSON document");
-  return mergeInto(isObject(original) ? deepClone(original) : {}, deepClone(patch), descriptor);
+  return atOnce(mergeInSteps(isObject(original) ? deepClone(original) : {}, deepClone(patch), descriptor));
 }
 
 /** As `applyStrategicMerge`, but mutates both arguments; the rest of the patch is what upstream quotes in decoding errors. */
-export function mergeInto(original: Fields, patch: Fields, descriptor: TypeDescriptor): Fields {
+export function mergeInSteps(original: Fields, patch: Fields, descriptor: TypeDescriptor): Steps<Fields> {
   return mergeObject(original, patch, structOf(descriptor));
 }
 
 /** Mutates both arguments. */
-function mergeObject(original: Fields, patch: Fields, type: FieldType): Fields {
+function* mergeObject(original: Fields, patch: Fields, type: FieldType): Steps<Fields> {
   if (Object.hasOwn(patch, patchDirective)) return replaced(patch);
   applyRetainKeys(original, patch);
-  applyElementOrders(original, patch, type);
+  yield* applyElementOrders(original, patch, type);
   // Go iterates in random order. Deletions from lists come first here, so that the result is deterministic.
   const deletions: string[] = [];
   const fields: string[] = [];
   for (const key of Object.keys(patch)) (key.startsWith(deleteDirective) ? deletions : fields).push(key);
-  for (const key of deletions) mergeValue(original, fieldOf(key, deleteDirective) || key, patch[key], true, type);
-  for (const key of fields) mergeValue(original, key, patch[key], false, type);
+  for (const key of deletions) yield* mergeValue(original, fieldOf(key, deleteDirective) || key, patch[key], true, type);
+  for (const key of fields) yield* mergeValue(original, key, patch[key], false, type);
   return original;
 }
 
 /** @param isDeletion the value lists elements to remove */
-function mergeValue(original: Fields, key: string, value: unknown, isDeletion: boolean, type: FieldType): void {
+function* mergeValue(original: Fields, key: string, value: unknown, isDeletion: boolean, type: FieldType): Steps<void> {
   if (value === null) {
     delete original[key];
     return;
@@ -58,9 +60,9 @@ function mergeValue(original: Fields, key: string, value: unknown, isDeletion: b
   const current = Object.hasOwn(original, key) ? original[key] : undefined;
   if (isObject(current) && isObject(value)) {
     const field = mergeField(type, key);
-    setOwn(original, key, field.strategy === "replace" ? value : mergeObject(current, value, field.inner));
+    setOwn(original, key, field.strategy === "replace" ? value : yield* mergeObject(current, value, field.inner));
   } else if (Array.isArray(current) && Array.isArray(value)) {
-    setOwn(original, key, mergeList(current, value, mergeListField(type, key), mergeObject, isDeletion));
+    setOwn(original, key, yield* mergeList(current, value, mergeListField(type, key), mergeObject, isDeletion));
   } else {
     setOwn(original, key, value);
   }
@@ -90,7 +92,7 @@ function applyRetainKeys(original: Fields, patch: Fields): void {
 }
 
 /** `$setElementOrder/x` with the patch of `x`: merges the lists and sorts the result. */
-function applyElementOrders(original: Fields, patch: Fields, type: FieldType): void {
+function* applyElementOrders(original: Fields, patch: Fields, type: FieldType): Steps<void> {
   for (const directive of Object.keys(patch)) {
     if (!directive.startsWith(orderDirective)) continue;
     const order = expectList(patch[directive]);
@@ -102,8 +104,8 @@ function applyElementOrders(original: Fields, patch: Fields, type: FieldType): v
     checkOrder(wanted ?? [], order, field.mergeKey);
     if (current === undefined && wanted === undefined) continue;
     const before = [...(current ?? [])];
-    const merged = current && wanted ? mergeList(current, wanted, field, mergeObject) : (current ?? wanted!);
-    setOwn(original, key, putInOrder(merged, order, before, wanted ?? [], field.mergeKey));
+    const merged = current && wanted ? yield* mergeList(current, wanted, field, mergeObject) : (current ?? wanted!);
+    setOwn(original, key, yield* putInOrder(merged, order, before, wanted ?? [], field.mergeKey));
     delete patch[key];
   }
 }

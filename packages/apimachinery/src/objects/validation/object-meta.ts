@@ -1,4 +1,4 @@
-import { atOnce, chunksOf, type Steps } from "../../process/event-loop/steps.ts";
+import { atOnce, chunksOf, Pace, type Steps } from "../../process/event-loop/steps.ts";
 import {
   addErrors,
   child,
@@ -68,9 +68,9 @@ export function* validatingObjectMeta(
   if ((meta.generation ?? 0) < 0) errors.push(invalidValue(child(path, "generation"), meta.generation, isNegativeText));
   addErrors(errors, yield* validatingLabels(meta.labels, child(path, "labels")));
   addErrors(errors, yield* validatingAnnotations(meta.annotations, child(path, "annotations")));
-  addErrors(errors, validateOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
+  addErrors(errors, yield* validatingOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
   addErrors(errors, yield* validatingFinalizers(meta.finalizers, child(path, "finalizers")));
-  addErrors(errors, validateManagedFields(meta.managedFields, child(path, "managedFields")));
+  addErrors(errors, yield* validatingManagedFields(meta.managedFields, child(path, "managedFields")));
   return errors;
 }
 
@@ -98,8 +98,8 @@ export function* validatingObjectMetaUpdate(next: ObjectMeta, current: ObjectMet
   errors.push(...immutable(next.clusterName ?? "", current.clusterName ?? "", child(path, "clusterName")));
   addErrors(errors, yield* validatingLabels(next.labels, child(path, "labels")));
   addErrors(errors, yield* validatingAnnotations(next.annotations, child(path, "annotations")));
-  addErrors(errors, validateOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
-  addErrors(errors, validateManagedFields(next.managedFields, child(path, "managedFields")));
+  addErrors(errors, yield* validatingOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
+  addErrors(errors, yield* validatingManagedFields(next.managedFields, child(path, "managedFields")));
   return errors;
 }
 
@@ -180,36 +180,35 @@ export function* validatingAnnotations(
   return errors;
 }
 
-function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
+function* validatingOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   let firstController: string | undefined;
   /** Printed form of all references, reported with each superfluous controller. */
   let list: GoText | undefined;
-  for (const reference of references ?? []) {
-    errors.push(...validateOwnerReference(reference, path));
-    if (reference.controller !== true) continue;
-    if (!firstController) firstController = reference.name;
-    else {
-      const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${reference.name}`;
-      list ??= new GoText(`[]v1.OwnerReference{${(references ?? []).map((one) => goOwnerReference(one).text).join(", ")}}`);
-      errors.push(invalidValue(path, list, text));
+  const isEmpty = neededFields.map((field) => invalidValue(child(path, field), "", `${field} must not be empty`));
+  for (const some of chunksOf(references ?? [], validatedPerStep)) {
+    if (some.length === validatedPerStep) yield;
+    for (const reference of some) {
+      const gv = parseGroupVersion(reference.apiVersion ?? "");
+      if (!gv?.version)
+        errors.push(invalidValue(child(path, "apiVersion"), reference.apiVersion ?? "", "version must not be empty"));
+      for (let i = 0; i < neededFields.length; i++) if (!reference[neededFields[i]!]) errors.push(isEmpty[i]!);
+      if (gv?.group === "" && gv.version === "v1" && reference.kind === "Event")
+        errors.push(invalidValue(path, goOwnerReference(reference), "/v1, Kind=Event is disallowed from being an owner"));
+      if (reference.controller !== true) continue;
+      if (!firstController) firstController = reference.name;
+      else {
+        const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${reference.name}`;
+        list ??= new GoText(`[]v1.OwnerReference{${(references ?? []).map((one) => goOwnerReference(one).text).join(", ")}}`);
+        errors.push(invalidValue(path, list, text));
+      }
     }
   }
   return errors;
 }
 
-function validateOwnerReference(reference: OwnerReference, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const gv = parseGroupVersion(reference.apiVersion ?? "");
-  if (!gv?.version) errors.push(invalidValue(child(path, "apiVersion"), reference.apiVersion ?? "", "version must not be empty"));
-  for (const field of ["kind", "name", "uid"] as const) {
-    if (!reference[field]) errors.push(invalidValue(child(path, field), "", `${field} must not be empty`));
-  }
-  if (gv?.group === "" && gv.version === "v1" && reference.kind === "Event") {
-    errors.push(invalidValue(path, goOwnerReference(reference), "/v1, Kind=Event is disallowed from being an owner"));
-  }
-  return errors;
-}
+/** Fields of an owner reference that must have a value. */
+const neededFields = ["kind", "name", "uid"] as const;
 
 /** Upstream prints the addresses of `*bool` fields; a constant address is used here. */
 function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): GoText {
@@ -242,9 +241,11 @@ export function validateKubeFinalizer(name: string, path: string): FieldError[] 
   return [invalidValue(path, name, "name is neither a standard finalizer name nor is it fully qualified")];
 }
 
-function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): FieldError[] {
+function* validatingManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
+  const pace = new Pace(validatedPerStep);
   for (const [i, entry] of (entries ?? []).entries()) {
+    if (pace.isDue()) yield;
     const at = index(path, i);
     if (entry.operation !== "Apply" && entry.operation !== "Update") {
       errors.push(invalidValue(child(at, "operation"), entry.operation ?? "", "must be `Apply` or `Update`"));
