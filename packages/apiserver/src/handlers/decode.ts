@@ -149,6 +149,7 @@ export function matchNamespace(object: KubeObject, namespace: string): void {
 export function dedupOwnerReferences(call: Call, object: KubeObject, afterAdmission: boolean): void {
   const references = object.metadata.ownerReferences;
   if (!Array.isArray(references) || references.length < 2) return;
+  if (new Set(references.map(({ uid }) => uid)).size === references.length) return; // duplicates have the same UID
   const seen = new Map<string, OwnerReference>();
   const repeated = new Set<string>();
   for (const reference of references) {
