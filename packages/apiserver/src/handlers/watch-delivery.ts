@@ -58,7 +58,7 @@ export function deliver({ stream, sink, framer, timers, turns, ...delivery }: De
           return;
         }
         if (rest.length === 0) continue;
-        turns.wrote(batch.bytes.length);
+        turns.transferred(batch.bytes.length);
         const turn = turns.next();
         if (turn === undefined) continue;
         void turn.then(goOn);

@@ -232,7 +232,7 @@ async function writeParts({ ctx, env }: Call, mediaType: string, list: ListParts
   for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
     if (ctx.signal.aborted) return exchange.destroy();
     const full = sink.write(chunk);
-    turns.wrote(chunk.length);
+    turns.transferred(chunk.length);
     if (full !== undefined) await full;
     const turn = turns.next();
     if (turn !== undefined) await turn;

@@ -249,7 +249,7 @@ function connectExtensions(
     return { aggregator, customResources: undefined };
   }
   const credentials = webhookCredentials(undefined, options.certificates.proxy);
-  const conversionWebhooks = newWebhookCaller(resolve, credentials, webhookDialers(options, observer));
+  const conversionWebhooks = newWebhookCaller(resolve, credentials, turns, webhookDialers(options, observer));
   const customResources = newCustomResources({
     client,
     informers,

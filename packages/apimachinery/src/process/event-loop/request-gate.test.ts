@@ -49,7 +49,7 @@ test("clients are served round-robin, each in the order of its requests", async 
 test("requests begin before other work that waits, except after every eighth", async () => {
   const { request, iterate, turns, order } = setUp();
   void request("first");
-  turns.wrote(1024 * 1024); // the iteration is full
+  turns.transferred(1024 * 1024); // the iteration is full
   for (let at = 0; at < 3; at++) void turns.next()?.then(() => order.push("work"));
   for (let at = 0; at < 10; at++) void request("a");
   await iterate();
@@ -59,7 +59,7 @@ test("requests begin before other work that waits, except after every eighth", a
 test("a short piece waits for at most eight of the requests that came before it", async () => {
   const { request, iterate, turns, order } = setUp();
   void request("first");
-  turns.wrote(1024 * 1024);
+  turns.transferred(1024 * 1024);
   for (let at = 0; at < 100; at++) void request("a");
   void turns.next(1)?.then(() => order.push("short"));
   await iterate();

@@ -22,7 +22,7 @@ function setUp() {
       if (turn !== undefined) await turn;
       order.push(name);
       clock.ms += ms;
-      turns.wrote(bytes);
+      turns.transferred(bytes);
     },
     async nextTurn(): Promise<void> {
       coming.shift()?.();

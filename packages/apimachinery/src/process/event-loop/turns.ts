@@ -3,7 +3,7 @@ import type { Steps } from "./steps.ts";
 /** Maximum time in ms that long work takes of each event-loop iteration before I/O and timers run. */
 export const sliceMs = 5;
 
-/** Bytes whose encryption and sending, after the work itself, count as one slice. */
+/** Bytes whose encryption and sending, or receiving and decryption, after the work itself, count as one slice. */
 const bytesPerSlice = 1024 * 1024;
 /** Bytes of JSON that are decoded, checked or encoded in about one slice. */
 const workBytesPerSlice = 64 * 1024;
@@ -94,8 +94,8 @@ export class Turns {
     return this.#began !== undefined && this.#charged >= sliceMs;
   }
 
-  /** Charges the encryption and sending of bytes that were written to a socket. */
-  wrote(bytes: number): void {
+  /** Charges the encryption of bytes that were written to a socket, or the decryption of bytes that were read. */
+  transferred(bytes: number): void {
     this.charge(bytes / bytesPerSlice);
   }
 

@@ -5,6 +5,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type CertificateOptions, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newWebhookCaller, type WebhookCallError } from "./caller.ts";
@@ -30,6 +31,7 @@ async function aWebhook(t: TestContext, answer: RequestListener, names: Partial<
   const caller = newWebhookCaller(
     () => ({ host: "127.0.0.1", port: 1 }),
     () => ({ headers: {}, ...credentials }),
+    new Turns(),
     { missingSan: () => void withoutNames.push(1) },
   );
   const client = async (commonName: string) => {
@@ -128,6 +130,37 @@ test("an answer of more than 16 MiB is a failure, one of 16 MiB is not", async (
   }
 });
 
+test("a long answer is read in turns of the event loop, a short one is not", async (t) => {
+  const iterations: (() => void)[] = [];
+  const turns = new Turns(
+    () => 0,
+    (run) => iterations.push(run),
+  );
+  const lengths = [32 * 1024, 4 * 1024 * 1024];
+  const { url, caBundle } = await aWebhook(t, (_request, response) => void response.end("x".repeat(lengths.shift() ?? 0)));
+  const caller = newWebhookCaller(
+    () => ({ host: "", port: 0 }),
+    () => ({ headers: {} }),
+    turns,
+  );
+  assert.equal((await caller.call({ url, caBundle }, question)).length, 32 * 1024);
+  let isRead = false;
+  const answer = caller.call({ url, caBundle }, question).finally(() => {
+    isRead = true;
+  });
+  let ran = 0;
+  await waitFor(
+    () => {
+      if (iterations.length > 0) ran++;
+      iterations.shift()?.();
+      return isRead;
+    },
+    { what: "the answer to be read" },
+  );
+  assert.equal((await answer).length, 4 * 1024 * 1024);
+  assert.ok(ran >= 4, `${ran} iterations`);
+});
+
 test("each call is observed once, by its code or as an error", async (t) => {
   const codes = [200, 500, 0];
   const observed: string[] = [];
@@ -140,6 +173,7 @@ test("each call is observed once, by its code or as an error", async (t) => {
   const caller = newWebhookCaller(
     () => ({ host: "", port: 0 }),
     () => ({ headers: {} }),
+    new Turns(),
     { observer } as never,
   );
   for (let call = 0; call < 3; call++) await caller.call({ url, caBundle }, question).catch(() => {});
@@ -156,6 +190,7 @@ test("a service is dialled through the tunnel of services, a URL through its own
   const caller = newWebhookCaller(
     () => ({ host: "127.0.0.1", port: 1 }),
     () => ({ headers: {} }),
+    new Turns(),
     {
       ...{ toServices: through("services"), toUrls: through("urls") },
     } as never,

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
 
+import type { IncomingMessage } from "node:http";
 import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
@@ -13,6 +14,7 @@ import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error"
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { failureIn, genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { type Connect, watchedIdentity } from "@coxswain/apimachinery/transport/connect";
 import { tunnelledAgent } from "../../egress/agents.ts";
@@ -47,6 +49,8 @@ interface WebhookCaller {
 }
 
 const longestAnswerBytes = 16 * 1024 * 1024;
+/** More is read in turns of the event loop: thirty webhooks that send what they can would occupy it with decryption. */
+const readAtOnceBytes = 64 * 1024;
 const idleMs = 90_000;
 const mostAgents = 200;
 /** This apiserver, which is always dialed directly. */
@@ -67,6 +71,7 @@ export interface WebhookDialers {
 export function newWebhookCaller(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
+  turns: Turns,
   { toServices, toUrls, observer, missingSan }: WebhookDialers = {},
 ): WebhookCaller {
   const agents = new Map<string, Agent>();
@@ -103,18 +108,23 @@ export function newWebhookCaller(
       const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
       const startedMs = performance.now();
       const observe = (code: string): void => observer?.requested("POST", endpoint.hostPort, code, performance.now() - startedMs);
-      return post(endpoint, body, agent, credentials.headers, deadline, observe);
+      return post(endpoint, body, { agent, headers: credentials.headers, signal: deadline, turns, observe });
     },
   };
+}
+
+interface Posting {
+  readonly agent: Agent;
+  readonly headers: Credentials["headers"];
+  readonly signal: AbortSignal;
+  readonly turns: Turns;
+  readonly observe: (code: string) => void;
 }
 
 function post(
   { url, hostPort, locate }: Endpoint,
   body: string,
-  agent: Agent,
-  headers: Credentials["headers"],
-  signal: AbortSignal,
-  observe: (code: string) => void,
+  { agent, headers, signal, turns, observe }: Posting,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const shown = locate === undefined ? url.href : `https://${hostPort}${url.pathname}${url.search}`;
@@ -151,26 +161,32 @@ function post(
       (response) => {
         code = response.statusCode ?? 0;
         observe(String(code));
-        const chunks: Buffer[] = [];
-        let size = 0;
-        response.on("data", (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > longestAnswerBytes) request.destroy(new Error("the answer is too large"));
-          else chunks.push(chunk);
-        });
-        response.once("error", fail);
-        response.once("end", () => {
-          const answer = Buffer.concat(chunks);
+        answerOf(response, turns).then((answer) => {
           if (code >= 200 && code <= 206) return resolve(answer);
           const status = refusalOf(code, answer);
           reject(new WebhookCallError(status.message, status.code));
-        });
+        }, fail);
       },
     );
     request.once("error", fail);
     onUnsolicitedUpgrade(request, fail);
     request.end(body);
   });
+}
+
+/** @throws Error for an answer that is too long or breaks off; the connection is then closed */
+async function answerOf(response: IncomingMessage, turns: Turns): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Cast: without an encoding a response consists of buffers.
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > longestAnswerBytes) throw new Error("the answer is too large");
+    chunks.push(chunk);
+    turns.transferred(chunk.length);
+    if (size > readAtOnceBytes) await turns.next();
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Error for a response that is not 2xx: from its Status, else from the HTTP code. */

@@ -29,7 +29,7 @@ export function newWebhookClient(
   turns: Turns,
   dialers?: WebhookDialers,
 ): WebhookClient {
-  const caller = newWebhookCaller(resolve, credentialsFor, dialers);
+  const caller = newWebhookCaller(resolve, credentialsFor, turns, dialers);
   return {
     async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
       const body = await caller
