@@ -16,7 +16,8 @@ const liveLookupMs = 30_000;
 
 export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
-  const deletedLately = new LRUCache<string, true>({ max: 100, ttl: liveLookupMs });
+  // Without `ttlResolution` each look starts a timer of 1 ms.
+  const deletedLately = new LRUCache<string, true>({ max: 100, ttl: liveLookupMs, ttlResolution: 0 });
 
   return {
     name: "NamespaceLifecycle",

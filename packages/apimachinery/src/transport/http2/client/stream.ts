@@ -235,8 +235,8 @@ function both(first: (() => void) | undefined, second: (() => void) | undefined)
   };
 }
 
-/** How long a ping reply waits to be sent with other frames. Servers allow several seconds. */
-const pongDelayMs = 50;
+/** How long a ping reply waits to be sent with the next request. Servers allow several seconds, and a separate write wakes both sides. */
+const pongDelayMs = 1_000;
 /** With this many pending replies they are sent immediately. */
 const mostPongs = 16;
 const largestFrameBytes = 2 ** 24 - 1;
