@@ -339,6 +339,33 @@ for (const method of ["POST", "PUT"]) {
   });
 }
 
+test("a command needs one list and the command itself from the runtime, and runs in the newest of the containers with that name", async (t) => {
+  const { get, runtime, pod } = await serveKubelet(t);
+  const calls: string[] = [];
+  const id = runtime.find("main")?.id ?? "";
+  const list = runtime.listContainers;
+  runtime.listContainers = async (filter) => {
+    calls.push(`list ${JSON.stringify(filter)}`);
+    const [main] = await list(filter);
+    assert.ok(main);
+    return [
+      { ...main, id: "older", createdAt: main.createdAt - 1e9 },
+      main,
+      { ...main, id: "ended", createdAt: main.createdAt + 1e9, state: 2 },
+    ];
+  };
+  for (const name of ["podSandboxStatus", "containerStatus", "listPodSandboxes"] as const) {
+    t.mock.method(runtime, name, () => assert.fail(name));
+  }
+  runtime.execSync = async (containerId, command) => {
+    calls.push(`${command.join(" ")} in ${containerId}`);
+    return { stdout: Buffer.from("out"), stderr: Buffer.alloc(0), exitCode: 0 };
+  };
+  assert.deepEqual(await get("/run/default/web/main?cmd=ls+-l", "admin", "POST"), { status: 200, body: "out" });
+  const labels = { "io.kubernetes.pod.uid": pod.metadata.uid, "io.kubernetes.container.name": "main" };
+  assert.deepEqual(calls, [`list ${JSON.stringify({ labels })}`, `ls -l in ${id}`]);
+});
+
 test("exec and run in an exited container are refused", async (t) => {
   const { get, runtime } = await serveKubelet(t);
   runtime.exit(runtime.find("main")?.id ?? "", 1);

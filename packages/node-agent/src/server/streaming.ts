@@ -3,8 +3,8 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { describePod, type NodePod } from "../pod/pod.ts";
-import { readPodRecord } from "../runtime/pod-record.ts";
-import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { labelNames } from "../runtime/labels.ts";
+import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 
 interface StreamingContext {
   runtime: ContainerRuntime;
@@ -14,39 +14,39 @@ interface StreamingContext {
 
 const dialTimeoutMs = 10_000;
 
-interface Target {
-  pod: NodePod;
-  containerId: string;
-  sandboxId: string;
+/** The pod of `/{namespace}/{pod}[/{uid}]…`; responds with 404 and returns undefined when it does not exist. */
+function findPod(exchange: Exchange, context: StreamingContext, names: readonly string[], uid: string): NodePod | undefined {
+  const [namespace = "", podName = ""] = names;
+  const pod = context.podByName(namespace, podName);
+  if (pod !== undefined && (uid === "" || uid === pod.metadata.uid)) return pod;
+  return refuse(exchange, 404, "pod does not exist");
 }
 
-/** Resolves `/{namespace}/{pod}[/{uid}][/{container}]`; responds with an error and returns undefined when it does not exist. */
-async function findTarget(
+function refuse(exchange: Exchange, status: number, message: string): undefined {
+  exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, message);
+  return undefined;
+}
+
+/**
+ * The ID of the running container of `/{namespace}/{pod}[/{uid}]/{container}`; responds with an error and returns undefined when there is
+ * none: streams to an exited container are impossible, even though the runtime still lists it. One call to the runtime, because a client
+ * waits for it.
+ */
+async function findContainerId(
   exchange: Exchange,
   context: StreamingContext,
   names: readonly string[],
-  withContainer: boolean,
-): Promise<Target | undefined> {
-  const [namespace = "", podName = "", ...rest] = names;
-  const uid = rest.length > (withContainer ? 1 : 0) ? rest[0] : undefined;
-  const container = withContainer ? rest.at(-1) : undefined;
-  const pod = context.podByName(namespace, podName);
-  const refuse = (status: number, message: string): undefined => {
-    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, message);
-    return undefined;
-  };
-  if (pod === undefined || (uid !== undefined && uid !== "" && uid !== pod.metadata.uid))
-    return refuse(404, "pod does not exist");
-  const record = await readPodRecord(context.runtime, pod.metadata);
-  const sandbox = record.sandboxes.find((candidate) => candidate.ready);
-  if (!withContainer) {
-    if (sandbox === undefined) return refuse(500, `failed to find sandboxID for pod ${describePod(pod)}`);
-    return { pod, containerId: "", sandboxId: sandbox.id };
-  }
-  // Streams to an exited container are impossible, even though the runtime still lists it.
-  const found = record.containers.find(({ name, state }) => name === container && state === "running");
-  if (found === undefined) return refuse(500, `container not found (${JSON.stringify(container ?? "")})`);
-  return { pod, containerId: found.id, sandboxId: sandbox?.id ?? "" };
+): Promise<string | undefined> {
+  const pod = findPod(exchange, context, names, names.length > 3 ? (names[2] ?? "") : "");
+  if (pod === undefined) return undefined;
+  const name = names.length > 2 ? (names.at(-1) ?? "") : "";
+  const labels = { [labelNames.podUid]: pod.metadata.uid, [labelNames.containerName]: name };
+  const running = (await context.runtime.listContainers({ labels })).filter(({ state }) => state === containerState.running);
+  return newestId(running) ?? refuse(exchange, 500, `container not found (${JSON.stringify(name)})`);
+}
+
+function newestId(listed: readonly { id: string; createdAt: number }[]): string | undefined {
+  return listed.toSorted((a, b) => b.createdAt - a.createdAt)[0]?.id;
 }
 
 function streamFlags(query: URLSearchParams): { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } {
@@ -77,31 +77,34 @@ async function serveStreams(
   [exchange, context, names, query]: StreamCall,
   locate: (target: StreamTarget) => Promise<string>,
 ): Promise<void> {
-  const target = await findTarget(exchange, context, names, true);
-  if (target === undefined) return;
+  const containerId = await findContainerId(exchange, context, names);
+  if (containerId === undefined) return;
   const flags = streamFlags(query);
   if (!flags.stdin && !flags.stdout && !flags.stderr) return exchange.respond(400, { "content-type": "text/plain" }, noStreams);
-  await forward(exchange, () => locate({ containerId: target.containerId, ...flags }));
+  await forward(exchange, () => locate({ containerId, ...flags }));
 }
 
 /** `/portForward/…`: proxied to the runtime's streaming server. */
 export async function servePortForward(...[exchange, context, names, query]: StreamCall): Promise<void> {
-  const target = await findTarget(exchange, context, names, false);
-  if (target === undefined) return;
+  const pod = findPod(exchange, context, names, names[2] ?? "");
+  if (pod === undefined) return;
+  const listed = await context.runtime.listPodSandboxes({ labels: { [labelNames.podUid]: pod.metadata.uid } });
+  const podSandboxId = newestId(listed.filter(({ state }) => state === sandboxState.ready));
+  if (podSandboxId === undefined) return refuse(exchange, 500, `failed to find sandboxID for pod ${describePod(pod)}`);
   const port = query
     .getAll("port")
     .flatMap((text) => text.split(","))
     .map(Number)
     .filter((number) => number > 0 && number < 65_536);
-  await forward(exchange, () => context.runtime.portForward({ podSandboxId: target.sandboxId, port }));
+  await forward(exchange, () => context.runtime.portForward({ podSandboxId, port }));
 }
 
 /** `/run/…?cmd=…`: executes a command and responds with its output. */
 export async function serveRun(...[exchange, context, names, query]: StreamCall): Promise<void> {
-  const target = await findTarget(exchange, context, names, true);
-  if (target === undefined) return;
+  const containerId = await findContainerId(exchange, context, names);
+  if (containerId === undefined) return;
   const command = (query.get("cmd") ?? "").split(" ").filter((word) => word !== "");
-  const { stdout, stderr, exitCode } = await context.runtime.execSync(target.containerId, command, 0);
+  const { stdout, stderr, exitCode } = await context.runtime.execSync(containerId, command, 0);
   const output = Buffer.concat([stdout, stderr]);
   if (exitCode === 0) return exchange.respond(200, { "content-type": "text/plain" }, output);
   exchange.respond(
