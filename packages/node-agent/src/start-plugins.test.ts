@@ -12,8 +12,9 @@ import type { AgentConfig } from "./agent-config.ts";
 import { newBackground } from "./background.ts";
 import type { OpenedManagers } from "./resources/open-resource-managers.ts";
 import { startPlugins } from "./start-plugins.ts";
+import { startCsiDriver } from "./testing/csi-driver.ts";
 
-async function bench(t: TestContext, gates: Readonly<Record<string, boolean>> = {}) {
+async function bench(t: TestContext, gates: Readonly<Record<string, boolean>> = {}, hasCsi = false) {
   const rootDir = await mkdtemp(join(tmpdir(), "cox-plugins-"));
   t.after(() => rm(rootDir, { recursive: true, force: true }));
   const clock = newFakeClock();
@@ -22,12 +23,18 @@ async function bench(t: TestContext, gates: Readonly<Record<string, boolean>> = 
   const errors: string[] = [];
   const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
   let started = 0;
+  const taken: string[] = [];
+  const takes = (kind: string) => ({
+    validate: () => undefined,
+    register: (name: string) => void taken.push(`${kind} ${name}`),
+    deregister: () => undefined,
+  });
   const devices = {
     async start() {
       started++;
       throw new Error("the path of the socket is too long");
     },
-    handler: {},
+    handler: takes("DevicePlugin"),
   };
   const start = () =>
     startPlugins({
@@ -35,7 +42,7 @@ async function bench(t: TestContext, gates: Readonly<Record<string, boolean>> = 
       featureGates: newFeatureGates("kubelet", gates),
       background,
       managers: { devices } as unknown as OpenedManagers,
-      csiHandler: undefined,
+      csiHandler: hasCsi ? takes("CSIPlugin") : undefined,
       activePods: () => [],
       metrics: newMetricsRegistry(),
       onResourcesRequest: () => undefined,
@@ -47,7 +54,7 @@ async function bench(t: TestContext, gates: Readonly<Record<string, boolean>> = 
       () => true,
       () => false,
     );
-  return { rootDir, background, errors, start, started: () => started, isThere };
+  return { rootDir, clock, background, errors, start, started: () => started, taken, isThere };
 }
 
 const socket = "pod-resources/kubelet.sock";
@@ -75,3 +82,28 @@ test("the agent starts without the pod resources API when it cannot be served", 
   await start();
   assert.equal(errors.at(-1), "The pod resources socket cannot be served");
 });
+
+for (const { gate, hasCsi, want } of [
+  { gate: true, hasCsi: true, want: ["CSIPlugin a", "DevicePlugin b"] },
+  { gate: false, hasCsi: true, want: ["CSIPlugin a"] },
+  { gate: true, hasCsi: false, want: ["DevicePlugin b"] },
+]) {
+  test(`plugins in the registration folder, with DevicePlugins=${gate} and ${hasCsi ? "an" : "no"} API server: ${want}`, async (t) => {
+    const { rootDir, clock, start, taken } = await bench(t, { DevicePlugins: gate }, hasCsi);
+    const registryDir = join(rootDir, "plugins_registry");
+    const drivers = [
+      await startCsiDriver({ name: "a", registryDir, dir: join(rootDir, "a") }),
+      await startCsiDriver({ name: "b", registryDir, dir: join(rootDir, "b"), type: "DevicePlugin" }),
+    ];
+    t.after(() => Promise.all(drivers.map((driver) => driver.stop())));
+    await start();
+    await waitFor(
+      async () => {
+        await clock.advance(1_000); // the registry's next look: a call of a plugin may take longer than its limit
+        return drivers.every(({ verdicts }) => verdicts.length > 0);
+      },
+      { what: "both to be answered" },
+    );
+    assert.deepEqual(taken.toSorted(), want);
+  });
+}

@@ -334,6 +334,14 @@ test("probes report the current pod, and a new container starts with new counts"
   assert.equal(made.manager.results.liveness("a2"), "failure");
 });
 
+test("each probe of each container reports the pod as it is now", async () => {
+  const made = probing(["a", "b"].map((name) => aContainer({ name, livenessProbe: check(), readinessProbe: check() })));
+  await made.clock.advance(100);
+  made.manager.add({ ...made.pod, metadata: { ...made.pod.metadata, resourceVersion: "8" } });
+  await made.clock.advance(1_000);
+  assert.deepEqual(made.versions, [...Array(4).fill(undefined), ...Array(4).fill("8")]);
+});
+
 test("after a restart of the agent first probes of running containers are spread over their period; new containers are probed at once", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
