@@ -127,3 +127,23 @@ test("a failed kill is repeated after ten seconds, without jitter", async () => 
   await workers.idle();
   assert.deepEqual(seen.slice(2), ["uid-1 has 30 s", "kill"]);
 });
+
+for (const { name, spec, deletion, eviction, want } of [
+  { name: "of its deletion", spec: 60, deletion: 5, want: 5 },
+  { name: "of its specification when its manifest is removed", spec: 60, want: 60 },
+  { name: "of its eviction", spec: 60, eviction: 3, want: 3 },
+  { name: "without an end when nothing sets one", want: Number.POSITIVE_INFINITY },
+] as { name: string; spec?: number; deletion?: number; eviction?: number; want: number }[]) {
+  test(`a pod's end is reported with the grace period ${name}`, async () => {
+    const { workers, seen } = reporting();
+    const pod = aNodePod(spec === undefined ? {} : { terminationGracePeriodSeconds: spec });
+    if (spec === undefined) delete pod.spec.terminationGracePeriodSeconds;
+    workers.update(pod);
+    await workers.idle();
+    if (eviction !== undefined) await workers.evict("uid-1", { reason: "Evicted", message: "" }, eviction);
+    else if (deletion === undefined) workers.remove(pod);
+    else workers.update({ ...pod, metadata: { ...deleted(pod).metadata, deletionGracePeriodSeconds: deletion } });
+    await workers.idle();
+    assert.deepEqual(seen.slice(1), [`uid-1 has ${want} s`, "kill"]);
+  });
+}
