@@ -208,8 +208,8 @@ test("a certificate is checked every hour, and renewed once, at the time that wa
   let rotated = 0;
   const onRotated = () => void rotated++;
   const stop = new AbortController();
-  const portions = [1]; // of this certificate; then 0
-  const random = () => portions.shift() ?? 0;
+  let drawn = 0;
+  const random = () => (drawn++ === 0 ? 1 : 0);
   const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "client" as const, onRotated, random };
   let hasEnded = false;
   const running = rotateCertificate(client, options, stop.signal).finally(() => {
@@ -229,8 +229,8 @@ test("a certificate is checked every hour, and renewed once, at the time that wa
   const hours = (clock.now() - begun) / 3_600_000;
   assert.ok(hours > 20 && hours < 22, String(hours));
   assert.deepEqual(
-    [rotated, requests.length, requests[0]?.spec.signerName],
-    [1, 1, "kubernetes.io/kube-apiserver-client-kubelet"],
+    [rotated, drawn, requests.length, requests[0]?.spec.signerName],
+    [1, 2, 1, "kubernetes.io/kube-apiserver-client-kubelet"],
   );
   assert.ok((await readFile(join(dir, "kubelet-client-current.pem"), "utf8")).startsWith(next.certPem));
   stop.abort();

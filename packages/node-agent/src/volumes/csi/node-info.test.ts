@@ -80,6 +80,25 @@ for (const { name, metadata, info: given = driver("i"), want } of [
   });
 }
 
+test("drivers that come and go at the same time are all written to the node, whatever each of them has read", async () => {
+  const { clock, info, drivers, ids } = announcing();
+  await info.install("old.example", driver("o"));
+  const all = Promise.all([
+    info.install("a.example", driver("a")),
+    info.install("b.example", driver("b")),
+    info.uninstall("old.example"),
+  ]);
+  for (let attempt = 0; attempt < 5; attempt++) await clock.advance(1_000); // after a conflict
+  await all;
+  assert.deepEqual(
+    drivers()
+      ?.map(({ name }) => name)
+      .toSorted(),
+    ["a.example", "b.example"],
+  );
+  assert.deepEqual(JSON.parse(ids() ?? ""), { "a.example": "a", "b.example": "b" });
+});
+
 test("a conflicting write is retried on the current object, at most four times", async () => {
   const { clock, client, info, drivers } = announcing();
   await info.install("a.example", driver("a1"));

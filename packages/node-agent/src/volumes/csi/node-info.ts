@@ -10,6 +10,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { migratedPluginsAnnotation } from "@coxswain/apimachinery/volumes/migration";
 import type { CsiClient } from "./csi-client.ts";
 import type { DriverAnnouncer } from "./csi-drivers.ts";
+import { newSerial } from "./serial.ts";
 
 const nodeIdAnnotation = "csi.volume.kubernetes.io/nodeid";
 const maxInt32 = 2 ** 31 - 1;
@@ -35,6 +36,8 @@ interface CsiNodeInfoOptions {
 export class CsiNodeInfo implements DriverAnnouncer {
   readonly #options: CsiNodeInfoOptions;
   readonly #name: { name: string };
+  /** The IDs of all drivers are one annotation: of two drivers that are written at a time, one would be lost. */
+  readonly #serial = newSerial();
   #problem: string | undefined = "CSINode is not yet initialized";
 
   constructor(options: CsiNodeInfoOptions) {
@@ -105,8 +108,12 @@ export class CsiNodeInfo implements DriverAnnouncer {
     this.#options.onChange();
   }
 
-  /** Retries a read-modify-write a few times. @throws Error with all failures */
-  async #persist(what: string, change: () => Promise<void>): Promise<void> {
+  /** Runs one read-modify-write of an object at a time, and retries it a few times. @throws Error with all failures */
+  #persist(what: string, change: () => Promise<void>): Promise<void> {
+    return this.#serial(what, () => this.#tries(what, change));
+  }
+
+  async #tries(what: string, change: () => Promise<void>): Promise<void> {
     const { clock } = this.#options;
     const failures: string[] = [];
     for (const waitMs of [...retriesMs, undefined]) {
