@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -29,7 +29,7 @@ async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: 
     featureGates: { enabled: () => false } as never,
     machine: { maxPids: 1000 } as never,
     capacity: { cpu: "2", memory: "1Gi" },
-    reservations: { kube: { cpu: "100m" }, system: { cpu: "500m", memory: "256Mi" }, evictionHard: {} },
+    reservations: { kube: { cpu: "100m" }, system: { cpu: "500m", memory: "256Mi" }, evictionHard: { "memory.available": "100Mi" } },
     notify: { node: (...event: string[]) => void events.push(event.join(" ")) } as never,
     clock: newFakeClock(),
     signal: new AbortController().signal,
@@ -39,7 +39,8 @@ async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: 
     () => undefined,
     (err: Error) => err.message,
   );
-  return { events, failure };
+  const limit = (file: string) => readFile(join(mountPoint, file), "utf8").catch(() => undefined);
+  return { events, failure, limit };
 }
 
 test("limits of pods and of a reserved cgroup that are set are events of the node", async (t) => {
@@ -58,5 +59,29 @@ test("a reserved cgroup that does not exist is an event of the node, and ends th
 });
 
 test("without cgroups per QoS class there is no event about the limit of pods", async (t) => {
-  assert.deepEqual(await start(t, [], { cgroupsPerQos: false }), { events: [], failure: undefined });
+  const { events, failure } = await start(t, [], { cgroupsPerQos: false });
+  assert.deepEqual([events, failure], [[], undefined]);
+});
+
+test("pods are limited to what is not reserved, eviction thresholds included", async (t) => {
+  const { limit } = await start(t, ["pods"]);
+  assert.deepEqual(
+    [await limit("memory/kubepods/memory.limit_in_bytes"), await limit("pids/kubepods/pids.max")],
+    [String(768 * 1024 ** 2), "1000"],
+  );
+  assert.equal(await limit("cpu/kubepods/cpu.shares"), String(Math.floor((1400 * 1024) / 1000)));
+});
+
+test("pods are not limited in memory and processes unless that is enforced", async (t) => {
+  const { limit } = await start(t, []);
+  assert.deepEqual(
+    [await limit("memory/kubepods/memory.limit_in_bytes"), await limit("pids/kubepods/pids.max")],
+    [undefined, undefined],
+  );
+});
+
+test("each reserved cgroup has its own reservation as limit", async (t) => {
+  const { failure, limit } = await start(t, ["kube-reserved"], { kubeReservedCgroup: "/system", systemReservedCgroup: "/none" });
+  assert.equal(failure, undefined);
+  assert.deepEqual([await limit("memory/system/memory.limit_in_bytes"), await limit("cpu/system/cpu.shares")], [undefined, "102"]);
 });
