@@ -11,6 +11,7 @@ import type { CriInput } from "../runtime/cri-schema.ts";
 import type { ImagePuller } from "../runtime/images.ts";
 import type { PodRecord } from "../runtime/pod-record.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
+import { groupsOfVolumes } from "../volumes/volume-groups.ts";
 import { containerDevices, containerMounts } from "./container-options.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
@@ -102,6 +103,7 @@ export class ContainerStarter {
       environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
       mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
       devices: [...(access?.devices ?? []), ...containerDevices(container, context.mounted)],
+      volumeGroups: groupsOfVolumes(pod, context.mounted),
       annotations: access?.annotations ?? {},
     };
   }

@@ -112,3 +112,18 @@ test("each container of a pod is stopped as what it is, and its preStop hook get
   assert.deepEqual(killed, ["init i", "regular a", "ephemeral debug"]);
   assert.deepEqual(hooked, ["i 10.0.0.5", "a 10.0.0.5"]);
 });
+
+test("the sandbox and each container get the groups of the pod's volumes, without those that the pod lists", async (t) => {
+  const { clock, runtime, volumes: real } = await bench(t);
+  const mounted = { path: "/", readOnly: false };
+  const volumes = new Map([5, 6, 5, undefined, 7].map((gid, i) => [`v${i}`, { ...mounted, ...(gid !== undefined && { gid }) }]));
+  const setUp = async () => ({ volumes, failures: [] });
+  const { runner } = await newTestRunner(t, runtime, clock, { volumes: volumesLike(real, { setUp }) });
+  const containers = ["a", "b"].map((name) => aContainer({ name }));
+  await runner.sync(aNodePod({ containers, securityContext: { supplementalGroups: [6] } }), never);
+  const groups = (linux: { securityContext?: { supplementalGroups?: readonly number[] } } | undefined) =>
+    linux?.securityContext?.supplementalGroups;
+  const [sandbox] = [...runtime.sandboxes.values()];
+  assert.deepEqual(groups(sandbox?.config.linux as never), [5, 7, 6]);
+  for (const name of ["a", "b"]) assert.deepEqual(groups(runtime.find(name)?.config.linux as never), [6, 5, 7]);
+});

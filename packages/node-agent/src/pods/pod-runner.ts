@@ -16,6 +16,7 @@ import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
 import { blockedStatus, podStatus, terminatedStatus } from "../status/pod-status.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
+import { groupsOfVolumes } from "../volumes/volume-groups.ts";
 import { ContainerStarter, type StartContext } from "./container-starter.ts";
 import type { CrashLoops } from "./crash-loops.ts";
 import { newCrashLoops } from "./crash-loops.ts";
@@ -264,7 +265,7 @@ class RuntimePodRunner implements PodRunner {
 
     const starting = plan.ephemeralToStart.length + plan.toStart.length + (plan.nextInitContainer === undefined ? 0 : 1);
     if (!plan.createSandbox && (starting === 0 || plan.killPod)) return outcome;
-    const sandbox = await this.#ensureSandbox(pod, record, plan, outcome);
+    const sandbox = await this.#ensureSandbox(pod, record, plan, groupsOfVolumes(pod, mounted), outcome);
     if (sandbox === undefined) return outcome;
     // `sandbox` has the Pod's IPs, which environment variables may refer to; `record` predates a new sandbox.
     const context = { record, ...sandbox, mounted, signal, pullSecrets: await this.#starter.pullSecretsOf(pod) };
@@ -310,6 +311,7 @@ class RuntimePodRunner implements PodRunner {
     pod: NodePod,
     record: PodRecord,
     plan: PodActions,
+    volumeGroups: readonly number[],
     outcome: Outcome,
   ): Promise<Pick<StartContext, "sandboxId" | "config" | "ips"> | undefined> {
     const { containers } = this.#options;
@@ -317,7 +319,7 @@ class RuntimePodRunner implements PodRunner {
     let sandboxId: string;
     let config: CriInput<"PodSandboxConfig">;
     try {
-      config = this.#sandboxOf(pod, plan.attempt);
+      config = this.#sandboxOf(pod, plan.attempt, volumeGroups);
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
       await makeFolder(config.logDirectory!, 0o755);
@@ -372,7 +374,7 @@ class RuntimePodRunner implements PodRunner {
     }
   }
 
-  #sandboxOf(pod: NodePod, attempt: number): CriInput<"PodSandboxConfig"> {
+  #sandboxOf(pod: NodePod, attempt: number, volumeGroups: readonly number[]): CriInput<"PodSandboxConfig"> {
     const { containers } = this.#options;
     const { hostname, domain } = hostnameAndDomain(pod, this.#options.node.clusterDomain);
     return sandboxConfig(pod, {
@@ -381,6 +383,7 @@ class RuntimePodRunner implements PodRunner {
       dns: podDns(pod, this.#options.dns(), (reason, message) => containers.event(pod, undefined, "Warning", reason, message)),
       cgroupParent: this.#options.cgroups.parentOf(pod),
       logDirectory: podLogDirectory(containers.podLogsDir, pod),
+      volumeGroups,
     });
   }
 }

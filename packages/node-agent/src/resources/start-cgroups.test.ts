@@ -29,7 +29,11 @@ async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: 
     featureGates: { enabled: () => false } as never,
     machine: { maxPids: 1000 } as never,
     capacity: { cpu: "2", memory: "1Gi" },
-    reservations: { kube: { cpu: "100m" }, system: { cpu: "500m", memory: "256Mi" }, evictionHard: { "memory.available": "100Mi" } },
+    reservations: {
+      kube: { cpu: "100m" },
+      system: { cpu: "500m", memory: "256Mi" },
+      evictionHard: { "memory.available": "100Mi" },
+    },
     notify: { node: (...event: string[]) => void events.push(event.join(" ")) } as never,
     clock: newFakeClock(),
     signal: new AbortController().signal,
@@ -83,5 +87,8 @@ test("pods are not limited in memory and processes unless that is enforced", asy
 test("each reserved cgroup has its own reservation as limit", async (t) => {
   const { failure, limit } = await start(t, ["kube-reserved"], { kubeReservedCgroup: "/system", systemReservedCgroup: "/none" });
   assert.equal(failure, undefined);
-  assert.deepEqual([await limit("memory/system/memory.limit_in_bytes"), await limit("cpu/system/cpu.shares")], [undefined, "102"]);
+  assert.deepEqual(
+    [await limit("memory/system/memory.limit_in_bytes"), await limit("cpu/system/cpu.shares")],
+    [undefined, "102"],
+  );
 });

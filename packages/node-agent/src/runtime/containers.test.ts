@@ -146,7 +146,7 @@ test("a container's attempt follows the last one known to the runtime or in its 
       image: undefined,
       resources: {},
       signal,
-      options: async () => ({ environment: new Map(), mounts: [], devices: [], annotations: {} }),
+      options: async () => ({ environment: new Map(), mounts: [], devices: [], volumeGroups: [], annotations: {} }),
     });
     return [...runtime.containers.values()].at(-1)?.config.metadata?.attempt;
   };

@@ -66,6 +66,8 @@ export interface ContainerOptions {
   environment: ReadonlyMap<string, string>;
   mounts: readonly CriInput<"Mount">[];
   devices: readonly CriInput<"Device">[];
+  /** Groups of the Pod's volumes. */
+  volumeGroups: readonly number[];
   /** Annotations besides the agent's own. */
   annotations: Readonly<Record<string, string>>;
 }

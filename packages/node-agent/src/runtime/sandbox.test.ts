@@ -11,6 +11,7 @@ const settings = {
   dns: { servers: ["10.96.0.10"], searches: ["x"], options: ["ndots:5"] },
   cgroupParent: "/kubepods/poduid-1",
   logDirectory: "/var/log/pods/x",
+  volumeGroups: [9],
 };
 const of = (spec: Partial<PodSpec>) => sandboxConfig(aNodePod(spec), settings);
 
@@ -81,7 +82,7 @@ test("a sandbox has the pod's user, groups and kernel settings, and the runtime'
       selinuxOptions: { level: "s0" },
       runAsUser: { value: 1 },
       runAsGroup: { value: 2 },
-      supplementalGroups: [3, 4],
+      supplementalGroups: [3, 9, 4],
     },
   });
 });

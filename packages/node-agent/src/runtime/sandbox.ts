@@ -11,6 +11,8 @@ interface SandboxSettings {
   /** Path below the root of the cgroup hierarchy: `/kubepods/burstable/pod<uid>`; `""` leaves it to the runtime. */
   cgroupParent: string;
   logDirectory: string;
+  /** Groups of the Pod's volumes. */
+  volumeGroups: readonly number[];
 }
 
 /** Pure: the CRI sandbox configuration of a Pod. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go */
@@ -37,6 +39,7 @@ export function sandboxConfig(pod: NodePod, settings: SandboxSettings): CriInput
         runAsGroup: security?.runAsGroup === undefined ? undefined : { value: security.runAsGroup },
         supplementalGroups: [
           ...(security?.fsGroup === undefined ? [] : [security.fsGroup]),
+          ...settings.volumeGroups,
           ...(security?.supplementalGroups ?? []),
         ],
       },

@@ -20,12 +20,13 @@ const image = (own: { uid?: number; username?: string }): Cri<"Image"> => ({
 function contextOf(
   own: SecurityContext,
   ofPod: NonNullable<PodSpec["securityContext"]> = {},
-  more: { annotations?: Record<string, string>; image?: Cri<"Image">; seccompDefault?: boolean } = {},
+  more: { annotations?: Record<string, string>; image?: Cri<"Image">; seccompDefault?: boolean; volumeGroups?: number[] } = {},
 ) {
   const pod = aNodePod({ securityContext: ofPod }, { annotations: more.annotations ?? {} });
   return containerSecurityContext(pod, aContainer({ securityContext: own }), more.image, {
     seccompDefault: more.seccompDefault ?? false,
     seccompRoot: root,
+    volumeGroups: more.volumeGroups ?? [],
   });
 }
 
@@ -92,7 +93,8 @@ test("the pod's user, group and SELinux options apply to containers without thei
 });
 
 test("the pod's fsGroup and supplemental groups are groups of its containers", () => {
-  assert.deepEqual(contextOf({}, { fsGroup: 7, supplementalGroups: [8, 9] }).supplementalGroups, [7, 8, 9]);
+  const ofPod = { fsGroup: 7, supplementalGroups: [8, 9] };
+  assert.deepEqual(contextOf({}, ofPod, { volumeGroups: [6] }).supplementalGroups, [7, 8, 9, 6]);
 });
 
 test("the AppArmor profile is that of the container's annotation", () => {

@@ -51,7 +51,7 @@ export function containerSecurityContext(
   pod: NodePod,
   container: AnyContainer,
   image: Cri<"Image"> | undefined,
-  options: { seccompDefault: boolean; seccompRoot: string; targetId?: string | undefined },
+  options: { seccompDefault: boolean; seccompRoot: string; targetId?: string | undefined; volumeGroups: readonly number[] },
 ): CriInput<"LinuxContainerSecurityContext"> {
   const context = effective(pod, container);
   const ofPod = pod.spec.securityContext;
@@ -67,7 +67,11 @@ export function containerSecurityContext(
     runAsUsername: runAsUser === undefined ? (image?.username ?? "") : "",
     runAsGroup: context.runAsGroup === undefined ? undefined : { value: context.runAsGroup },
     readonlyRootfs: context.readOnlyRootFilesystem ?? false,
-    supplementalGroups: [...(ofPod?.fsGroup === undefined ? [] : [ofPod.fsGroup]), ...(ofPod?.supplementalGroups ?? [])],
+    supplementalGroups: [
+      ...(ofPod?.fsGroup === undefined ? [] : [ofPod.fsGroup]),
+      ...(ofPod?.supplementalGroups ?? []),
+      ...options.volumeGroups,
+    ],
     noNewPrivs: context.allowPrivilegeEscalation === false,
     maskedPaths: unmasked ? [] : maskedPaths,
     readonlyPaths: unmasked ? [] : readonlyPaths,

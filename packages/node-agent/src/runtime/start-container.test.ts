@@ -53,7 +53,7 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
       image: undefined,
       resources: {},
       signal,
-      options: async () => ({ environment: new Map(), mounts: [], devices: [], annotations: {}, ...own }),
+      options: async () => ({ environment: new Map(), mounts: [], devices: [], volumeGroups: [], annotations: {}, ...own }),
     });
     return runtime.find(container.name)?.config;
   };

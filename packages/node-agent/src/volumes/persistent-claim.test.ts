@@ -22,8 +22,13 @@ async function bench(t: TestContext) {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-claim-")));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const observed: string[] = [];
-  const setUp = async (spec: Partial<PersistentVolume["spec"]>, pod: Partial<PodSpec>, readOnly?: boolean) => {
-    const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, ...spec } } as PersistentVolume;
+  const setUp = async (
+    spec: Partial<PersistentVolume["spec"]>,
+    pod: Partial<PodSpec>,
+    readOnly?: boolean,
+    annotations: Record<string, string> = {},
+  ) => {
+    const stored = { metadata: { name: "pv", annotations }, spec: { claimRef: { uid: "c" }, ...spec } } as PersistentVolume;
     const manager = newVolumeManager({
       podsDir: join(dir, "pods"),
       objects: { ...noObjects, claim: async () => claim, persistentVolume: async () => stored },
@@ -51,6 +56,21 @@ test("a persistent hostPath is used as its claim says, and has to be of its type
   const problem = `hostPath type check failed: ${file} is not a directory`;
   assert.equal(await setUp({ hostPath: { path: file, type: "Directory" } }, pod), problem);
 });
+
+for (const [text, gid] of [
+  ["1234", 1234],
+  ["0", 0],
+  ["staff", undefined],
+  ["12a", undefined],
+  ["", undefined],
+] as const) {
+  test(`the group ${JSON.stringify(text)} in a persistent volume's annotation is ${gid ?? "none"}`, async (t) => {
+    const { dir, setUp } = await bench(t);
+    const pod = { containers: [aContainer(mountIt)] };
+    const made = await setUp({ hostPath: { path: dir } }, pod, undefined, { "pv.beta.kubernetes.io/gid": text });
+    assert.deepEqual(made, { path: dir, readOnly: false, ...(gid !== undefined && { gid }) });
+  });
+}
 
 test("a local volume of mode Block has to be a block device, and is passed as one", async (t) => {
   const { dir, setUp, observed } = await bench(t);

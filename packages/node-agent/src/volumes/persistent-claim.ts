@@ -6,6 +6,7 @@ import { checkHostPath } from "./host-path.ts";
 import { filesystemSize } from "./measure.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { ClaimError, type SetUpVolume, VolumeError } from "./volume.ts";
+import { annotatedGroup } from "./volume-groups.ts";
 import { pluginOf } from "./volume-operations.ts";
 import type { VolumeContext, VolumePlugin } from "./volume-plugin.ts";
 
@@ -42,7 +43,8 @@ async function provide(context: VolumeContext, claim: PersistentVolumeClaim, bou
     (await flex?.persistent(pod, bound, readOnly)) ??
     (await ofThisNode(context, bound, readOnly));
   if (made === undefined) throw new Error(`no volume plugin matched the source of persistent volume ${name}`);
-  return made;
+  const gid = annotatedGroup(bound);
+  return gid === undefined ? made : { ...made, gid };
 }
 
 /** Pure: the error when a Block volume is listed in volumeMounts, or a Filesystem volume in volumeDevices. */

@@ -8,6 +8,8 @@ export interface SetUpVolume {
   readOnly: boolean;
   /** True for a block device, or a link to one, that is passed to containers as a device. */
   device?: boolean;
+  /** The group of a persistent volume's annotation, which containers get as a supplemental group. */
+  gid?: number;
   /** Current usage; undefined when it cannot be determined. */
   measure?: () => Promise<MeasuredVolume | undefined>;
 }
