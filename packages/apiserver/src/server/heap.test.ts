@@ -5,7 +5,7 @@ import { isCollectionDue } from "./heap.ts";
 
 /** Runs in a separate process with a known heap and event loop. */
 function run(body: string): string {
-  const code = `import { collectBetweenRequests } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
+  const code = `import { collectBetweenRequests, tendHeap } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
   const { stdout, stderr } = spawnSync(process.execPath, [...process.execArgv, "--input-type=module", "-e", code], {
     encoding: "utf8",
     timeout: 120_000,
@@ -73,3 +73,24 @@ for (const { name, busy, share, want } of [
 ]) {
   test(name, () => assert.equal(isCollectionDue(share, busy), want));
 }
+
+test("a gigabyte of Buffers in place of others takes few major collections", () => {
+  const out = run(`
+    import { PerformanceObserver } from "node:perf_hooks";
+    tendHeap({ started: Promise.resolve(), requests: { idle: false } });
+    await new Promise(setImmediate);
+    const objects = Array.from({ length: 400_000 }, (_, i) => ({ i, of: [i] }));
+    const buffers = Array.from({ length: 1_600 }, () => Buffer.allocUnsafeSlow(65_536));
+    let majors = 0;
+    const count = (list) => { for (const { detail } of list.getEntries()) if (detail.kind === 4) majors++; };
+    new PerformanceObserver(count).observe({ entryTypes: ["gc"] });
+    for (let i = 0; i < 16_000; i++) {
+      buffers[i % buffers.length] = Buffer.allocUnsafeSlow(65_536);
+      if (i % 100 === 0) await new Promise(setImmediate);
+    }
+    setTimeout(() => console.log(majors, objects.length), 50);
+  `);
+  const [majors, objects] = out.split(" ").map(Number);
+  assert.equal(objects, 400_000);
+  assert.ok(majors! <= 5, `${majors} major collections; with a limit of V8's own for Buffers there are 10`);
+});

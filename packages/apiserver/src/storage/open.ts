@@ -15,6 +15,7 @@ import { cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
 import { goTypeName, type StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import type { Storage } from "./storage.ts";
+import { WatchPace } from "./watch-queue.ts";
 
 /** The memory that storages of all resources share. */
 interface StorageMemory {
@@ -87,6 +88,7 @@ export class StorageSet {
   readonly #prefix: string;
   readonly #clusters: EtcdClusters;
   readonly #bookmarks: BookmarkClock;
+  readonly #pace: WatchPace;
   /** Opened storages by the resource's name. */
   readonly #opened = new Map<string, Opened>();
   readonly #health: () => Promise<void>;
@@ -101,6 +103,7 @@ export class StorageSet {
     this.#prefix = prefix;
     this.#clusters = clusters;
     this.#bookmarks = newBookmarkClock(options.clock);
+    this.#pace = new WatchPace(options.clock);
     this.#turns = options.turns ?? new Turns();
     this.#memory = options.memory ?? {
       entries: new EntryMemory(new ByteShare(Number.POSITIVE_INFINITY)),
@@ -194,6 +197,7 @@ export class StorageSet {
       resource: name,
       indexes: resource.cacheIndexes ?? [],
       bookmarks: this.#bookmarks,
+      pace: this.#pace,
       ...(readTimeoutMs !== undefined && { readTimeoutMs }),
       clock,
       log,

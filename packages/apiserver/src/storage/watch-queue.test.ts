@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { Entry, WatchEvent } from "./storage.ts";
-import { WatchQueue } from "./watch-queue.ts";
+import { WatchPace, WatchQueue } from "./watch-queue.ts";
 
 const entry = (key: string): Entry => ({ key }) as Entry;
 const added = (key: string): WatchEvent => ({ type: "ADDED", entry: entry(key) });
@@ -145,3 +146,107 @@ for (const how of ["stop", "end", "fail"] as const) {
     assert.equal(woken, 1);
   });
 }
+
+/** A reader that takes what there is each time it is woken, like a watch's delivery. */
+function aPacedReader(pace: WatchPace) {
+  const queue = new WatchQueue({ signal: new AbortController().signal, pace });
+  const taken: number[] = [];
+  const read = (): void => {
+    for (let events = queue.take(); events.length > 0; events = queue.take()) taken.push(events.length);
+    if (!queue.ended) queue.whenReady(read);
+  };
+  read();
+  return { queue, taken };
+}
+const change: WatchEvent = { type: "BOOKMARK", revision: 1 };
+const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
+
+async function pushInTurns(queue: WatchQueue, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    queue.push(change);
+    await turn();
+  }
+}
+
+test("a watch with many events gets 20 at once and then those of 10 ms together", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  await pushInTurns(queue, 25);
+  assert.deepEqual(taken, Array(20).fill(1));
+  await clock.advance(9);
+  assert.equal(taken.length, 20);
+  await clock.advance(1);
+  assert.deepEqual(taken.slice(20), [5]);
+});
+
+test("a watch of a hundred events a second never waits, also after it had waited", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  await pushInTurns(queue, 21);
+  await clock.advance(1_000);
+  taken.length = 0;
+  for (let i = 0; i < 200; i++) {
+    await pushInTurns(queue, 1);
+    assert.equal(taken.length, i + 1);
+    await clock.advance(10);
+  }
+});
+
+test("a pause gives back at most the first burst", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  await clock.advance(60_000);
+  await pushInTurns(queue, 21);
+  assert.equal(taken.length, 20);
+});
+
+test("watches that wait are woken by one timer, in the same turn, so that they share what they encode", async () => {
+  const clock = newFakeClock(0);
+  const pace = new WatchPace(clock);
+  const readers = [aPacedReader(pace), aPacedReader(pace)];
+  for (const { queue } of readers) await pushInTurns(queue, 21);
+  assert.equal(clock.waiting, 1);
+  await clock.advance(10);
+  assert.deepEqual(
+    readers.map(({ taken }) => taken.length),
+    [21, 21],
+  );
+  for (const { queue } of readers) await pushInTurns(queue, 3);
+  assert.equal(clock.waiting, 1, "the next tick has a timer of its own");
+  await clock.advance(10);
+  assert.deepEqual(
+    readers.map(({ taken }) => taken.reduce((sum, count) => sum + count, 0)),
+    [24, 24],
+  );
+});
+
+for (const { what, happens, want } of [
+  { what: "the end of the stream", happens: (queue: WatchQueue) => queue.end(), want: 1 },
+  { what: "an error", happens: (queue: WatchQueue) => queue.fail(new Error("expired")), want: 2 },
+  {
+    what: "256 pending events",
+    happens: (queue: WatchQueue) => {
+      for (let i = 0; i < 255; i++) queue.push(change);
+    },
+    want: 256,
+  },
+])
+  test(`${what} wakes a waiting watch at once`, async () => {
+    const clock = newFakeClock(0);
+    const { queue, taken } = aPacedReader(new WatchPace(clock));
+    await pushInTurns(queue, 21);
+    happens(queue);
+    await turn();
+    assert.deepEqual(taken.slice(20), [want]);
+    await clock.advance(10);
+    assert.equal(taken.length, 21, "the tick finds nothing to do");
+  });
+
+test("a watch that is stopped while it waits is not read again", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  await pushInTurns(queue, 21);
+  queue.stop();
+  await clock.advance(10);
+  assert.equal(taken.length, 20);
+});

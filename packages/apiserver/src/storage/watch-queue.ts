@@ -1,3 +1,4 @@
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { atEndOfTurn } from "@coxswain/apimachinery/process/clock/end-of-turn";
 import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
 
@@ -18,9 +19,17 @@ export class WatchQueue implements WatchStream {
   #ended = false;
   #wake: (() => void) | undefined;
   #overflowed = false;
+  readonly #share: PaceShare | undefined;
 
-  /** Does not retain `options`: its list would live as long as the watch. */
-  constructor(options: { initial?: readonly Entry[]; limit?: number; signal: AbortSignal; onStop?: () => void }) {
+  /** Does not retain `options`: its list would live as long as the watch. @param options.pace undefined: readers never wait */
+  constructor(options: {
+    initial?: readonly Entry[];
+    limit?: number;
+    signal: AbortSignal;
+    onStop?: () => void;
+    pace?: WatchPace | undefined;
+  }) {
+    this.#share = options.pace?.share(() => this.#wakeNow());
     this.#initial = options.initial ?? none;
     this.#limit = options.limit ?? defaultLimit;
     this.#onStop = options.onStop;
@@ -137,10 +146,86 @@ export class WatchQueue implements WatchStream {
   }
 
   #wakeReader(): void {
+    if (this.#wake === undefined) return;
+    const canWait = !this.#ended && this.#initial.length === 0 && this.#events.length < mostPaced;
+    if (!canWait || this.#share === undefined || this.#share.mayWake()) this.#wakeNow();
+  }
+
+  #wakeNow(): void {
     const wake = this.#wake;
     if (wake === undefined) return;
     this.#wake = undefined;
     atEndOfTurn(wake);
+  }
+}
+
+/** Wakes of one watch: this many at once, and {@link wakesPerSecond} on average. */
+const wakeBurst = 20;
+const wakesPerSecond = 120;
+const tickMs = 10;
+
+/**
+ * Limits how often readers of watches are woken. A write to a connection costs more than the encoding of an event, so a watch with
+ * more than 120 events a second gets those of 10 ms in one write; others are not delayed. Ticks are common to all watches,
+ * so that watches with equal events still share their encoding.
+ */
+export class WatchPace {
+  readonly #clock: Pick<Clock, "monotonic" | "after">;
+  #waiting: (() => void)[] = [];
+  readonly #tick = (): void => {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  };
+
+  constructor(clock: Pick<Clock, "monotonic" | "after">) {
+    this.#clock = clock;
+  }
+
+  /** @param wake wakes the reader of one watch */
+  share(wake: () => void): PaceShare {
+    return new PaceShare(this, wake);
+  }
+
+  now(): number {
+    return this.#clock.monotonic();
+  }
+
+  atNextTick(wake: () => void): void {
+    if (this.#waiting.push(wake) === 1) this.#clock.after(tickMs, this.#tick);
+  }
+}
+
+/** The part of one watch in a {@link WatchPace}. */
+class PaceShare {
+  readonly #pace: WatchPace;
+  readonly #wake: () => void;
+  #left = wakeBurst;
+  #countedAt: number;
+  #isWaiting = false;
+
+  constructor(pace: WatchPace, wake: () => void) {
+    this.#pace = pace;
+    this.#countedAt = pace.now();
+    this.#wake = () => {
+      this.#isWaiting = false;
+      wake();
+    };
+  }
+
+  /** @returns false when the reader will be woken at the next tick instead */
+  mayWake(): boolean {
+    if (this.#isWaiting) return false;
+    const now = this.#pace.now();
+    this.#left = Math.min(wakeBurst, this.#left + ((now - this.#countedAt) / 1_000) * wakesPerSecond);
+    this.#countedAt = now;
+    if (this.#left >= 1) {
+      this.#left--;
+      return true;
+    }
+    this.#isWaiting = true;
+    this.#pace.atNextTick(this.#wake);
+    return false;
   }
 }
 
@@ -152,3 +237,5 @@ const none: readonly never[] = [];
 const defaultLimit = 2_048;
 /** Events returned per `take`: the connection writes, then yields to others. */
 const mostAtOnce = 500;
+/** A reader with more events is woken without waiting for a tick, long before the limit. */
+const mostPaced = 256;

@@ -6,7 +6,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, Selection, Storage, WatchEvent, WatchRequest, WatchStream } from "../storage/storage.ts";
-import { WatchQueue } from "../storage/watch-queue.ts";
+import { type WatchPace, WatchQueue } from "../storage/watch-queue.ts";
 import type { BookmarkClock, BookmarkReaders } from "./bookmarks.ts";
 import type { CacheMemory } from "./cache-memory.ts";
 import { isInRange } from "./cache-state.ts";
@@ -20,6 +20,7 @@ interface CacheReadersOptions {
   /** Selectable fields that watchers are indexed by. */
   readonly indexes?: readonly string[];
   readonly bookmarks: BookmarkClock;
+  readonly pace?: WatchPace | undefined;
   readonly log: Logger;
   readonly metrics?: StorageMetrics | undefined;
 }
@@ -75,7 +76,8 @@ export class CacheReaders {
   }
 
   #newWatcher(request: WatchRequest, after: number, initial: readonly Entry[] = []): CacheWatcher {
-    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => this.#forget(watcher) });
+    const { pace } = this.#options;
+    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => this.#forget(watcher), pace });
     const watcher = new CacheWatcher(this.#index.groupOf(request), after, queue);
     return watcher;
   }
@@ -100,6 +102,7 @@ export class CacheReaders {
     let watcher: CacheWatcher | undefined;
     const resumed = new ResumedWatch({
       store: this.#options.store,
+      pace: this.#options.pace,
       request,
       after,
       onStop: () => {

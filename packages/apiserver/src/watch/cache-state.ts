@@ -21,7 +21,7 @@ interface CacheStateOptions {
 /** What a cache holds of its resource: the current objects, the recent changes, and the keys of what it could not decode. */
 export class CacheState {
   readonly history: History;
-  readonly #entries = newSortedEntries();
+  readonly #entries = new SortedEntries();
   readonly #index: ReturnType<typeof newFieldIndex>;
   /** Keys of objects that cannot be decoded (another encryption key). */
   #unreadable: Set<string> = new Set();
@@ -150,25 +150,6 @@ function nameOf({ labels, fields }: Selection): string {
   return `${labels ?? ""}\n${fields ?? ""}`;
 }
 
-/**
- * The current objects of one resource: lookup by key in constant time, listing in key order, which also groups by namespace.
- * Updates replace in place. A delete moves the entries behind it (one memmove of pointers). New keys are sorted in on the
- * next ordered read.
- */
-interface SortedEntries {
-  readonly size: number;
-  get(key: string): Entry | undefined;
-  set(entry: Entry): void;
-  delete(key: string): void;
-  /** @param entries in key order. */
-  reset(entries: readonly Entry[]): void;
-  /**
-   * Entries whose keys begin with `prefix` (`""`, `web/`) or equal it (`web/front-0`). Prefix ranges return the same array
-   * until the next change. It is read-only, and derived data may be cached against it.
-   */
-  range(prefix: string): Entry[];
-}
-
 /** Index of the first entry whose key is not below `key`. @param sorted entries in key order */
 function lowerBound(sorted: readonly Entry[], key: string): number {
   let low = 0;
@@ -188,83 +169,128 @@ export function isInRange(key: string, prefix: string): boolean {
 
 const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
 
+/** `concat` copies whole arrays; `flat` looks at each element. */
+function joined(chunks: readonly Entry[][]): Entry[] {
+  const none: Entry[] = [];
+  return none.concat(...chunks);
+}
+
 /** Comparator by key. The keys must differ. */
 const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
 
-/** Up to this many new entries are inserted by binary search, which is cheaper than sorting the whole array. */
-const fewEntries = 16;
+/**
+ * The current objects of one resource: lookup by key in constant time, listing in key order, which also groups by namespace. They are
+ * kept in chunks, so that a change costs about the same in a list of any length.
+ */
+export class SortedEntries {
+  readonly #chunkEntries: number;
+  readonly #byKey = new Map<string, Entry>();
+  /** Sorted and not empty, and so are the chunks in it. */
+  #chunks: Entry[][] = [];
+  readonly #ranges = new Map<string, Entry[]>();
 
-/** Entries in the order of their keys; new ones are sorted in at the next read, so that a burst of writes costs one pass. */
-export function newSortedEntries(): SortedEntries {
-  const byKey = new Map<string, Entry>();
-  let sorted: Entry[] = [];
-  /** New entries that are not sorted in yet. */
-  let added: Entry[] = [];
-  const ranges = new Map<string, Entry[]>();
-
-  function settle(): void {
-    if (added.length === 0) return;
-    if (added.length <= fewEntries) {
-      for (const entry of added) sorted.splice(lowerBound(sorted, entry.key), 0, entry);
-    } else {
-      for (const entry of added) sorted.push(entry);
-      sorted.sort(byKeyOrder);
-    }
-    added = [];
+  /** @param chunkEntries upper bound of the entries in a chunk, even: inserting and deleting moves at most these */
+  constructor(chunkEntries = 512) {
+    this.#chunkEntries = chunkEntries;
   }
 
-  function slice(prefix: string): Entry[] {
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  get(key: string): Entry | undefined {
+    return this.#byKey.get(key);
+  }
+
+  set(entry: Entry): void {
+    if (this.#byKey.has(entry.key)) {
+      const chunk = this.#chunks[this.#chunkOf(entry.key)]!;
+      chunk[lowerBound(chunk, entry.key)] = entry;
+    } else this.#insert(entry);
+    this.#byKey.set(entry.key, entry);
+    this.#ranges.clear();
+  }
+
+  delete(key: string): void {
+    if (!this.#byKey.delete(key)) return;
+    this.#remove(key);
+    this.#ranges.clear();
+  }
+
+  /** @param entries in key order */
+  reset(entries: readonly Entry[]): void {
+    this.#byKey.clear();
+    for (const entry of entries) this.#byKey.set(entry.key, entry);
+    // etcd orders by bytes, JavaScript by UTF-16 code units; the orders differ for names outside ASCII.
+    const isSorted = entries.every((entry, i) => i === 0 || entries[i - 1]!.key < entry.key);
+    const sorted = isSorted ? entries : entries.toSorted(byKeyOrder);
+    this.#chunks = [];
+    for (let at = 0; at < sorted.length; at += this.#chunkEntries) this.#chunks.push(sorted.slice(at, at + this.#chunkEntries));
+    this.#ranges.clear();
+  }
+
+  /**
+   * Entries whose keys begin with `prefix` (`""`, `web/`) or equal it (`web/front-0`). Prefix ranges return the same array
+   * until the next change. It is read-only, and derived data may be cached against it.
+   */
+  range(prefix: string): Entry[] {
     if (isWholeKey(prefix)) {
-      const entry = byKey.get(prefix);
+      const entry = this.#byKey.get(prefix);
       return entry === undefined ? [] : [entry];
     }
-    // `/` + 1 is `0`: the first key behind all that begin with `web/`.
-    return prefix === ""
-      ? sorted.slice()
-      : sorted.slice(lowerBound(sorted, prefix), lowerBound(sorted, `${prefix.slice(0, -1)}0`));
+    return this.#ranges.getOrInsertComputed(prefix, () => this.#slice(prefix));
   }
 
-  return {
-    get size() {
-      return byKey.size;
-    },
-    get: (key) => byKey.get(key),
-    set(entry) {
-      if (byKey.has(entry.key)) {
-        settle();
-        sorted[lowerBound(sorted, entry.key)] = entry;
-      } else added.push(entry);
-      byKey.set(entry.key, entry);
-      ranges.clear();
-    },
-    delete(key) {
-      if (!byKey.delete(key)) return;
-      settle();
-      sorted.splice(lowerBound(sorted, key), 1);
-      ranges.clear();
-    },
-    reset(entries) {
-      byKey.clear();
-      for (const entry of entries) byKey.set(entry.key, entry);
-      sorted = [...entries];
-      added = [];
-      // etcd orders by bytes, JavaScript by UTF-16 code units; the orders differ for names outside ASCII.
-      if (sorted.some((entry, i) => i > 0 && sorted[i - 1]!.key > entry.key)) {
-        sorted.sort(byKeyOrder);
-      }
-      ranges.clear();
-    },
-    range(prefix) {
-      if (isWholeKey(prefix)) return slice(prefix);
-      settle();
-      let entries = ranges.get(prefix);
-      if (entries === undefined) {
-        entries = slice(prefix);
-        ranges.set(prefix, entries);
-      }
-      return entries;
-    },
-  };
+  #slice(prefix: string): Entry[] {
+    const chunks = this.#chunks;
+    if (prefix === "" || chunks.length === 0) return joined(chunks);
+    const first = this.#chunkOf(prefix);
+    // `/` + 1 is `0`: the first key behind all that begin with `web/`.
+    const end = `${prefix.slice(0, -1)}0`;
+    const last = this.#chunkOf(end);
+    const some = chunks.slice(first, last + 1);
+    some[last - first] = some[last - first]!.slice(0, lowerBound(some[last - first]!, end));
+    some[0] = some[0]!.slice(lowerBound(some[0]!, prefix));
+    return joined(some);
+  }
+
+  /** Index of the chunk that holds `key` or would. */
+  #chunkOf(key: string): number {
+    let low = 0;
+    let high = this.#chunks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if (this.#chunks[middle]![0]!.key <= key) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  #insert(entry: Entry): void {
+    const at = this.#chunkOf(entry.key);
+    const chunk = this.#chunks[at];
+    const place = chunk === undefined ? 0 : lowerBound(chunk, entry.key);
+    // Keys that ascend fill each chunk.
+    if (chunk === undefined || (place === this.#chunkEntries && at === this.#chunks.length - 1)) {
+      this.#chunks.push([entry]);
+      return;
+    }
+    chunk.splice(place, 0, entry);
+    if (chunk.length > this.#chunkEntries) this.#chunks.splice(at + 1, 0, chunk.splice(this.#chunkEntries / 2));
+  }
+
+  #remove(key: string): void {
+    const at = this.#chunkOf(key);
+    const chunk = this.#chunks[at]!;
+    chunk.splice(lowerBound(chunk, key), 1);
+    if (chunk.length === 0) {
+      this.#chunks.splice(at, 1);
+      return;
+    }
+    const next = this.#chunks[at + 1];
+    if (next !== undefined && chunk.length + next.length <= this.#chunkEntries / 4)
+      this.#chunks.splice(at, 2, [...chunk, ...next]);
+  }
 }
 
 /**

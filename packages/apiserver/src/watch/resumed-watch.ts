@@ -1,8 +1,9 @@
 import type { Storage, WatchRequest, WatchStream } from "../storage/storage.ts";
-import { WatchQueue } from "../storage/watch-queue.ts";
+import { type WatchPace, WatchQueue } from "../storage/watch-queue.ts";
 
 interface ResumedWatchOptions {
   readonly store: Pick<Storage, "watch">;
+  readonly pace: WatchPace | undefined;
   readonly request: WatchRequest;
   /** The client has seen all events up to this revision. */
   readonly after: number;
@@ -29,6 +30,7 @@ export class ResumedWatch {
     this.#options = options;
     this.queue = new WatchQueue({
       signal: options.request.signal,
+      pace: options.pace,
       onStop: () => {
         this.#source.abort();
         options.onStop();

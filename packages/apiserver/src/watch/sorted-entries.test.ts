@@ -2,54 +2,59 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import type { Entry } from "../storage/storage.ts";
-import { isInRange, newSortedEntries } from "./cache-state.ts";
+import { isInRange, SortedEntries } from "./cache-state.ts";
 
 const entry = (key: string, revision = 0): Entry => ({ key, revision }) as Entry;
 
-test("ranges are what a sorted list of all keys says, after any sequence of changes", () => {
-  const key = fc
-    .tuple(
-      fc.constantFrom("a", "a-b", "b", "b0"),
-      fc.constantFrom("x", "y", "y0", "z.1", ...Array.from({ length: 20 }, (_, i) => `n${i}`)),
-    )
-    .map((parts) => parts.join("/"));
-  const change = fc.record({
-    key,
-    remove: fc.integer({ min: 0, max: 9 }).map((n) => n < 2),
-    ask: fc.integer({ min: 0, max: 9 }).map((n) => n < 2),
+for (const chunkEntries of [2, 4, 512])
+  test(`ranges are what a sorted list of all keys says, after any sequence of changes, in chunks of ${chunkEntries}`, () => {
+    const key = fc
+      .tuple(
+        fc.constantFrom("a", "a-b", "b", "b0"),
+        fc.constantFrom("x", "y", "y0", "z.1", ...Array.from({ length: 20 }, (_, i) => `n${i}`)),
+      )
+      .map((parts) => parts.join("/"));
+    const change = fc.record({
+      key,
+      remove: fc.integer({ min: 0, max: 9 }).map((n) => n < 2),
+      ask: fc.integer({ min: 0, max: 9 }).map((n) => n < 2),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(change, { maxLength: 120 }),
+        fc.constantFrom("", "a/", "b/", "b0/", "a/x", "c/"),
+        (changes, prefix) => {
+          const state = new SortedEntries(chunkEntries);
+          const model = new Map<string, Entry>();
+          for (const [revision, { key, remove, ask }] of changes.entries()) {
+            if (remove) {
+              state.delete(key);
+              model.delete(key);
+            } else {
+              const made = entry(key, revision);
+              state.set(made);
+              model.set(key, made);
+            }
+            if (ask) state.range(""); // populate the range cache, which the next change must invalidate
+          }
+          const whole = prefix !== "" && !prefix.endsWith("/");
+          const wanted = [...model.values()]
+            .filter(({ key }) => (whole ? key === prefix : key.startsWith(prefix)))
+            .sort((a, b) => (a.key < b.key ? -1 : 1));
+          assert.deepEqual(state.range(prefix), wanted);
+          for (const { key } of model.values())
+            assert.equal(
+              isInRange(key, prefix),
+              wanted.some((e) => e.key === key),
+            );
+          assert.equal(state.size, model.size);
+        },
+      ),
+    );
   });
-  fc.assert(
-    fc.property(fc.array(change, { maxLength: 120 }), fc.constantFrom("", "a/", "b/", "b0/", "a/x", "c/"), (changes, prefix) => {
-      const state = newSortedEntries();
-      const model = new Map<string, Entry>();
-      for (const [revision, { key, remove, ask }] of changes.entries()) {
-        if (remove) {
-          state.delete(key);
-          model.delete(key);
-        } else {
-          const made = entry(key, revision);
-          state.set(made);
-          model.set(key, made);
-        }
-        if (ask) state.range(""); // populate the range cache, which the next change must invalidate
-      }
-      const whole = prefix !== "" && !prefix.endsWith("/");
-      const wanted = [...model.values()]
-        .filter(({ key }) => (whole ? key === prefix : key.startsWith(prefix)))
-        .sort((a, b) => (a.key < b.key ? -1 : 1));
-      assert.deepEqual(state.range(prefix), wanted);
-      for (const { key } of model.values())
-        assert.equal(
-          isInRange(key, prefix),
-          wanted.some((e) => e.key === key),
-        );
-      assert.equal(state.size, model.size);
-    }),
-  );
-});
 
 test("an object that was added and is deleted before the next list does not come back with it", () => {
-  const state = newSortedEntries();
+  const state = new SortedEntries();
   for (const key of ["b/x", "b/y"]) state.set(entry(key));
   state.range("");
   for (const key of ["a/x", "b/z"]) state.set(entry(key));
@@ -62,7 +67,7 @@ test("an object that was added and is deleted before the next list does not come
 });
 
 test("a list that replaces the state leaves nothing of it, not even what was added since the last read", () => {
-  const state = newSortedEntries();
+  const state = new SortedEntries();
   state.set(entry("b/x"));
   state.range("b/");
   state.set(entry("b/y"));

@@ -18,6 +18,7 @@ import type {
   WatchStream,
   WriteOptions,
 } from "../storage/storage.ts";
+import type { WatchPace } from "../storage/watch-queue.ts";
 import type { BookmarkClock } from "./bookmarks.ts";
 import { CacheReaders } from "./cache-readers.ts";
 import { CacheState, type PageRequest, retirePrevious } from "./cache-state.ts";
@@ -47,6 +48,8 @@ interface WatchCacheOptions {
   /** Selectable fields that objects and watchers are indexed by. */
   indexes?: readonly string[];
   bookmarks: BookmarkClock;
+  /** Undefined: readers of watches never wait. */
+  pace?: WatchPace | undefined;
   /** How long a read waits for a revision that has not arrived, and for the initial list. */
   readTimeoutMs?: number;
   clock: Clock;
