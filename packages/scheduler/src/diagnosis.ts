@@ -9,7 +9,7 @@ import { type CycleState, cloneState } from "./framework/cycle-state.ts";
 import type { Nominator } from "./framework/nominator.ts";
 import type { Status } from "./framework/status.ts";
 import { insufficient } from "./plugins/node-resources-fit.ts";
-import { type Profile, runFiltersWithNominated, runPreFilter } from "./profile.ts";
+import { NodeFilter, type Profile, runPreFilter } from "./profile.ts";
 
 /** Machine-readable reasons by the plugin that rejected the pod. */
 const reasons: Readonly<Record<string, string>> = {
@@ -60,8 +60,9 @@ export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapsh
     const everywhere = runPreFilter(profile, state, pod, snapshot);
     if (everywhere !== undefined)
       return { summary: everywhere.reasons.join(", "), details: { plugin: everywhere.plugin, nodes: all } };
+    const filter = new NodeFilter(profile, state, pod, nominator);
     refusals = snapshot.nodes.flatMap((node) => {
-      const status = runFiltersWithNominated(profile, state, pod, node, nominator);
+      const status = filter.refusal(node);
       return status === undefined ? [] : [{ node, status }];
     });
   } catch (err) {
@@ -179,9 +180,10 @@ function blockingPod(profile: Profile, state: CycleState, pod: PodInfo, refusals
     for (const other of others.slice(0, mostPodsTried)) {
       const trialNode = cloneNodeInfo(node);
       const trialState = cloneState(state);
+      const filter = new NodeFilter(profile, trialState, pod, nominator);
       removePod(trialNode, other.pod.metadata.uid ?? "");
       for (const plugin of profile.at.preFilter) plugin.removePod?.(trialState, pod, other, trialNode);
-      if (runFiltersWithNominated(profile, trialState, pod, trialNode, nominator) !== undefined) continue;
+      if (filter.refusal(trialNode) !== undefined) continue;
       return { pod: objectRef(podsRef, other.pod), node: objectRef(nodesRef, node.node) };
     }
   }

@@ -105,10 +105,10 @@ export function* runningPreFilter(
   timer?: PluginTimer,
 ): Steps<Status | undefined> {
   for (const plugin of profile.at.preFilter) {
-    const begin = timer?.now();
+    const begin = timer?.now() ?? 0;
     const status = yield* settled(plugin.preFilter?.(state, pod, snapshot));
-    const refusal = refusalOf(plugin, "PreFilter", status, begin, timer);
-    if (refusal !== undefined) return refusal;
+    timer?.plugin(plugin.name, "PreFilter", status, begin);
+    if (status !== undefined) return refusalOf(plugin, "PreFilter", status);
   }
   return undefined;
 }
@@ -128,16 +128,8 @@ export const nodesPerStepFor = (pod: PodInfo): number => (isLargePod(pod) ? 1 : 
 /** True for a pod whose comparison with one node may take milliseconds. */
 export const isLargePod = ({ pod }: PodInfo): boolean => hasManyValues(pod.spec, fewValues);
 
-/** Observes a plugin's call that began at `begin`. @returns its status with its name. @throws PluginError for a status with code Error */
-function refusalOf(
-  { name }: Plugin,
-  point: "PreFilter" | "Filter",
-  status: Status | undefined,
-  begin: number | undefined,
-  timer: PluginTimer | undefined,
-): Status | undefined {
-  timer?.plugin(name, point, status, begin);
-  if (status === undefined) return undefined;
+/** @returns the plugin's status with its name. @throws PluginError for a status with code Error */
+function refusalOf({ name }: Plugin, point: "PreFilter" | "Filter", status: Status): Status {
   const refusal = { ...status, plugin: name };
   if (status.code === "Error") throw new PluginError(point, refusal);
   return refusal;
@@ -145,45 +137,71 @@ function refusalOf(
 
 /** @throws PluginError */
 export function runFilters(
-  profile: Profile,
+  filters: readonly Plugin[],
   state: CycleState,
   pod: PodInfo,
   node: NodeInfo,
   timer?: PluginTimer,
 ): Status | undefined {
-  for (const plugin of profile.at.filter) {
-    const begin = timer?.now();
-    const refusal = refusalOf(plugin, "Filter", plugin.filter?.(state, pod, node), begin, timer);
-    if (refusal !== undefined) return refusal;
+  let begin = timer?.now() ?? 0;
+  for (const plugin of filters) {
+    const status = plugin.filter?.(state, pod, node);
+    if (timer !== undefined) begin = timer.plugin(plugin.name, "Filter", status, begin);
+    if (status !== undefined) return refusalOf(plugin, "Filter", status);
   }
   return undefined;
 }
 
-/**
- * Runs the filters with the pods added that are nominated to this node and have equal or higher priority. When they
- * pass, runs them again without these pods: pod affinity must not depend on a nominated pod that may never arrive.
- * Source: RunFilterPluginsWithNominatedPods
- */
-export function runFiltersWithNominated(
-  profile: Profile,
-  state: CycleState,
-  pod: PodInfo,
-  node: NodeInfo,
-  nominator: Nominator,
-  timer?: PluginTimer,
-): Status | undefined {
-  const priority = pod.pod.spec.priority ?? 0;
-  const nominated = nominator
-    .onNode(node.name)
-    .filter((other) => (other.pod.spec.priority ?? 0) >= priority && other.pod.metadata.uid !== pod.pod.metadata.uid);
-  if (nominated.length === 0) return runFilters(profile, state, pod, node, timer);
-  const stateWith = cloneState(state);
-  const nodeWith = cloneNodeInfo(node);
-  for (const other of nominated) {
-    addPod(nodeWith, other);
-    for (const plugin of profile.at.preFilter) plugin.addPod?.(stateWith, pod, other, nodeWith);
+/** Runs the filters for one pod on one node after the other; without those that accept it on every node, unless plugins are measured. */
+export class NodeFilter {
+  readonly #profile: Profile;
+  readonly #state: CycleState;
+  readonly #pod: PodInfo;
+  readonly #nominator: Nominator;
+  readonly #timer: PluginTimer | undefined;
+  readonly #needed: readonly Plugin[];
+
+  /** @param state as preFilter left it; pods may be removed from it afterwards, and put back, in a simulation */
+  constructor(profile: Profile, state: CycleState, pod: PodInfo, nominator: Nominator, timer?: PluginTimer) {
+    this.#profile = profile;
+    this.#state = state;
+    this.#pod = pod;
+    this.#nominator = nominator;
+    this.#timer = timer;
+    const { filter } = profile.at;
+    this.#needed = timer === undefined ? filter.filter((plugin) => plugin.mayRefuse?.(state, pod) !== false) : filter;
   }
-  return runFilters(profile, stateWith, pod, nodeWith, timer) ?? runFilters(profile, state, pod, node, timer);
+
+  /**
+   * Runs the filters with the pods added that are nominated to this node and have equal or higher priority. When they
+   * pass, runs them again without these pods: pod affinity must not depend on a nominated pod that may never arrive.
+   * @throws PluginError
+   * Source: RunFilterPluginsWithNominatedPods
+   */
+  refusal(node: NodeInfo): Status | undefined {
+    const nominated = this.#nominator.onNode(node.name);
+    return (
+      (nominated.length > 0 ? this.#refusalBeside(nominated, node) : undefined) ??
+      runFilters(this.#needed, this.#state, this.#pod, node, this.#timer)
+    );
+  }
+
+  #refusalBeside(nominated: readonly PodInfo[], node: NodeInfo): Status | undefined {
+    const { preFilter, filter } = this.#profile.at;
+    const pod = this.#pod;
+    const priority = pod.pod.spec.priority ?? 0;
+    const present = nominated.filter(
+      (other) => (other.pod.spec.priority ?? 0) >= priority && other.pod.metadata.uid !== pod.pod.metadata.uid,
+    );
+    if (present.length === 0) return undefined;
+    const state = cloneState(this.#state);
+    const nodeWith = cloneNodeInfo(node);
+    for (const other of present) {
+      addPod(nodeWith, other);
+      for (const plugin of preFilter) plugin.addPod?.(state, pod, other, nodeWith);
+    }
+    return runFilters(filter, state, pod, nodeWith, this.#timer);
+  }
 }
 
 /** @throws PluginError */
@@ -196,14 +214,14 @@ export function* runPreScore(
   timer?: PluginTimer,
 ): Steps<void> {
   for (const plugin of profile.at.preScore) {
-    const begin = timer?.now();
+    const begin = timer?.now() ?? 0;
     const status = yield* settled(plugin.preScore?.(state, pod, nodes, snapshot));
     timer?.plugin(plugin.name, "PreScore", status, begin);
     if (status !== undefined) throw new PluginError("PreScore", { ...status, plugin: plugin.name });
   }
 }
 
-/** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]` */
+/** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]`. All plugins are called when they are measured */
 export function* scoreNodes(
   profile: Profile,
   state: CycleState,
@@ -215,8 +233,13 @@ export function* scoreNodes(
   const totals = new Array<number>(nodes.length).fill(0);
   const perStep = nodesPerStepFor(pod);
   for (const plugin of profile.at.score) {
-    const begin = timer?.now();
+    const begin = timer?.now() ?? 0;
     const weight = profile.weights.get(plugin.name) ?? 0;
+    const common = timer === undefined ? plugin.commonScore?.(state, pod, nodes, snapshot) : undefined;
+    if (common !== undefined) {
+      for (let i = 0; i < totals.length; i++) totals[i] = totals[i]! + weight * common;
+      continue;
+    }
     const scores: number[] = [];
     for (const node of nodes) {
       scores.push(plugin.score?.(state, pod, node, snapshot) ?? 0);

@@ -8,7 +8,7 @@ import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, timedSteps, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
-import { nodesPerStepFor, type Profile, runFiltersWithNominated, runningPreFilter, runPreScore, scoreNodes } from "./profile.ts";
+import { NodeFilter, nodesPerStepFor, type Profile, runningPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 
 interface ScoredNode {
   readonly node: string;
@@ -112,11 +112,15 @@ async function decideWithExtenders(search: Search, extenders: readonly Extender[
   return decisionOf(search, feasible, selectBest(totals, options.random), next, totals);
 }
 
-function findNominated({ profile, state, pod, snapshot, options, statuses }: Search): NodeInfo[] {
+const newFilter = ({ profile, state, pod, options }: Search): NodeFilter =>
+  new NodeFilter(profile, state, pod, options.nominator, options.timer?.plugins);
+
+function findNominated(search: Search): NodeInfo[] {
+  const { pod, snapshot, options, statuses } = search;
   const name = pod.pod.status?.nominatedNodeName;
   const node = name && options.preferNominatedNode ? snapshot.get(name) : undefined;
   if (node === undefined) return [];
-  const status = runFiltersWithNominated(profile, state, pod, node, options.nominator, options.timer?.plugins);
+  const status = newFilter(search).refusal(node);
   if (status !== undefined) statuses.set(node.name, status);
   return status === undefined ? [node] : [];
 }
@@ -126,15 +130,16 @@ function findFeasible(search: Search): Steps<{ feasible: NodeInfo[]; next: numbe
 }
 
 function* filterNodes(search: Search): Steps<{ feasible: NodeInfo[]; next: number }> {
-  const { profile, state, pod, snapshot, options, statuses } = search;
+  const { pod, snapshot, options, statuses } = search;
   const { nodes } = snapshot;
+  const filter = newFilter(search);
   const wanted = nodesToFind(nodes.length, options.percentageOfNodesToScore);
   const perStep = nodesPerStepFor(pod);
   const feasible: NodeInfo[] = [];
   let looked = 0;
   while (looked < nodes.length && feasible.length < wanted) {
     const node = nodes[(options.startIndex + looked++) % nodes.length]!;
-    const status = runFiltersWithNominated(profile, state, pod, node, options.nominator, options.timer?.plugins);
+    const status = filter.refusal(node);
     if (status === undefined) feasible.push(node);
     else statuses.set(node.name, status);
     if (looked % perStep === 0) yield;

@@ -8,6 +8,13 @@ interface Selectable {
   readonly metadata: Pick<ObjectMeta, "name"> & { readonly labels?: Readonly<Record<string, string>> };
 }
 
+/** False for a pod that `matchesNode` accepts on every node, because it has neither a nodeSelector nor required node affinity. */
+export function selectsNodes({ spec }: Pod): boolean {
+  return (
+    spec.nodeSelector !== undefined || spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution !== undefined
+  );
+}
+
 /** Matches nodeSelector and required node affinity. @param pod its selector is never changed afterwards. Source: component-helpers scheduling/corev1/nodeaffinity */
 export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};

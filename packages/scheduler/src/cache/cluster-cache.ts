@@ -19,7 +19,10 @@ export class ClusterCache {
   readonly #infos = new Map<string, NodeInfo>();
   readonly #present = new Set<string>();
   readonly #podNodes = new Map<string, string>();
-  readonly #assumed = new Map<string, { pod: PodInfo; expiresMs: number | undefined }>();
+  /** UIDs of assumed pods. */
+  readonly #assumed = new Set<string>();
+  /** Assumed pods that are bound, by UID: when they expire, the first one first. */
+  readonly #expiring = new Map<string, number>();
   readonly #havingAffinity = new Set<NodeInfo>();
   readonly #havingRequiredAntiAffinity = new Set<NodeInfo>();
   readonly #imageCounts = new Map<string, number>();
@@ -56,32 +59,34 @@ export class ClusterCache {
 
   /** Adds or replaces a pod that the API shows as assigned to a node; confirms an assumed pod. */
   setPod(pod: Pod): void {
-    this.#assumed.delete(pod.metadata.uid ?? "");
+    this.#endAssumption(pod.metadata.uid ?? "");
     this.#attach(newPodInfo(pod), pod.spec.nodeName ?? "");
   }
 
   /** Removes a deleted Pod, assumed or not. */
   removePod(pod: Pod): void {
-    this.#assumed.delete(pod.metadata.uid ?? "");
+    this.#endAssumption(pod.metadata.uid ?? "");
     this.#detach(pod.metadata.uid ?? "");
   }
 
   /** Adds the pod to the node before it is bound. */
   assume(pod: PodInfo, nodeName: string): void {
+    const uid = pod.pod.metadata.uid ?? "";
     this.#attach(pod, nodeName);
-    this.#assumed.set(pod.pod.metadata.uid ?? "", { pod, expiresMs: undefined });
+    this.#expiring.delete(uid);
+    this.#assumed.add(uid);
   }
 
   /** Starts the expiry of an assumed pod: it is dropped unless the API shows it within 15 minutes. */
   finishBinding(pod: Pod): void {
-    const entry = this.#assumed.get(pod.metadata.uid ?? "");
-    if (entry !== undefined) entry.expiresMs = this.#clock.monotonic() + assumedExpiryMs;
+    const uid = pod.metadata.uid ?? "";
+    if (this.#assumed.has(uid)) this.#expiring.set(uid, this.#clock.monotonic() + assumedExpiryMs);
   }
 
   /** Reverts `assume`. */
   forget(pod: Pod): void {
     const uid = pod.metadata.uid ?? "";
-    if (this.#assumed.delete(uid)) this.#detach(uid);
+    if (this.#endAssumption(uid)) this.#detach(uid);
   }
 
   isAssumed(pod: Pod): boolean {
@@ -152,12 +157,19 @@ export class ClusterCache {
   }
 
   #expire(): void {
+    if (this.#expiring.size === 0) return;
     const now = this.#clock.monotonic();
-    for (const [uid, { expiresMs }] of this.#assumed) {
-      if (expiresMs === undefined || expiresMs > now) continue;
-      this.#assumed.delete(uid);
+    for (const [uid, expiresMs] of this.#expiring) {
+      if (expiresMs > now) break;
+      this.#endAssumption(uid);
       this.#detach(uid);
     }
+  }
+
+  /** @returns false when the pod was not assumed */
+  #endAssumption(uid: string): boolean {
+    this.#expiring.delete(uid);
+    return this.#assumed.delete(uid);
   }
 }
 

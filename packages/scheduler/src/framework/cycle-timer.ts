@@ -7,7 +7,8 @@ import type { Status } from "./status.ts";
  */
 export interface PluginTimer {
   now(): number;
-  plugin(name: string, point: string, status: Status | undefined, beginMs: number | undefined): void;
+  /** Observes a call that began at `beginMs`. @returns the time of its end */
+  plugin(name: string, point: string, status: Status | undefined, beginMs: number): number;
 }
 
 /** Measures whole extension points, and single plugins when the cycle is sampled. */

@@ -33,6 +33,8 @@ export interface Plugin {
   /** Update the state of preFilter as if `other` were added to, or removed from, the node. */
   addPod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
   removePod?(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void;
+  /** False when `filter` accepts the pod on every node: it need not be called then. @param state as preFilter left it, not simulated */
+  mayRefuse?(state: CycleState, pod: PodInfo): boolean;
   filter?(state: CycleState, pod: PodInfo, node: NodeInfo): Status | undefined;
   /** Runs when no node fits. Must read the snapshot before its first await. */
   postFilter?(
@@ -48,6 +50,8 @@ export interface Plugin {
     nodes: readonly NodeInfo[],
     snapshot: ClusterSnapshot,
   ): Steps<Status | undefined> | Status | undefined;
+  /** The normalized score of all nodes when it is the same for each: `score` and `normalize` need not be called then. */
+  commonScore?(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): number | undefined;
   /** Higher is better; from 0 to 100 once normalized. */
   score?(state: CycleState, pod: PodInfo, node: NodeInfo, snapshot: ClusterSnapshot): number;
   /** Scales scores to 0..100 in place; `scores[i]` belongs to `nodes[i]`. */

@@ -7,6 +7,10 @@ const mostBytesPerContainer = 1000 * mebibyte;
 /** Prefers nodes that already have the pod's images. Sizes are scaled by the share of nodes with the image. */
 export const newImageLocality = (): Plugin => ({
   name: "ImageLocality",
+  commonScore(_, { pod: { spec } }, __, snapshot) {
+    const isAnywhere = spec.containers.some(({ image }) => snapshot.nodesWithImage(normalizedImageName(image ?? "")) > 0);
+    return isAnywhere ? undefined : scoreOf(0, spec.containers.length);
+  },
   score(_, { pod }, node, snapshot) {
     let sum = 0;
     for (const { image } of pod.spec.containers) {
@@ -15,11 +19,15 @@ export const newImageLocality = (): Plugin => ({
       // Divide before multiplying, as upstream does: the order affects rounding.
       if (bytes !== undefined) sum += Math.trunc(bytes * (snapshot.nodesWithImage(name) / snapshot.nodes.length));
     }
-    const most = mostBytesPerContainer * pod.spec.containers.length;
-    const bounded = Math.min(Math.max(sum, leastBytes), most);
-    return Math.trunc((maxNodeScore * (bounded - leastBytes)) / (most - leastBytes));
+    return scoreOf(sum, pod.spec.containers.length);
   },
 });
+
+function scoreOf(bytes: number, containers: number): number {
+  const most = mostBytesPerContainer * containers;
+  const bounded = Math.min(Math.max(bytes, leastBytes), most);
+  return Math.trunc((maxNodeScore * (bounded - leastBytes)) / (most - leastBytes));
+}
 
 /** `busybox` → `busybox:latest`, as nodes report tags. */
 export function normalizedImageName(name: string): string {

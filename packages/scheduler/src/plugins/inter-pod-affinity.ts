@@ -219,6 +219,11 @@ class InterPodAffinityPlugin implements Plugin {
     readState<AffinityState>(state, filterKey).change(pod, other, node, -1);
   }
 
+  mayRefuse(state: CycleState): boolean {
+    const { required, requiredAnti, refusing } = readState<AffinityState>(state, filterKey);
+    return required.length > 0 || requiredAnti.length > 0 || !refusing.empty;
+  }
+
   filter(state: CycleState, pod: PodInfo, { node }: NodeInfo): Status | undefined {
     const counted = readState<AffinityState>(state, filterKey);
     const labels = node.metadata.labels ?? {};
@@ -264,6 +269,10 @@ class InterPodAffinityPlugin implements Plugin {
     });
     state.set(scoreKey, counts);
     return undefined;
+  }
+
+  commonScore(state: CycleState): number | undefined {
+    return readState<TopologyCounts>(state, scoreKey).empty ? 0 : undefined;
   }
 
   score(state: CycleState, _: PodInfo, { node }: NodeInfo): number {

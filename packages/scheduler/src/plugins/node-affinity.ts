@@ -1,5 +1,5 @@
 import type { Node, NodeAffinity, PreferredSchedulingTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { matchesNode, matchesTerm, matchingTerms } from "@coxswain/apimachinery/scheduling/node-selector";
+import { matchesNode, matchesTerm, matchingTerms, selectsNodes } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
@@ -10,13 +10,15 @@ export const newNodeAffinity = ({ addedAffinity }: PluginArgs["NodeAffinity"] = 
   name: "NodeAffinity",
   idleAt: ["preFilter", "preScore"],
   wakeUpOn: ["Node/Add", "Node/UpdateLabel"],
+  mayRefuse: (_, { pod }) => addedAffinity?.requiredDuringSchedulingIgnoredDuringExecution !== undefined || selectsNodes(pod),
   filter(_, { pod }, { node }) {
     if (!meets(addedAffinity, node)) return unresolvable("node(s) didn't match scheduler-enforced node affinity");
     return matchesNode(pod, node) ? undefined : unresolvable("node(s) didn't match Pod's node affinity/selector");
   },
+  commonScore: (_, { pod }) =>
+    preferredOf(addedAffinity) === undefined && preferredOf(pod.spec.affinity?.nodeAffinity) === undefined ? 0 : undefined,
   score: (_, { pod }, { node }) =>
-    weightOf(addedAffinity?.preferredDuringSchedulingIgnoredDuringExecution, node) +
-    weightOf(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, node),
+    weightOf(preferredOf(addedAffinity), node) + weightOf(preferredOf(pod.spec.affinity?.nodeAffinity), node),
   normalize: (_, __, scores) => normalizeByLargest(scores, false),
 });
 
@@ -24,6 +26,9 @@ function meets(affinity: NodeAffinity | undefined, node: Node): boolean {
   const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
+
+const preferredOf = (affinity: NodeAffinity | undefined): readonly PreferredSchedulingTerm[] | undefined =>
+  affinity?.preferredDuringSchedulingIgnoredDuringExecution;
 
 function weightOf(terms: readonly PreferredSchedulingTerm[] = [], node: Node): number {
   let sum = 0;

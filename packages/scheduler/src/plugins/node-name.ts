@@ -5,6 +5,7 @@ import { unresolvable } from "../framework/status.ts";
 export const newNodeName = (): Plugin => ({
   name: "NodeName",
   wakeUpOn: ["Node/Add"],
+  mayRefuse: (_, { pod }) => Boolean(pod.spec.nodeName),
   filter: (_, { pod }, node) =>
     pod.spec.nodeName && pod.spec.nodeName !== node.name
       ? unresolvable("node(s) didn't match the requested node name")

@@ -7,6 +7,7 @@ export const newNodePorts = (): Plugin => ({
   name: "NodePorts",
   idleAt: ["preFilter"],
   wakeUpOn: ["Pod/Delete", "Node/Add"],
+  mayRefuse: (_, { hostPorts }) => hostPorts.size > 0,
   filter: (_, pod, node) =>
     hasFreePorts(pod, node) ? undefined : unschedulable("node(s) didn't have free ports for the requested pod ports"),
 });

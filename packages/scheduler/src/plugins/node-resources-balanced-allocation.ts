@@ -1,7 +1,7 @@
 import { defaultPluginArgs } from "../config/argument-rows.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
-import { allocationsOf } from "./resource-allocation.ts";
+import { capacityOf, requestedWith } from "./resource-allocation.ts";
 
 /** Prefers nodes where the utilization of the resources is balanced once the pod is placed. */
 export const newNodeResourcesBalancedAllocation = (
@@ -9,9 +9,11 @@ export const newNodeResourcesBalancedAllocation = (
 ): Plugin => ({
   name: "NodeResourcesBalancedAllocation",
   score(_, pod, node) {
-    const shares = allocationsOf(resources, pod, node, false).map(({ requested, allocatable }) =>
-      Math.min(requested / allocatable, 1),
-    );
+    const shares: number[] = [];
+    for (const { name } of resources) {
+      const capacity = capacityOf(name, pod, node);
+      if (capacity !== 0) shares.push(Math.min(requestedWith(pod, node, name, false) / capacity, 1));
+    }
     return Math.trunc((1 - standardDeviation(shares)) * maxNodeScore);
   },
 });

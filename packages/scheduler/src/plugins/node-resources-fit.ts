@@ -4,7 +4,7 @@ import { defaultPluginArgs } from "../config/argument-rows.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
-import { allocationsOf, scorerOf } from "./resource-allocation.ts";
+import { scorerOf } from "./resource-allocation.ts";
 
 /**
  * Rejects nodes without enough free resources; scores by the configured strategy, LeastAllocated by default.
@@ -26,7 +26,7 @@ export function newNodeResourcesFit(args: PluginArgs["NodeResourcesFit"] = defau
       const reasons = insufficient(pod, node, isIgnored);
       return reasons.length === 0 ? undefined : unschedulable(...reasons);
     },
-    score: (_, pod, node) => scorer(allocationsOf(scoringStrategy.resources, pod, node, true)),
+    score: (_, pod, node) => scorer(pod, node),
   };
 }
 

@@ -86,7 +86,7 @@ function verdictOn({ profile, cache, scores }: TestCluster, pod: Pod): Verdict {
   const state = new Map();
   const refused = runPreFilter(profile, state, info, snapshot);
   const sorted = snapshot.nodes.toSorted((one, other) => one.name.localeCompare(other.name));
-  const nodes = sorted.map((node) => [node.name, runFilters(profile, state, info, node)?.reasons]);
+  const nodes = sorted.map((node) => [node.name, runFilters(profile.at.filter, state, info, node)?.reasons]);
   const scored = [scores("InterPodAffinity", pod), scores("PodTopologySpread", pod)];
   return { refused, nodes, scores: scored.map((of) => Object.entries(of).toSorted()) };
 }

@@ -174,11 +174,11 @@ test("RemovePod lowers the count of a simulation, and the original count stays",
   const trialNode = cloneNodeInfo(node);
   removePod(trialNode, taken.metadata.uid ?? "");
   for (const plugin of profile.at.preFilter) plugin.removePod?.(trial, pod, other, trialNode);
-  assert.equal(runFilters(profile, trial, pod, trialNode), undefined);
-  assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
+  assert.equal(runFilters(profile.at.filter, trial, pod, trialNode), undefined);
+  assert.equal(runFilters(profile.at.filter, state, pod, node)?.plugin, "PodTopologySpread");
   addPod(trialNode, other);
   for (const plugin of profile.at.preFilter) plugin.addPod?.(trial, pod, other, trialNode);
-  assert.equal(runFilters(profile, trial, pod, trialNode)?.plugin, "PodTopologySpread");
+  assert.equal(runFilters(profile.at.filter, trial, pod, trialNode)?.plugin, "PodTopologySpread");
 });
 
 test("RemovePod of a pod of another namespace does not change the count", () => {
@@ -191,7 +191,7 @@ test("RemovePod of a pod of another namespace does not change the count", () => 
   const node = cluster.snapshot().get("a");
   assert.ok(node);
   for (const plugin of profile.at.preFilter) plugin.removePod?.(state, pod, newPodInfo(foreign), node);
-  assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
+  assert.equal(runFilters(profile.at.filter, state, pod, node)?.plugin, "PodTopologySpread");
 });
 
 test("a pod that is added to the smallest domain in a simulation makes room in the others, also after they were refused", () => {
@@ -202,9 +202,9 @@ test("a pod that is added to the smallest domain in a simulation makes room in t
   runPreFilter(profile, state, pod, cluster.snapshot());
   const [full, empty] = ["a", "c"].map((name) => cluster.snapshot().get(name));
   assert.ok(full && empty);
-  assert.equal(runFilters(profile, state, pod, full)?.plugin, "PodTopologySpread");
+  assert.equal(runFilters(profile.at.filter, state, pod, full)?.plugin, "PodTopologySpread");
   for (const plugin of profile.at.preFilter) plugin.addPod?.(state, pod, newPodInfo(webOn("c")), empty);
-  assert.equal(runFilters(profile, state, pod, full), undefined);
+  assert.equal(runFilters(profile.at.filter, state, pod, full), undefined);
 });
 
 test("the minimum count of a topology key is that of the counted domains; one without pods counts as 0", () => {

@@ -119,6 +119,10 @@ class PodTopologySpreadPlugin implements Plugin {
     change(readState<HardState>(state, hardKey), pod, other, node, -1);
   }
 
+  mayRefuse(state: CycleState): boolean {
+    return readState<HardState>(state, hardKey).constraints.length > 0;
+  }
+
   filter(state: CycleState, { pod }: PodInfo, { node }: NodeInfo): Status | undefined {
     const counted = readState<HardState>(state, hardKey);
     const labels = node.metadata.labels ?? {};
@@ -142,6 +146,10 @@ class PodTopologySpreadPlugin implements Plugin {
     } catch (err) {
       return failed(err);
     }
+  }
+
+  commonScore(state: CycleState): number | undefined {
+    return readState<SoftState>(state, softKey).constraints.length === 0 ? maxNodeScore : undefined;
   }
 
   score(state: CycleState, { pod }: PodInfo, info: NodeInfo): number {

@@ -2,83 +2,72 @@ import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ResourceWeight, ScoringStrategy, ShapePoint } from "../config/plugin-args.ts";
 import { maxNodeScore } from "../framework/extension-points.ts";
 
-/** Requested amount of one resource on the node, incoming pod included, and the allocatable amount. */
-interface Allocation {
-  readonly requested: number;
-  readonly allocatable: number;
-  readonly weight: number;
-}
-
 /**
- * The resources that take part in scoring: those that the node has; extended resources only when the pod requests them.
- * @param nonZero assumes default requests for containers without cpu or memory requests
+ * The node's allocatable amount of a resource for scoring; 0 when the resource takes no part in it: the node has none, or the pod does
+ * not request the extended resource.
  * Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
  */
-export function allocationsOf(
-  resources: readonly ResourceWeight[],
+export function capacityOf(resource: string, { requests }: PodInfo, { allocatable }: NodeInfo): number {
+  if (resource === "cpu") return allocatable.milliCpu;
+  if (resource === "memory") return allocatable.memory;
+  if (resource === "ephemeral-storage") return allocatable.ephemeralStorage;
+  return (requests.scalars.get(resource) ?? 0) > 0 ? (allocatable.scalars.get(resource) ?? 0) : 0;
+}
+
+/** The amount that the pods of the node request with the incoming one. @param nonZero assumes default requests for containers without cpu or memory requests */
+export function requestedWith(
   pod: PodInfo,
-  { allocatable, requested, nonZeroRequested }: NodeInfo,
+  { requested, nonZeroRequested }: NodeInfo,
+  resource: string,
   nonZero: boolean,
-): Allocation[] {
-  const allocations: Allocation[] = [];
-  const push = (taken: number, ofPod: number, capacity: number, weight: number): void => {
-    if (capacity !== 0) allocations.push({ requested: taken + ofPod, allocatable: capacity, weight });
-  };
-  const base = nonZero ? nonZeroRequested : requested;
-  const podRequests = nonZero ? pod.nonZero : pod.requests;
-  for (const { name, weight } of resources) {
-    if (name === "cpu") push(base.milliCpu, podRequests.milliCpu, allocatable.milliCpu, weight);
-    else if (name === "memory") push(base.memory, podRequests.memory, allocatable.memory, weight);
-    else if (name === "ephemeral-storage")
-      push(requested.ephemeralStorage, pod.requests.ephemeralStorage, allocatable.ephemeralStorage, weight);
-    else {
-      const wanted = pod.requests.scalars.get(name) ?? 0;
-      if (wanted > 0) push(requested.scalars.get(name) ?? 0, wanted, allocatable.scalars.get(name) ?? 0, weight);
-    }
-  }
-  return allocations;
+): number {
+  const { requests } = pod;
+  if (resource === "cpu")
+    return nonZero ? nonZeroRequested.milliCpu + pod.nonZero.milliCpu : requested.milliCpu + requests.milliCpu;
+  if (resource === "memory") return nonZero ? nonZeroRequested.memory + pod.nonZero.memory : requested.memory + requests.memory;
+  if (resource === "ephemeral-storage") return requested.ephemeralStorage + requests.ephemeralStorage;
+  return (requested.scalars.get(resource) ?? 0) + (requests.scalars.get(resource) ?? 0);
 }
 
 /** Scoring function of a strategy, 0 to 100. @returns undefined for an unknown strategy */
 export function scorerOf({
   type,
+  resources,
   requestedToCapacityRatio,
-}: ScoringStrategy): ((of: readonly Allocation[]) => number) | undefined {
-  if (type === "LeastAllocated") return (of) => weightedMean(of, leastAllocated);
-  if (type === "MostAllocated") return (of) => weightedMean(of, mostAllocated);
+}: ScoringStrategy): ((pod: PodInfo, node: NodeInfo) => number) | undefined {
+  if (type === "LeastAllocated") return (pod, node) => Math.trunc(weightedMean(resources, pod, node, leastAllocated));
+  if (type === "MostAllocated") return (pod, node) => Math.trunc(weightedMean(resources, pod, node, mostAllocated));
   if (type !== "RequestedToCapacityRatio") return undefined;
   const shape = requestedToCapacityRatio?.shape ?? [];
-  return (of) => ratioScore(of, shape);
+  // Resources with score 0 are left out of the mean. Source: requested_to_capacity_ratio.go
+  const ratio = (requested: number, capacity: number): number | undefined => shapeScore(shape, requested, capacity) || undefined;
+  return (pod, node) => Math.round(weightedMean(resources, pod, node, ratio));
 }
 
-function weightedMean(allocations: readonly Allocation[], score: (allocation: Allocation) => number): number {
+/** @param scoreOf undefined for a resource that is left out */
+function weightedMean(
+  resources: readonly ResourceWeight[],
+  pod: PodInfo,
+  node: NodeInfo,
+  scoreOf: (requested: number, capacity: number) => number | undefined,
+): number {
   let sum = 0;
   let weights = 0;
-  for (const allocation of allocations) {
-    sum += score(allocation) * allocation.weight;
-    weights += allocation.weight;
-  }
-  return weights === 0 ? 0 : Math.trunc(sum / weights);
-}
-
-const leastAllocated = ({ requested, allocatable }: Allocation): number =>
-  requested > allocatable ? 0 : Math.trunc(((allocatable - requested) * maxNodeScore) / allocatable);
-
-const mostAllocated = ({ requested, allocatable }: Allocation): number =>
-  Math.trunc((Math.min(requested, allocatable) * maxNodeScore) / allocatable);
-
-/** Resources with score 0 are left out of the mean. Source: requested_to_capacity_ratio.go */
-function ratioScore(allocations: readonly Allocation[], shape: readonly ShapePoint[]): number {
-  let sum = 0;
-  let weights = 0;
-  for (const { requested, allocatable, weight } of allocations) {
-    const score = shapeScore(shape, requested, allocatable);
-    if (score <= 0) continue;
+  for (const { name, weight } of resources) {
+    const capacity = capacityOf(name, pod, node);
+    const score = capacity === 0 ? undefined : scoreOf(requestedWith(pod, node, name, true), capacity);
+    if (score === undefined) continue;
     sum += score * weight;
     weights += weight;
   }
-  return weights === 0 ? 0 : Math.round(sum / weights);
+  return weights === 0 ? 0 : sum / weights;
 }
+
+const leastAllocated = (requested: number, capacity: number): number =>
+  requested > capacity ? 0 : Math.trunc(((capacity - requested) * maxNodeScore) / capacity);
+
+const mostAllocated = (requested: number, capacity: number): number =>
+  Math.trunc((Math.min(requested, capacity) * maxNodeScore) / capacity);
 
 /** Score from 0 to 100 for a utilization of `requested / capacity`. */
 export function shapeScore(shape: readonly ShapePoint[], requested: number, capacity: number): number {

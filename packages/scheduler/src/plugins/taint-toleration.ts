@@ -1,4 +1,4 @@
-import type { Plugin } from "../framework/extension-points.ts";
+import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
 
@@ -14,6 +14,7 @@ export const newTaintToleration = (): Plugin => ({
       ? undefined
       : unresolvable(`node(s) had taint {${taint.key}: ${taint.value ?? ""}}, that the pod didn't tolerate`);
   },
+  commonScore: (_, __, nodes) => (nodes.every(({ taints }) => taints.length === 0) ? maxNodeScore : undefined),
   score(_, { tolerations }, { taints }) {
     return taints.filter((taint) => taint.effect === "PreferNoSchedule" && !tolerations.tolerate(taint)).length;
   },

@@ -109,7 +109,7 @@ async function start(
     return state;
   };
   const state = cycle();
-  assert.equal(runFilters(profile, state, newPodInfo(pod), newNodeInfo(node)), undefined);
+  assert.equal(runFilters(profile.at.filter, state, newPodInfo(pod), newNodeInfo(node)), undefined);
   reserve(profile, state, newPodInfo(pod), "a");
   return { clock, client, profile, state, cycle, node, registry };
 }
@@ -129,7 +129,7 @@ function bindAsController(client: ReturnType<typeof newFakeClient>, volumeName: 
 test("a free volume is reserved for the claim, and the pod bound once the controller has bound both", async (t) => {
   const { clock, client, profile, state, cycle, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
   const second = cycle();
-  const other = runFilters(profile, second, newPodInfo(pod), newNodeInfo(node));
+  const other = runFilters(profile.at.filter, second, newPodInfo(pod), newNodeInfo(node));
   assert.equal(other, undefined, "its own claim may still have the volume that is assumed for it");
   const done = bindPod(profile, state, newPodInfo(pod), "a");
   await settle(30);
@@ -189,7 +189,7 @@ test("reserved volumes are free again when the pod is not bound", async (t) => {
     message: 'running PreBind plugin "VolumeBinding": binding volumes: no',
   });
   const again = cycle();
-  assert.equal(runFilters(profile, again, newPodInfo(pod), newNodeInfo(node)), undefined);
+  assert.equal(runFilters(profile.at.filter, again, newPodInfo(pod), newNodeInfo(node)), undefined);
   reserve(profile, again, newPodInfo(pod), "a");
 });
 
@@ -215,7 +215,7 @@ test("the first volume is free again when the second changed before its reservat
   };
   const filtered = (of: ReturnType<typeof newPodInfo>, own: CycleState = new Map()) => {
     assert.equal(runPreFilter(profile, own, of, emptySnapshot), undefined);
-    return runFilters(profile, own, of, newNodeInfo(node))?.reasons;
+    return runFilters(profile.at.filter, own, of, newNodeInfo(node))?.reasons;
   };
   const both = podWith("both", "data", "second");
   const own: CycleState = new Map();
@@ -320,7 +320,7 @@ for (const { name, provisioner = "kubernetes.io/no-provisioner", happens, want }
     await settle(30);
     const again: CycleState = new Map();
     assert.equal(runPreFilter(profile, again, newPodInfo(pod), emptySnapshot), undefined);
-    assert.equal(runFilters(profile, again, newPodInfo(pod), newNodeInfo(node)), undefined);
+    assert.equal(runFilters(profile.at.filter, again, newPodInfo(pod), newNodeInfo(node)), undefined);
     reserve(profile, again, newPodInfo(pod), "a");
   });
 }
@@ -373,7 +373,7 @@ for (const { name, provisioner, ref, volumes } of [
   test(`a reserved ${name} is not assigned to another pod, and free again after a failed write`, async (t) => {
     const { client, profile, state, cycle } = await start(t, provisioner, volumes);
     const onB = newNodeInfo({ apiVersion: "v1", kind: "Node", ...aTestNode("b") });
-    const reasons = () => runFilters(profile, cycle(), newPodInfo(pod), onB)?.reasons;
+    const reasons = () => runFilters(profile.at.filter, cycle(), newPodInfo(pod), onB)?.reasons;
     client.put(persistentVolumeClaims, { ...claim, metadata: { name: "other", namespace: "default", uid: "other" } });
     await settle(30);
     const spec = { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "other" } }] as Volume[] };
@@ -381,7 +381,7 @@ for (const { name, provisioner, ref, volumes } of [
     const reasonsOfRival = () => {
       const own: CycleState = new Map();
       assert.equal(runPreFilter(profile, own, rival, emptySnapshot), undefined);
-      return runFilters(profile, own, rival, onB)?.reasons;
+      return runFilters(profile.at.filter, own, rival, onB)?.reasons;
     };
     const nothing = ["node(s) didn't find available persistent volumes to bind"];
     // A claim to be provisioned is assigned to one node; a volume that is assumed for a claim is not offered to other claims.
@@ -419,7 +419,10 @@ test("a class that is deleted during the cycle fails it, and is counted", async 
   const state = cycle();
   client.remove(storageClasses, "slow");
   await settle(30);
-  assert.throws(() => runFilters(profile, state, newPodInfo(pod), newNodeInfo(node)), /failed to find storage class "slow"/);
+  assert.throws(
+    () => runFilters(profile.at.filter, state, newPodInfo(pod), newNodeInfo(node)),
+    /failed to find storage class "slow"/,
+  );
   assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="predicate"\} 1$/m);
 });
 
@@ -458,7 +461,7 @@ test("volumes of several classes score the mean of their classes", async (t) => 
   await settle(30);
   const state: CycleState = new Map();
   assert.equal(runPreFilter(profile, state, podOfTwo, emptySnapshot), undefined);
-  assert.equal(runFilters(profile, state, podOfTwo, newNodeInfo(node)), undefined);
+  assert.equal(runFilters(profile.at.filter, state, podOfTwo, newNodeInfo(node)), undefined);
   const [score] = atOnce(scoreNodes(profile, state, podOfTwo, [newNodeInfo(node)], emptySnapshot));
   assert.equal(score, 63, "the mean of 100 and 25");
 });
@@ -502,7 +505,7 @@ for (const { name, provisioner } of [
     await settle(30);
     const state: CycleState = new Map();
     assert.equal(runPreFilter(profile, state, podOfTwo, emptySnapshot), undefined);
-    assert.equal(runFilters(profile, state, podOfTwo, newNodeInfo(node)), undefined);
+    assert.equal(runFilters(profile.at.filter, state, podOfTwo, newNodeInfo(node)), undefined);
     reserve(profile, state, podOfTwo, "a");
     let isBound = false;
     const done = bindPod(profile, state, podOfTwo, "a").then(() => {

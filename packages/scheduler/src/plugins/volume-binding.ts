@@ -142,6 +142,10 @@ class VolumeBindingPlugin implements Plugin {
     }
   }
 
+  mayRefuse(state: CycleState): boolean {
+    return state.has(stateKey);
+  }
+
   filter(state: CycleState, _: PodInfo, { node, name }: NodeInfo): Status | undefined {
     if (!state.has(stateKey)) return undefined;
     const { bound, unbound, view, byNode } = readState<BindingState>(state, stateKey);

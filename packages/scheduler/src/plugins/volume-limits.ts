@@ -20,6 +20,7 @@ import { claimsOf, findClaim } from "./pod-claims.ts";
 const exceeded = (): ReturnType<typeof unschedulable> => unschedulable("node(s) exceed max volume count");
 const limitPrefix = "attachable-volumes-";
 type Context = Pick<PluginContext, "informers" | "gates">;
+const hasVolumes = ({ spec }: Pod): boolean => (spec.volumes ?? []).length > 0;
 
 interface Listers {
   claims(pod: Pod, isNew: boolean): PersistentVolumeClaim[];
@@ -96,8 +97,9 @@ export function newNodeVolumeLimits(context: Context): Plugin {
   return {
     name: "NodeVolumeLimits",
     wakeUpOn: ["CSINode/Add", "Pod/Delete"],
+    mayRefuse: (_, { pod }) => hasVolumes(pod),
     filter(_, { pod }, info) {
-      if ((pod.spec.volumes ?? []).length === 0) return undefined;
+      if (!hasVolumes(pod)) return undefined;
       try {
         const csiNode = listers.csiNode(info.name);
         const wanted = new Map(volumesOf(pod, true, csiNode));
@@ -172,8 +174,9 @@ export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits
   return {
     name,
     wakeUpOn: ["Node/Add", "Pod/Delete"],
+    mayRefuse: (_, { pod }) => hasVolumes(pod),
     filter(_, { pod }, info) {
-      if ((pod.spec.volumes ?? []).length === 0) return undefined;
+      if (!hasVolumes(pod)) return undefined;
       try {
         const wanted = disksOf(pod, true);
         if (wanted.length === 0 || isMigrated(disk, listers.csiNode(info.name), context.gates)) return undefined;

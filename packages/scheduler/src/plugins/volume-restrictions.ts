@@ -66,6 +66,7 @@ export function newVolumeRestrictions({ informers, gates }: Pick<PluginContext, 
       }
       return undefined;
     },
+    mayRefuse: (_, { pod }) => disksIn(pod).size > 0,
     filter(_, { pod }, node) {
       const disks = disksIn(pod);
       if (disks.size === 0) return undefined;

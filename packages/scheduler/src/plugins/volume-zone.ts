@@ -43,6 +43,8 @@ export function newVolumeZone({ informers }: Pick<PluginContext, "informers">): 
       "PersistentVolume/Add",
       "PersistentVolume/Update",
     ],
+    mayRefuse: (_, { pod }) =>
+      pod.spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined) === true,
     filter(_, { pod }, { node }) {
       const labels = node.metadata.labels ?? {};
       const inUse = (pod.spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim ?? []);

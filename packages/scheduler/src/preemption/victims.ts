@@ -8,7 +8,7 @@ import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";
 import type { Nominator } from "../framework/nominator.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
-import { isLargePod, type Profile, runFiltersWithNominated } from "../profile.ts";
+import { isLargePod, NodeFilter, type Profile } from "../profile.ts";
 
 /** The pod's priority; 0 by default. */
 export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
@@ -40,13 +40,13 @@ export function* selectVictims(
     addPod(trialNode, other);
     for (const plugin of profile.at.preFilter) plugin.addPod?.(trialState, pod, other, trialNode);
   };
-  const refusal = (): Status | undefined => runFiltersWithNominated(profile, trialState, pod, trialNode, nominator);
+  const filter = new NodeFilter(profile, trialState, pod, nominator);
 
   const lesser = [...node.pods.values()].filter((other) => priorityOf(other.pod) < priorityOf(pod.pod));
   if (lesser.length === 0)
     return unresolvable(`No victims found on node ${node.name} for preemptor pod ${pod.pod.metadata.name}`);
   for (const other of lesser) take(other);
-  const status = refusal();
+  const status = filter.refusal(trialNode);
   if (status !== undefined) return status;
   const { violating, others } = splitByBudgets(
     lesser.toSorted((a, b) => compareImportance(a.pod, b.pod)),
@@ -57,7 +57,7 @@ export function* selectVictims(
   for (const other of [...violating, ...others]) {
     if (isLarge) yield;
     putBack(other);
-    if (refusal() === undefined) continue;
+    if (filter.refusal(trialNode) === undefined) continue;
     take(other);
     victims.push(other.pod);
     if (violating.includes(other)) violations++;
