@@ -86,15 +86,15 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
       log,
     });
 
-  // A definition that takes or releases names may affect every other definition of its group.
+  // A definition that takes or releases names may affect every other one of its group that does not have all its names.
   const wholeGroup = enqueueMapped(
     definitions,
-    (changed) => [nameOf(changed), ...groupOf(changed).map(nameOf)],
+    (changed) => [nameOf(changed), ...groupOf(changed).filter(lacksNames).map(nameOf)],
     (old, now) => !deepEqual(old.spec.names, now.spec.names) || !deepEqual(old.status?.acceptedNames, now.status?.acceptedNames),
   );
   const naming = controller(
     "crd_naming_condition_controller",
-    (one, now) => namingStatus(newerOf(one, written.get(nameOf(one))), groupOf(one), now),
+    (one, now) => namingStatus(newerOf(one, written.get(nameOf(one))), () => groupOf(one), now),
     [wholeGroup, enqueueSelf(definitions)],
     1, // a single worker, so that no two definitions take the same name
   );
@@ -121,14 +121,16 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
   };
 }
 
+const lacksNames = ({ spec, status }: CustomResourceDefinition): boolean => !semanticEqual(spec.names, status?.acceptedNames);
+
 function namingStatus(
   definition: CustomResourceDefinition,
-  group: readonly CustomResourceDefinition[],
+  group: () => readonly CustomResourceDefinition[],
   now: number,
 ): DefinitionStatus | undefined {
+  if (!lacksNames(definition)) return undefined;
   const status = statusOf(definition);
-  if (semanticEqual(definition.spec.names, definition.status?.acceptedNames)) return undefined;
-  const { acceptedNames, namesAccepted, established } = decideNames(definition, group);
+  const { acceptedNames, namesAccepted, established } = decideNames(definition, group());
   const isSame = deepEqual(status.acceptedNames, acceptedNames);
   if (isSame && isSameState(namesAccepted, conditionOf(definition, "NamesAccepted"))) return undefined;
   const conditions = withCondition(withCondition(status.conditions, namesAccepted, now), established, now);
