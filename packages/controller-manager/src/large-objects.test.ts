@@ -28,7 +28,7 @@ import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpo
 import { usageOf } from "./controllers/resourcequota/usage.ts";
 import { planSteps } from "./controllers/statefulset/plan.ts";
 import { makingRevisionData, withData } from "./history/revision-data.ts";
-import { podsOf } from "./services/service-pods.ts";
+import { endpointChanged, podsOf } from "./services/service-pods.ts";
 import { serveDiscovery } from "./testing/discovery.ts";
 import { meta } from "./testing/hostile-objects.ts";
 import { aCronJob } from "./testing/jobs.ts";
@@ -158,6 +158,16 @@ test("the pods of a Service that selects 60,000 labels are looked up in a short 
   await run();
   const service = { ...aService({ name: "s" }), spec: { selector: labels(60_000) } };
   await takesLittle(t, () => cpuMsOf(() => assert.deepEqual(podsOf(ctx.informers, service), [])));
+});
+
+test("the labels of a Pod of 100,000 are not compared: its Services are looked at again", (t) => {
+  const pod = (podIP: string): Pod => aPod({ name: "p", labels: labels(100_000), podIP });
+  return takesLittle(t, () => {
+    const [old, now] = [pod("10.0.0.1"), pod("10.0.0.1")];
+    return cpuMsOf(() => {
+      for (let controller = 0; controller < 2; controller++) assert.ok(endpointChanged(old, now));
+    });
+  });
 });
 
 for (const { name, make, prepare, isDone } of [

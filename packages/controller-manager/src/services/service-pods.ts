@@ -44,7 +44,7 @@ function servicesOf(serviceInformer: SharedInformer<Service>, versions: readonly
   const found = new Set<Service>();
   for (const pod of versions) {
     const { namespace = "", labels = {} } = pod.metadata;
-    if (Object.keys(labels).length > mostIndexedLabels) {
+    if (hasManyLabels(labels)) {
       for (const service of serviceInformer.lister.inNamespace(namespace)) if (isSelectedBy(pod, service)) found.add(service);
       continue;
     }
@@ -58,11 +58,20 @@ function servicesOf(serviceInformer: SharedInformer<Service>, versions: readonly
 }
 
 const labelIndex = "label";
-/** Pods of more labels, of which a Pod may have 100,000, have one index value together. */
-const mostIndexedLabels = 256;
 function byLabel({ metadata: { namespace, labels = {} } }: Pod): string[] {
-  const keys = Object.keys(labels);
-  return keys.length > mostIndexedLabels ? [manyLabelsIn(namespace)] : keys.map((key) => labelIn(namespace, key, labels[key]));
+  if (hasManyLabels(labels)) return [manyLabelsIn(namespace)];
+  return Object.keys(labels).map((key) => labelIn(namespace, key, labels[key]));
+}
+
+/** Pods of more labels, of which a Pod may have 100,000, have one index value together, and their labels are not compared. */
+const mostIndexedLabels = 256;
+/** A pure cache: listing 100,000 labels takes 10 ms, and several controllers ask. */
+const manyLabels = new WeakSet<object>();
+function hasManyLabels(labels: Readonly<Record<string, string>>): boolean {
+  if (manyLabels.has(labels)) return true;
+  const isMany = Object.keys(labels).length > mostIndexedLabels;
+  if (isMany) manyLabels.add(labels);
+  return isMany;
 }
 
 /** Index of Services by the first label of their selector, which all of their Pods have. */
@@ -214,6 +223,7 @@ export function endpointChanged(old: Pod, now: Pod): boolean {
   );
 }
 
-function sameLabels({ metadata: old }: Pod, { metadata: now }: Pod): boolean {
-  return deepEqual(old.labels ?? {}, now.labels ?? {});
+/** Many labels count as changed: to look at the Pod's Services again takes less time than to compare them. */
+function sameLabels({ metadata: { labels: old = {} } }: Pod, { metadata: { labels: now = {} } }: Pod): boolean {
+  return !hasManyLabels(old) && !hasManyLabels(now) && deepEqual(old, now);
 }
