@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import type { KubeList } from "@coxswain/apimachinery/objects/meta/types";
 import { connectRaw } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
+import { waitFor } from "../framework/wait-for.ts";
 import { startBackend } from "./backend.ts";
 import type { Attack, Case, RequestOptions, UserName } from "./case.ts";
 
@@ -97,6 +99,17 @@ class CountedAttack implements Attack {
     return body;
   }
 
+  async removeAll(path: string): Promise<void> {
+    let next = "";
+    do {
+      // A request has a minute, in which a busy server does not delete thousands of objects.
+      const page = await this.prepare("DELETE", `${path}?limit=200&continue=${encodeURIComponent(next)}`);
+      next = listIn(page).metadata.continue ?? "";
+    } while (next !== "");
+    const isEmpty = async (): Promise<boolean> => listIn(await this.prepare("GET", `${path}?limit=1`)).items.length === 0;
+    await waitFor(`${path} to be empty`, isEmpty, { timeoutMs: 10 * 60_000 });
+  }
+
   async http2(options: Parameters<Attack["http2"]>[0] = {}): ReturnType<Attack["http2"]> {
     const raw = await connectRaw({ port: this.port, ca: this.ca, ...options });
     this.#keep(raw.socket);
@@ -150,6 +163,10 @@ class CountedAttack implements Attack {
     socket.on("error", () => {});
     socket.once("close", () => this.#sockets.delete(socket));
   }
+}
+
+function listIn(body: Buffer): KubeList {
+  return JSON.parse(body.toString()) as KubeList;
 }
 
 async function repeatUntil(

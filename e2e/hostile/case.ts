@@ -47,6 +47,8 @@ export interface Attack {
   request(method: string, path: string, options?: RequestOptions): Promise<{ status: number; body: Buffer }>;
   /** Sends a request as the administrator, not counted. @throws Error for a status of 400 and above */
   prepare(method: string, path: string, options?: RequestOptions): Promise<Buffer>;
+  /** Deletes the objects of a collection as the administrator, in pages, and waits until they are gone. */
+  removeAll(path: string): Promise<void>;
   http2(options?: Partial<RawClientOptions>): Promise<RawClient>;
   tls(protocol?: "http/1.1" | "h2"): Promise<TLSSocket>;
   tcp(): Promise<Socket>;

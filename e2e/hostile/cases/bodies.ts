@@ -17,7 +17,7 @@ const bodies = (name: string, make: () => RequestOptions, method = "POST", path 
   name,
   user: "ordinary",
   setup: (attack) => attack.prepare("POST", maps, { body: { metadata: { name: "one" }, data: { a: "b" } } }),
-  cleanup: (attack) => attack.prepare("DELETE", maps),
+  cleanup: (attack) => attack.removeAll(maps),
   async run(attack) {
     const options = make();
     await attack.repeat(5, () => attack.request(method, path, options));
@@ -89,7 +89,7 @@ export const bodyCases: readonly Case[] = [
   {
     name: "apply: 1,000 managers of one object",
     user: "ordinary",
-    cleanup: (attack) => attack.prepare("DELETE", maps),
+    cleanup: (attack) => attack.removeAll(maps),
     run: (attack) =>
       attack.repeat(10, (lane, round) =>
         attack.request("PATCH", `${maps}/shared?fieldManager=m${lane * 100 + (round % 100)}`, {

@@ -49,7 +49,7 @@ const objects = (name: string, plural: string, schema: object, spec: unknown): C
 const defined = (name: string, schema: (at: number) => object): Case => ({
   name,
   user: "platform",
-  cleanup: (attack) => attack.prepare("DELETE", definitions),
+  cleanup: (attack) => attack.removeAll(definitions),
   run: (attack) =>
     attack.repeat(4, (lane, round) =>
       attack.request("POST", definitions, { body: definition(`d${lane}x${round}`, schema(round)) }),

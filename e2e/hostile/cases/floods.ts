@@ -1,5 +1,5 @@
 /** Floods of valid requests. */
-import { type Attack, attacked, type Case, type RequestOptions, type UserName } from "../case.ts";
+import { attacked, type Case, type RequestOptions, type UserName } from "../case.ts";
 
 const maps = `${attacked}/configmaps`;
 
@@ -21,18 +21,7 @@ const flood = ({ name, user, lanes = 30, request, setup, cleanup }: Flood): Case
 });
 
 const json = (object: object): RequestOptions => ({ body: object });
-const emptied: Case["cleanup"] = (attack) => attack.prepare("DELETE", maps);
-/** A request ends after a minute, which many objects may exceed; the next one deletes the rest. */
-const emptiedInTime = async (attack: Attack, path: string): Promise<void> => {
-  for (let tries = 1; ; tries++) {
-    try {
-      await attack.prepare("DELETE", path);
-      return;
-    } catch (err) {
-      if (tries === 10) throw err;
-    }
-  }
-};
+const emptied: Case["cleanup"] = (attack) => attack.removeAll(maps);
 const filled: Case["setup"] = async (attack) => {
   for (let at = 0; at < 500; at += 50) {
     const names = Array.from({ length: 50 }, (_, i) => `m-${at + i}`);
@@ -99,7 +88,7 @@ export const floodCases: readonly Case[] = [
   flood({
     name: "creates in an audited namespace",
     user: "owner",
-    cleanup: (attack) => attack.prepare("DELETE", "/api/v1/namespaces/audited/configmaps"),
+    cleanup: (attack) => attack.removeAll("/api/v1/namespaces/audited/configmaps"),
     request: () => [
       "POST",
       "/api/v1/namespaces/audited/configmaps",
@@ -213,7 +202,7 @@ export const floodCases: readonly Case[] = [
   flood({
     name: "events",
     user: "owner",
-    cleanup: (attack) => emptiedInTime(attack, `${attacked}/events`),
+    cleanup: (attack) => attack.removeAll(`${attacked}/events`),
     request: (l, r) => [
       "POST",
       `${attacked}/events`,
@@ -242,7 +231,7 @@ export const floodCases: readonly Case[] = [
   flood({
     name: "requests for certificates",
     user: "platform",
-    cleanup: (attack) => attack.prepare("DELETE", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),
+    cleanup: (attack) => attack.removeAll("/apis/certificates.k8s.io/v1/certificatesigningrequests"),
     request: (_l, r) => [
       "POST",
       "/apis/certificates.k8s.io/v1/certificatesigningrequests",

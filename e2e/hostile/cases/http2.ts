@@ -231,7 +231,7 @@ export const http2Cases: readonly Case[] = [
       for (let at = 0; at < 10; at++) await attack.prepare("POST", list, { body: { metadata: { name: `large-${at}` }, data } });
     },
     run: (attack) => unread(attack, list, 4, 25),
-    cleanup: (attack) => attack.prepare("DELETE", list),
+    cleanup: (attack) => attack.removeAll(list),
   },
   {
     name: "connections without end",
