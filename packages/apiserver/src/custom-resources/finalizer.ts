@@ -128,10 +128,10 @@ async function deleteInstances(
     const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
     return failed("InstanceDeletionFailed", "could not issue all deletes", new Error(text));
   }
-  const deadline = clock.now() + timeoutMs;
+  const deadline = clock.monotonic() + timeoutMs;
   try {
     while ((await namespaces()).size > 0) {
-      if (clock.now() >= deadline) throw new Error("timed out waiting for the condition");
+      if (clock.monotonic() >= deadline) throw new Error("timed out waiting for the condition");
       await clock.sleep(pollMs, signal);
     }
   } catch (err) {

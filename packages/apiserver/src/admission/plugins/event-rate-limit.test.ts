@@ -48,6 +48,13 @@ for (const { type, same, other, key } of [
   });
 }
 
+test("a wall clock that is set forward fills no bucket", async () => {
+  const { clock, write } = limited({ type: "Server", qps: 1, burst: 1 });
+  assert.equal(await write(), "");
+  clock.setOn(3_600_000);
+  assert.notEqual(await write(), "");
+});
+
 test("the time of a refused event counts once", async () => {
   const { clock, write } = limited({ type: "Server", qps: 1, burst: 1 });
   assert.equal(await write(), "");

@@ -141,6 +141,22 @@ test("a document that cannot be read any more leaves the one before it", async (
   assert.deepEqual(paths(), ["/apis/a/v1", "/apis/own/v1"]);
 });
 
+test("the time that a merge takes is that which passes, also when the clock is set meanwhile", async (t) => {
+  const { client, clock, openApi, metrics } = await started(t, () => ({
+    code: 200,
+    etag: '"1"',
+    body: documentOf("/apis/a/v1"),
+  }));
+  await client.create(apiServicesRef, anApiService("a"));
+  await clock.advance(1_000);
+  const steps = openApi.merge(own);
+  assert.equal(steps.next().done, false);
+  clock.setOn(3_600_000);
+  await clock.advance(2_000);
+  while (steps.next().done !== true);
+  assert.match(await metrics(), /^aggregator_openapi_v2_regeneration_duration\{reason="update"\} 2$/m);
+});
+
 test("of two servers with the same path the one of the higher priority describes it", async (t) => {
   const { client, clock, openApi } = await started(t, (group) => ({
     code: 200,

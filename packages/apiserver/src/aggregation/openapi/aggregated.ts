@@ -100,7 +100,7 @@ export class AggregatedOpenApi {
     const { apiServices, clock, metrics } = this.#options;
     const others = byPriority(apiServices.lister.list()).flatMap((apiService) => this.#known.get(nameOf(apiService))?.spec ?? []);
     if (others.length === 0) return own;
-    const startedMs = clock.now();
+    const startedMs = clock.monotonic();
     const whole: SpecDocument = {
       paths: new Map(Object.entries(own.paths)),
       definitions: new Map(Object.entries(own.definitions)),
@@ -108,7 +108,7 @@ export class AggregatedOpenApi {
     let merged = whole;
     for (const other of others) merged = yield* mergeSpecs(merged, other);
     const { paths, definitions } = merged;
-    metrics.openApiRegenerationSeconds.labels("update").set((clock.now() - startedMs) / 1000);
+    metrics.openApiRegenerationSeconds.labels("update").set((clock.monotonic() - startedMs) / 1000);
     return {
       ...own,
       paths: sortedByName(Object.fromEntries(paths)),
