@@ -189,3 +189,55 @@ test("documents of OpenAPI v3 are named when their server names them, and given 
   assert.deepEqual(JSON.parse(String(given?.body)), { of: "/openapi/v3/apis/new/v1" });
   assert.equal(await openApi.v3("apis/none/v1", "application/json"), undefined);
 });
+
+test("a server that becomes available is asked a second later, whatever its failures were before", async (t) => {
+  let isThere = false;
+  const { client, clock, fetched, paths } = await started(t, () =>
+    isThere ? { code: 200, etag: '"1"', body: documentOf("/apis/a/v1") } : { code: 503 },
+  );
+  const withStatus = (status: "True" | "False"): ApiService => ({
+    ...anApiService("a"),
+    status: { conditions: [{ type: "Available", status }] },
+  });
+  client.put(apiServicesRef, withStatus("False"));
+  await clock.advance(1_000);
+  await clock.advance(60_000);
+  assert.equal(fetched.splice(0).length, 2);
+  isThere = true;
+  client.put(apiServicesRef, withStatus("True"));
+  await clock.advance(0);
+  await clock.advance(1_000);
+  assert.deepEqual([fetched, paths()], [["a /openapi/v2"], ["/apis/a/v1", "/apis/own/v1"]]);
+  client.put(apiServicesRef, { ...withStatus("True"), metadata: { name: "v1.a", labels: { a: "b" } } });
+  await clock.advance(0);
+  await clock.advance(1_000);
+  assert.equal(fetched.length, 1, "nothing that it serves has changed");
+});
+
+test("documents of OpenAPI v3 that come and go while that of v2 stays are announced, and only then", async (t) => {
+  let Paths: string[] = [];
+  const { client, clock, openApi, paths } = await started(
+    t,
+    (_group, path, etag) => {
+      if (path === "/openapi/v3") return { code: 200, body: { Paths } };
+      return etag === '"1"' ? { code: 304, etag } : { code: 200, etag: '"1"', body: documentOf("/apis/a/v1") };
+    },
+    true,
+  );
+  await client.create(apiServicesRef, anApiService("a"));
+  await clock.advance(1_000);
+  const seen: [string[], boolean][] = [];
+  for (const next of [[], ["apis/a/v1"], ["apis/a/v1", "apis/b/v1"], []]) {
+    const { generation } = openApi;
+    Paths = next;
+    await clock.advance(60_000);
+    seen.push([openApi.v3Roots(), openApi.generation !== generation]);
+  }
+  assert.deepEqual(seen, [
+    [[], false],
+    [["apis/a/v1"], true],
+    [["apis/a/v1"], false],
+    [[], true],
+  ]);
+  assert.deepEqual(paths(), ["/apis/a/v1", "/apis/own/v1"]);
+});
