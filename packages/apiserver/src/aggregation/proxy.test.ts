@@ -23,6 +23,11 @@ async function silent(
   t: TestContext,
   clock: FakeClock,
   serve: (response: ServerResponse, request: IncomingMessage) => void = () => {},
+  {
+    available = "True",
+    caBundle = ca.certPem,
+    fails,
+  }: { available?: "True" | "False" | "Unknown"; caBundle?: string; fails?: Error } = {},
 ) {
   const pair = await newCertificate({ commonName: "a", dnsNames: ["b.a.svc"], usages: ["server"], ca });
   let requested = 0;
@@ -43,16 +48,25 @@ async function silent(
       version: "v1",
       groupPriorityMinimum: 1,
       versionPriority: 1,
-      caBundle: Buffer.from(ca.certPem).toString("base64"),
+      caBundle: Buffer.from(caBundle).toString("base64"),
       service: { namespace: "a", name: "b", port },
     },
-    status: { conditions: [{ type: "Available", status: "True" }] },
+    status: { conditions: [{ type: "Available", status: available }] },
   };
   const backend = newBackends({ current: undefined }).of(apiService);
   assert.ok(backend);
-  const proxy = newProxy({ resolve: () => ({ host: "127.0.0.1", port }), refused() {}, clock, log: discardLogger });
+  const refused: number[] = [];
+  const proxy = newProxy({
+    resolve() {
+      if (fails !== undefined) throw fails;
+      return { host: "127.0.0.1", port };
+    },
+    refused: (_ctx, code) => void refused.push(code),
+    ...{ clock, log: discardLogger },
+  });
   let released = 0;
   return {
+    refused,
     requested: () => requested,
     released: () => released,
     async ask(path: string, signal: AbortSignal, more: Partial<Exchange> = {}) {
@@ -87,6 +101,7 @@ test("a server that does not answer discovery delays others by at most 5 s", asy
   const server = await silent(t, clock);
   const answer = server.ask("/apis/example.com/v1", new AbortController().signal);
   await waitFor(() => server.requested() === 1, { what: "the server to be queried" });
+  assert.equal(clock.nextDue, clock.now() + 5_000);
   await clock.advance(5_000);
   assert.deepEqual(await answer, { status: 503, text: "error trying to reach service: context deadline exceeded\n" });
 });
@@ -102,6 +117,32 @@ test("another request waits for its own deadline, and gets its own answer", asyn
   const err = timeout("request did not complete within the allotted timeout", 0);
   deadline.abort(err);
   await assert.rejects(answer, err);
+});
+
+for (const { what, options, want } of [
+  { what: "not available", options: { available: "False" }, want: [503, "service unavailable\n"] },
+  { what: "not known to be available", options: { available: "Unknown" }, want: [503, "service unavailable\n"] },
+  { what: "behind no service", options: { fails: new Error("no such service") }, want: [503, "service unavailable\n"] },
+  {
+    what: "of an authority that is none",
+    options: { caBundle: "none" },
+    want: [500, "unable to load root certificates: unable to parse bytes as PEM block\n"],
+  },
+] as const) {
+  test(`a server that is ${what} is not asked, and the refusal is this server's`, async (t) => {
+    const server = await silent(t, newFakeClock(), () => {}, options);
+    const { status, text } = await server.ask("/apis/example.com/v1/things", new AbortController().signal);
+    assert.deepEqual([status, text], want);
+    assert.deepEqual([server.refused, server.requested(), server.released()], [[want[0]], 0, 0]);
+  });
+}
+
+test("a failure of a server that was asked is no refusal of this server's", async (t) => {
+  const server = await silent(t, newFakeClock(), (response) => void response.socket?.destroy());
+  const { status, text } = await server.ask("/apis/example.com/v1/things", new AbortController().signal);
+  assert.equal(status, 503);
+  assert.match(text, /^error trying to reach service: /);
+  assert.deepEqual(server.refused, []);
 });
 
 test("a redirect is not passed on, and its connection is closed, whatever the server still has to say", async (t) => {
