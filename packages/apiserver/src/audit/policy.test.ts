@@ -32,6 +32,13 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   { name: "a subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/log"] }] }, want: true },
   { name: "any subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/*"] }] }, want: true },
   { name: "a subresource of anything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*/log"] }] }, want: true },
+  {
+    name: "another subresource of anything",
+    url: `${pods}/a/log`,
+    matcher: { resources: [{ resources: ["*/status"] }] },
+    want: false,
+  },
+  { name: "no subresource, of anything", url: `${pods}/a`, matcher: { resources: [{ resources: ["*/"] }] }, want: false },
   { name: "everything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*"] }] }, want: true },
   {
     name: "the second entry of a group",

@@ -7,6 +7,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { Storage } from "../storage/storage.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
 import { renameOnly } from "./conversion.ts";
 import { newCustomResources } from "./custom-resources.ts";
@@ -76,4 +77,31 @@ test("a group version is announced with its first definition and withdrawn with 
   await expected("-v1", "-v3");
   put(aDefinition("bs", "v1"));
   await expected("+v1");
+});
+
+test("definitions that existed before are known when all of their resources are served, however many versions they have", async (t) => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const definition = aDefinition("as", ...Array.from({ length: 200 }, (_, i) => `v${i + 1}`));
+  const acceptedNames = { plural: "as", kind: "as" };
+  const conditions = [{ type: "NamesAccepted", status: "True" }];
+  client.put(customResourceDefinitions, {
+    ...definition,
+    status: { acceptedNames, conditions, storedVersions: ["v1"] },
+  } as CustomResourceDefinition);
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const served = new Set<string>();
+  const customResources = newCustomResources({
+    ...{ client, informers, clock, log: discardLogger, memory: unlimitedEntries(), storeOptions: {} },
+    turns: new Turns(),
+    catalogue: { add: (_definition, { version }) => void served.add(version), remove() {} },
+    storage: { for: () => ({}) as Storage, release() {} },
+    groupVersions: { add() {}, remove() {} },
+    ...{ builtInGroups: new Set<string>(), converterFor: () => renameOnly, establishDelayMs: 0, featureEnabled: () => false },
+  });
+  const end = new AbortController();
+  t.after(() => end.abort());
+  informers.start(end.signal);
+  await customResources.waitForSync(end.signal);
+  assert.equal(served.size, 200);
 });

@@ -45,6 +45,10 @@ for (const [path, want] of [
   [".spec.ports[?(@.name>1)].port", []],
   [".spec..port", [80, 443, 8080]],
   [".spec.missing.deeper", []],
+  [".spec.ports.[1].name", ["https"]],
+  ["$.spec.ports[1:].[0].port", []],
+  [".metadata.name.", ["a"]],
+  ["..[0].port", [80]],
   [".spec.__proto__", []],
 ] as const) {
   test(`${path} leads to ${JSON.stringify(want)}`, () => {
