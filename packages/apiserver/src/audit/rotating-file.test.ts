@@ -98,6 +98,15 @@ test("at the close all backups are compressed and cleaned up", async (t) => {
   assert.deepEqual((await readdir(dir)).toSorted(), ["audit-2022-01-01T00-00-00.000.log.gz", "audit.log"]);
 });
 
+test("the mode of a file is that of its compressed backup, too", async (t) => {
+  const { dir, path, log } = await aLog(t, { compress: true });
+  await log.write("12345678\n");
+  await chmod(path, 0o640);
+  await log.write("abcdefgh\n");
+  await log.close();
+  assert.equal((await stat(join(dir, "audit-2022-01-01T00-00-00.000.log.gz"))).mode & 0o777, 0o640);
+});
+
 test("the present size of a file counts towards its limit, also for lines that are written together", async (t) => {
   const { dir, path, log } = await aLog(t);
   await writeFile(path, "12\n");

@@ -235,6 +235,24 @@ for (const { name, value, want } of [
     want: ["r.apiVersion"],
   },
   { name: "are those of each resource", value: { r: { apiVersion: "v1" }, s: { kind: "A" } }, want: ["r.kind", "s.apiVersion"] },
+  { name: "are those of versions of three parts", value: { r: { apiVersion: "a/b/c", kind: "A" } }, want: ["r.apiVersion"] },
+  { name: "are those of kinds that are no names", value: { r: { apiVersion: "a/v1", kind: "A_b" } }, want: ["r.kind"] },
+  {
+    name: "are none of resources of any group and case, with a name, a beginning of one, or neither",
+    value: {
+      r: { apiVersion: "a.b/v1", kind: "AbC", metadata: { name: "x.y", namespace: "z" } },
+      s: { apiVersion: "v1", kind: "a", metadata: { generateName: "x-" } },
+    },
+    want: [],
+  },
+  {
+    name: "are those of names and labels",
+    value: {
+      r: { apiVersion: "v1", kind: "A", metadata: { name: "a/b", labels: { "-": "" } } },
+      s: { apiVersion: "v1", kind: "A" },
+    },
+    want: ["r.metadata.name", "r.metadata.labels"],
+  },
   { name: "are none without resources", value: { other: { kind: 1 } }, want: [] },
 ]) {
   test(`errors of embedded resources ${name}`, () => {
