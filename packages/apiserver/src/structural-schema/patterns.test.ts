@@ -82,3 +82,13 @@ test("a pattern that has to be compiled is charged to the budget of the value; o
   assert.match(faults(), /takes too long to validate/);
   assert.match(faults(), /should match/);
 });
+
+test("a pattern that is used again and again outlives those that are not", () => {
+  const aSchema = (name: string): Schema => ({ type: "string", pattern: `${"(c|d)*".repeat(1500)}${name}` });
+  const popular = aSchema("popular");
+  const compiled = patternOf(popular);
+  for (let at = 0; at < 30; at++) {
+    patternOf(aSchema(`${at}`));
+    assert.equal(patternOf(popular), compiled, `after ${at} others`);
+  }
+});

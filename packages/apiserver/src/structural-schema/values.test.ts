@@ -60,6 +60,14 @@ for (const { what, schema, inside, outside } of [
     inside: ["a"],
     outside: [null],
   },
+  { what: "a minimum with a fraction, of an integer", schema: { type: "integer", minimum: 1.5 }, inside: [1, 2], outside: [0] },
+  { what: "a negative maximum with a fraction", schema: { type: "integer", maximum: -1.5 }, inside: [-1, -2], outside: [0] },
+  {
+    what: "a minimum with a fraction, of a fraction",
+    schema: { type: "number", minimum: 1.5 },
+    inside: [1.5, 1, 2],
+    outside: [1.4],
+  },
   { what: "a maximum with a fraction", schema: { type: "number", maximum: 1.5 }, inside: [1, 1.5], outside: [1.6, 2] },
   { what: "a factor of 0, which is none", schema: { type: "integer", multipleOf: 0 }, inside: [0, 3], outside: ["a"] },
   {

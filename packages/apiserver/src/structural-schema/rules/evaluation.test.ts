@@ -233,6 +233,13 @@ for (const { name, properties, spec, rule, want } of [
     want: "spec: Invalid value: map[string]interface {}{\"a\":[]interface {}{interface {}(nil)}}: invalid data, got null for schema with nullable=false evaluating rule: self.a[0] == ''",
   },
   {
+    name: "a field that is written without its escape",
+    properties: { a__b: strings },
+    spec: { a__b: "x" },
+    rule: "self.a__b == 'x'",
+    want: /rule compile error: compilation failed: ERROR: <input>:1:5: undefined field 'a__b'/,
+  },
+  {
     name: "an unknown field",
     properties: { open: { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } } },
     spec: { open: { unknown: "b" } },
