@@ -1,7 +1,7 @@
 /** Connections to targets: address, client certificate, verification and timeouts. */
 import { lookup } from "node:dns/promises";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { type Agent, request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import type { PeerCertificate } from "node:tls";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
@@ -9,6 +9,7 @@ import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error"
 import { badRequest, plainError, StatusError, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { type Connect, type Connection, connectTls, serverIdentityFault } from "@coxswain/apimachinery/transport/connect";
 import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
@@ -50,6 +51,8 @@ export interface Dial {
   };
   readonly timeoutMs: number;
   readonly tunnel?: Connect | undefined;
+  /** Connections to kubelets that are left by earlier requests; undefined: each request makes its own. */
+  readonly kept?: Agent | undefined;
 }
 
 /**
@@ -117,18 +120,38 @@ async function resolveHost(host: string, target: ConnectTarget, config: NodeProx
   }
 }
 
-/** Starts a request; the caller sends headers and body. */
-export function openRequest(
-  dial: Dial,
-  target: ConnectTarget,
-  request: Pick<RequestOptions, "method" | "path" | "signal"> & { headers: Record<string, string | string[]> },
-): ClientRequest {
+type Request = Pick<RequestOptions, "method" | "path" | "signal"> & { headers: Record<string, string | string[]> };
+
+/**
+ * Starts a request; the caller sends headers and body.
+ * @param kept undefined: on a new connection
+ */
+export function openRequest(dial: Dial, target: ConnectTarget, request: Request, kept?: Agent): ClientRequest {
   const { tunnel } = dial;
   const options: RequestOptions = { ...request, host: dial.address, port: dial.port };
   if (!dial.secure) return httpRequest({ ...options, agent: tunnel === undefined ? false : tunnelledPlainAgent(tunnel) });
+  if (kept !== undefined) return httpsRequest({ ...options, ...dial.tls, agent: kept });
   const tls = { ...dial.tls, ...identity(dial, target) };
   return httpsRequest({ ...options, ...tls, agent: tunnel === undefined ? false : tunnelledAgent(tls, tunnel) });
 }
+
+/**
+ * The response head of a request without a body, which is safe to repeat. It may be sent on a kept connection, and is repeated on a new one
+ * when that was closed, as by a kubelet that was restarted.
+ * @throws as `answerOf`
+ */
+export async function answerTo(dial: Dial, target: ConnectTarget, request: Request): Promise<IncomingMessage> {
+  const mayBeKept = target.toNode && dial.secure && dial.tunnel === undefined;
+  const sent = openRequest(dial, target, request, mayBeKept ? dial.kept : undefined).end();
+  try {
+    return await answerOf(sent, dial);
+  } catch (err) {
+    if (!sent.reusedSocket || !closedCodes.has(errorCode(err)) || request.signal?.aborted === true) throw err;
+  }
+  return answerOf(openRequest(dial, target, request).end(), dial);
+}
+
+const closedCodes: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 /**
  * Waits for the response head. Rejects with the socket's error when the connection fails or times out, and with a
@@ -137,8 +160,18 @@ export function openRequest(
  */
 export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => request.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
+    const late = (): void => {
+      if (!request.reusedSocket) return void request.destroy(new Error(`${dialled(dial)}: i/o timeout`));
+      // The connection is open as far as this machine knows; the node may be gone.
+      const { address: host, port } = dial;
+      established(netConnect({ host, port }), "connect", dial).then(
+        (socket) => socket.destroy(),
+        (err: Error) => request.destroy(err),
+      );
+    };
+    const timer = setTimeout(late, dial.timeoutMs);
     request.once("socket", (socket) => {
+      if (request.reusedSocket) return; // the timer runs until the answer begins
       if (!dial.secure && !socket.connecting)
         clearTimeout(timer); // the tunnel has its own timeout
       else socket.once(dial.secure ? "secureConnect" : "connect", () => clearTimeout(timer));
@@ -165,21 +198,29 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
     throw unreachable(err, target, true);
   });
   if (through !== undefined && !dial.secure) return through;
+  const connectOptions = through === undefined ? { host, port } : { socket: through };
+  const socket: Socket = dial.secure
+    ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+    : netConnect({ host, port });
+  await established(socket, dial.secure ? "secureConnect" : "connect", dial).catch((err: Error) => {
+    throw unreachable(err, target, true);
+  });
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, 30_000);
+  return socket;
+}
+
+/** Waits for a connection. @throws Error of the socket, or after --kubelet-timeout; it is destroyed then */
+function established(socket: Socket, event: "connect" | "secureConnect", dial: Dial): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const connectOptions = through === undefined ? { host, port } : { socket: through };
-    const socket: Socket = dial.secure
-      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
-      : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {
       clearTimeout(timer);
-      reject(unreachable(err, target, true));
+      reject(err);
     };
-    socket.once(dial.secure ? "secureConnect" : "connect", () => {
+    socket.once(event, () => {
       clearTimeout(timer);
       socket.removeListener("error", refuse);
-      socket.setNoDelay(true);
-      socket.setKeepAlive(true, 30_000);
       resolve(socket);
     });
     socket.once("error", refuse);

@@ -9,7 +9,7 @@ import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-ve
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
-import { answerOf, type Dial, openRequest, unreachable } from "./dial.ts";
+import { answerTo, type Dial, unreachable } from "./dial.ts";
 
 const maxRefusalBytes = 50_000;
 
@@ -21,14 +21,10 @@ export async function streamLog(
   resource: GroupResource & { name: string },
 ): Promise<void> {
   const { url } = target;
-  const request = openRequest(dial, target, {
-    method: "GET",
-    path: url.pathname + url.search,
-    headers: { "accept-encoding": "identity", host: url.host },
-    signal: ctx.signal,
-  });
-  request.end();
-  const answer = await answerOf(request, dial).catch((err: unknown) => {
+  const path = url.pathname + url.search;
+  const headers = { "accept-encoding": "identity", host: url.host };
+  const { signal } = ctx;
+  const answer = await answerTo(dial, target, { method: "GET", path, headers, signal }).catch((err: unknown) => {
     throw unreachable(err, target);
   });
   const code = answer.statusCode ?? 500;

@@ -13,7 +13,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { forwardedBody } from "./body.ts";
-import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
+import { answerOf, answerTo, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
 /** Links are not rewritten in larger pages: one tag may take all of it, and is read in one event-loop turn. */
@@ -22,19 +22,7 @@ const longestPageBytes = 4 * 1024 * 1024;
 /** @throws ServiceUnavailable when the backend is unreachable; 500 when the response is not HTTP. */
 export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial, turns: Turns): Promise<void> {
   const { exchange } = ctx;
-  const body = forwardedBody(exchange);
-  const request = openRequest(dial, target, {
-    method: exchange.method,
-    path: target.url.pathname + queryOf(exchange),
-    headers: { ...forwardedHeaders(exchange), ...body.headers, host: hostOf(exchange, target) },
-    signal: ctx.signal,
-  });
-  if (body.stream === undefined) request.end();
-  else {
-    body.stream.on("error", (err) => request.destroy(err));
-    body.stream.pipe(request);
-  }
-  const answer = await answerOf(request, dial).catch((err: unknown) => {
+  const answer = await answered(ctx, target, dial).catch((err: unknown) => {
     throw err instanceof StatusError ? err : unreachable(err, target);
   });
   const code = answer.statusCode ?? 502;
@@ -49,6 +37,23 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
   }
   await relay(ctx, returned, code, headers);
 }
+
+function answered({ exchange, signal }: RequestContext, target: ConnectTarget, dial: Dial): Promise<IncomingMessage> {
+  const { method } = exchange;
+  const body = forwardedBody(exchange);
+  const headers = { ...forwardedHeaders(exchange), ...body.headers, host: hostOf(exchange, target) };
+  const head = { method, path: target.url.pathname + queryOf(exchange), headers, signal };
+  if (body.stream === undefined && repeatable.has(method)) return answerTo(dial, target, head);
+  const request = openRequest(dial, target, head);
+  if (body.stream === undefined) request.end();
+  else {
+    body.stream.on("error", (err) => request.destroy(err));
+    body.stream.pipe(request);
+  }
+  return answerOf(request, dial);
+}
+
+const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 type Headers = Record<string, string | string[]>;
 

@@ -11,6 +11,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, type NodeProxyConfig, resolveTarget } from "./dial.ts";
+import { newKeptConnections } from "./kept-connections.ts";
 import { streamLog } from "./log.ts";
 import { pipe } from "./pipe.ts";
 import type { Redirects } from "./redirects.ts";
@@ -37,20 +38,21 @@ export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
   const dialAgain = (target: ConnectTarget): Promise<Dial> => resolveTarget(target, config);
   const redirects = config.redirects && { ...config.redirects, dial: dialAgain };
   const turns = config.turns ?? new Turns();
+  const kept = newKeptConnections();
   if (config.clientCertificate !== undefined && config.certificateAuthority === undefined) {
     // As upstream: the kubelets of most clusters have self-signed serving certificates.
     config.log.warn("certificates of kubelets are not verified, because --kubelet-certificate-authority is not set");
   }
   return {
     async forward(ctx, target, resource) {
-      if (target.as === "text") return streamLog(ctx, target, await resolveTarget(target, config), resource);
+      if (target.as === "text") return streamLog(ctx, target, { ...(await resolveTarget(target, config)), kept }, resource);
       const { upgrade } = ctx.exchange;
       if (upgrade !== undefined) {
         const options = { ...config, redirects: target.as === "tunnel" ? redirects : undefined };
         return splice(ctx, upgrade, target, await resolveTarget(target, config, true), options);
       }
       if (target.as === "tunnel") throw badRequest("Upgrade request required");
-      return pipe(ctx, target, await resolveTarget(target, config), turns);
+      return pipe(ctx, target, { ...(await resolveTarget(target, config)), kept }, turns);
     },
   };
 }
