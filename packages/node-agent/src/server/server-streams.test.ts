@@ -4,6 +4,8 @@ import { request } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import net, { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { connect as secureConnect } from "node:tls";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { serveKubelet } from "./testing.ts";
 
@@ -222,3 +224,45 @@ test("a server that closes ends its streams at the runtime, too", async (t) => {
   await close();
   await waitFor(() => sockets.size === 0, { what: "the runtime's connection to be closed" });
 });
+
+const mb = 1024 * 1024;
+
+for (const name of ["with TLS", "without TLS"]) {
+  test(`what the runtime sends arrives unchanged ${name}, and is not read ahead of a slow client`, async (t) => {
+    const sizes = [1, 16 * 1024, 16 * 1024 + 1, 256 * 1024, 256 * 1024 + 1, 3, ...Array.from({ length: 63 }, () => mb), 7];
+    const sent = Buffer.concat(sizes.map((size, index) => Buffer.alloc(size, `${index} of ${size};`)));
+    let written = 0;
+    const backend = createServer((socket) => {
+      const next = (): void => {
+        const size = sizes.shift();
+        if (size === undefined) return void socket.end();
+        socket.write(sent.subarray(written, written + size), () => setImmediate(next));
+        written += size;
+      };
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+        next();
+      });
+    });
+    await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+    t.after(() => void backend.close());
+    const pair = name === "with TLS" ? await newCa({ commonName: "node1" }) : undefined;
+    const { port, runtime } = await serveKubelet(t, pair ? { tls: { cert: pair.certPem, key: pair.keyPem } } : {});
+    runtime.exec = async () => `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+    const to = { host: "127.0.0.1", port };
+    const client = pair === undefined ? connect(to) : secureConnect({ ...to, rejectUnauthorized: false });
+    t.after(() => void client.destroy());
+    client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
+    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    let before = -1;
+    const isHeldBack = (): boolean => {
+      const isStill = written === before && written > mb;
+      before = written;
+      return isStill;
+    };
+    await waitFor(isHeldBack, { what: "the runtime to be held back", intervalMs: 100 });
+    assert.ok(written < 48 * mb, `${written} bytes`);
+    const received = Buffer.concat(await Array.fromAsync(client as AsyncIterable<Buffer>));
+    assert.ok(received.subarray(received.indexOf("\r\n\r\n") + 4).equals(sent));
+  });
+}

@@ -1,4 +1,4 @@
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -116,17 +116,15 @@ export async function serveRun(...[exchange, context, names, query]: StreamCall)
 
 async function forward(exchange: Exchange, locate: () => Promise<string>): Promise<void> {
   const { upgrade } = exchange;
-  if (upgrade === undefined) {
-    exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "Upgrade request required");
-    return;
-  }
+  if (upgrade === undefined) return refuse(exchange, 400, "Upgrade request required");
+  const { socket: client, head } = upgrade;
   const url = new URL(await locate());
-  const backend = await dial(url.hostname.replace(/^\[|\]$/g, ""), Number(url.port || 80));
+  const backend = await dial(url.hostname.replace(/^\[|\]$/g, ""), Number(url.port || 80), client);
   // A client that went away meanwhile emits no further "close".
-  if (upgrade.socket.destroyed) return void backend.destroy();
+  if (client.destroyed) return void backend.destroy();
   backend.write(requestHead(exchange, url));
-  if (upgrade.head.length > 0) backend.write(upgrade.head);
-  splice(upgrade.socket, backend);
+  if (head.length > 0) backend.write(head);
+  splice(client, backend);
 }
 
 /** The client's request head for another path. Raw headers keep their order, spelling and repetitions. */
@@ -142,9 +140,17 @@ function requestHead(exchange: Exchange, url: URL): string {
   return `${head}\r\n`;
 }
 
-function dial(host: string, port: number): Promise<Duplex> {
+/** Connects to the runtime's streaming server. What comes from it is written to the client, and read no faster than the client takes it. */
+function dial(host: string, port: number, client: Duplex): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port });
+    const memory = new ReadMemory();
+    const callback = (length: number, buffer: Uint8Array): boolean => {
+      const hasRoom = client.write(buffer.subarray(0, length), () => memory.free(buffer));
+      if (!hasRoom) client.once("drain", () => socket.resume());
+      memory.used(length);
+      return hasRoom;
+    };
+    const socket = connect({ host, port, onread: { buffer: () => memory.next(), callback } });
     // A socket's timeout ends with the socket; a separate timer would keep running after a refused connection.
     socket.setTimeout(dialTimeoutMs, () => socket.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`)));
     socket.once("error", reject);
@@ -157,8 +163,32 @@ function dial(host: string, port: number): Promise<Duplex> {
   });
 }
 
-/** Proxies bytes in both directions. A half-close is passed on; an error closes both sides. */
-function splice(client: Duplex, backend: Duplex): void {
+const [leastReadBytes, mostReadBytes] = [16 * 1024, 256 * 1024];
+
+/** Buffers that are read into again once they were written: V8 would collect garbage for every few dozen MB of new ones. */
+class ReadMemory {
+  /** Of further buffers: large for a stream that fills small ones. */
+  #bytes = leastReadBytes;
+  #free: Uint8Array[] = [];
+
+  next(): Uint8Array {
+    return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
+  }
+
+  /** @param length bytes that were read into a buffer */
+  used(length: number): void {
+    if (length < this.#bytes || length === mostReadBytes) return;
+    this.#bytes = mostReadBytes;
+    this.#free = [];
+  }
+
+  free(buffer: Uint8Array): void {
+    if (buffer.length === this.#bytes) this.#free.push(buffer);
+  }
+}
+
+/** Proxies the other direction and the ends of both. A half-close is passed on; an error closes both sides. */
+function splice(client: Duplex, backend: Socket): void {
   const end = (): void => {
     client.destroy();
     backend.destroy();
@@ -166,7 +196,7 @@ function splice(client: Duplex, backend: Duplex): void {
   client.on("error", end);
   backend.on("error", end);
   client.on("close", end);
+  backend.on("end", () => client.end());
   backend.on("close", () => client.end(() => client.destroy()));
   client.pipe(backend);
-  backend.pipe(client);
 }
