@@ -73,6 +73,11 @@ test("neither the network's own address nor, in IPv4, the broadcast address is g
   );
 });
 
+test("a range holds no address of the other family, though its number is the same", () => {
+  const { v4 } = addresses();
+  assert.deepEqual([v4.contains("10.0.0.9"), v4.contains("::a00:9")], [true, false]);
+});
+
 test("of a large IPv6 range 65,535 addresses are given out, the first of them", () => {
   const { contains } = newClusterIpAllocator("fd00::/64", () => new RangeStorage().storage);
   assert.deepEqual(["fd00::1", "fd00::ffff", "fd00::1:0"].map(contains), [true, true, false]);
