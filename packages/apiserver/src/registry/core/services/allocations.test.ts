@@ -137,6 +137,19 @@ test("two ports share a node port when their protocols differ, not when they are
   assert.equal(new Set(apart.chosen).size, 2);
 });
 
+test("one node port may be requested for two protocols; it is taken, and given back, once", async () => {
+  const { allocate } = ports(30_009);
+  const shared = [
+    { protocol: "TCP", nodePort: 30_004 },
+    { protocol: "UDP", nodePort: 30_004 },
+  ];
+  const { chosen, revert } = await allocate(shared);
+  assert.deepEqual(chosen, [30_004, 30_004]);
+  await assert.rejects(allocate(shared), /provided port is already allocated/);
+  await revert();
+  await allocate(shared);
+});
+
 test("the last port of the range belongs to it, the next one does not", async () => {
   const { allocate } = ports(30_001);
   await allocate([{ nodePort: 30_001 }]);

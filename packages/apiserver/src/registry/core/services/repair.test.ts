@@ -66,7 +66,8 @@ test("a repair whose write lost a race does not count towards the release of a n
     for (const offset of offsets) bitmap.set(offset);
     ranges.set("serviceips", { metadata: {}, range: "10.0.0.0/24", data: bitmap.encode() } as KubeObject);
   };
-  const services = fakeServices([], ranges);
+  const services = fakeServices([{ metadata: { name: "s" }, spec: { clusterIPs: ["10.0.0.9"] } }], ranges);
+  const faults: string[] = [];
   const { storage } = services.store("", "rangeallocations");
   const update = storage.guaranteedUpdate as unknown as (...args: unknown[]) => Promise<unknown>;
   let lostRaces = 1;
@@ -90,11 +91,12 @@ test("a repair whose write lost a race does not count towards the release of a n
     },
     clock: realClock,
     log: discardLogger,
-    onFault() {},
+    onFault: ({ reason }) => faults.push(reason),
   });
   await repair.runOnce();
-  rangeWith(41); // taken by a service that is being created
-  for (const want of [[41], [41], []]) {
+  assert.deepEqual(faults, ["ClusterIPNotAllocated"], "reported once, though it was missing in both attempts");
+  rangeWith(8, 41); // the second one is taken by a service that is being created
+  for (const want of [[8, 41], [8, 41], [8]]) {
     await repair.runOnce();
     assert.deepEqual(offsetsIn(ranges.get("serviceips")), want);
   }
