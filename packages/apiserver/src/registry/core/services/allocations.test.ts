@@ -183,8 +183,8 @@ function services() {
     const ipFamilies = clusterIPs.map((ip) => (ip.includes(":") ? "IPv6" : "IPv4"));
     return { metadata: { name: "s" }, spec: { type: "NodePort", clusterIPs, ipFamilies, ports, ...spec } } as unknown as Service;
   };
-  const begin = async (next: Service, current?: Service) => {
-    const ctx = { dryRun: false } as StrategyContext;
+  const begin = async (next: Service, current?: Service, dryRun = false) => {
+    const ctx = { dryRun } as StrategyContext;
     const begun = await (current ? strategy.beginUpdate?.(next, current, ctx) : strategy.beginCreate?.(next, ctx));
     assert.ok(begun);
     return begun;
@@ -219,6 +219,15 @@ test("an update gives back what it leaves out, when it is written, and keeps the
   assert.deepEqual(await free(both, [30_001, 30_002]), all, "before the write");
   await update.commit();
   assert.deepEqual(await free(both, [30_001, 30_002]), { ...all, "fd00::9": true, 30002: true });
+});
+
+test("the dry run of an update gives nothing back", async () => {
+  const { aService, begin, free } = services();
+  const current = aService(both, [30_001, 30_002]);
+  await begin(current);
+  const update = await begin(aService(["10.0.0.9"], [30_001]), current, true);
+  await update.commit();
+  assert.deepEqual(await free(both, [30_001, 30_002]), { "10.0.0.9": false, "fd00::9": false, 30001: false, 30002: false });
 });
 
 test("a service that is not written gives back addresses and ports; so does one whose second port is taken", async () => {
