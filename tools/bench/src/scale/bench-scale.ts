@@ -2,6 +2,7 @@ import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type ControlPlane, makeNamespace, Parts, startControlPlane } from "../daemons/cluster.ts";
@@ -86,18 +87,27 @@ async function churn(
   parts.add(() => watchers.stop());
   const replacing = new Churn(client, sizes);
   const ending = new AbortController();
+  let ownEnded = 0;
   const following = replacing.follow(version, ending.signal).catch((err: unknown) => {
-    if (!ending.signal.aborted) throw err;
+    if (ending.signal.aborted) return;
+    ownEnded = 1;
+    log(`the watch that tells when pods are bound ended: ${messageOf(err)}`);
   });
   const [gets, lists]: [number[], number[]] = [[], []];
+  /** @returns ms; Infinity for a request that failed, which exceeds each limit */
+  const probe = (path: string): Promise<number> =>
+    timed(client, path).catch((err: unknown) => {
+      log(`${path}: ${messageOf(err)}`);
+      return Number.POSITIVE_INFINITY;
+    });
   let mostServerMb = 0;
   const probing = Promise.all([
     every(getEveryMs, ending.signal, async () => {
       const { namespace, name } = replacing.middle;
-      gets.push(await timed(client, `/api/v1/namespaces/${namespace}/pods/${name}`));
+      gets.push(await probe(`/api/v1/namespaces/${namespace}/pods/${name}`));
     }),
     every(listEveryMs, ending.signal, async (round) => {
-      lists.push(await timed(client, `/api/v1/namespaces/${namespaceOf(round, sizes)}/pods`));
+      lists.push(await probe(`/api/v1/namespaces/${namespaceOf(round, sizes)}/pods`));
     }),
     every(1_000, ending.signal, async () => {
       mostServerMb = Math.max(mostServerMb, residentMb(apiPid));
@@ -124,7 +134,7 @@ async function churn(
     listP99: percentile(lists, 0.99),
     scheduleP99: percentile(replacing.scheduleMs, 0.99),
     mostServerMb,
-    endedWatches: ended,
+    endedWatches: ended + ownEnded,
     unbound: replacing.unbound,
   };
 }

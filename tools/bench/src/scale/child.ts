@@ -1,5 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { getPriority, setPriority } from "node:os";
+
+/** Added to the nice value of load generators: they stand for other machines, whose work does not take the servers' CPUs. */
+const lowerBy = 10;
 
 /** A load generator in a separate process, so that it does not delay the measurements in this one. */
 export class LoadProcess {
@@ -12,6 +16,7 @@ export class LoadProcess {
   /** Resolves when the process has sent its first message. @throws Error when it exits before */
   static async start(file: string, args: readonly string[]): Promise<LoadProcess> {
     const child = fork(file, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    if (child.pid !== undefined) setPriority(child.pid, Math.min(19, getPriority() + lowerBy));
     const ended = once(child, "exit").then(([code]) => {
       throw new Error(`${file} ended with ${String(code)}`);
     });
