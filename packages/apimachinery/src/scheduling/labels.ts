@@ -1,4 +1,5 @@
-/** The value of a label. Checks own properties only: `constructor` is a legal label key. */
+/** The value of a label. Inherited properties are no strings: `constructor` is a legal label key. */
 export function labelOf(labels: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
-  return labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+  const value: unknown = labels?.[key];
+  return typeof value === "string" ? value : undefined;
 }

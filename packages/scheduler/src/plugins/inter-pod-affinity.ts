@@ -176,7 +176,7 @@ class InterPodAffinityPlugin implements Plugin {
     return this.#tallies.count(
       keyOf("refusing", pod, namespaceLabels),
       snapshot,
-      snapshot.havingRequiredAntiAffinity(),
+      () => snapshot.havingRequiredAntiAffinity(),
       function* (node) {
         const counted = new Map<AffinityTerm, number>();
         for (const { affinity } of node.podsWithAffinity) {
@@ -199,16 +199,21 @@ class InterPodAffinityPlugin implements Plugin {
   ): Steps<TopologyCounts> {
     if (terms.length === 0) return new TopologyCounts();
     const pause = pauses();
-    return yield* this.#tallies.count(keyOf(what, pod, undefined, terms), snapshot, snapshot.nodes, function* (node) {
-      const counted = new Map<AffinityTerm, number>();
-      for (const other of node.pods.values()) {
-        const matchesOne = (term: AffinityTerm): boolean => matchesAffinityTerm(term, other.pod);
-        if (!all) for (const term of terms) if (matchesOne(term)) increase(counted, term, 1);
-        if (all && terms.every(matchesOne)) for (const term of terms) increase(counted, term, 1);
-        if (pause(terms.length)) yield;
-      }
-      return sharesAt(node, counted);
-    });
+    return yield* this.#tallies.count(
+      keyOf(what, pod, undefined, terms),
+      snapshot,
+      () => snapshot.nodes,
+      function* (node) {
+        const counted = new Map<AffinityTerm, number>();
+        for (const other of node.pods.values()) {
+          const matchesOne = (term: AffinityTerm): boolean => matchesAffinityTerm(term, other.pod);
+          if (!all) for (const term of terms) if (matchesOne(term)) increase(counted, term, 1);
+          if (all && terms.every(matchesOne)) for (const term of terms) increase(counted, term, 1);
+          if (pause(terms.length)) yield;
+        }
+        return sharesAt(node, counted);
+      },
+    );
   }
 
   addPod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
@@ -228,11 +233,8 @@ class InterPodAffinityPlugin implements Plugin {
     const counted = readState<AffinityState>(state, filterKey);
     const labels = node.metadata.labels ?? {};
     if (!isNear(counted, pod, labels)) return unresolvable("node(s) didn't match pod affinity rules");
-    if (counted.requiredAnti.some(({ topologyKey }) => countAt(counted.away, topologyKey, labels) > 0))
-      return unschedulable("node(s) didn't match pod anti-affinity rules");
-    for (const key of counted.refusing.keys())
-      if (countAt(counted.refusing, key, labels) > 0)
-        return unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
+    if (counted.away.hasAnyAt(labels)) return unschedulable("node(s) didn't match pod anti-affinity rules");
+    if (counted.refusing.hasAnyAt(labels)) return unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
     return undefined;
   }
 
@@ -247,7 +249,7 @@ class InterPodAffinityPlugin implements Plugin {
     const hasWishes = wishes.length > 0;
     const key = keyOf("score", pod, labels, preferred, preferredAnti);
     const pause = pauses();
-    const nodes = hasWishes ? snapshot.nodes : snapshot.havingAffinity();
+    const nodes = (): readonly NodeInfo[] => (hasWishes ? snapshot.nodes : snapshot.havingAffinity());
     const counts = yield* this.#tallies.count(key, snapshot, nodes, function* (node) {
       const counted = new Map<AffinityTerm, number>();
       const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, sign: 1 | -1, of?: Labels): void => {
@@ -276,10 +278,7 @@ class InterPodAffinityPlugin implements Plugin {
   }
 
   score(state: CycleState, _: PodInfo, { node }: NodeInfo): number {
-    const counts = readState<TopologyCounts>(state, scoreKey);
-    let score = 0;
-    for (const key of counts.keys()) score += countAt(counts, key, node.metadata.labels ?? {});
-    return score;
+    return readState<TopologyCounts>(state, scoreKey).sumAt(node.metadata.labels ?? {});
   }
 
   normalize(state: CycleState, _: PodInfo, scores: number[]): void {
@@ -312,9 +311,4 @@ function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels)
   }
   // When no pod matches yet, a pod that matches its own terms is allowed; else the first of such pods could never start.
   return found || (near.empty && matchesAll(required, pod));
-}
-
-function countAt(counts: TopologyCounts, key: string, labels: Labels): number {
-  const value = labelOf(labels, key);
-  return value === undefined ? 0 : (counts.get(key, value) ?? 0);
 }

@@ -240,10 +240,15 @@ const countOf = (
 ): number | undefined => {
   const snapshot = cache.snapshot();
   const counts = atOnce(
-    tallies.count(key, snapshot, snapshot.nodes, function* (node) {
-      looked.push(node.name);
-      return yield* oneByOne(node);
-    }),
+    tallies.count(
+      key,
+      snapshot,
+      () => snapshot.nodes,
+      function* (node) {
+        looked.push(node.name);
+        return yield* oneByOne(node);
+      },
+    ),
   );
   return counts.get(zoneKey, "x");
 };
@@ -267,13 +272,13 @@ test("a change while a count is being made is part of the next one, and an aband
   const cache = fourNodes();
   const tallies = new NodeTallies();
   const snapshot = cache.snapshot();
-  const steps = tallies.count("k", snapshot, snapshot.nodes, oneByOne);
+  const steps = tallies.count("k", snapshot, () => snapshot.nodes, oneByOne);
   for (let step = 0; step < 3; step++) steps.next(); // a and b have been counted
   cache.setPod(aTestPod("second", { on: "a" }));
   assert.equal(countOf(tallies, "k", cache), 5, "another count of the key at the same time does not use the incomplete one");
   assert.equal(atOnce(steps).get(zoneKey, "x"), 4);
   assert.equal(countOf(tallies, "k", cache), 5);
-  const abandoned = tallies.count("k", cache.snapshot(), cache.snapshot().nodes, oneByOne);
+  const abandoned = tallies.count("k", cache.snapshot(), () => cache.snapshot().nodes, oneByOne);
   cache.setPod(aTestPod("third", { on: "a" }));
   abandoned.next();
   abandoned.return(undefined as never);

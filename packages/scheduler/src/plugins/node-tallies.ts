@@ -18,23 +18,23 @@ export class NodeTallies {
 
   /**
    * @param key says what is counted: equal keys give equal shares; undefined: the counts are not kept
-   * @param nodes those that may have a share
+   * @param nodesOf those that may have a share
    * @returns counts that change with later calls of the same key: valid for one cycle
    */
   *count(
     key: string | undefined,
     snapshot: ClusterSnapshot,
-    nodes: readonly NodeInfo[],
+    nodesOf: () => readonly NodeInfo[],
     sharesOf: (node: NodeInfo) => Steps<readonly Share[]>,
   ): Steps<TopologyCounts> {
     const tally = (key !== undefined && this.#kept.get(key)) || new Tally();
     if (key === undefined) {
-      yield* tally.update(snapshot, nodes, sharesOf);
+      yield* tally.update(snapshot, nodesOf, sharesOf);
       return tally.counts;
     }
     // Nobody else may use it until it is complete; it is lost when the steps are abandoned or fail.
     this.#kept.delete(key);
-    yield* tally.update(snapshot, nodes, sharesOf);
+    yield* tally.update(snapshot, nodesOf, sharesOf);
     this.#kept.set(key, tally);
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= mostKept) break;
@@ -51,7 +51,7 @@ class Tally {
 
   *update(
     { changes, get }: ClusterSnapshot,
-    nodes: readonly NodeInfo[],
+    nodesOf: () => readonly NodeInfo[],
     sharesOf: (node: NodeInfo) => Steps<readonly Share[]>,
   ): Steps<void> {
     const changed = this.#position === undefined ? undefined : changes.since(this.#position);
@@ -61,7 +61,7 @@ class Tally {
     }
     // Read before the steps: what changes meanwhile is looked at again by the next update.
     this.#position = changes.position;
-    for (const node of changed ?? nodes) {
+    for (const node of changed ?? nodesOf()) {
       const isPresent = get(node.name) === node;
       this.#replace(node, isPresent ? yield* sharesOf(node) : []);
     }

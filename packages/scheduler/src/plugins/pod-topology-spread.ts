@@ -16,6 +16,8 @@ import { NodeTallies, type Share } from "./node-tallies.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
 
+type Labels = Readonly<Record<string, string>>;
+
 const hostname = "kubernetes.io/hostname";
 const mismatch = "node(s) didn't match pod topology spread constraints";
 
@@ -33,11 +35,14 @@ class HardState implements Cloneable {
   readonly pods: TopologyCounts;
   /** The smallest count by key, which is needed for every node. */
   readonly #least = new Map<string, number>();
+  /** By constraint and domain whether the pod may not be added to the domain: nodes of one domain need the same answer. */
+  readonly #verdicts: readonly Map<string, boolean>[];
 
   constructor(constraints: readonly SpreadConstraint[], eligible: TopologyCounts, pods: TopologyCounts) {
     this.constraints = constraints;
     this.eligible = eligible;
     this.pods = pods;
+    this.#verdicts = constraints.map(() => new Map());
   }
 
   clone(): HardState {
@@ -46,18 +51,31 @@ class HardState implements Cloneable {
       : new HardState(this.constraints, this.eligible, TopologyCounts.copyOf(this.pods));
   }
 
-  /** Pods in a domain; 0 for a domain that is not counted. */
-  countAt(key: string, value: string): number {
-    return this.eligible.get(key, value) === undefined ? 0 : (this.pods.get(key, value) ?? 0);
+  /** Whether the pod would exceed the skew of the constraint at `index` in a domain. @param labels of the pod */
+  exceedsAt(index: number, value: string, labels: Labels | undefined): boolean {
+    const verdicts = this.#verdicts[index]!;
+    const known = verdicts.get(value);
+    if (known !== undefined) return known;
+    const exceeds = this.#exceeds(this.constraints[index]!, value, labels);
+    verdicts.set(value, exceeds);
+    return exceeds;
+  }
+
+  #exceeds({ topologyKey, selector, maxSkew }: SpreadConstraint, value: string, labels: Labels | undefined): boolean {
+    // A domain that is not eligible counts as empty.
+    const count = this.eligible.get(topologyKey, value) === undefined ? 0 : (this.pods.get(topologyKey, value) ?? 0);
+    const own = selector.matches(labels) ? 1 : 0;
+    return count + own - this.#leastOf(topologyKey) > maxSkew;
   }
 
   /** The smallest number of pods in a domain. Infinity without domains. */
-  least(key: string): number {
+  #leastOf(key: string): number {
     return this.#least.getOrInsertComputed(key, () => this.pods.leastOf(key, this.eligible));
   }
 
   add(key: string, value: string, by: number): void {
     this.#least.delete(key);
+    for (const verdicts of this.#verdicts) verdicts.clear();
     this.pods.add(key, value, by);
   }
 }
@@ -126,12 +144,11 @@ class PodTopologySpreadPlugin implements Plugin {
   filter(state: CycleState, { pod }: PodInfo, { node }: NodeInfo): Status | undefined {
     const counted = readState<HardState>(state, hardKey);
     const labels = node.metadata.labels ?? {};
-    for (const { topologyKey, selector, maxSkew } of counted.constraints) {
-      const value = labelOf(labels, topologyKey);
+    const { constraints } = counted;
+    for (let i = 0; i < constraints.length; i++) {
+      const value = labelOf(labels, constraints[i]!.topologyKey);
       if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
-      const own = selector.matches(pod.metadata.labels) ? 1 : 0;
-      const skew = counted.countAt(topologyKey, value) + own - counted.least(topologyKey);
-      if (skew > maxSkew) return unschedulable(mismatch);
+      if (counted.exceedsAt(i, value, pod.metadata.labels)) return unschedulable(mismatch);
     }
     return undefined;
   }
@@ -189,9 +206,11 @@ class PodTopologySpreadPlugin implements Plugin {
     if (constraints.length === 0) return new HardState(constraints, new TopologyCounts(), new TopologyCounts());
     const pause = pausesFor(info);
     const eligible = yield* this.#tallies.count(
-      keyOf("eligible", info, constraints, nodeTermsOf(pod)),
+      isLargePod(info)
+        ? undefined
+        : JSON.stringify(["eligible", constraints.map(({ topologyKey }) => topologyKey), nodeTermsOf(pod)]),
       snapshot,
-      snapshot.nodes,
+      () => snapshot.nodes,
       function* (node) {
         if (pause()) yield;
         const labels = node.node.metadata.labels ?? {};
@@ -199,10 +218,15 @@ class PodTopologySpreadPlugin implements Plugin {
         return constraints.map(({ topologyKey }): Share => [topologyKey, labelOf(labels, topologyKey) ?? "", 1]);
       },
     );
-    const counts = yield* this.#tallies.count(keyOf("hard", info, constraints), snapshot, snapshot.nodes, function* (node) {
-      if (pause()) yield;
-      return podShares(node, constraints, pod.metadata.namespace);
-    });
+    const counts = yield* this.#tallies.count(
+      keyOf("hard", info, constraints),
+      snapshot,
+      () => snapshot.nodes,
+      function* (node) {
+        if (pause()) yield;
+        return podShares(node, constraints, pod.metadata.namespace);
+      },
+    );
     return new HardState(constraints, eligible, counts);
   }
 
@@ -231,10 +255,15 @@ class PodTopologySpreadPlugin implements Plugin {
     const counts =
       beyondHosts.length === 0
         ? new TopologyCounts()
-        : yield* this.#tallies.count(key, snapshot, snapshot.nodes, function* (info) {
-            if (pause()) yield;
-            return lacksKey(info) || !matchesNode(pod, info.node) ? [] : podShares(info, beyondHosts, pod.metadata.namespace);
-          });
+        : yield* this.#tallies.count(
+            key,
+            snapshot,
+            () => snapshot.nodes,
+            function* (info) {
+              if (pause()) yield;
+              return lacksKey(info) || !matchesNode(pod, info.node) ? [] : podShares(info, beyondHosts, pod.metadata.namespace);
+            },
+          );
     const weights = constraints.map(({ topologyKey }, i) =>
       Math.log((topologyKey === hostname ? candidates.length - ignored.size : domains[i]!.size) + 2),
     );

@@ -46,8 +46,23 @@ export class TopologyCounts {
     return least;
   }
 
-  keys(): IterableIterator<string> {
-    return this.#byKey.keys();
+  /** True when a domain that the labels belong to has pods. */
+  hasAnyAt(labels: Labels): boolean {
+    for (const [key, values] of this.#byKey) {
+      const value = labelOf(labels, key);
+      if (value !== undefined && (values.get(value) ?? 0) > 0) return true;
+    }
+    return false;
+  }
+
+  /** The sum of the counts of the domains that the labels belong to. */
+  sumAt(labels: Labels): number {
+    let sum = 0;
+    for (const [key, values] of this.#byKey) {
+      const value = labelOf(labels, key);
+      if (value !== undefined) sum += values.get(value) ?? 0;
+    }
+    return sum;
   }
 
   get empty(): boolean {
