@@ -24,7 +24,8 @@ interface SeriesRecorderOptions {
 
 /** A recorded event; `series` is set from its second occurrence on. */
 interface Known {
-  stored: Event;
+  /** As first written. */
+  readonly event: Event;
   series: EventSeries | undefined;
   lastMs: number;
 }
@@ -92,7 +93,7 @@ class BufferedSeriesRecorder implements EventRecorder {
     }
     const metadata = { name: `${regarding.name}.${this.#uniqueSuffix()}`, namespace: regarding.namespace || "default" };
     const each: Known = before ?? {
-      stored: {
+      event: {
         kind: "Event",
         apiVersion: "events.k8s.io/v1",
         metadata,
@@ -123,15 +124,15 @@ class BufferedSeriesRecorder implements EventRecorder {
   async #tryWrite(each: Known): Promise<boolean> {
     const { client, log } = this.#options;
     try {
-      each.stored = await store(client, each);
+      await store(client, each);
       return true;
     } catch (err) {
       if (!(err instanceof StatusError)) {
-        log.error("Unable to write event (may retry after sleeping)", err, { reason: each.stored.reason });
+        log.error("Unable to write event (may retry after sleeping)", err, { reason: each.event.reason });
         return false;
       }
       if (!hasCause(err, "NamespaceTerminating"))
-        log.error("Server rejected event (will not retry!)", err, { reason: each.stored.reason });
+        log.error("Server rejected event (will not retry!)", err, { reason: each.event.reason });
       return true;
     }
   }
@@ -141,7 +142,7 @@ class BufferedSeriesRecorder implements EventRecorder {
     this.#pending++;
     for (let tries = 1; !(await this.#tryWrite(each)); tries++) {
       if (tries >= maxTries) {
-        log.error("Unable to write event (retry limit exceeded!)", undefined, { reason: each.stored.reason });
+        log.error("Unable to write event (retry limit exceeded!)", undefined, { reason: each.event.reason });
         break;
       }
       await clock.sleep(retryMs * (1 + retryJitter * this.#random()), signal).catch(() => {});
@@ -184,18 +185,16 @@ function keyOf(action: string, reason: string, regarding: ObjectReference, relat
 }
 
 /** Patches the stored event with its series; recreates the event when it is gone. */
-async function store(client: Client, { stored, series }: Known): Promise<Event> {
-  const { namespace, name = "" } = stored.metadata;
+async function store(client: Client, { event, series }: Known): Promise<void> {
+  const { namespace, name = "" } = event.metadata;
+  const options = { readsMetadataOnly: true };
   if (series !== undefined) {
     try {
-      return await client.patch<Event>(eventsV1, { namespace, name }, { type: "strategic", body: { series } });
+      await client.patch<Event>(eventsV1, { namespace, name }, { type: "strategic", body: { series } }, options);
+      return;
     } catch (err) {
       if (!isNotFound(err)) throw err;
     }
   }
-  return client.create<Event>(eventsV1, {
-    ...stored,
-    metadata: { namespace, name },
-    ...(series === undefined ? {} : { series }),
-  });
+  await client.create<Event>(eventsV1, series === undefined ? event : { ...event, series }, options);
 }
