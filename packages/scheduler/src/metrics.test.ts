@@ -55,7 +55,8 @@ test("an extension point is measured until its promise settles, with the status 
 test("the sizes of the queues and of the cache are reported, each under its name", async () => {
   const registry = newMetricsRegistry();
   const queues = { active: 1, backoff: 2, unschedulable: 3 };
-  newSchedulerMetrics(registry, newFakeClock()).queueSizes(queues, { nodes: 4, pods: 5, assumedPods: 6 });
+  const cache = { nodes: 4, pods: 5, assumedPods: 6 };
+  newSchedulerMetrics(registry, newFakeClock()).readSizes(() => ({ queue: queues, cache }));
   const text = await registry.render();
   for (const [name, size] of Object.entries(queues))
     assert.match(text, new RegExp(`^scheduler_pending_pods\\{queue="${name}"\\} ${size}$`, "m"));

@@ -20,10 +20,14 @@ export interface SchedulerMetrics {
   preemptionAttempted(): void;
   preempted(victims: number): void;
   volumeStageFailed(operation: "predicate" | "assume" | "bind"): void;
-  queueSizes(
-    queue: { active: number; backoff: number; unschedulable: number },
-    cache: { nodes: number; pods: number; assumedPods: number },
-  ): void;
+  /** Registers what reports the sizes; it is called for each scrape. */
+  readSizes(read: () => Sizes): void;
+}
+
+/** Numbers of pods in the parts of the queue, and of objects in the cache. */
+interface Sizes {
+  readonly queue: { readonly active: number; readonly backoff: number; readonly unschedulable: number };
+  readonly cache: { readonly nodes: number; readonly pods: number; readonly assumedPods: number };
 }
 
 /** Percentage of cycles in which single plugins are measured. Source: scheduler.go pluginMetricsSamplePercent */
@@ -40,6 +44,7 @@ export function newSchedulerMetrics(
 
 class RegisteredMetrics implements SchedulerMetrics {
   readonly #metrics: ReturnType<typeof register>;
+  #readSizes: (() => Sizes) | undefined;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #plugins: PluginTimer;
@@ -47,7 +52,7 @@ class RegisteredMetrics implements SchedulerMetrics {
   readonly #succeeded = new Map<string, Map<string, HistogramChild>>();
 
   constructor(registry: MetricsRegistry, clock: Clock, random: () => number = Math.random) {
-    this.#metrics = register(registry);
+    this.#metrics = register(registry, () => this.#readSizes?.());
     this.#clock = clock;
     this.#random = random;
     this.#plugins = {
@@ -105,14 +110,8 @@ class RegisteredMetrics implements SchedulerMetrics {
     this.#metrics.volumeFailures.labels(operation).inc();
   }
 
-  queueSizes(
-    queue: { active: number; backoff: number; unschedulable: number },
-    cache: { nodes: number; pods: number; assumedPods: number },
-  ): void {
-    for (const [name, size] of Object.entries(queue)) this.#metrics.pending.labels(name).set(size);
-    this.#metrics.cached.labels("nodes").set(cache.nodes);
-    this.#metrics.cached.labels("pods").set(cache.pods);
-    this.#metrics.cached.labels("assumed_pods").set(cache.assumedPods);
+  readSizes(read: () => Sizes): void {
+    this.#readSizes = read;
   }
 
   #since(beginMs: number): number {
@@ -164,10 +163,11 @@ export const noMetrics: SchedulerMetrics = {
   preemptionAttempted() {},
   preempted() {},
   volumeStageFailed() {},
-  queueSizes() {},
+  readSizes() {},
 };
 
-function register(registry: MetricsRegistry) {
+/** @param sizes undefined before pods are scheduled */
+function register(registry: MetricsRegistry, sizes: () => Sizes | undefined) {
   return {
     attempts: registry.counter(definitions.scheduler_schedule_attempts_total),
     attemptDuration: registry.histogram(definitions.scheduler_scheduling_attempt_duration_seconds),
@@ -175,14 +175,26 @@ function register(registry: MetricsRegistry) {
     algorithm: registry.histogram(definitions.scheduler_scheduling_algorithm_duration_seconds),
     victims: registry.histogram(definitions.scheduler_preemption_victims),
     preemptions: registry.counter(definitions.scheduler_preemption_attempts_total),
-    pending: registry.gauge(definitions.scheduler_pending_pods),
+    pending: registry.gauge({
+      ...definitions.scheduler_pending_pods,
+      collect(gauge) {
+        for (const [name, size] of Object.entries(sizes()?.queue ?? {})) gauge.labels(name).set(size);
+      },
+    }),
     goroutines: registry.gauge(definitions.scheduler_scheduler_goroutines),
     perPod: registry.histogram(definitions.scheduler_pod_scheduling_duration_seconds),
     podAttempts: registry.histogram(definitions.scheduler_pod_scheduling_attempts),
     points: registry.histogram(definitions.scheduler_framework_extension_point_duration_seconds),
     pluginDuration: registry.histogram(definitions.scheduler_plugin_execution_duration_seconds),
     queued: registry.counter(definitions.scheduler_queue_incoming_pods_total),
-    cached: registry.gauge(definitions.scheduler_scheduler_cache_size),
+    cached: registry.gauge({
+      ...definitions.scheduler_scheduler_cache_size,
+      collect(gauge) {
+        const { nodes, pods, assumedPods } = sizes()?.cache ?? {};
+        for (const [name, size] of Object.entries({ nodes, pods, assumed_pods: assumedPods }))
+          if (size !== undefined) gauge.labels(name).set(size);
+      },
+    }),
     volumeFailures: registry.counter(definitions.scheduler_volume_scheduling_stage_error_total),
   };
 }

@@ -1,6 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -54,7 +53,6 @@ export interface SchedulerOptions {
   readonly random?: () => number;
 }
 
-const flushPeriodMs = 1_000;
 const defaultSchedulerName = "default-scheduler";
 
 /**
@@ -102,6 +100,7 @@ export class Scheduler {
     this.#cache = new ClusterCache(clock);
     this.#queue = new SchedulingQueue({
       clock,
+      log: options.log,
       compare: compareWith(firstProfile),
       mayHelp: newInterests(this.profiles),
       incoming: (part, event) => metrics.incoming(part, event),
@@ -127,13 +126,9 @@ export class Scheduler {
 
   /** Schedules until the signal is aborted. The caller starts the informers. */
   async run(signal: AbortSignal): Promise<void> {
-    const { informers, metrics, clock, log, turns } = this.#options;
+    const { informers, metrics, turns } = this.#options;
     await informers.waitForSync(signal);
-    const flush = (): void => {
-      this.#queue.flush();
-      metrics.queueSizes(this.#queue.counts, this.#cache.counts);
-    };
-    const flushing = clock.every(flushPeriodMs, guarded(log, "pods cannot be moved on in the queue", flush));
+    metrics.readSizes(() => ({ queue: this.#queue.counts, cache: this.#cache.counts }));
     const close = (): void => this.#queue.close();
     signal.addEventListener("abort", close, { once: true });
     try {
@@ -146,7 +141,6 @@ export class Scheduler {
         await turns?.next();
       }
     } finally {
-      flushing.cancel();
       signal.removeEventListener("abort", close);
     }
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { newPrioritySort } from "../plugins/priority-sort.ts";
@@ -16,6 +17,7 @@ function newQueue(): { queue: SchedulingQueue; clock: ReturnType<typeof newFakeC
   const { compare } = newPrioritySort();
   const queue = new SchedulingQueue({
     clock,
+    log: discardLogger,
     compare: (a, b) => compare?.(a, b) ?? 0,
     mayHelp: (plugin, event) => event.startsWith(plugin),
   });
@@ -44,10 +46,8 @@ test("an unschedulable pod waits for an event that may help, and for its back-of
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 1 });
   queue.wakeUp("Node/Add");
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
-  queue.flush();
   assert.equal(queue.counts.backoff, 1, "its back-off of a second is not over");
   await clock.advance(1_000);
-  queue.flush();
   assert.equal(await popName(queue), "web");
 });
 
@@ -86,10 +86,8 @@ test("back-off doubles up to ten seconds", async () => {
     queue.wakeUp("*/*");
     queue.addUnschedulable(entry, cycle);
     await clock.advance(wantMs - 1);
-    queue.flush();
     assert.equal(queue.counts.active, 0);
     await clock.advance(1);
-    queue.flush();
     assert.equal(queue.counts.active, 1, `after ${wantMs} ms`);
   }
 });
@@ -101,7 +99,6 @@ test("a pod that no event wakes is tried again after a minute", async () => {
   assert.ok(entry);
   queue.addUnschedulable(entry, queue.cycle);
   await clock.advance(60_000);
-  queue.flush();
   assert.equal(await popName(queue), "web");
 });
 
@@ -118,7 +115,6 @@ test("a wall clock that is set back does not lengthen a back-off", async () => {
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 1 });
   clock.setOn(-3_600_000);
   await clock.advance(60_000);
-  queue.flush();
   assert.equal(queue.counts.active, 2);
 });
 
@@ -146,7 +142,6 @@ test("a pod deleted while it waits in any part of the queue is not handed out", 
   for (const name of ["active", "backoff", "refused"]) queue.delete(podNamed(name));
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
   await clock.advance(120_000);
-  queue.flush();
   assert.equal(queue.counts.active, 0);
 });
 
@@ -160,7 +155,6 @@ test("a recreated pod is in one part of the queue only, with no attempts", async
   assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
   assert.equal((await queue.pop())?.attempts, 1);
   await clock.advance(120_000);
-  queue.flush();
   assert.equal(queue.counts.active, 0);
 });
 
@@ -257,10 +251,8 @@ test("exactly the pods that have been unschedulable for a minute are retried", a
   await clock.advance(1);
   await refused(queue, "c");
   await clock.advance(59_998);
-  queue.flush();
   assert.equal(queue.counts.unschedulable, 3);
   await clock.advance(1);
-  queue.flush();
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 1 });
 });
 
@@ -283,17 +275,14 @@ test("back-off doubles from 1 s to 10 s; all pods whose back-off has ended becom
     queue.addUnschedulable(entry, queue.cycle);
     queue.wakeUp("Node/Add");
     await clock.advance(seconds * 1000 - 1);
-    queue.flush();
     assert.equal(queue.counts.backoff, 1, `${seconds} s`);
     await clock.advance(1);
-    queue.flush();
     assert.equal(queue.counts.active, 1, `${seconds} s`);
   }
   queue.delete(podNamed("web"));
   await refused(queue, "a", "b");
   queue.wakeUp("Node/Add");
   await clock.advance(1_000);
-  queue.flush();
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
 });
 
@@ -311,7 +300,6 @@ test("a changed pod is updated in every queue, and becomes active only when the 
   queue.update(podNamed("web", 3), podNamed("web", 7));
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 }, "it stays in its back-off");
   await clock.advance(1_000);
-  queue.flush();
   assert.equal((await queue.pop())?.pod.spec.priority, 7);
   queue.update(undefined, podNamed("unknown"));
   assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 0 });
@@ -370,6 +358,25 @@ test("pop returns each pod once, and undefined after the queue was closed", asyn
   assert.equal(await queue.pop(), undefined);
 });
 
+test("a timer is set only while a pod waits, for the wait that ends first, rounded up to 100 ms", async () => {
+  const { queue, clock } = newQueue();
+  const due = (): number | undefined => clock.nextDue && clock.nextDue - clock.now();
+  queue.add(podNamed("a"));
+  assert.equal(clock.waiting, 0, "an active pod waits for no time");
+  await queue.pop();
+  await clock.advance(7);
+  await refused(queue, "b");
+  assert.equal(due(), 60_093);
+  queue.wakeUp("Node/Add");
+  assert.deepEqual([due(), clock.waiting], [1_093, 1]);
+  await clock.advance(1_093);
+  assert.deepEqual([queue.counts.active, clock.waiting], [1, 0]);
+  await refused(queue, "c");
+  assert.equal(clock.waiting, 1);
+  queue.close();
+  assert.equal(clock.waiting, 0, "a closed queue moves nothing");
+});
+
 test("a pod requeued twice waits from the second time on, and does not delay pods behind it", async () => {
   const { queue, clock } = newQueue();
   for (const name of ["a", "b"]) queue.add(podNamed(name));
@@ -379,7 +386,6 @@ test("a pod requeued twice waits from the second time on, and does not delay pod
   await clock.advance(30_000);
   queue.addUnschedulable(a, queue.cycle);
   await clock.advance(30_000);
-  queue.flush();
   assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 1 });
   assert.equal(await popName(queue), "b");
 });
@@ -405,7 +411,6 @@ test("a pod in back-off that is requeued stays only in the back-off queue", asyn
   queue.addUnschedulable({ ...entry }, cycle + 1);
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
   await clock.advance(1_000);
-  queue.flush();
   assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
 });
 
@@ -414,6 +419,7 @@ test("each move of a pod is reported with the part of the queue and the event", 
   const moves: string[] = [];
   const queue = new SchedulingQueue({
     clock,
+    log: discardLogger,
     compare: () => 0,
     mayHelp: () => true,
     incoming: (part, why) => void moves.push(`${part} ${why}`),
@@ -428,13 +434,11 @@ test("each move of a pod is reported with the part of the queue and the event", 
   await refuse();
   queue.wakeUp("PersistentVolumeClaim/Add");
   await clock.advance(1_000);
-  queue.flush();
   await refuse();
   await clock.advance(5_000);
   queue.update(pod, podNamed("web", 3));
   await refuse();
   await clock.advance(60_000);
-  queue.flush();
   assert.deepEqual(moves, [
     "active PodAdd",
     "unschedulable ScheduleAttemptFailure",
@@ -457,16 +461,21 @@ test("a changed annotation makes a waiting pod active", async () => {
 
 test("a pod that waited a minute still waits for a longer back-off", async () => {
   const clock = newFakeClock();
-  const options = { clock, compare: () => 0, mayHelp: () => true, initialBackoffMs: 90_000, maxBackoffMs: 90_000 };
+  const options = {
+    clock,
+    log: discardLogger,
+    compare: () => 0,
+    mayHelp: () => true,
+    initialBackoffMs: 90_000,
+    maxBackoffMs: 90_000,
+  };
   const queue = new SchedulingQueue(options);
   queue.add(podNamed("web"));
   const entry = await queue.pop();
   assert.ok(entry);
   queue.addUnschedulable(entry, queue.cycle);
   await clock.advance(60_000);
-  queue.flush();
   assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
   await clock.advance(30_000);
-  queue.flush();
   assert.equal(queue.counts.active, 1);
 });

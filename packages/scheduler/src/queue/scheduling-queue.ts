@@ -1,7 +1,9 @@
+import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type ClusterEvent, labelOf } from "../framework/cluster-event.ts";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { KeyedHeap } from "./heap.ts";
@@ -18,6 +20,7 @@ export interface QueuedPod extends QueuedPodView {
 
 interface SchedulingQueueOptions {
   readonly clock: Clock;
+  readonly log: Logger;
   readonly compare: (a: QueuedPodView, b: QueuedPodView) => number;
   /** True when the event may resolve a rejection by the plugin. */
   readonly mayHelp: (plugin: string, event: ClusterEvent) => boolean;
@@ -29,6 +32,8 @@ interface SchedulingQueueOptions {
 
 /** Unschedulable pods are retried after this time even without an event. */
 const longestWaitMs = 60_000;
+/** Pods whose waits end within this time move together. */
+const flushPeriodMs = 100;
 
 /**
  * Pods waiting for a node: `active` pods are ready to be scheduled, `backoff` pods wait for their back-off to end,
@@ -47,6 +52,8 @@ export class SchedulingQueue {
   /** Value of `cycle` at the last event. A pod rejected in that cycle or an earlier one may have missed the event. */
   #wakeUpCycle = -1;
   #closed = false;
+  /** Armed while a pod waits for a time. */
+  #flushing: { readonly timer: Timer; readonly atMs: number } | undefined;
   #waiting: ((entry: QueuedPod | undefined) => void) | undefined;
 
   constructor(options: SchedulingQueueOptions) {
@@ -115,8 +122,10 @@ export class SchedulingQueue {
       this.#backOff(entry, "ScheduleAttemptFailure");
       return;
     }
+    this.#unschedulable.delete(key); // the map is in the order of these times
     this.#unschedulable.set(key, entry);
     incoming?.("unschedulable", "ScheduleAttemptFailure");
+    this.#arm();
   }
 
   /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
@@ -147,8 +156,9 @@ export class SchedulingQueue {
     return { active: this.#active.size, backoff: this.#backoff.size, unschedulable: this.#unschedulable.size };
   }
 
-  /** Moves pods whose back-off has ended, or that were unschedulable for 60 s. To be called every second. */
-  flush(): void {
+  /** Moves pods whose back-off has ended, or that were unschedulable for 60 s. */
+  readonly #flush = (): void => {
+    this.#flushing = undefined;
     const { clock } = this.#options;
     const now = clock.monotonic();
     for (let first = this.#backoff.peek(); first !== undefined && this.#backoffEnd(first) <= now; first = this.#backoff.peek()) {
@@ -156,21 +166,39 @@ export class SchedulingQueue {
       this.#activate(first, "BackoffComplete");
     }
     for (const [key, entry] of this.#unschedulable) {
-      if (now - entry.queuedAtMs < longestWaitMs) continue;
+      if (now - entry.queuedAtMs < longestWaitMs) break;
       this.#unschedulable.delete(key);
       this.#activateOrBackOff(entry, labelOf("*/*"));
     }
-  }
+    this.#arm();
+  };
 
   /** Ends the queue: a pending `pop` and all later ones resolve to undefined. */
   close(): void {
     this.#closed = true;
+    this.#flushing?.timer.cancel();
     this.#waiting?.(undefined);
     this.#waiting = undefined;
   }
 
   #backoffEnd(entry: QueuedPod): number {
     return entry.queuedAtMs + Math.min(this.#initialBackoffMs * 2 ** Math.max(entry.attempts - 1, 0), this.#maxBackoffMs);
+  }
+
+  /** Sets the timer for the pod whose wait ends first. */
+  #arm(): void {
+    const { clock, log } = this.#options;
+    const backingOff = this.#backoff.peek();
+    const [waiting] = this.#unschedulable.values();
+    const dueMs = Math.min(
+      backingOff === undefined ? Number.POSITIVE_INFINITY : this.#backoffEnd(backingOff),
+      waiting === undefined ? Number.POSITIVE_INFINITY : waiting.queuedAtMs + longestWaitMs,
+    );
+    const atMs = Math.ceil(dueMs / flushPeriodMs) * flushPeriodMs;
+    if (atMs >= (this.#flushing?.atMs ?? Number.POSITIVE_INFINITY) || this.#closed) return;
+    this.#flushing?.timer.cancel();
+    const flush = guarded(log, "pods cannot be moved on in the queue", this.#flush);
+    this.#flushing = { timer: clock.after(atMs - clock.monotonic(), flush), atMs };
   }
 
   #take(): QueuedPod | undefined {
@@ -196,6 +224,7 @@ export class SchedulingQueue {
     const { incoming } = this.#options;
     this.#backoff.set(entry);
     incoming?.("backoff", why);
+    this.#arm();
   }
 
   #activateOrBackOff(entry: QueuedPod, why: string): void {
