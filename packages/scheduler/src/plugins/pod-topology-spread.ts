@@ -312,7 +312,7 @@ function podShares(info: NodeInfo, constraints: readonly SpreadConstraint[], nam
 
 function change(counted: HardState, pod: PodInfo, other: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
   const { constraints } = counted;
-  if (other.pod.metadata.namespace !== pod.pod.metadata.namespace) return;
+  if (constraints.length === 0 || other.pod.metadata.namespace !== pod.pod.metadata.namespace) return;
   const labels = node.metadata.labels ?? {};
   if (!hasAllKeys(labels, constraints) || !matchesNode(pod.pod, node)) return;
   for (const { topologyKey, selector } of constraints) {
