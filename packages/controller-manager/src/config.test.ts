@@ -50,6 +50,15 @@ for (const { flags, message } of [
   test(`refuses ${flags.join(" ")}`, () => assert.throws(() => complete(...flags), message));
 }
 
+test("with an external cloud provider the controllers that need one do not run", () => {
+  const [own, external] = [complete(), complete("--cloud-provider=external")].map(({ controllers }) => controllers);
+  assert.deepEqual([...(own ?? [])].filter((name) => external?.has(name) === false).toSorted(), [
+    "cloud-node-lifecycle",
+    "route",
+    "service",
+  ]);
+});
+
 test("durations of an election that is off do not matter", () => {
   assert.equal(complete("--leader-elect=false", "--leader-elect-lease-duration=5s").leaderElection.enabled, false);
 });

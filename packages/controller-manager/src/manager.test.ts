@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { createServer } from "node:https";
+import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -9,6 +12,8 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { listening } from "@coxswain/apimachinery/testing/listening";
+import { testPair } from "@coxswain/apimachinery/testing/tls";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { CatalogueEntry } from "./catalogue.ts";
 import { completeConfig } from "./config.ts";
@@ -71,12 +76,12 @@ async function runOwn(
   t: TestContext,
   clientConfig: ClientConfig,
   controllers: readonly CatalogueEntry[],
-  options: { argv?: string[]; log?: Logger } = {},
+  options: { argv?: string[]; log?: Logger; transport?: Transport } = {},
 ) {
   const clock = newFakeClock();
   const ending = new AbortController();
   const metrics = newMetricsRegistry();
-  const { argv = [], log = discardLogger } = options;
+  const { argv = [], log = discardLogger, transport } = options;
   const config = completeConfig(parseFlags(kubeControllerManager.flags, argv).values);
   const end = runManager({
     config: {
@@ -93,6 +98,7 @@ async function runOwn(
     turns: newUnlimitedTurns(),
     controllers,
     signal: ending.signal,
+    ...(transport && { transport }),
   });
   t.after(() => ending.abort());
   return { clock, metrics, end, stop: () => ending.abort() };
@@ -201,6 +207,53 @@ for (const { name, argv } of [
   });
 }
 
+test("the election begins when the server is ready", async (t) => {
+  const paths = new Set<string>();
+  let requests = 0;
+  const host = await startJsonServer(t, ({ url, send }) => {
+    paths.add(url.pathname);
+    requests++;
+    send(503, {});
+  });
+  const { clock, end, stop } = await runOwn(t, { host }, [entry(() => ({ run: idle }))]);
+  const isAsked = async (): Promise<boolean> => {
+    await clock.advance(2_000);
+    return requests > 3;
+  };
+  await waitFor(isAsked, { what: "requests" });
+  assert.deepEqual([...paths], ["/readyz"]);
+  stop();
+  assert.equal(await end, "stopped");
+});
+
+test("a manager that has ended leaves no connections, and starts no controller that was to start later", async (t) => {
+  let closed = 0;
+  const started: string[] = [];
+  const transport: Transport = {
+    request: async () => ({ status: 200, headers: {}, body: Readable.from([Buffer.from("{}")]) }),
+    certificateFault: () => undefined,
+    reconnect() {},
+    close: () => void closed++,
+  };
+  const named = (name: string) =>
+    entry(
+      () => ({
+        async run(signal) {
+          started.push(name);
+          await idle(signal);
+        },
+      }),
+      { name },
+    );
+  const argv = [...withoutElection, "--controller-start-interval=1m"];
+  const { end, stop } = await runOwn(t, { host: "http://127.0.0.1:1" }, [named("one"), named("two")], { argv, transport });
+  await waitFor(() => started.length === 1, { what: "the first controller" });
+  assert.equal(closed, 0);
+  stop();
+  assert.equal(await end, "stopped");
+  assert.deepEqual([started, closed], [["one"], 1]);
+});
+
 /** Starts one controller and returns its context. */
 async function contextOf(t: TestContext, host: string, more: Partial<CatalogueEntry> = {}, argv: string[] = []) {
   const made = Promise.withResolvers<ControllerContext>();
@@ -282,6 +335,26 @@ test("--use-service-account-credentials: a controller that needs the manager's r
     asked.filter((request) => request.includes("serviceaccounts")),
     [],
   );
+});
+
+test("--use-service-account-credentials: a controller's own connections trust the same authority", async (t) => {
+  const { cert, key, ca } = await testPair();
+  const seen = new Set<string>();
+  const server = createServer({ cert, key }, ({ method, url, headers }, response) => {
+    seen.add(`${method} ${url?.split("?")[0]} ${headers.authorization}`);
+    const status = { token: "own", expirationTimestamp: "2032-01-01T00:00:00Z" };
+    response.end(JSON.stringify(method === "POST" ? { status } : { metadata: { resourceVersion: "1" }, items: [] }));
+  });
+  const host = `https://127.0.0.1:${await listening(t, server)}`;
+  const made = Promise.withResolvers<ControllerContext>();
+  const own = entry((ctx) => {
+    made.resolve(ctx);
+    return { run: idle };
+  });
+  const argv = [...withoutElection, "--use-service-account-credentials"];
+  await runOwn(t, { host, ca, token: "manager" }, [own], { argv });
+  await (await made.promise).client.list(pods, {}, { signal: AbortSignal.timeout(60_000) });
+  assert.ok(seen.has("GET /api/v1/pods Bearer own"), [...seen].join());
 });
 
 test("controllers get objects without managedFields", async (t) => {

@@ -129,6 +129,19 @@ test("waits longer and longer, a minute at most, between failures", async (t) =>
   assert.ok(Math.max(...waits) <= 73_000 && waits.length < 20, String(waits));
 });
 
+test("an instance that could not be made is made again after a second", async (t) => {
+  let instances = 0;
+  const world = supervised(t, () => {
+    if (++instances === 1) throw new Error("no");
+    return { run: idle };
+  });
+  await world.run(world.runnable);
+  await world.clock.advance(999);
+  assert.equal(instances, 1);
+  await world.clock.advance(201); // with the jitter
+  assert.equal(instances, 2);
+});
+
 test("a failed instance is ended, and hears nothing any more", async (t) => {
   const signals: AbortSignal[] = [];
   const heard: number[] = [];

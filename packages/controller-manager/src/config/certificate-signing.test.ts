@@ -64,6 +64,12 @@ for (const { name, flags, signers, durationMs = 31_536_000_000, error } of [
     signers: [],
     durationMs: 3_600_000,
   },
+  {
+    name: "the flag's present name takes precedence",
+    flags: ["--experimental-cluster-signing-duration=2h", "--cluster-signing-duration=1h"],
+    signers: [],
+    durationMs: 3_600_000,
+  },
 ] as { name: string; flags: string[]; signers?: string[]; durationMs?: number; error?: RegExp }[]) {
   test(name, () => {
     const config = read(...flags);

@@ -107,7 +107,6 @@ export class EventHandlers {
   #nodeChanged(node: Node): void {
     this.#ctx.enqueueNode(keyOf(node));
     this.#resolvePods(this.#podsOn(keyOf(node)));
-    this.#enqueueVolumes(attachedVolumeIds(node));
   }
 
   #nodeUpdated(old: Node, now: Node): void {

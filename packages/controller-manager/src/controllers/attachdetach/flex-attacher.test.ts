@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext as Testing, test } from "node:test";
@@ -160,6 +160,47 @@ test("a volume that its driver has lost is attached anew", async (t) => {
   await waitFor(async () => (await bench.requested()).filter((line) => line === "attach").length === 2);
   await waitFor(() => bench.listOn("a"));
   assert.deepEqual((await bench.requested()).slice(-4), ["isattached", "a", "attach", "a"]);
+});
+
+const isAttached = (attached: boolean): string => `echo '{"status":"Success","attached":${attached}}'`;
+
+test("an answer about an attachment that was made anew meanwhile does not count", async (t) => {
+  const bench = await setUp(t);
+  const go = join(bench.folder, "go");
+  // Runs until the file or the directory of the test says so; once the file is there, the volume is attached.
+  const waits = `if [ -e ${go} ]; then ${isAttached(true)}; else while [ -e ${bench.folder} ] && [ ! -e ${go} ]; do sleep 0.02; done; ${isAttached(false)}; fi`;
+  await bench.install({ init: success, attach: attaches, detach: success, isattached: waits });
+  await attachedOnA(bench);
+  const requested = async (command: string): Promise<number> =>
+    (await bench.requested()).filter((line) => line === command).length;
+  const lookUntil = (looks: number): Promise<boolean> =>
+    waitFor(async () => {
+      await bench.clock.advance(60_000);
+      return (await requested("isattached")) >= looks;
+    });
+  await lookUntil(1);
+  bench.client.remove(pods, "default/web");
+  await waitFor(async () => (await requested("detach")) === 1);
+  bench.client.put(pods, user("next", "a"));
+  await waitFor(async () => (await requested("attach")) === 2);
+  await waitFor(() => bench.listOn("a"));
+  await writeFile(go, "");
+  await lookUntil(3);
+  assert.equal(await requested("attach"), 2);
+});
+
+test("the periodic check of volumes ends with the controller", async (t) => {
+  const bench = await setUp(t, { init: success, attach: attaches });
+  const controller = newAttachDetachController(bench.ctx);
+  await bench.run();
+  const before = bench.clock.waiting;
+  const ending = new AbortController();
+  const running = controller.run(ending.signal);
+  bench.client.put(pods, user("web", "a"));
+  await waitFor(() => bench.listOn("a"));
+  ending.abort();
+  await running;
+  assert.equal(bench.clock.waiting, before, "timers");
 });
 
 test("a driver that hangs keeps neither those that come later nor other drivers' volumes waiting", async (t) => {

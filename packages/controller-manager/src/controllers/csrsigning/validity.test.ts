@@ -13,6 +13,7 @@ for (const { name, requested, longest = 365 * day, signer = 3650 * day, want } o
     requested: 9 * hour,
     want: 9 * hour - 300,
   },
+  { name: "eight hours are not short", requested: 8 * hour, want: 8 * hour - 300 },
   { name: "a short life counts from now", requested: hour, want: hour },
   { name: "not less than ten minutes", requested: 60, want: 600 },
   { name: "not more than the longest", requested: 400 * day, want: 365 * day - 300 },

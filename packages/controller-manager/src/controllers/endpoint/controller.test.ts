@@ -62,6 +62,22 @@ test("follows its pods, and writes only when something changed", async (t) => {
   assert.deepEqual(client.object<Endpoints>(endpoints, "default/web")?.subsets, []);
 });
 
+test("--endpoint-updates-batch-period: changes of pods are written that much later, together", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t, { endpointUpdatesBatchMs: 1000, endpointSliceUpdatesBatchMs: 9000 });
+  client.put(services, aService());
+  await run(newEndpointController(ctx));
+  await clock.advance(1000);
+  client.clearActions();
+  client.put(pods, webPod("a", "10.1.0.3"));
+  await clock.advance(999);
+  client.put(pods, webPod("b", "10.1.0.4"));
+  await settle(30);
+  assert.deepEqual(client.writes, []);
+  await clock.advance(1);
+  const stored = client.object<Endpoints>(endpoints, "default/web");
+  assert.deepEqual([client.writes.length, shown(stored?.subsets)[0]?.ready], [1, ["10.1.0.3", "10.1.0.4"]]);
+});
+
 test("removes endpoints of a service that is gone, but not an election's", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(

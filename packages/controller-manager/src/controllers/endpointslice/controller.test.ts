@@ -65,6 +65,22 @@ test("lists pods with all that is known of them, under the service's name", asyn
   );
 });
 
+test("--endpointslice-updates-batch-period: changes of pods are written that much later, together", async (t) => {
+  const world = newTestContext(t, { endpointSliceUpdatesBatchMs: 1000, endpointUpdatesBatchMs: 9000 });
+  world.client.put(services, aService());
+  world.client.put(pods, webPod(9));
+  await world.run(newEndpointSliceController(world.ctx));
+  await world.clock.advance(1000);
+  world.client.clearActions();
+  world.client.put(pods, webPod(1));
+  await world.clock.advance(999);
+  world.client.put(pods, webPod(2));
+  await settle(50);
+  assert.deepEqual(world.client.writes, []);
+  await world.clock.advance(1);
+  assert.deepEqual([world.client.writes.length, addresses(stored(world))], [1, [["10.1.0.9", "10.1.0.1", "10.1.0.2"]]]);
+});
+
 test("with TopologyAwareHints a service that asks for it gets hints, and other ones when the zones change", async (t) => {
   const world = newTestContext(t, {}, { TopologyAwareHints: true });
   const zoned = (name: string, zone: string) => aNode({ name, labels: { "topology.kubernetes.io/zone": zone } });

@@ -83,7 +83,7 @@ async function withStuckPod(
   deletedAt: string,
   finalizersBeside: string[] = [],
 ) {
-  const world = newTestContext(t);
+  const world = newTestContext(t, { namespaceSyncPeriodMs: 300_000, resourceQuotaSyncPeriodMs: 7_000_000 });
   serveDiscovery(world);
   if (finalizersBeside.length > 0) world.client.put(configMaps, aConfigMap("held", finalizersBeside));
   world.client.react("deletecollection", "pods", () => ({}));
