@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { completeConfig, shownConfig } from "./config.ts";
-import { kubeControllerManager } from "./flags.ts";
+import { kubeControllerManager, settings } from "./flags.ts";
 import { defaultConfig } from "./testing/test-context.ts";
 
 const complete = (...argv: string[]) => completeConfig(parseFlags(kubeControllerManager.flags, argv).values);
@@ -57,6 +58,32 @@ test("with an external cloud provider the controllers that need one do not run",
     "route",
     "service",
   ]);
+});
+
+/** Path and value of each field, at any depth. */
+const fieldsOf = (value: unknown, path: readonly string[] = []): [string, unknown][] =>
+  typeof value === "object" && value !== null && !(value instanceof Map || value instanceof Set)
+    ? Object.entries(value).flatMap(([key, inner]) => fieldsOf(inner, [...path, key]))
+    : [[path.join("."), value]];
+
+test("each number and each switch of the flags sets the field of its name, and no other", () => {
+  const byDefault = new Map(fieldsOf(complete()));
+  const others: Readonly<Record<string, string>> = { isSyncDisabled: "sync", formerDurationMs: "durationMs" };
+  // Those of node CIDRs need further flags.
+  const rows = settings.flatMap((group) => Object.entries(group)).filter(([, { flag }]) => !flag.includes("node-cidr"));
+  let tried = 0;
+  for (const [name, { flag, default: value }] of rows) {
+    if (typeof value !== "number" && typeof value !== "boolean") continue;
+    const other = typeof value === "boolean" ? !value : name.endsWith("Ms") ? value + 1000 : value > 1 ? value - 1 : value + 1;
+    const changed = fieldsOf(complete(`--${flag}=${other}${name.endsWith("Ms") ? "ms" : ""}`)).filter(
+      ([path, now]) => !isDeepStrictEqual(now, byDefault.get(path)),
+    );
+    assert.equal(changed.length, 1, `--${flag}: ${changed.join("; ")}`);
+    const [path, now] = changed[0]!;
+    assert.deepEqual([path.split(".").at(-1), now], [others[name] ?? name, name === "isSyncDisabled" ? !other : other]);
+    tried++;
+  }
+  assert.ok(tried > 50, String(tried));
 });
 
 test("durations of an election that is off do not matter", () => {
