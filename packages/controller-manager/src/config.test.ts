@@ -60,6 +60,17 @@ test("with an external cloud provider the controllers that need one do not run",
   ]);
 });
 
+test("the limits of a flag themselves are accepted", () => {
+  for (const [flag, ...values] of [
+    ["max-endpoints-per-slice", 1, 1000],
+    ["mirroring-max-endpoints-per-subset", 1, 1000],
+    ["concurrent-service-endpoint-syncs", 1, 50],
+    ["mirroring-concurrent-service-endpoint-syncs", 1, 50],
+    ["attach-detach-reconcile-sync-period", "1s"],
+  ] as const)
+    for (const value of values) assert.doesNotThrow(() => complete(`--${flag}=${value}`), `--${flag}=${value}`);
+});
+
 /** Path and value of each field, at any depth. */
 const fieldsOf = (value: unknown, path: readonly string[] = []): [string, unknown][] =>
   typeof value === "object" && value !== null && !(value instanceof Map || value instanceof Set)

@@ -36,6 +36,7 @@ for (const { args, code, stdout = /^$/, stderr = /^$/ } of [
   },
   { args: ["--mode=end", "--old=5"], code: 0, stdout: /started/, stderr: /^Flag --old has been deprecated, use --new\n$/ },
   { args: ["--mode=end", "-v=1"], code: 0, stdout: /started/, stderr: /FLAG: --mode="end"\n/ },
+  { args: ["--mode=end", "--logging-format=xml"], code: 1, stderr: /^Error: unsupported log format: xml\n/ },
   { args: ["--mode=refuse"], code: 1, stdout: /started/, stderr: /^Error: --mode must be something else\n$/ },
   { args: ["--mode=fail"], code: 255, stdout: /started/, stderr: /^F.*"small-daemon failed" err="no port: taken"\n$/ },
   {

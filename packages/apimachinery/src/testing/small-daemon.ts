@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { flags, section } from "../flags/flags.ts";
 import { ConfigError, runMain } from "../flags/run-main.ts";
+import { loggingFlags } from "../flags/shared-flags.ts";
 import { bool, int, level, mapStringBool, string } from "../flags/types.ts";
 
 const program = {
@@ -14,6 +15,7 @@ const program = {
       old: int({ deprecated: "use --new", help: "Nothing." }),
       "really-crash-for-testing": bool({ help: "Crash." }),
       "feature-gates": mapStringBool({ help: "Gates." }),
+      "logging-format": loggingFlags["logging-format"],
       v: level({ shorthand: "v", help: "Verbosity." }),
     }),
   ),

@@ -19,6 +19,17 @@ test("a delay beyond what Node's timers take is the longest one, and a negative 
   assert.equal(fired, 1);
 });
 
+test("an aborted sleep leaves no timer, which would keep the process alive", async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const ending = new AbortController();
+  const cut = realClock.sleep(60_000, ending.signal);
+  assert.equal(timers(), before + 1);
+  ending.abort(new Error("enough"));
+  await assert.rejects(cut, /enough/);
+  assert.equal(timers(), before);
+});
+
 test("a sleep leaves nothing at its signal, however it ends", async (t) => {
   mocked(t);
   const ending = new AbortController();

@@ -234,3 +234,14 @@ test("a finished call leaves no timer", async () => {
   assert.equal(String(await answer), "x");
   assert.equal(timers(), before);
 });
+
+test("the header blocks of 64 calls are kept, not of any number", () => {
+  const blocks = new RequestBlocks({ scheme: "http", authority: "localhost" });
+  const get = (seconds: number): Buffer => blocks.get("/x", "grpc-timeout", `${seconds}S`, undefined);
+  const first = get(0);
+  for (let i = 1; i < 64; i++) get(i);
+  assert.equal(get(0), first);
+  get(64);
+  assert.notEqual(get(0), first);
+  assert.deepEqual(get(0), first);
+});
