@@ -81,7 +81,7 @@ test("each number and each switch of the flags sets the field of its name, and n
   const byDefault = new Map(fieldsOf(complete()));
   const others: Readonly<Record<string, string>> = { isSyncDisabled: "sync", formerDurationMs: "durationMs" };
   // Those of node CIDRs need further flags.
-  const rows = settings.flatMap((group) => Object.entries(group)).filter(([, { flag }]) => !flag.includes("node-cidr"));
+  const rows = settings.flatMap((group) => Object.entries(group)).filter(([, { flag }]) => flag?.includes("node-cidr") !== true);
   let tried = 0;
   for (const [name, { flag, default: value }] of rows) {
     if (typeof value !== "number" && typeof value !== "boolean") continue;

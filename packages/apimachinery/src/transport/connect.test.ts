@@ -6,9 +6,10 @@ import https from "node:https";
 import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { newClient } from "../client/client.ts";
+import { newCa } from "../serving/certificates.ts";
 import { listening } from "../testing/listening.ts";
 import { testPair } from "../testing/tls.ts";
-import { connectingOver } from "./connect.ts";
+import { connectingOver, connectTls } from "./connect.ts";
 
 const pair = await testPair();
 const answer = ({ httpVersion }: { httpVersion: string }, response: { end(text: string): void }): void =>
@@ -69,4 +70,23 @@ test("where TLS cannot begin, the connection ends and the client gets the error"
     made.map(({ destroyed }) => destroyed),
     [true, true],
   );
+});
+
+test("a server's alert names our certificate when it has expired", async (t) => {
+  const { certPem, keyPem } = await newCa({ commonName: "we", validDays: -1 });
+  const alert = Buffer.from([21, 3, 3, 0, 2, 2, 45]); // fatal, certificate_expired
+  const port = await listening(
+    t,
+    createServer((socket) => socket.once("data", () => socket.end(alert))),
+  );
+  const refusal = async (own: object): Promise<string> => {
+    const refused = Promise.withResolvers<Error>();
+    connectTls({ host: "127.0.0.1", port, ...own }).on("error", refused.resolve);
+    return (await refused.promise).message;
+  };
+  assert.match(
+    await refusal({ cert: certPem, key: keyPem, certFile: "/pki/we.crt" }),
+    /alert certificate expired[^]*: our client certificate has expired[^]*file \/pki\/we\.crt/,
+  );
+  assert.doesNotMatch(await refusal(pair), /our client/);
 });

@@ -82,8 +82,9 @@ async function withStuckPod(
   terminationGracePeriodSeconds: number | bigint,
   deletedAt: string,
   finalizersBeside: string[] = [],
+  config: Parameters<typeof newTestContext>[1] = {},
 ) {
-  const world = newTestContext(t, { namespaceSyncPeriodMs: 300_000, resourceQuotaSyncPeriodMs: 7_000_000 });
+  const world = newTestContext(t, config);
   serveDiscovery(world);
   if (finalizersBeside.length > 0) world.client.put(configMaps, aConfigMap("held", finalizersBeside));
   world.client.react("deletecollection", "pods", () => ({}));
@@ -117,6 +118,15 @@ test("however long a pod takes to end, its namespace is deleted soon after it", 
   assert.equal(conditionOf(world, "NamespaceContentRemaining")?.status, "True");
   world.client.remove(pods, "web/stuck");
   await world.clock.advance(301_000);
+  assert.equal(world.client.object(namespaces, "web"), undefined);
+});
+
+test("--namespace-sync-period: namespaces that are being deleted are looked at so often", async (t) => {
+  const config = { namespaceSyncPeriodMs: 10_000, resourceQuotaSyncPeriodMs: 7_000_000 };
+  const world = await withStuckPod(t, 9223372036854775807n, "2022-01-01T00:00:00Z", [], config);
+  await world.clock.advance(300_000); // its own looks are a minute apart by now
+  world.client.remove(pods, "web/stuck");
+  await world.clock.advance(15_000);
   assert.equal(world.client.object(namespaces, "web"), undefined);
 });
 
