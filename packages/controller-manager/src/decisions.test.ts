@@ -198,6 +198,19 @@ const held = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["kubernet
 const { metadata: claimMetadata, ...claim } = aClaim();
 for (const { what, make, objects, ref, name, want } of [
   {
+    what: "a replica set with one pod that is available and one that is only ready",
+    make: newReplicaSetController,
+    objects: [
+      [replicaSets, aReplicaSet({ name: "web", replicas: 2, minReadySeconds: 30 })],
+      ...["2021-12-31T23:00:00Z", "2022-01-01T00:00:00Z"].map((readySince, i): [ResourceRef, KubeObject] => [
+        pods,
+        aPod({ name: `web-${i}`, labels: { app: "web" }, readySince }),
+      ]),
+    ],
+    ...{ ref: replicaSets, name: "web" },
+    want: { summary: "1 ready pods do not count as available before minReadySeconds (30 s) have passed" },
+  },
+  {
     what: "a suspended job",
     make: newJobController,
     objects: [[jobs, aJob({ spec: { suspend: true } })]],

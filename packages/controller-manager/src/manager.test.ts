@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -76,12 +77,12 @@ async function runOwn(
   t: TestContext,
   clientConfig: ClientConfig,
   controllers: readonly CatalogueEntry[],
-  options: { argv?: string[]; log?: Logger; transport?: Transport } = {},
+  options: { argv?: string[]; log?: Logger; transport?: Transport; decisions?: DecisionLog } = {},
 ) {
   const clock = newFakeClock();
   const ending = new AbortController();
   const metrics = newMetricsRegistry();
-  const { argv = [], log = discardLogger, transport } = options;
+  const { argv = [], log = discardLogger, ...replaced } = options;
   const config = completeConfig(parseFlags(kubeControllerManager.flags, argv).values);
   const end = runManager({
     config: {
@@ -98,7 +99,7 @@ async function runOwn(
     turns: newUnlimitedTurns(),
     controllers,
     signal: ending.signal,
-    ...(transport && { transport }),
+    ...replaced,
   });
   t.after(() => ending.abort());
   return { clock, metrics, end, stop: () => ending.abort() };
@@ -355,6 +356,22 @@ test("--use-service-account-credentials: a controller's own connections trust th
   await runOwn(t, { host, ca, token: "manager" }, [own], { argv });
   await (await made.promise).client.list(pods, {}, { signal: AbortSignal.timeout(60_000) });
   assert.ok(seen.has("GET /api/v1/pods Bearer own"), [...seen].join());
+});
+
+test("with a log of decisions the manager watches for questions about them, without one it does not", async (t) => {
+  for (const isKept of [true, false]) {
+    const watched = new Set<string>();
+    const host = await startJsonServer(t, ({ send }) => send(200, { metadata: { resourceVersion: "1" }, items: [] }), {
+      onWatch: ({ pathname }) => watched.add(pathname),
+    });
+    const decisions = new DecisionLog({ component: "kube-controller-manager", clock: newFakeClock() });
+    const own = entry(({ informers }) => {
+      informers.for(namespaces);
+      return { run: idle };
+    });
+    await runOwn(t, { host }, [own], { argv: withoutElection, ...(isKept && { decisions }) });
+    await waitFor(() => watched.size === (isKept ? 2 : 1) && watched.has("/api/v1/namespaces"), { what: "the watches" });
+  }
 });
 
 test("controllers get objects without managedFields", async (t) => {

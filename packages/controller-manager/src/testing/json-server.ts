@@ -18,13 +18,17 @@ interface JsonRequest {
 export async function startJsonServer(
   t: { after(fn: () => void): void },
   answer: (request: JsonRequest) => void,
+  { onWatch }: { readonly onWatch?: (url: URL) => void } = {},
 ): Promise<string> {
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const url = new URL(request.url ?? "", "http://x");
     const type = { "content-type": "application/json" };
-    if (request.method === "GET" && url.searchParams.has("watch")) return response.writeHead(200, type).flushHeaders();
+    if (request.method === "GET" && url.searchParams.has("watch")) {
+      onWatch?.(url);
+      return response.writeHead(200, type).flushHeaders();
+    }
     answer({
       method: request.method,
       url,

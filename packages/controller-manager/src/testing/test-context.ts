@@ -101,6 +101,8 @@ export interface TestContext {
   readonly events: string[];
   /** Their objects as `<kind> <namespace>/<name>`, in the same order. */
   readonly regarding: string[];
+  /** Uids of their objects, and their sources where the controller names one, in the same order. */
+  readonly recorded: { readonly uid: string | undefined; readonly component: string | undefined }[];
   readonly signal: AbortSignal;
   /** Starts controllers and waits until they are idle. */
   run(...controllers: (Runnable | undefined)[]): Promise<void>;
@@ -119,14 +121,16 @@ export function newTestContext(
   t.after(() => stop.abort(new Error("the test is over")));
   const events: string[] = [];
   const regarding: string[] = [];
-  const recorder: EventRecorder = {
+  const recorded: TestContext["recorded"][number][] = [];
+  const recorderOf = (component?: string): EventRecorder => ({
     event(object, type, reason, message) {
       events.push(`${type} ${reason} ${message}`);
-      const { namespace, name } = "metadata" in object ? object.metadata : object;
+      const { namespace, name, uid } = "metadata" in object ? object.metadata : object;
+      recorded.push({ uid, component });
       regarding.push(`${object.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`);
     },
     flush: () => Promise.resolve(),
-  };
+  });
   const unsignalled: string[] = [];
   t.after(() => assert.deepEqual(unsignalled, [], "these requests would go on after the controller's end"));
   const ctx: ControllerContext = {
@@ -134,8 +138,8 @@ export function newTestContext(
     decisions: new DecisionLog({ component: "kube-controller-manager", clock }),
     informers,
     discovery: new ResourceDiscovery(informers.client, clock),
-    recorder,
-    recorderOf: () => recorder,
+    recorder: recorderOf(),
+    recorderOf,
     config: { ...defaultConfig, ...config },
     log: discardLogger,
     clock,
@@ -149,6 +153,7 @@ export function newTestContext(
     ctx,
     events,
     regarding,
+    recorded,
     signal: stop.signal,
     async run(...controllers) {
       informers.start(stop.signal);

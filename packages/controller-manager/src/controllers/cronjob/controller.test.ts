@@ -48,6 +48,15 @@ const first = 27_349_921;
 const childOf = (cronJob: CronJob, name: string, status: Job["status"] = {}): Job =>
   aJob({ name, status, owner: newControllerRef(cronJob, cronJobs) });
 
+test("the time between a schedule and its job is measured in seconds", async (t) => {
+  const { pass, change, names, ctx } = await runCronJob(t, aCronJob({ spec: { suspend: true } }));
+  await pass(90_000);
+  await change({ suspend: false });
+  await pass(0);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  assert.match(await ctx.registry.render(), /^cronjob_controller_cronjob_job_creation_skew_duration_seconds_sum 30$/m);
+});
+
 test("starts a job each minute, and keeps the list of those that run", async (t) => {
   const { names, status, pass, client, events, finish, ctx } = await runCronJob(t, aCronJob());
   assert.deepEqual(names(), []);

@@ -55,6 +55,8 @@ test("a node that finds none left gets an event, and the first that is released"
   await settle(30);
   assert.equal(rangesOf(world)["late"], undefined);
   assert.deepEqual([...new Set(world.events)], ["Normal CIDRNotAvailable Node late status is now: CIDRNotAvailable"]);
+  assert.equal(world.recorded[0]?.uid, named("late").metadata.uid);
+  assert.ok(world.recorded[0]?.uid);
   const { n2 } = rangesOf(world);
   world.client.remove(nodes, "n2");
   await settle(10);

@@ -62,7 +62,8 @@ test("a node that falls silent loses its readiness, its pods' and at last its po
   await pass(world, 35, "good");
   assert.deepEqual(names(world), ["on-good", "immortal"]);
   assert.ok(world.events.includes("Normal NodeNotReady Node bad status is now: NodeNotReady"));
-  assert.ok(world.events.includes("Normal TaintManagerEviction Marking for deletion Pod default/hasty"));
+  const marked = world.events.indexOf("Normal TaintManagerEviction Marking for deletion Pod default/hasty");
+  assert.equal(world.recorded[marked]?.component, "taint-controller");
 });
 
 test("a node that comes back in time keeps its patient pods", async (t) => {

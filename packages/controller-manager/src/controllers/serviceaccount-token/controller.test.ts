@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
+import { createHash, createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { test } from "node:test";
 import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -33,7 +33,13 @@ test("each account gets one secret with a token, and names it", async (t) => {
   assert.deepEqual(account(world)?.secrets, [{ name: secret?.metadata.name }]);
   assert.equal(secret?.type, "kubernetes.io/service-account-token");
   assert.deepEqual([text(secret, "ca.crt"), text(secret, "namespace")], ["CA", "web"]);
-  const claims = JSON.parse(Buffer.from(text(secret, "token").split(".")[1] as string, "base64url").toString());
+  const [header, claims] = text(secret, "token")
+    .split(".", 2)
+    .map((part) => JSON.parse(Buffer.from(part, "base64url").toString()));
+  const kid = createHash("sha256")
+    .update(rsa.publicKey.export({ type: "spki", format: "der" }))
+    .digest("base64url");
+  assert.deepEqual(header, { alg: "RS256", kid });
   assert.deepEqual(claims, {
     iss: "kubernetes/serviceaccount",
     "kubernetes.io/serviceaccount/namespace": "web",
