@@ -162,13 +162,13 @@ test("a volume that its driver has lost is attached anew", async (t) => {
   assert.deepEqual((await bench.requested()).slice(-4), ["isattached", "a", "attach", "a"]);
 });
 
-const isAttached = (attached: boolean): string => `echo '{"status":"Success","attached":${attached}}'`;
+const answerOf = (attached: boolean): string => `echo '{"status":"Success","attached":${attached}}'`;
 
 test("an answer about an attachment that was made anew meanwhile does not count", async (t) => {
   const bench = await setUp(t);
   const go = join(bench.folder, "go");
   // Runs until the file or the directory of the test says so; once the file is there, the volume is attached.
-  const waits = `if [ -e ${go} ]; then ${isAttached(true)}; else while [ -e ${bench.folder} ] && [ ! -e ${go} ]; do sleep 0.02; done; ${isAttached(false)}; fi`;
+  const waits = `if [ -e ${go} ]; then ${answerOf(true)}; else while [ -e ${bench.folder} ] && [ ! -e ${go} ]; do sleep 0.02; done; ${answerOf(false)}; fi`;
   await bench.install({ init: success, attach: attaches, detach: success, isattached: waits });
   await attachedOnA(bench);
   const requested = async (command: string): Promise<number> =>
