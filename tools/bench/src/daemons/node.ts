@@ -58,6 +58,7 @@ async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Pr
         } finally {
           await cluster.stop();
         }
+        await emptyRuntime(containerdSocket(settings)); // the next kubelet would remove what this one has left
       }
     }
     const alone = await criAlone(containerdSocket(settings), settings.run);
@@ -66,6 +67,19 @@ async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Pr
     printer.end("kubelet");
   }
   return printer.reports;
+}
+
+/** Stops and removes all pods of the runtime. */
+async function emptyRuntime(socket: string): Promise<void> {
+  const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs: 120_000 });
+  try {
+    for (const { id } of await runtime.listPodSandboxes()) {
+      await runtime.stopPodSandbox(id);
+      await runtime.removePodSandbox(id);
+    }
+  } finally {
+    runtime.close();
+  }
 }
 
 /** Median time of the CRI calls that start a Pod with one container, without a kubelet. */
