@@ -363,6 +363,51 @@ for (const { label, allowed } of [
   });
 }
 
+test("each label that a node may not set is refused", () => {
+  const labels = ["team", "kubernetes.io/first", "kubelet.kubernetes.io/x", "k8s.io/second"].map((label) => `${label}=1`);
+  assert.throws(
+    () => configure(`--node-labels=${labels.join()}`),
+    (err: Error) => {
+      const refused = [...err.message.matchAll(/labels specified with --node-labels: \[(.*?)\]/g)].map(([, label]) => label);
+      return refused.join() === "kubernetes.io/first,k8s.io/second";
+    },
+  );
+});
+
+for (const argv of [
+  ["--oom-score-adj=-1000"],
+  ["--oom-score-adj=1000"],
+  ["--iptables-drop-bit=31", "--iptables-masquerade-bit=0"],
+  ["--iptables-drop-bit=0", "--iptables-masquerade-bit=31"],
+  ["--image-gc-high-threshold=100", "--image-gc-low-threshold=0"],
+  ["--container-log-max-files=2"],
+  ["--event-qps=0", "--event-burst=0", "--max-open-files=0", "--max-pods=0", "--pods-per-core=0"],
+  ["--qos-reserved=memory=100%"],
+  ["--qos-reserved=memory=0%"],
+  ["--enforce-node-allocatable=none", "--cgroups-per-qos=false"],
+  ["--enforce-node-allocatable=", "--cgroups-per-qos=false"],
+  ["--enforce-node-allocatable=pods,kube-reserved", "--kube-reserved-cgroup=/kube"],
+  ["--exit-on-lock-contention", "--lock-file=/run/kubelet.lock"],
+  ["--system-cgroups=/system", "--cgroup-root=/"],
+  ["--reserved-cpus=0-1"],
+]) {
+  test(`takes ${argv.join(" ")}`, () => assert.doesNotThrow(() => configure(...argv)));
+}
+
+for (const argv of [
+  ["--oom-score-adj=1001"],
+  ["--iptables-drop-bit=-1"],
+  ["--iptables-masquerade-bit=32"],
+  ["--image-gc-low-threshold=-1"],
+  ["--reserved-cpus=0", "--system-reserved-cgroup=/system"],
+  ["--enforce-node-allocatable=pods,system-reserved"],
+  ["--enforce-node-allocatable=kube-reserved,none,pods", "--kube-reserved-cgroup=/kube"],
+  ["--enforce-node-allocatable=system-reserved", "--system-reserved-cgroup=/s", "--cgroups-per-qos=false"],
+]) {
+  test(`refuses as an invalid configuration ${argv.join(" ")}`, () =>
+    assert.throws(() => configure(...argv), /invalid configuration: /));
+}
+
 test("the thresholds of image garbage collection may be equal", () => {
   const { imageGcHighThreshold, imageGcLowThreshold } = configure("--image-gc-high-threshold=60", "--image-gc-low-threshold=60");
   assert.deepEqual([imageGcHighThreshold, imageGcLowThreshold], [60, 60]);
