@@ -46,10 +46,31 @@ for (const { name, own, inAll, want } of [
     inAll: { memory: "2Gi" },
     want: /^the total amount "1Gi" of type "memory" is not equal to the value "2Gi" determined by Node Allocatable feature$/,
   },
+  {
+    name: "of a second type that is not reserved in all",
+    own: [{ numaNode: 0, limits: { memory: "1Gi", "hugepages-2Mi": "2Mi" } }],
+    inAll: { memory: "1Gi" },
+    want: /^the total amount "2Mi" of type "hugepages-2Mi" is not equal to the value "0" determined/,
+  },
+  {
+    name: "without the second type of what is reserved in all",
+    own: reserved,
+    inAll: { memory: "1Gi", "hugepages-2Mi": "2Mi" },
+    want: /^the total amount "0" of type "hugepages-2Mi" is not equal to the value "2Mi" determined/,
+  },
   { name: "of none", own: [], inAll: {}, want: /^\[memorymanager\] you should specify the system reserved memory$/ },
 ]) {
   test(`refuses reserved memory ${name}`, () => assert.throws(() => emptyMemory(twoNodes, own, inAll), { message: want }));
 }
+
+test("the memory that is reserved in all may be spread over NUMA nodes", () => {
+  const spread = [0, 1].map((numaNode) => ({ numaNode, limits: { memory: "512Mi" } }));
+  const made = emptyMemory(twoNodes, spread, { memory: "1Gi" });
+  assert.deepEqual(
+    [0, 1].map((id) => made.get(id)?.tables.get("memory")?.systemReserved),
+    [512 * mi, 512 * mi],
+  );
+});
 
 const shown = (hints: readonly Hint[] = []): string[] => hints.map(({ nodes, preferred }) => `${nodes} ${preferred}`);
 
