@@ -5,6 +5,7 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/ki
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { PluginError } from "../../plugins/plugin-channel.ts";
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume } from "../../testing/csi-bench.ts";
 import type { CsiClient } from "./csi-client.ts";
@@ -18,24 +19,34 @@ function expanding(recovers: boolean, status: Partial<NonNullable<PersistentVolu
   client.put(persistentVolumeClaims, claim);
   const calls: number[] = [];
   const events: string[] = [];
+  const ofClaim: unknown[] = [];
   const expand = newExpansion({
     client,
-    recorder: { event: () => undefined } as unknown as Parameters<typeof newExpansion>[0]["recorder"],
+    recorder: { event: (...event: unknown[]) => void ofClaim.push(event) } as unknown as Parameters<
+      typeof newExpansion
+    >[0]["recorder"],
     reportPodEvent: (_pod, _container, _type, reason) => void events.push(reason),
     nodeName: "n1",
     recovers,
     log: discardLogger,
   });
+  let driverFails: Error | undefined;
   const driver = {
     capabilities: async () => new Set(["expand"]),
-    expand: async ({ bytes }: { bytes: number }) => void calls.push(bytes),
+    async expand({ bytes }: { bytes: number }) {
+      calls.push(bytes);
+      if (driverFails !== undefined) throw driverFails;
+    },
   } as unknown as CsiClient;
   const volume = aVolume();
   const published = { path: "/p", targetPath: "/p", stagingPath: "/s", again: false };
   const run = (seen = claim) =>
     expand({ pod: aNodePod(), claim: seen, volume, source: persistentSource(volume, false)!, published, driver: () => driver });
   const stored = () => client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data") as PersistentVolumeClaim;
-  return { client, claim, calls, events, run, stored };
+  const failWith = (err: Error) => {
+    driverFails = err;
+  };
+  return { client, claim, calls, events, ofClaim, run, stored, failWith };
 }
 
 test("a volume whose claim shows the new size by now is not expanded again for an older copy of the claim", async () => {
@@ -66,4 +77,35 @@ test("a claim that another writer changes before the expansion begins is not exp
   }) as typeof get;
   await assert.rejects(run(), /Expander\.NodeExpand failed/);
   assert.deepEqual([calls, stored().status?.resizeStatus], [[], "ControllerExpansionInProgress"]);
+});
+
+test("an expansion ends the conditions of the resize, keeps those of others, and is an event of the claim, too", async () => {
+  const condition = (type: string) => ({ type, status: "True" });
+  const conditions = ["Resizing", "example.com/audited", "FileSystemResizePending"].map(condition);
+  const { claim, ofClaim, events, run, stored } = expanding(false, { conditions });
+  await run();
+  assert.deepEqual(stored().status?.conditions, [condition("example.com/audited")]);
+  const { namespace, name, uid } = claim.metadata;
+  const message = 'MountVolume.NodeExpandVolume succeeded for volume "pv1" n1';
+  const ref = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid };
+  assert.deepEqual(ofClaim, [[ref, "Normal", "FileSystemResizeSuccessful", message]]);
+  assert.deepEqual(events, ["FileSystemResizeSuccessful"]);
+});
+
+test("a failed expansion that cannot be marked in the claim is reported with the driver's error", async () => {
+  const { client, run, failWith, ofClaim } = expanding(true, { resizeStatus: "NodeExpansionInProgress" });
+  client.react("patch", "persistentvolumeclaims", ({ sent }) => {
+    if ((sent as PersistentVolumeClaim).status?.resizeStatus === "NodeExpansionFailed") throw new Error("away");
+    return undefined;
+  });
+  failWith(new PluginError("Internal", "bad block"));
+  await assert.rejects(run(), /^Error: Expander\.NodeExpand failed to expand the volume : .*bad block$/);
+  assert.deepEqual(ofClaim, []);
+});
+
+test("a driver that does not expand a volume in use leaves the volume mounted as it is", async () => {
+  const { calls, run, failWith, events, stored } = expanding(false);
+  failWith(new PluginError("FailedPrecondition", "in use"));
+  await run();
+  assert.deepEqual([calls.length, events, stored().status?.capacity], [1, [], { storage: "1Gi" }]);
 });
