@@ -17,12 +17,13 @@ function make(options: {
   failures?: Record<string, { reason: string; message: string }>;
   apiStatus?: PodStatus;
   deleted?: boolean;
+  hostIps?: string[];
 }): PodStatus {
   return podStatus({
     pod: aNodePod(options.spec, options.deleted ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}, options.apiStatus),
     record: aPodRecord((options.containers ?? []).map(aContainerRecord)),
     previous: options.previous,
-    hostIps: ["192.0.2.1"],
+    hostIps: options.hostIps ?? ["192.0.2.1"],
     probes: { ...noProbes, ...options.probes },
     startFailure: (name) => options.failures?.[name],
     runtimeName: "containerd",
@@ -365,4 +366,33 @@ test("once nothing of a pod runs, a container that was waiting still is, and non
       [false, false, "ContainerStatusUnknown"],
     ],
   );
+});
+
+test("init containers are listed as they are specified, others by name", () => {
+  const named = (...names: string[]) => names.map((name) => aContainer({ name }));
+  const ephemeralContainers = named("x", "c").map(({ name }) => ({ name, image: "x" }));
+  const spec = { initContainers: named("z", "a"), containers: named("y", "b"), ephemeralContainers };
+  const status = make({ spec });
+  const lists = [status.initContainerStatuses, status.containerStatuses, status.ephemeralContainerStatuses];
+  assert.deepEqual(
+    lists.map((list = []) => list.map(({ name }) => name).join()),
+    ["z,a", "b,y", "c,x"],
+  );
+});
+
+test("start time, QoS class and nominated node of the API server's copy are kept", () => {
+  const apiStatus: PodStatus = { startTime: "2025-01-01T00:00:00Z", qosClass: "Guaranteed", nominatedNodeName: "n2" };
+  assert.partialDeepStrictEqual(make({ containers: [{}], apiStatus }), apiStatus);
+  const later = make({ containers: [{}], apiStatus, previous: { startTime: "2025-02-02T00:00:00Z" } });
+  assert.equal(later.startTime, "2025-02-02T00:00:00Z");
+  const fresh = make({ containers: [{}] });
+  assert.deepEqual([fresh.startTime, fresh.qosClass], ["2026-01-01T00:00:00Z", "BestEffort"]);
+  assert.equal(Object.hasOwn(fresh, "nominatedNodeName"), false);
+});
+
+test("a pod of the host's network has all of the node's addresses, and the first one as the node's", () => {
+  const hostIps = ["192.0.2.1", "2001:db8::1"];
+  const { hostIP, podIP, podIPs } = make({ spec: { hostNetwork: true }, containers: [{}], hostIps });
+  assert.deepEqual([hostIP, podIP, podIPs?.map(({ ip }) => ip)], ["192.0.2.1", "192.0.2.1", hostIps]);
+  assert.equal(Object.hasOwn(make({ hostIps: [] }), "hostIP"), false);
 });
