@@ -38,6 +38,25 @@ test("a failing image pull delays neither other pods nor other images", async ()
   );
 });
 
+for (const { image, pulled } of [
+  { image: "r.test:5000/team/app", pulled: "r.test:5000/team/app:latest" },
+  { image: "r.test:5000/team/app:2", pulled: "r.test:5000/team/app:2" },
+  { image: `r.test/app@sha256:${"a".repeat(64)}`, pulled: `r.test/app@sha256:${"a".repeat(64)}` },
+]) {
+  test(`the image ${image} is looked for and pulled as ${pulled}`, async () => {
+    const { runtime, ensure } = pulling();
+    const { imageStatus } = runtime;
+    const asked: string[] = [];
+    runtime.imageStatus = (name) => {
+      asked.push(name);
+      return imageStatus(name);
+    };
+    runtime.registry.add(pulled);
+    assert.equal(await ensure(image), "");
+    assert.deepEqual([runtime.calls, asked], [[`PullImage ${pulled}`], [pulled, pulled]]);
+  });
+}
+
 test("each failed pull doubles the back-off, a check during the back-off does not", async () => {
   const { clock, runtime, ensure } = pulling();
   for (const waitMs of [10_000, 20_000, 40_000]) {
