@@ -232,6 +232,12 @@ const cases: Case[] = [
     want: { init: "b", start: [] },
   },
   {
+    name: "runs the later of two failed init containers again",
+    spec: init("a", "b", "c"),
+    containers: [exited({ name: "a", exitCode: 1 }), exited({ name: "b", exitCode: 1 })],
+    want: { init: "b", start: [] },
+  },
+  {
     name: "makes the sandbox anew for a pod in the host's network that had its own",
     spec: { hostNetwork: true },
     containers: [{}],

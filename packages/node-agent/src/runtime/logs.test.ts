@@ -46,6 +46,16 @@ for (const { name, options, want } of [
   });
 }
 
+test("a line of up to 1 MiB is shown, a longer one is skipped", async (t) => {
+  const path = join(await tempDir(t), "0.log");
+  const head = line(1, "").length - 1;
+  const text = "x".repeat(1024 * 1024 - head);
+  await writeFile(path, line(1, text) + line(2, "next"));
+  assert.equal(await read({ path }), `${text}\nnext\n`);
+  await writeFile(path, line(1, `${text}${"y".repeat(100_000)}`) + line(2, "next"));
+  assert.equal(await read({ path }), "next\n");
+});
+
 test("lines that are not in the CRI log format are skipped", () => {
   for (const text of ["", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z neither F text", "yesterday stdout F text"]) {
     assert.equal(formatLine(Buffer.from(text), {}), undefined, text);

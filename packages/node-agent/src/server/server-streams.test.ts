@@ -60,7 +60,7 @@ test("an upgrade passes through to the runtime's streaming server, without the c
 });
 
 for (const { name, host, path, query } of [
-  { name: "at an IPv4 address", host: "127.0.0.1", path: "/attach/token1", query: "" },
+  { name: "at an IPv4 address", host: "127.0.0.2", path: "/attach/token1", query: "" },
   { name: "at an IPv6 address, with a query", host: "::1", path: "/attach", query: "?token=1" },
 ]) {
   test(`a client is attached by the runtime's streaming server ${name}, and may end its input before it has the output`, async (t) => {
