@@ -51,9 +51,9 @@ test("a line of up to 1 MiB is shown, a longer one is skipped", async (t) => {
   const head = line(1, "").length - 1;
   const text = "x".repeat(1024 * 1024 - head);
   await writeFile(path, line(1, text) + line(2, "next"));
-  assert.equal(await read({ path }), `${text}\nnext\n`);
+  assert.ok((await read({ path })) === `${text}\nnext\n`);
   await writeFile(path, line(1, `${text}${"y".repeat(100_000)}`) + line(2, "next"));
-  assert.equal(await read({ path }), "next\n");
+  assert.ok((await read({ path })) === "next\n");
 });
 
 test("lines that are not in the CRI log format are skipped", () => {

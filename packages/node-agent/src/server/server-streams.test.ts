@@ -94,7 +94,8 @@ for (const { name, host, path, query } of [
     client.setEncoding("latin1").on("data", (text: string) => {
       received += text;
     });
-    await waitFor(() => received.includes("101 "));
+    await waitFor(() => received.includes("\r\n\r\n"), { what: "an answer" });
+    assert.match(received, /^HTTP\/1\.1 101 /);
     client.end();
     await once(client, "close");
     assert.match(received, /the output$/);
