@@ -113,11 +113,12 @@ async function bench(t: TestContext, { config = {}, pods = [aNodePod()], ended =
 }
 
 test("ended containers of unknown pods are removed once the runtime was listed", async (t) => {
-  const { clock, runtime, events, start, exited } = await bench(t);
+  const { dir, clock, runtime, events, start, exited } = await bench(t);
   await exited("unknown");
   await exited("uid-1");
   start();
   await clock.advance(61_000);
+  for (let i = 0; i < 20; i++) await readdir(dir); // a removal, which reads folders too, would be over
   assert.equal(runtime.containers.size, 2);
   await events.relist();
   await clock.advance(60_000);

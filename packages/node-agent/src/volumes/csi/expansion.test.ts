@@ -80,7 +80,7 @@ test("a claim that another writer changes before the expansion begins is not exp
 });
 
 test("an expansion ends the conditions of the resize, keeps those of others, and is an event of the claim, too", async () => {
-  const condition = (type: string) => ({ type, status: "True" });
+  const condition = (type: string) => ({ type, status: "True" as const });
   const conditions = ["Resizing", "example.com/audited", "FileSystemResizePending"].map(condition);
   const { claim, ofClaim, events, run, stored } = expanding(false, { conditions });
   await run();
