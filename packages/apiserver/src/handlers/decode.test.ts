@@ -7,7 +7,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { decodeBody, matchNamespace } from "./decode.ts";
+import { decodeBody, decodeObject, matchNamespace } from "./decode.ts";
 import type { Call } from "./env.ts";
 
 const path = "/api/v1/namespaces/web/configmaps";
@@ -121,4 +121,22 @@ for (const { of, namespace, requested, want } of [
 test("an object of another namespace is refused", () => {
   const object = { metadata: { name: "a", namespace: "other" } };
   assert.throws(() => matchNamespace(object, "web"), { code: 400, message: /does not match the namespace sent on the request/ });
+});
+
+test("owners that are sent repeatedly are one before admission, and the client is warned", async () => {
+  const owner = { apiVersion: "v1", kind: "Node", name: "n", uid: "1" };
+  const exchange = new LoopbackExchange({ method: "POST", path, headers: {}, body: "" });
+  const warnings: string[] = [];
+  const ctx = Object.assign(new ServerRequest(exchange, parseRequestInfo("POST", path), 0, false), {
+    warn: (text: string) => void warnings.push(text),
+  });
+  const call = {
+    env: { gates: { validatesFields: true }, services: { turns: new Turns() } },
+    served: { definition: {}, kind: configMap, hubKind: configMap, version: { version: "v1" } },
+    ...{ ctx, name: "", namespace: "web" },
+  } as unknown as Call;
+  const body = { ...aMap(), metadata: { name: "a", ownerReferences: [owner, owner, { ...owner, uid: "2" }] } };
+  const { metadata } = await decodeObject(call, Buffer.from(JSON.stringify(body)), "application/json", "Warn");
+  assert.deepEqual([metadata.ownerReferences, metadata.namespace], [[owner, { ...owner, uid: "2" }], "web"]);
+  assert.match(warnings.join(), /^\.metadata\.ownerReferences contains duplicate entries; .*duplicate UID\(s\) observed: 1$/);
 });
