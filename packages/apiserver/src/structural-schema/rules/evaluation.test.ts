@@ -212,6 +212,13 @@ for (const { name, properties, spec, rule, want } of [
     want: 'spec: Invalid value: map[string]interface {}{"a":[]interface {}{"x"}}: index out of bounds: 1 evaluating rule: self.a[1] == \'\'',
   },
   {
+    name: "a place that is not there, of which a field is looked for",
+    properties: { a: list(pair) },
+    spec: { a: [{ key: "x" }] },
+    rule: "has(self.a[1].key)",
+    want: 'spec: Invalid value: map[string]interface {}{"a":[]interface {}{map[string]interface {}{"key":"x"}}}: index out of bounds: 1 evaluating rule: has(self.a[1].key)',
+  },
+  {
     name: "a function that does not fit a value of any type",
     properties: { a: { "x-kubernetes-int-or-string": true } },
     spec: { a: 1 },
