@@ -253,10 +253,16 @@ for (const { name, value, want } of [
     },
     want: ["r.metadata.name", "r.metadata.labels"],
   },
+  {
+    name: "are those behind plain values and null",
+    value: { other: 1, s: null, list: [1, { apiVersion: "v1" }], r: { apiVersion: "v1" } },
+    want: ["list[1].kind", "r.kind"],
+  },
   { name: "are none without resources", value: { other: { kind: 1 } }, want: [] },
 ]) {
   test(`errors of embedded resources ${name}`, () => {
-    const schema = { properties: { r: embedded, s: embedded, other: {} } } as never;
+    const list = { type: "array", items: embedded };
+    const schema = { properties: { other: { type: "object" }, r: embedded, s: embedded, list } } as never;
     const errors = embeddedResourceFaults(value, schema, "", false);
     assert.deepEqual(
       errors.map(({ field }) => field),

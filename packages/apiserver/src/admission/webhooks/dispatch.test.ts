@@ -12,6 +12,7 @@ import { type PeerAnswer, type PeerRequest, startTlsPeer } from "../../testing/t
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type Invocation, WebhookDispatcher } from "./dispatch.ts";
+import type { ResourceVersion } from "./matcher.ts";
 
 const everything = [{ operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"] }];
 
@@ -20,6 +21,7 @@ async function aDispatcher(
   t: TestContext,
   more: object,
   answer: (request: PeerRequest) => PeerAnswer | Promise<PeerAnswer> = () => ({ body: {} }),
+  versions: readonly ResourceVersion[] = [],
 ) {
   const peer = await startTlsPeer(t, answer);
   const clientConfig = { url: peer.url, caBundle: Buffer.from(peer.ca).toString("base64") };
@@ -33,7 +35,13 @@ async function aDispatcher(
   const ctx = {
     ...{ informers, client, turns: new Turns(), log: discardLogger, configurationOf: () => undefined },
     ...{ proxyCertificate: { current: undefined }, resolveService: () => ({ host: "127.0.0.1", port: 1 }) },
-    versions: { of: () => [], fromHub: (object: KubeObject) => object },
+    versions: {
+      of: () => versions,
+      fromHub: async (object: KubeObject, { group, version }: ResourceVersion) => ({
+        ...object,
+        apiVersion: `${group}/${version}`,
+      }),
+    },
     webhookMetrics: {
       called: (_name: string, _type: string, _operation: string, { code, rejected }: { code: number; rejected: boolean }) =>
         void counted.push(`${code}${rejected ? " rejected" : ""}`),
@@ -126,14 +134,14 @@ test("a webhook is called according to its present configuration, and not after 
 });
 
 for (const { policy, want } of [
-  { policy: "Ignore", want: ["passed over", "503", ["failed-open.round_0_index_0"]] },
+  { policy: "Ignore", want: ["passed over", "503", ["failed-open.round_1_index_0"]] },
   { policy: "Fail", want: ['Internal error occurred: failed calling webhook "hook.example.com"', "503 rejected", []] },
 ]) {
   test(`a webhook that breaks off is counted and annotated by its failure policy ${policy}`, async (t) => {
     const { dispatcher, match, counted } = await aDispatcher(t, { failurePolicy: policy }, () => ({ body: undefined }));
     const { attributes, annotations } = aWrite();
     const outcome = await dispatcher
-      .call((await match(attributes)) as Invocation, attributes, 0, () => "used")
+      .call((await match(attributes)) as Invocation, attributes, 1, () => "used")
       .then(
         (used) => used ?? "passed over",
         ({ message }: Error) => message.slice(0, String(want[0]).length),
@@ -185,5 +193,47 @@ for (const { sideEffects, isCalled } of [
     if (isCalled) await called;
     else await assert.rejects(called, /"hook.example.com" does not support dry run/);
     assert.equal(peer.requests.length, isCalled ? 1 : 0);
+  });
+}
+
+const deployments = ["v1", "v1beta1"].map((version) => ({
+  ...{ group: "apps", version, resource: "deployments", kind: "Deployment" },
+}));
+const ofDeployment = { kind: { group: "apps", version: "v1", kind: "Deployment" }, resource: deployments[0]! };
+const ofScale = { kind: { group: "autoscaling", version: "v1", kind: "Scale" }, resource: deployments[0]!, subresource: "scale" };
+for (const { what, write, want } of [
+  {
+    what: "a resource sees both objects in its version",
+    write: ofDeployment,
+    want: ["apps/v1beta1", "apps/v1beta1", "Deployment"],
+  },
+  { what: "a subresource of another kind sees them as they are", write: ofScale, want: ["old", "new", "Scale"] },
+]) {
+  test(`a webhook for another version of ${what}`, async (t) => {
+    const rules = [{ operations: ["*"], apiGroups: ["apps"], apiVersions: ["v1beta1"], resources: ["deployments", "*/scale"] }];
+    const { dispatcher, match } = await aDispatcher(t, { rules }, undefined, deployments);
+    const object = (apiVersion: string): KubeObject => ({ apiVersion, metadata: { name: "a" } });
+    const { attributes } = aWrite({ operation: "UPDATE", ...write, oldObject: object("old"), object: object("new") });
+    const invocation = (await match(attributes)) as Invocation;
+    const shown = await dispatcher.shown(invocation, attributes);
+    assert.deepEqual([shown.oldObject?.apiVersion, shown.object?.apiVersion, shown.kind.kind], want);
+    assert.equal(shown.resource.version, "v1beta1");
+    assert.deepEqual(attributes.object?.apiVersion, "new", "the object of the write is not changed");
+  });
+}
+
+for (const allowed of [true, false]) {
+  test(`each warning of a webhook that ${allowed ? "allows" : "refuses"} is passed on`, async (t) => {
+    const warnings: string[] = [];
+    const { dispatcher, match } = await aDispatcher(t, {}, ({ body }) => {
+      const { apiVersion, request } = JSON.parse(body);
+      const response = { uid: request.uid, allowed, warnings: ["first", "second"] };
+      return { body: { apiVersion, kind: "AdmissionReview", response } };
+    });
+    const { attributes } = aWrite({ warn: (text) => void warnings.push(text) });
+    const called = dispatcher.call((await match(attributes)) as Invocation, attributes, 0, () => "used");
+    if (allowed) assert.equal(await called, "used");
+    else await assert.rejects(called, { code: 400 });
+    assert.deepEqual(warnings, ["first", "second"]);
   });
 }
