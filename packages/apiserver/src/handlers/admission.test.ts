@@ -119,6 +119,24 @@ test("owners that mutating admission repeats are stored once, and the client is 
   assert.match(warnings.join(), /duplicate entries after mutating admission happens; .*duplicate UID\(s\) observed: 1$/);
 });
 
+for (const stage of ["mutateAdmission", "validateAdmission"] as const) {
+  test(`others have their turns before and after ${stage}`, async () => {
+    const { call } = aCall("create", []);
+    const order: string[] = [];
+    const turns = {
+      async next() {
+        order.push("wait");
+        await new Promise(setImmediate);
+        order.push("turn");
+      },
+    };
+    const run = async (): Promise<void> => void order.push("run");
+    Object.assign(call.env, { services: { ...call.env.services, turns }, admission: { mutate: run, validate: run } });
+    await writeAdmission(call, options)[stage](aMap("a"), undefined);
+    assert.deepEqual(order, ["wait", "turn", "run", "wait", "turn"]);
+  });
+}
+
 for (const { resource, group, want } of [
   { resource: "namespaces", group: "", want: "a" },
   { resource: "namespaces", group: "x.io", want: "" },
