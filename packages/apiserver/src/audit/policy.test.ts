@@ -120,6 +120,11 @@ for (const { name, text, error } of [
     error: /must begin with a '\/' character/,
   },
   {
+    name: "a path that is none behind one for every path",
+    text: "rules: [{level: None, nonResourceURLs: ['*', 'a']}]",
+    error: /nonResourceURLs\[1\]: .*must begin with a '\/' character/,
+  },
+  {
     name: "a wildcard in the middle",
     text: "rules: [{level: None, nonResourceURLs: ['/a*b']}]",
     error: /wildcards '\*' must be the final character/,

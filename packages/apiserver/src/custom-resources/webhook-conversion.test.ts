@@ -250,6 +250,11 @@ test("an answer in v1beta1 may have another uid and kind", async () => {
   assert.equal((await converted())[0]?.apiVersion, "g/v2");
 });
 
+test("labels that a webhook sets to null are removed", async () => {
+  const [a] = await converting([anObject("a")], ([object]) => [{ ...object, metadata: { ...object?.metadata, labels: null } }]);
+  assert.deepEqual(a?.metadata, { name: "a", namespace: "n", uid: "uid-a" });
+});
+
 test("without a webhook an object is renamed", () => {
   for (const conversion of [undefined, { strategy: "None" }, { strategy: "Webhook" }]) {
     const convert = converterOf(conversion as never, () => assert.fail("there is no webhook"), new Turns());

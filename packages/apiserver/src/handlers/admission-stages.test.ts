@@ -73,6 +73,23 @@ for (const { what, handle, path } of [
   }
 }
 
+for (const { body, want } of [
+  { body: { propagationPolicy: "Orphan" }, want: { kind: "DeleteOptions", apiVersion: "v1", propagationPolicy: "Orphan" } },
+  {
+    body: { kind: "DeleteOptions", apiVersion: "meta.k8s.io/v1" },
+    want: { kind: "DeleteOptions", apiVersion: "meta.k8s.io/v1" },
+  },
+]) {
+  test(`the audit event of a deletion shows the options ${JSON.stringify(body)}`, async () => {
+    const { call } = aCall("DELETE", `${collection}/a`, JSON.stringify(body));
+    const shown: unknown[] = [];
+    const requestObject = (object: unknown, json: () => Buffer): void => void shown.push(object, JSON.parse(json().toString()));
+    Object.assign(call.ctx, { audit: { requestObject, requestPatch() {} } });
+    await assert.rejects(remove(call), admitted);
+    assert.deepEqual(shown, [undefined, want]);
+  });
+}
+
 for (const { subresource, want } of [
   { subresource: "exec", want: ["mutate", "validate"] },
   { subresource: "log", want: [] },

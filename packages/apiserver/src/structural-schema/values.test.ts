@@ -99,6 +99,12 @@ for (const { what, schema, inside, outside } of [
   });
 }
 
+test("a value that is in no enumeration is refused with all that is allowed", () => {
+  const [fault, ...others] = schemaFaults("c", { enum: ["a", 1, null, { b: 2 }] } as Schema, "v");
+  assert.deepEqual(others, []);
+  assert.match(fault?.detail ?? "", /^supported values: "a", "1", "null", "\{\\"b\\":2\}"$/);
+});
+
 test("a fault that two parts of a schema find is reported once, different ones each", () => {
   const low = { type: "object", properties: { a: { type: "integer", maximum: 1 } } };
   const faults = faultsOf({ a: 5 }, { ...low, allOf: [low, { properties: { a: { maximum: 3 } } }] } as Schema);

@@ -225,6 +225,7 @@ test("each range of a namespace fills and checks; what is being deleted may stil
       "memory",
       { type: "Container", default: { memory: "2Gi" }, defaultRequest: { memory: "1Gi" }, max: { memory: "3Gi" } },
       { type: "PersistentVolumeClaim", max: { storage: "1Gi" } },
+      { type: "PersistentVolumeClaim", min: { storage: "1Mi" } },
     ),
   ];
   const informers = { for: () => ({ synced: true, lister: { inNamespace: () => cached } }) };
@@ -242,9 +243,10 @@ test("each range of a namespace fills and checks; what is being deleted may stil
     async () => plugin.validate?.(request("CREATE", "pods", greedy)),
     /maximum memory usage per Container is 3Gi/,
   );
-  const claim = (metadata: object) => ({ metadata, spec: { resources: { requests: { storage: "2Gi" } } } });
-  const update = async (metadata: object) =>
-    plugin.validate?.(request("UPDATE", "persistentvolumeclaims", claim(metadata), claim(metadata)));
+  const claim = (metadata: object, storage: string) => ({ metadata, spec: { resources: { requests: { storage } } } });
+  const update = async (metadata: object, storage = "2Gi") =>
+    plugin.validate?.(request("UPDATE", "persistentvolumeclaims", claim(metadata, storage), claim(metadata, storage)));
   await assert.rejects(update({}), /maximum storage usage per PersistentVolumeClaim is 1Gi/);
+  await assert.rejects(update({}, "1Ki"), /minimum storage usage per PersistentVolumeClaim is 1Mi/);
   await update({ deletionTimestamp: "2026-01-01T00:00:00Z" });
 });

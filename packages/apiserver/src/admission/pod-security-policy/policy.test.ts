@@ -124,6 +124,20 @@ test("a policy gives default profiles, in every container", () => {
   assert.deepEqual(errorsOf(policy, pod), []);
 });
 
+for (const [profile, want] of [
+  ["unconfined", { type: "Unconfined" }],
+  ["docker/default", { type: "RuntimeDefault" }],
+  ["localhost/a/b", { type: "Localhost", localhostProfile: "a/b" }],
+  ["other", undefined],
+] as const) {
+  test(`the default profile ${profile} of a policy is ${want === undefined ? "an annotation alone" : `the field ${want.type}, too`}`, () => {
+    const pod = aPod();
+    mutatePod(aPolicy({}, { "seccomp.security.alpha.kubernetes.io/defaultProfileName": profile }), pod);
+    assert.equal(pod.metadata.annotations?.["seccomp.security.alpha.kubernetes.io/pod"], profile);
+    assert.deepEqual(pod.spec.securityContext?.seccompProfile, want);
+  });
+}
+
 for (const { name, policy, pod } of [
   {
     name: "ids at both ends of a range",
