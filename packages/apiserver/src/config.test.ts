@@ -71,6 +71,8 @@ test("APIServices cannot be turned off, and a proxy's certificate has to be ther
 for (const { flag, message } of [
   { flag: "--apiserver-count=0", message: "--apiserver-count should be a positive number, but value '0' provided" },
   { flag: "--kubernetes-service-node-port=80", message: "kubernetes service port range 30000-32767 doesn't contain 80" },
+  { flag: "--kubernetes-service-node-port=29999", message: "kubernetes service port range 30000-32767 doesn't contain 29999" },
+  { flag: "--kubernetes-service-node-port=32768", message: "kubernetes service port range 30000-32767 doesn't contain 32768" },
   {
     flag: "--kubernetes-service-node-port=-1",
     message:
@@ -79,6 +81,12 @@ for (const { flag, message } of [
   { flag: "--endpoint-reconciler-type=x", message: "--endpoint-reconciler-type: unknown endpoint reconciler type: x" },
 ]) {
   test(`${flag} ends the start`, () => assert.throws(() => configOf(flag), { message }));
+}
+
+for (const port of [0, 30_000, 32_767]) {
+  test(`--kubernetes-service-node-port=${port} is taken`, () => {
+    assert.equal(configOf(`--kubernetes-service-node-port=${port}`).flags["kubernetes-service-node-port"], port);
+  });
 }
 
 for (const { ranges, message } of [

@@ -134,6 +134,14 @@ test("an answer without a type is taken as what was asked for, and an empty uid 
   assert.deepEqual(await authenticate("t", undefined), { user: { name: "jane", groups: [] } });
 });
 
+test("each code from 200 to 206 is an answer of the webhook, 207 is none", async (t) => {
+  for (const status of [200, 201, 206, 207]) {
+    const { authenticate } = await peerWith(t, () => ({ status, ...says({ authenticated: true, user: jane }) }));
+    if (status < 207) assert.equal((await authenticate("t", undefined))?.user.name, "jane", String(status));
+    else await assert.rejects(authenticate("t", undefined));
+  }
+});
+
 test("a webhook that answers with a Status is quoted", async (t) => {
   const status = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "Forbidden", message: "not you", code: 403 };
   const { authenticate } = await peerWith(t, () => ({ status: 403, body: status }));

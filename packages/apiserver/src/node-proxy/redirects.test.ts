@@ -128,6 +128,15 @@ for (const { name, redirects, location, want } of [
   });
 }
 
+test("a kubelet that redirects for ever gets ten requests; nine redirects are followed to their end", async (t) => {
+  const forever = await aKubelet(t, () => redirect("/again"));
+  await exec(t, forever.host, { sameHost: true });
+  assert.equal(forever.heard.length, 10);
+  const patient = await aKubelet(t, (count) => (count < mostRedirects ? redirect("/again") : [upgraded]));
+  const { answer } = await exec(t, patient.host, { sameHost: true });
+  assert.deepEqual([answer.slice(0, 12), patient.heard.length], ["HTTP/1.1 101", 10]);
+});
+
 test("an answer whose head has no end is not followed", async (t) => {
   const kubelet = await aKubelet(t, () => [
     "HTTP/1.1 302 Found\r\n",
