@@ -27,7 +27,9 @@ const nodeRules = [{ verbs: ["list"], apiGroups: [""], resources: ["services"] }
 const { policies } = parseAbacPolicies('{"user":"joe","resource":"pods","namespace":"web"}', "policies");
 
 type Options = Parameters<typeof buildAuthorization>[0];
-type BuiltOptions = { hangs?: string; gates?: readonly string[] } & Partial<Pick<Options, "observer" | "connect">> & {
+type BuiltOptions = { hangs?: string; gates?: readonly string[] } & Partial<
+  Pick<Options, "observer" | "connect" | "servesRbac">
+> & {
     unauthorizedTtlMs?: number;
   };
 
@@ -49,6 +51,7 @@ async function built(
   const authorization = buildAuthorization({
     ...{ modes, informers, nodeRules, clock, webhook, abacPolicies: policies, signal: stop.signal },
     featureEnabled: (gate) => gates.includes(gate),
+    servesRbac: true,
     ...rest,
   });
   informers.start(stop.signal);
@@ -62,6 +65,14 @@ const asks = (name: string, groups: readonly string[], more: Partial<Attributes>
 
 const ofPolicy = [roles, roleBindings, clusterRoles, clusterRoleBindings];
 const ofGraph = [pods, persistentVolumes, volumeAttachments];
+
+test("without the group of RBAC, and without the mode, nothing is waited for, and there are no rules of RBAC", async (t) => {
+  const { authorization, informers } = await built(t, ["AlwaysAllow"], { hangs: "clusterroles", servesRbac: false });
+  assert.deepEqual([authorization.synced(), authorization.rbacRules], [true, undefined]);
+  await informers.waitForSync(AbortSignal.timeout(60_000));
+  const needed = await built(t, ["RBAC"], { hangs: "clusterroles", servesRbac: false });
+  assert.equal(needed.authorization.synced(), false);
+});
 
 for (const { modes, hangs, gates = [] } of [
   { modes: ["RBAC"], hangs: "clusterrolebindings" },
@@ -163,7 +174,7 @@ for (const { name, groups, incomplete } of [
 
 test("the rules of RBAC are those of its policy, whatever the modes are", async (t) => {
   const { authorization } = await built(t, ["AlwaysAllow"]);
-  assert.deepEqual(await authorization.rbacRules({ name: "joe", groups: [] }, "web"), {
+  assert.deepEqual(await authorization.rbacRules?.({ name: "joe", groups: [] }, "web"), {
     rules: [],
     incomplete: false,
     errors: [],

@@ -16,6 +16,8 @@ import { webhookAuthorizer, webhookRules } from "./webhook.ts";
 
 interface AuthorizationOptions {
   modes: readonly string[];
+  /** Whether --runtime-config serves the group of RBAC; its informers never sync otherwise. */
+  servesRbac: boolean;
   informers: InformerFactory;
   nodeRules: readonly PolicyRule[];
   featureEnabled: (gate: string) => boolean;
@@ -43,8 +45,8 @@ export interface AuthorizationWebhookOptions {
 interface Authorization {
   readonly authorize: Authorizer;
   readonly resolveRules: RuleResolver;
-  /** Rules granted by RBAC, available even when RBAC is not an enabled mode. */
-  readonly rbacRules: RuleResolver;
+  /** Rules granted by RBAC, also when RBAC is not an enabled mode; undefined when its group is not served either. */
+  readonly rbacRules: RuleResolver | undefined;
   /** True when the informers of the policy have synced. */
   synced(): boolean;
 }
@@ -54,9 +56,9 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
   const { modes, informers, nodeRules, clock, signal } = options;
   const authorizers: Authorizer[] = [privilegedGroups];
   const resolvers: RuleResolver[] = [];
-  const policy = informedRbacPolicy(informers);
-  const rbacRules = newRuleResolver(policy);
-  const synced: (() => boolean)[] = [() => policy.synced];
+  const policy = options.servesRbac || modes.includes("RBAC") ? informedRbacPolicy(informers) : undefined;
+  const rbacRules = policy && newRuleResolver(policy);
+  const synced: (() => boolean)[] = policy === undefined ? [] : [() => policy.synced];
   for (const mode of modes) {
     switch (mode) {
       case "AlwaysAllow":
@@ -74,8 +76,8 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
         break;
       }
       case "RBAC":
-        authorizers.push(rbac(rbacRules));
-        resolvers.push(rbacRules.resolve);
+        authorizers.push(rbac(rbacRules!));
+        resolvers.push(rbacRules!.resolve);
         break;
       case "ABAC":
         authorizers.push(abac(options.abacPolicies));
@@ -101,7 +103,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
   return {
     authorize: unionAuthorizer(authorizers),
     resolveRules: unionResolver(resolvers),
-    rbacRules: rbacRules.resolve,
+    rbacRules: rbacRules?.resolve,
     synced: () => synced.every((isSynced) => isSynced()),
   };
 }

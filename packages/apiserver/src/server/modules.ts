@@ -124,6 +124,7 @@ export function connectModules(options: ModuleOptions): Modules {
 
   const authorization = buildAuthorization({
     modes: config.authorizationModes,
+    servesRbac: config.served("rbac.authorization.k8s.io", "v1", "clusterroles", true),
     informers,
     nodeRules: [...nodeRules],
     featureEnabled,
@@ -154,7 +155,7 @@ export function connectModules(options: ModuleOptions): Modules {
     authorize,
     authenticateToken: authentication.authenticateToken,
     resolveRules: authorization.resolveRules,
-    rbacRules: authorization.rbacRules,
+    ...(authorization.rbacRules !== undefined && { rbacRules: authorization.rbacRules }),
     ...(issuer !== undefined && { tokenIssuer: issuer }),
   });
   const { admission, plugins } = connectAdmission(base, authorize, resolve);

@@ -94,6 +94,18 @@ test("a history that shrinks, and a watcher that does not read, are counted by r
     assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
 });
 
+test("progress on watches is counted for a type as soon as there is any", async () => {
+  const registry = newMetricsRegistry();
+  const counts = { pods: 0, secrets: 0 };
+  const metrics = newStorageMetrics(registry);
+  metrics.bookmarks("*core.Pod", () => counts.pods);
+  metrics.bookmarks("*core.Secret", () => counts.secrets);
+  const lines = async () => (await registry.render()).split("\n").filter((line) => line.startsWith("etcd_bookmark_counts{"));
+  assert.deepEqual(await lines(), []);
+  counts.secrets = 3;
+  assert.deepEqual(await lines(), ['etcd_bookmark_counts{resource="*core.Secret"} 3']);
+});
+
 test("counts of objects, leases, and what lists from a cache have cost are exported under their own names", async () => {
   const registry = newMetricsRegistry({ showHidden: true });
   const counted: [string, number][] = [];

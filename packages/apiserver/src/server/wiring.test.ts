@@ -24,12 +24,24 @@ const server = await startTestServer(
     "--authorization-mode=AlwaysAllow",
     "--min-request-timeout=1",
     "--disable-admission-plugins=ServiceAccount",
+    "--apiserver-count=2",
+    "--max-requests-inflight=100",
+    "--max-mutating-requests-inflight=300",
     "--feature-gates=APIServerIdentity=true",
     "--identity-lease-renew-interval-seconds=1",
     `--etcd-servers-overrides=/events#${endpoint.replace("127.0.0.1", "localhost")}`,
   ],
   { ...discardLogger, warn: (message: string) => void warnings.push(message) },
 );
+
+const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const definition = await server.request("POST", definitions, {
+  metadata: { name: "widgets.example.com" },
+  spec: {
+    ...{ group: "example.com", scope: "Cluster", names: { kind: "Widget", plural: "widgets" } },
+    versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+  },
+});
 
 test("with AlwaysAllow, anonymous requests are refused all the same, and the log says so", async () => {
   assert.equal((await server.request("GET", "/api/v1/secrets", undefined, { authorization: undefined })).code, 401);
@@ -86,6 +98,46 @@ test("a node that claims this server's own address and port is not connected to"
   assert.equal((await server.request("POST", pods, { metadata: { name: "web" }, spec })).code, 201);
   const { code, body } = await server.request("GET", `${pods}/web/log`);
   assert.deepEqual([code, body.message], [400, "address not allowed"]);
+});
+
+test("both limits of requests count for priority and fairness", async () => {
+  const { text } = await server.request("GET", "/metrics");
+  const limits = [...text.matchAll(/^apiserver_flowcontrol_request_concurrency_limit\{[^}]*\} (\d+)$/gm)].map(([, one]) =>
+    Number(one),
+  );
+  const sum = limits.reduce((all, one) => all + one, 0);
+  // Each level's share is rounded up.
+  assert.ok(sum >= 400 && sum <= 400 + limits.length, `${limits.join(" + ")} = ${sum}`);
+});
+
+test("--apiserver-count=2: a definition is established once the other server has had five seconds to see it", async () => {
+  assert.equal(definition.code, 201);
+  const sinceOf = async (type: string): Promise<number> => {
+    const { body } = await server.request("GET", `${definitions}/widgets.example.com`);
+    const condition = body.status.conditions?.find(
+      (one: { type: string; status: string }) => one.type === type && one.status === "True",
+    );
+    return condition === undefined ? 0 : Date.parse(condition.lastTransitionTime);
+  };
+  const established = await waitFor(() => sinceOf("Established"), { what: "the definition to be established" });
+  // The times are in whole seconds.
+  assert.ok(established - (await sinceOf("NamesAccepted")) >= 4_000);
+});
+
+test("a server without the groups of roles, priority classes and flow schemas becomes ready", async (t) => {
+  const off = [
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+    "flowcontrol.apiserver.k8s.io/v1beta1",
+    "flowcontrol.apiserver.k8s.io/v1beta2",
+  ];
+  const flags = [
+    "--authorization-mode=AlwaysAllow",
+    "--disable-admission-plugins=Priority",
+    `--runtime-config=${off.map((one) => `${one}=false`).join()}`,
+  ];
+  const small = await startTestServer(t, flags);
+  for (const one of off) assert.equal((await small.request("GET", `/apis/${one}`)).code, 404, one);
 });
 
 test("with priority and fairness, limits that add up to nothing end the start", async (t) => {
