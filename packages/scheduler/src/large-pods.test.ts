@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import {
+  persistentVolumeClaims,
+  persistentVolumes,
+  podDisruptionBudgets,
+  pods as podsRef,
+  storageClasses,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { newPodInfo } from "./cache/node-info.ts";
@@ -97,6 +103,47 @@ test("pods of 5,000 disks of four monitors each are compared without a long turn
   t.diagnostic(`${longest} ms`);
   assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
 });
+
+for (const { name, claims, bound } of [
+  { name: "10,000 volumes of one claim that waits", claims: 1, bound: false },
+  { name: "500 claims that wait", claims: 500, bound: false },
+  { name: "1,000 claims that are bound", claims: 1_000, bound: true },
+])
+  test(`a pod of ${name} is decided upon without a long turn, beside 2,000 volumes`, async (t) => {
+    const spec = { storageClassName: "local", accessModes: ["ReadWriteOnce"] };
+    const volumes = many(2_000, (at) => ({
+      metadata: { name: `pv${at}` },
+      spec: { ...spec, capacity: { storage: `${(at % 50) + 1}Gi` }, nodeAffinity: onNode(bound ? 0 : at % nodes.length) },
+      status: { phase: bound ? "Bound" : "Available" },
+    }));
+    const annotations: Record<string, string> = bound ? { "pv.kubernetes.io/bind-completed": "yes" } : {};
+    const claimed = many(claims, (at) => ({
+      metadata: { name: `c${at}`, namespace: "default", annotations },
+      spec: { ...spec, resources: { requests: { storage: "1Gi" } }, ...(bound && { volumeName: `pv${at}` }) },
+    }));
+    const storageClass = { metadata: { name: "local" }, provisioner: "p", volumeBindingMode: "WaitForFirstConsumer" };
+    const objects = [
+      ...volumes.map((one) => [persistentVolumes, one] as const),
+      ...claimed.map((one) => [persistentVolumeClaims, one] as const),
+      [storageClasses, storageClass] as const,
+    ];
+    const cluster = newTestCluster({ nodes: nodes.slice(0, 20), objects, turns: new Turns() });
+    const uses = many(claims === 1 ? 10_000 : claims, (at) => ({
+      name: `v${at}`,
+      persistentVolumeClaim: { claimName: `c${at % claims}` },
+    }));
+    const longest = await longestTurnOf(longestTurnMs, async (round) => {
+      assert.match(await cluster.place(aTestPod(`large${round}`, { spec: { tolerations, volumes: uses } })), /^n\d+$/);
+    });
+    t.diagnostic(`${longest} ms`);
+    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
+  });
+
+/** Node affinity to one node by its zone. */
+function onNode(at: number) {
+  const values = [`z${at % 3}`];
+  return { required: { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In" as const, values }] }] } };
+}
 
 test("preemption on 1,000 nodes, each with 40 pods of a disruption budget, takes no long turn", async (t) => {
   const nodes = many(1_000, (at) => aTestNode(`n${at}`, { cpu: "4" }));

@@ -16,6 +16,8 @@ interface MatchOptions {
   readonly taken?: ReadonlySet<string> | undefined;
   /** The claim's class is WaitForFirstConsumer: without `nodeLabels`, only a volume reserved for the claim matches. */
   readonly waits?: boolean | undefined;
+  /** Reserved volumes come first, the others by size: the first that matches is the result. */
+  readonly isSorted?: boolean | undefined;
 }
 
 /**
@@ -36,6 +38,7 @@ export function findMatchingVolume(
       case "reserved elsewhere":
         return undefined;
       case "free":
+        if (options.isSorted) return volume;
         if (best === undefined || sizeOf(best).cmp(sizeOf(volume)) > 0) best = volume;
     }
   }

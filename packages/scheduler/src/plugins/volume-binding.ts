@@ -33,7 +33,7 @@ import { failed, unresolvable } from "../framework/status.ts";
 import type { SchedulerMetrics } from "../metrics.ts";
 import type { AssumeCache } from "../volumes/assume-cache.ts";
 import { newAssumeCache, versionOf } from "../volumes/assume-cache.ts";
-import { findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
+import { type ClassVolumes, classVolumesOf, findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
 import { shapeScore } from "./resource-allocation.ts";
@@ -213,12 +213,14 @@ class VolumeBindingPlugin implements Plugin {
 
   #newView(): StorageView {
     let byClass: Map<string, PersistentVolume[]> | undefined;
+    const inOrder = new Map<string, ClassVolumes>();
     return {
       volume: (name) => this.#volumes.get(name),
       asOn: (volume, node) => this.#asOn(volume, node),
       volumesOf: (className) => {
         byClass ??= Map.groupBy(this.#volumes.list(), classNameOf);
-        return byClass.get(className) ?? [];
+        const own = byClass.get(className) ?? [];
+        return inOrder.getOrInsertComputed(className, () => classVolumesOf(own));
       },
       storageClass: (name) => this.#classes.get(name),
       driver: (name) => this.#drivers?.get(name),
@@ -229,7 +231,7 @@ class VolumeBindingPlugin implements Plugin {
 
   /** @throws Error for a missing, lost or terminating claim, which makes the pod unschedulable on all nodes */
   #claimsFor(pod: Pod): PersistentVolumeClaim[] {
-    return claimsOf(pod).map((use) => {
+    const found = claimsOf(pod).map((use) => {
       const claim = findClaim(this.#claims, pod, use);
       if (claim === undefined) {
         throw new Error(
@@ -246,6 +248,7 @@ class VolumeBindingPlugin implements Plugin {
       if (metadata.deletionTimestamp) throw new Error(`persistentvolumeclaim "${metadata.name}" is being deleted`);
       return claim;
     });
+    return [...new Set(found)]; // volumes of a pod may share a claim, tens of thousands of them
   }
 
   async #write({ bindings, provisions }: PodVolumes): Promise<PodVolumes> {

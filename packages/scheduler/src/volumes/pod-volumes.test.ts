@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { selectedNode } from "@coxswain/apimachinery/volumes/annotations";
-import { findPodVolumes, type StorageView } from "./pod-volumes.ts";
+import { classVolumesOf, findPodVolumes, type StorageView } from "./pod-volumes.ts";
 
 const node = { metadata: { name: "n1", labels: { zone: "a", rack: "1" } } } as unknown as Node;
 
@@ -37,7 +37,7 @@ function view(volumes: readonly PersistentVolume[], more: object = {}): StorageV
   return {
     volume: (name: string) => volumes.find(({ metadata }) => metadata.name === name),
     asOn: (volume: PersistentVolume) => volume,
-    volumesOf: (className: string) => (className === "disk" ? volumes : []),
+    volumesOf: (className: string) => classVolumesOf(className === "disk" ? volumes : []),
     storageClass: (name: string) => (name === "disk" ? { provisioner: "example.com/disk" } : undefined),
     driver: () => ({ spec: { storageCapacity: true } }),
     capacities: () => [],

@@ -11,7 +11,7 @@ import type { CSIStorageCapacity } from "@coxswain/apimachinery/objects/schema/k
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { selectedNode } from "@coxswain/apimachinery/volumes/annotations";
-import { classNameOf, findMatchingVolume, requestedSize } from "@coxswain/apimachinery/volumes/matching";
+import { classNameOf, findMatchingVolume, requestedSize, sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 
 /** Bindings and provisioning that a pod's claims need on one node. */
@@ -21,13 +21,21 @@ export interface PodVolumes {
   readonly provisions: readonly PersistentVolumeClaim[];
 }
 
+/** Volumes of one class, in the order in which a claim takes them. */
+export interface ClassVolumes {
+  /** By namespace and name of the claim for which they are reserved. */
+  readonly reserved: ReadonlyMap<string, readonly PersistentVolume[]>;
+  /** The others, smaller ones first. */
+  readonly free: readonly PersistentVolume[];
+}
+
 /** Read access to the storage objects of the cluster. */
 export interface StorageView {
   volume(name: string): PersistentVolume | undefined;
   /** The volume as the CSI driver sees it when its in-tree plugin is migrated on the node, else unchanged. */
   asOn(volume: PersistentVolume, node: Node): PersistentVolume;
   /** Volumes of a storage class; `""` for those without a class. */
-  volumesOf(className: string): readonly PersistentVolume[];
+  volumesOf(className: string): ClassVolumes;
   storageClass(name: string): StorageClass | undefined;
   driver(name: string): CSIDriver | undefined;
   capacities(): readonly CSIStorageCapacity[];
@@ -79,6 +87,16 @@ function boundProblem(
   return undefined;
 }
 
+/** Puts volumes in order once for all claims and nodes. */
+export function classVolumesOf(volumes: readonly PersistentVolume[]): ClassVolumes {
+  const reserved = Map.groupBy(
+    volumes.filter(({ spec }) => spec.claimRef !== undefined),
+    ({ spec: { claimRef } }) => `${claimRef?.namespace}/${claimRef?.name}`,
+  );
+  const free = volumes.filter(({ spec }) => spec.claimRef === undefined);
+  return { reserved, free: free.sort((a, b) => sizeOf(a).cmp(sizeOf(b))) };
+}
+
 function findForUnbound(claims: readonly PersistentVolumeClaim[], node: Node, view: StorageView): PodVolumes | string {
   const nodeLabels = node.metadata.labels ?? {};
   const provisions: PersistentVolumeClaim[] = [];
@@ -90,9 +108,19 @@ function findForUnbound(claims: readonly PersistentVolumeClaim[], node: Node, vi
   }
   const bindings: PodVolumes["bindings"][number][] = [];
   const taken = new Set<string>();
+  // Of several claims none has to search among the volumes that the node does not reach.
+  const inReach = new Map<string, readonly PersistentVolume[]>();
+  const freeFor = (className: string): readonly PersistentVolume[] => {
+    const { free } = view.volumesOf(className);
+    if (toMatch.length < 2) return free;
+    return inReach.getOrInsertComputed(className, () => free.filter((volume) => fitsNode(volume, nodeLabels)));
+  };
   // Small claims first, so that they do not take a volume that a larger one needs.
   for (const claim of toMatch.toSorted((a, b) => requestedSize(a).cmp(requestedSize(b)))) {
-    const volume = findMatchingVolume(claim, view.volumesOf(classNameOf(claim)), { nodeLabels, taken, waits: true });
+    const className = classNameOf(claim);
+    const reserved = view.volumesOf(className).reserved.get(`${claim.metadata.namespace}/${claim.metadata.name}`) ?? [];
+    const candidates = reserved.length > 0 ? [...reserved, ...freeFor(className)] : freeFor(className);
+    const volume = findMatchingVolume(claim, candidates, { nodeLabels, taken, waits: true, isSorted: true });
     if (volume === undefined) provisions.push(claim);
     else {
       taken.add(volume.metadata.name ?? "");
