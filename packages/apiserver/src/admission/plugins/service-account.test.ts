@@ -207,3 +207,26 @@ test("a pod whose client has left no longer waits for its account", async () => 
   await ended;
   assert.equal(clock.waiting, 0);
 });
+
+for (const { own, of, mounts } of [
+  { own: undefined, of: undefined, mounts: true },
+  { own: undefined, of: false, mounts: false },
+  { own: true, of: false, mounts: true },
+  { own: false, of: true, mounts: false },
+]) {
+  test(`a pod that says ${own} and whose account says ${of} mounts ${mounts ? "the" : "no"} token`, async () => {
+    const { admit } = pluginWith(account("default", of === undefined ? {} : { automountServiceAccountToken: of }));
+    const pod = aPod(own === undefined ? {} : { automountServiceAccountToken: own });
+    await admit(pod);
+    assert.equal(pod.spec["volumes"] !== undefined, mounts);
+  });
+}
+
+test("a pod that has a volume for the token gets no second one", async () => {
+  const { admit } = pluginWith(account("default"));
+  const volumes = [{ name: "other" }, { name: "kube-api-access-x", projected: {} }];
+  const pod = aPod({ volumes });
+  await admit(pod);
+  assert.deepEqual(pod.spec["volumes"], volumes);
+  assert.partialDeepStrictEqual(pod.spec["containers"], [{ volumeMounts: [{ name: "kube-api-access-x" }] }]);
+});
