@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { finished } from "node:stream/promises";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "../testing/wait-for.ts";
@@ -178,6 +179,33 @@ test("a request that is aborted before it is sent sends nothing", async (t) => {
   const { response, seen } = send(pipe, { signal: AbortSignal.abort(new Error("never mind")) });
   await assert.rejects(response, /never mind/);
   assert.deepEqual([await pipe.turn(), seen.released], [[], 1]);
+});
+
+test("requests of one signal share a listener, which is gone with the last of them; its abort ends those in flight", async (t) => {
+  const stop = new AbortController();
+  const { signal } = stop;
+  const listeners = (): number => getEventListeners(signal, "abort").length;
+  const pipe = aPipe(t);
+  await pipe.begin();
+  const sent = [1, 3, 5].map(() => send(pipe, { signal }));
+  await pipe.turn();
+  assert.equal(listeners(), 1);
+  for (const id of [1, 3, 5]) await pipe.says(head(id), end(id));
+  assert.equal(listeners(), 0);
+
+  const later = [7, 9, 11].map(() => send(pipe, { signal }));
+  await pipe.turn();
+  await pipe.says(head(7), end(7));
+  assert.equal(listeners(), 1);
+  stop.abort(new Error("never mind"));
+  assert.deepEqual((await pipe.turn()).toSorted(), [`resetStream 11 ${errorCodes.cancel}`, `resetStream 9 ${errorCodes.cancel}`]);
+  assert.equal((await later[0]!.response).status, 200);
+  for (const { response } of later.slice(1)) await assert.rejects(response, /never mind/);
+  assert.deepEqual(
+    [...sent, ...later].map(({ seen }) => seen.released),
+    [1, 1, 1, 1, 1, 1],
+  );
+  assert.equal(listeners(), 0);
 });
 
 test("a body that is destroyed resets its stream; one that was read does not", async (t) => {

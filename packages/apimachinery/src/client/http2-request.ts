@@ -34,6 +34,19 @@ interface Outcome {
   release(): void;
 }
 
+/**
+ * The requests in flight of each signal, which share one listener: an EventTarget compares a new listener with all that it has, and hundreds of
+ * requests have the signal of one controller.
+ */
+const inFlight = new WeakMap<AbortSignal, Http2Answer[]>();
+
+function onAbort({ target }: Event): void {
+  const signal = target as AbortSignal; // cast: the listener is added to signals only
+  const answers = inFlight.get(signal) ?? [];
+  inFlight.delete(signal);
+  for (const answer of answers) answer.abort(signal.reason);
+}
+
 /** One request and its response. The body becomes a stream only on demand: most callers read it as a whole, which costs less. */
 class Http2Answer implements StreamHandlers, TransportResponse {
   readonly isPaced = true;
@@ -52,6 +65,8 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
   #isOver = false;
+  /** Index in the list of `inFlight`. */
+  #place = 0;
   /** Set when the body has ended; without a failure it is complete. */
   #end: { readonly failure: Error | undefined } | undefined;
 
@@ -107,7 +122,30 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     } catch (err) {
       throw new NotProcessed("the connection was closed before the request was sent", { cause: err });
     }
-    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal !== undefined) this.#follow(signal);
+  }
+
+  #follow(signal: AbortSignal): void {
+    const answers = inFlight.get(signal);
+    if (answers !== undefined) {
+      this.#place = answers.push(this) - 1;
+      return;
+    }
+    inFlight.set(signal, [this]);
+    signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  #unfollow(signal: AbortSignal): void {
+    const answers = inFlight.get(signal);
+    if (answers?.[this.#place] !== this) return;
+    const last = answers.pop()!;
+    if (last !== this) {
+      answers[this.#place] = last;
+      last.#place = this.#place;
+    }
+    if (answers.length > 0) return;
+    inFlight.delete(signal);
+    signal.removeEventListener("abort", onAbort);
   }
 
   fields(fields: Fields): void {
@@ -139,13 +177,13 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     else this.#ended((this.#missing ?? 0) === 0 ? undefined : new ConnectionLost("the answer was cut off"));
   }
 
-  readonly #onAbort = (): void => {
-    const reason = this.#request.signal?.reason;
+  /** @param reason the signal's */
+  abort(reason: unknown): void {
     this.#stream?.cancel();
     this.#settle();
     this.#outcome.reject(reason);
     this.#ended(asError(reason));
-  };
+  }
 
   #ended(failure: Error | undefined): void {
     this.#end = { failure };
@@ -170,7 +208,8 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   #settle(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#request.signal?.removeEventListener("abort", this.#onAbort);
+    const { signal } = this.#request;
+    if (signal !== undefined) this.#unfollow(signal);
     this.#outcome.release();
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aService, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
@@ -8,7 +9,7 @@ import { newTestContext } from "../testing/test-context.ts";
 import {
   addressesOf,
   countsAsEndpoint,
-  endpointChanged,
+  endpointChange,
   familiesOf,
   hostnameIn,
   isSelectedBy,
@@ -199,10 +200,29 @@ test("only what endpoints show wakes services", () => {
     pod.metadata.resourceVersion = resourceVersion;
     return pod;
   };
-  assert.equal(endpointChanged(before, at("2", { annotations: { a: "b" } })), false);
-  assert.equal(endpointChanged(before, at("2", { ready: false })), true);
-  assert.equal(endpointChanged(before, at("2", { labels: { app: "web" } })), true);
-  assert.equal(endpointChanged(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), true);
+  assert.equal(endpointChange(before, at("2", { annotations: { a: "b" } })), "none");
+  assert.equal(endpointChange(before, at("2", { ready: false })), "other");
+  assert.equal(endpointChange(before, at("2", { labels: { app: "web" } })), "labels");
+  assert.equal(endpointChange(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), "other");
+});
+
+test("labels have changed when one is another, missing or more, whatever objects inherit", () => {
+  const aLabelled = (labels: Record<string, string> | undefined): Pod => {
+    const pod = aPod({});
+    if (labels === undefined) delete pod.metadata.labels;
+    else pod.metadata.labels = labels;
+    return pod;
+  };
+  const change = (old: Record<string, string> | undefined, now: Record<string, string> | undefined) =>
+    endpointChange(aLabelled(old), aLabelled(now));
+  assert.equal(change({ a: "1", b: "2" }, { b: "2", a: "1" }), "none");
+  assert.equal(change({}, undefined), "none");
+  assert.equal(change({ a: "1" }, { a: "2" }), "labels");
+  assert.equal(change({ a: "1" }, { b: "1" }), "labels");
+  assert.equal(change({ a: "1", b: "2" }, { a: "1" }), "labels");
+  assert.equal(change(undefined, { a: "1" }), "labels");
+  assert.equal(change({ toString: "1" }, { a: "1" }), "labels");
+  assert.equal(change({ a: "1" }, { toString: "1" }), "labels");
 });
 
 for (const { name, options } of [
@@ -216,8 +236,8 @@ for (const { name, options } of [
   test(`a pod that changes ${name} shows in endpoints; a resync does not`, () => {
     const before = aPod({ podIP: "10.1.0.1", nodeName: "n1" });
     const now = aPod({ podIP: "10.1.0.1", nodeName: "n1", ...options });
-    assert.equal(endpointChanged(now, now), false);
-    assert.equal(endpointChanged(before, now), true);
+    assert.equal(endpointChange(now, now), "none");
+    assert.equal(endpointChange(before, now), "other");
   });
 }
 

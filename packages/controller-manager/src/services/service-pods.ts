@@ -195,10 +195,10 @@ export function serviceSources(informers: InformerFactory): Source[] {
       return {
         added: (pod: Pod) => enqueueFor(pod),
         updated(old: Pod, now: Pod) {
-          if (!endpointChanged(old, now)) return;
+          const change = endpointChange(old, now);
           // Most changes leave the labels as they are; the old version then has the same Services.
-          if (sameLabels(old, now)) enqueueFor(now);
-          else enqueueFor(old, now);
+          if (change === "labels") enqueueFor(old, now);
+          else if (change === "other") enqueueFor(now);
         },
         deleted: (pod: Pod) => enqueueFor(pod),
       };
@@ -206,11 +206,15 @@ export function serviceSources(informers: InformerFactory): Source[] {
   ];
 }
 
-/** Whether the change of the Pod affects endpoints. Source: endpointutil.podEndpointsChanged */
-export function endpointChanged(old: Pod, now: Pod): boolean {
-  if (old === now) return false; // a resync
+/**
+ * Whether the change of the Pod affects endpoints: its labels, something else with the same labels, or nothing.
+ * Source: endpointutil.podEndpointsChanged
+ */
+export function endpointChange(old: Pod, now: Pod): "labels" | "other" | "none" {
+  if (old === now) return "none"; // a resync
+  if (!sameLabels(old, now)) return "labels";
   // One by one, the likeliest first: this runs for each change of each Pod, in several controllers.
-  return (
+  const isOther =
     isReady(old) !== isReady(now) ||
     Boolean(old.metadata.deletionTimestamp) !== Boolean(now.metadata.deletionTimestamp) ||
     isFinished(old.status?.phase) !== isFinished(now.status?.phase) ||
@@ -218,12 +222,21 @@ export function endpointChanged(old: Pod, now: Pod): boolean {
     (old.spec.nodeName ?? "") !== (now.spec.nodeName ?? "") ||
     (old.spec.hostname ?? "") !== (now.spec.hostname ?? "") ||
     (old.spec.subdomain ?? "") !== (now.spec.subdomain ?? "") ||
-    (old.metadata.uid ?? "") !== (now.metadata.uid ?? "") ||
-    !sameLabels(old, now)
-  );
+    (old.metadata.uid ?? "") !== (now.metadata.uid ?? "");
+  return isOther ? "other" : "none";
 }
 
 /** Many labels count as changed: to look at the Pod's Services again takes less time than to compare them. */
-function sameLabels({ metadata: { labels: old = {} } }: Pod, { metadata: { labels: now = {} } }: Pod): boolean {
-  return !hasManyLabels(old) && !hasManyLabels(now) && deepEqual(old, now);
+function sameLabels({ metadata: before }: Pod, { metadata: after }: Pod): boolean {
+  const [old, now] = [before.labels ?? noLabels, after.labels ?? noLabels];
+  if (hasManyLabels(old) || hasManyLabels(now)) return false;
+  let more = 0;
+  for (const key in old) {
+    if (old[key] !== now[key]) return false; // what an object inherits is no string
+    more++;
+  }
+  for (const _ in now) more--;
+  return more === 0;
 }
+
+const noLabels: Readonly<Record<string, string>> = {};

@@ -131,9 +131,9 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "endpoints are not updated when a pod is deleted",
     file: "controller-manager/src/services/service-pods.ts",
-    find: "          if (!endpointChanged(old, now)) return;\n          // Most changes leave the labels as they are; the old version then has the same Services.\n          if (sameLabels(old, now)) enqueueFor(now);\n          else enqueueFor(old, now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),",
+    find: '          const change = endpointChange(old, now);\n          // Most changes leave the labels as they are; the old version then has the same Services.\n          if (change === "labels") enqueueFor(old, now);\n          else if (change === "other") enqueueFor(now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),',
     replace:
-      "          if (!endpointChanged(old, now) || now.metadata.deletionTimestamp) return;\n          // Most changes leave the labels as they are; the old version then has the same Services.\n          if (sameLabels(old, now)) enqueueFor(now);\n          else enqueueFor(old, now);\n        },\n        deleted: () => {},",
+      '          const change = now.metadata.deletionTimestamp ? "none" : endpointChange(old, now);\n          // Most changes leave the labels as they are; the old version then has the same Services.\n          if (change === "labels") enqueueFor(old, now);\n          else if (change === "other") enqueueFor(now);\n        },\n        deleted: () => {},',
     plans: ["service"],
   },
   {

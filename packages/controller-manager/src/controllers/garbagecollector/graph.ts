@@ -32,6 +32,8 @@ export interface Effects {
   readonly misplaced?: readonly Misplaced[];
 }
 
+const noEffects: Effects = { attemptToDelete: [], attemptToOrphan: [] };
+
 /** An owner reference to an object in another namespace. */
 interface Misplaced {
   readonly dependent: Identity;
@@ -56,9 +58,13 @@ export class OwnerGraph {
 
   /** Records an added or updated object. */
   observe(identity: Identity, metadata: ObjectMeta): Effects {
-    const effects = new EffectsBuilder();
     const owners = metadata.ownerReferences ?? [];
-    const node = this.#nodes.getOrInsertComputed(identity.uid, () => newNode(identity));
+    const known = this.#nodes.get(identity.uid);
+    // Most updates change neither: they concern the rest of the object.
+    if (known?.virtual === false && !metadata.deletionTimestamp && deepEqual(known.owners, owners)) return noEffects;
+    const effects = new EffectsBuilder();
+    const node = known ?? newNode(identity);
+    if (known === undefined) this.#nodes.set(identity.uid, node);
     if (node.virtual) {
       // The coordinates in the reference may have been wrong; dependents that used them have no such owner.
       const renamed = !sameCoordinates(node.identity, identity);
