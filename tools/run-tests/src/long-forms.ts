@@ -38,6 +38,7 @@ export const longForms: readonly LongForm[] = [
       "packages/apiserver/src/registry/repeated-fields-turns.test.ts",
       "packages/apiserver/src/watch/opening.test.ts",
       "packages/controller-manager/src/controllers/job/faults.test.ts",
+      "packages/scheduler/src/needless-calls.test.ts",
       "packages/scheduler/src/scheduling-oracle.test.ts",
     ],
     minutes: 30,

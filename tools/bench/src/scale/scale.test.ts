@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { FrameCounter } from "./frame-counter.ts";
 import { Churn, keptPod, namespaceOf } from "./kept-pods.ts";
 import { parseScaleOptions, type ScaleSizes, scaleHelp } from "./options.ts";
 import { isWithin, type ScaleFigures, verdictTable } from "./verdict.ts";
@@ -79,4 +80,19 @@ for (const [figure, value] of Object.entries({
     const figures = { ...good, [figure]: value };
     assert.equal(isWithin(figures), false);
     assert.equal(verdictTable(figures).match(/NOT OK/g)?.length, 1);
+  });
+
+for (const size of [1, 2, 3, 5, 7, 100])
+  test(`frames of a protobuf stream are counted once, in pieces of ${size} bytes`, () => {
+    const lengths = [0, 1, 300, 5, 0, 70_000];
+    const frames = lengths.map((length) => {
+      const frame = Buffer.alloc(4 + length, 255);
+      frame.writeUInt32BE(length);
+      return frame;
+    });
+    const stream = Buffer.concat([...frames, Buffer.from([0, 0, 0, 2, 255])]); // the last one is not complete
+    const counter = new FrameCounter();
+    let count = 0;
+    for (let at = 0; at < stream.length; at += size) count += counter.push(stream.subarray(at, at + size));
+    assert.equal(count, lengths.length);
   });

@@ -26,12 +26,14 @@ export function frameWatchEvent(type: string, objectBytes: Buffer, mediaType: st
     frame.write("}\n", head.length + objectBytes.length, "latin1");
     return frame;
   }
+  const object = [0x0a, ...varint(objectBytes.length)];
   const name = Buffer.from(type);
-  const inner = Buffer.concat([Buffer.from([0x0a]), varint(objectBytes.length), objectBytes]);
-  const event = Buffer.concat([Buffer.from([0x0a]), varint(name.length), name, Buffer.from([0x12]), varint(inner.length), inner]);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(event.length);
-  return Buffer.concat([length, event]);
+  const event = [0x0a, ...varint(name.length), ...name, 0x12, ...varint(object.length + objectBytes.length), ...object];
+  const frame = Buffer.allocUnsafe(4 + event.length + objectBytes.length);
+  frame.writeUInt32BE(event.length + objectBytes.length);
+  frame.set(event, 4);
+  objectBytes.copy(frame, 4 + event.length);
+  return frame;
 }
 
 export interface WatchEvent {
@@ -160,12 +162,12 @@ function rawOf(reader: protobuf.Reader): Uint8Array {
   return raw;
 }
 
-function varint(value: number): Buffer {
+function varint(value: number): number[] {
   const bytes: number[] = [];
   for (let rest = value; ; rest >>>= 7) {
     if (rest < 0x80) {
       bytes.push(rest);
-      return Buffer.from(bytes);
+      return bytes;
     }
     bytes.push((rest & 0x7f) | 0x80);
   }
