@@ -46,6 +46,11 @@ export class Churn {
     ]);
   }
 
+  /** Number of Pods whose replacement has begun. */
+  get begun(): number {
+    return this.#oldest;
+  }
+
   get unbound(): number {
     return this.#createdAt.size;
   }

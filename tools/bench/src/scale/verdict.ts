@@ -5,7 +5,7 @@ export interface ScaleFigures {
   readonly scheduleP99: number;
   readonly mostServerMb: number;
   readonly endedWatches: number;
-  /** Pods that were created during the run but not seen bound by its end. */
+  /** Pods of the run that were not created or not seen bound by its end. */
   readonly unbound: number;
 }
 
