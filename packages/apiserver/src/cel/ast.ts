@@ -77,3 +77,24 @@ export function qualifiedName(expression: Expression): string | undefined {
   const prefix = qualifiedName(expression.operand);
   return prefix === undefined ? undefined : `${prefix}.${expression.field}`;
 }
+
+/** The expressions that an expression consists of. */
+export function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case "constant":
+    case "name":
+      return [];
+    case "select":
+      return [expression.operand];
+    case "call":
+      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
+    case "list":
+      return expression.items;
+    case "map":
+      return expression.entries.flatMap(({ key, value }) => [key, value]);
+    case "message":
+      return expression.values;
+    case "fold":
+      return [expression.range, expression.start, expression.condition, expression.step, expression.result];
+  }
+}

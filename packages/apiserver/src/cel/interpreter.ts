@@ -3,7 +3,7 @@
  * Source: cel-go v0.9 interpreter/interpretable.go, interpreter/attributes.go
  */
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import { accumulator, type Call, type Expression, type Fold, type Select } from "./ast.ts";
+import { accumulator, type Call, type Expression, type Fold, partsOf, type Select } from "./ast.ts";
 import type { Budget } from "./budget.ts";
 import { MadeList, MadeMap } from "./collections.ts";
 import { typeNames } from "./declarations.ts";
@@ -183,26 +183,10 @@ function joined(first: Value, second: Value, decisive: boolean): Value {
 
 /** The expressions of the tree that are or contain a fold. */
 export function foldsIn(expression: Expression, found = new Set<Expression>()): ReadonlySet<Expression> {
-  const parts = expression.kind === "select" ? [expression.operand] : partsOf(expression);
+  const parts = partsOf(expression);
   for (const part of parts) foldsIn(part, found);
   if (expression.kind === "fold" || parts.some((part) => found.has(part))) found.add(expression);
   return found;
-}
-
-/** The parts whose values make that of a call, list or map; those of a fold. */
-function partsOf(expression: Expression): readonly Expression[] {
-  switch (expression.kind) {
-    case "call":
-      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
-    case "list":
-      return expression.items;
-    case "map":
-      return expression.entries.flatMap(({ key, value }) => [key, value]);
-    case "fold":
-      return [expression.range, expression.start, expression.condition, expression.step, expression.result];
-    default:
-      return [];
-  }
 }
 
 /** `google.protobuf.Timestamp` as a type name, unless a fold variable is named `google`. */

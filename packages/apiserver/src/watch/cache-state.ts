@@ -283,13 +283,7 @@ export class SortedEntries {
     const at = this.#chunkOf(key);
     const chunk = this.#chunks[at]!;
     chunk.splice(lowerBound(chunk, key), 1);
-    if (chunk.length === 0) {
-      this.#chunks.splice(at, 1);
-      return;
-    }
-    const next = this.#chunks[at + 1];
-    if (next !== undefined && chunk.length + next.length <= this.#chunkEntries / 4)
-      this.#chunks.splice(at, 2, [...chunk, ...next]);
+    if (chunk.length === 0) this.#chunks.splice(at, 1);
   }
 }
 

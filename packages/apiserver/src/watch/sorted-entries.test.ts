@@ -77,3 +77,22 @@ test("a list that replaces the state leaves nothing of it, not even what was add
   state.reset([]);
   for (const prefix of ["", "a/"]) assert.deepEqual(state.range(prefix), []);
 });
+
+for (const kept of [0, 1, 5, 40])
+  test(`a list of which all but ${kept} objects are deleted has the others in order, and takes new ones`, () => {
+    const state = new SortedEntries(16);
+    const keys = Array.from({ length: 200 }, (_, i) => `web/${String(i).padStart(3, "0")}`);
+    for (const key of keys.toReversed()) state.set(entry(key));
+    const isKept = (i: number): boolean => kept > 0 && i % (keys.length / kept) === 0;
+    for (const [i, key] of keys.entries()) if (!isKept(i)) state.delete(key);
+    const left = keys.filter((_, i) => isKept(i));
+    const shown = (): string[] => state.range("web/").map(({ key }) => key);
+    assert.deepEqual(shown(), left);
+    for (const [i, key] of left.entries()) state.set(entry(key, i + 1));
+    assert.deepEqual(
+      state.range("").map(({ revision }) => revision),
+      left.map((_, i) => i + 1),
+    );
+    for (const key of ["web/", "web/100a", "web/999"]) state.set(entry(key));
+    assert.deepEqual(shown(), [...left, "web/", "web/100a", "web/999"].sort());
+  });
