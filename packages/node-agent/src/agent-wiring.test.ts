@@ -22,6 +22,9 @@ import { aContainer, aNodePod } from "./testing/builders.ts";
 import { type FakeRuntime, newFakeRuntime } from "./testing/fake-runtime.ts";
 import { serveClient } from "./testing/served-client.ts";
 
+/** A condition that does not hold after this time of the agent's clock fails; the slowest one takes about 40 s. */
+const mostSeconds = 60;
+
 interface Bench {
   dir: string;
   clock: FakeClock;
@@ -33,8 +36,8 @@ interface Bench {
     flags?: readonly string[];
     kernelLog?: string;
   }): Promise<RunningAgent>;
-  /** Waits for a condition while time passes, in steps of a second. */
-  eventually<T>(condition: () => T | Promise<T>, what: string): Promise<unknown>;
+  /** Waits for a condition while the agent's time passes, in steps of a second. @throws AssertionError after `mostSeconds` */
+  eventually(condition: () => unknown, what: string): Promise<void>;
   manifest(name: string, spec?: object): Promise<void>;
 }
 
@@ -83,15 +86,17 @@ async function bench(t: TestContext): Promise<Bench> {
       t.after(() => agent.stop());
       return agent;
     },
-    eventually: (condition, what) =>
-      waitFor(
-        async () => {
-          const value = await condition();
-          if (!value) await clock.advance(1_000);
-          return value;
-        },
-        { what },
-      ),
+    async eventually(condition, what) {
+      let seconds = 0;
+      const step = async () => {
+        const value = await condition();
+        if (value) return value;
+        assert.ok(seconds++ < mostSeconds, `not after ${mostSeconds} s of the agent's time: ${what}`);
+        await clock.advance(1_000);
+        return false;
+      };
+      await waitFor(step, { what });
+    },
     async manifest(name, spec = {}) {
       const pod = { apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [aContainer()], ...spec } };
       await writeFile(join(dir, `.${name}`), JSON.stringify(pod));

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 /** Runs the kubelet until it exits. */
-function kubelet(...flags: string[]): Promise<{ code: number; text: string }> {
-  const args = ["-C", "cox-source", join(import.meta.dirname, "main.ts"), ...flags];
+const kubelet = (...flags: string[]) => run(process.execPath, "-C", "cox-source", join(import.meta.dirname, "main.ts"), ...flags);
+
+function run(program: string, ...args: string[]): Promise<{ code: number; text: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, args, (err, stdout, stderr) => {
+    execFile(program, args, (err, stdout, stderr) => {
       resolve({ code: err === null ? 0 : Number(err.code), text: stdout + stderr });
     });
   });
@@ -29,4 +32,31 @@ test("the kubelet does not start with an unknown feature gate", async () => {
   const { code, text } = await kubelet("--feature-gates=ServerSideFieldValidation=true");
   assert.notEqual(code, 0);
   assert.match(text, /unrecognized feature gate: ServerSideFieldValidation/);
+});
+
+test("the kubelet names the fields of its configuration file that it does not know or use, and starts only with the lock file", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-kubelet-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, "config.yaml");
+  const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+  await writeFile(config, `${head}maxPodz: 3\nenableContentionProfiling: true\n`);
+  const runtime = ["--container-runtime=remote", "--container-runtime-endpoint=unix:///run/none.sock"];
+  const { code, text } = await kubelet(`--config=${config}`, `--lock-file=${join(dir, "none/lock")}`, ...runtime);
+  assert.equal(code, 1);
+  assert.match(text, /strict decoding error: unknown field \\"maxPodz\\"/);
+  assert.match(text, /these fields of the configuration file have no effect yet" fields="?enableContentionProfiling/);
+  assert.match(text, /^Error: .*none\/lock/m);
+});
+
+test("the kubelet does not start without the file of --kubeconfig", {
+  skip: process.getuid?.() !== 0 && "needs root",
+}, async () => {
+  // with kernel parameters that cannot be changed
+  const shell = 'mount -o bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"';
+  const flags = ["--kubeconfig=/none/kubeconfig", "--make-iptables-util-chains=false", "--oom-score-adj=0"];
+  const runtime = ["--container-runtime=remote", "--container-runtime-endpoint=unix:///run/none.sock"];
+  const program = [process.execPath, "-C", "cox-source", join(import.meta.dirname, "main.ts"), ...flags, ...runtime];
+  const { code, text } = await run("unshare", "--mount", "sh", "-ec", shell, "sh", ...program);
+  assert.equal(code, 1, text);
+  assert.match(text, /^Error: invalid kubeconfig: stat \/none\/kubeconfig: no such file or directory$/m);
 });

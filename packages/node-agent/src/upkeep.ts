@@ -113,16 +113,18 @@ function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
     softGraceMs: config.evictionSoftGraceMs,
     minReclaim: config.evictionMinReclaim,
   });
-  const holdsPods = config.enforceNodeAllocatable.includes("pods");
   const eviction: Eviction = newEviction({
     clock,
     log,
-    thresholds: holdsPods ? withAllocatable(thresholds) : thresholds,
+    thresholds: withAllocatable(thresholds),
     transitionMs: config.evictionTransitionMs,
     maxGraceSeconds: config.evictionMaxPodGraceSeconds,
     observe: async () => {
       imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
-      const ofPods = holdsPods ? await cgroups.memoryOfPods().catch(() => undefined) : undefined;
+      // Unless their limit is enforced there is nothing to observe, and the threshold for it is not met.
+      const ofPods = config.enforceNodeAllocatable.includes("pods")
+        ? await cgroups.memoryOfPods().catch(() => undefined)
+        : undefined;
       return observeNode(config.rootDir, imageDir, ofPods);
     },
     usage: () =>

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import type { networkInterfaces } from "node:os";
 import { test } from "node:test";
-import { nodeAddresses, nodeIpProblem, refuseSwap } from "./machine.ts";
+import { chooseAddress, nodeAddresses, nodeIpProblem, refuseSwap } from "./machine.ts";
 
 for (const { nodeIp, want } of [
   { nodeIp: "192.0.2.7", want: ["192.0.2.7"] },
@@ -38,4 +39,25 @@ test("a machine with swap is refused, and the error names the swap devices", () 
     message:
       "running with swap on is not supported, please disable swap! or set --fail-swap-on flag to false. /proc/swaps contained: [Filename Type Size Used Priority /swap file 1024 0 -2]",
   });
+});
+
+test("a node's address is on the interface of the default route, else on the first one; never loopback or link-local", () => {
+  const of = (...addresses: string[]) =>
+    addresses.map((address) => ({
+      address,
+      family: address.includes(":") ? "IPv6" : "IPv4",
+      internal: address === "127.0.0.1" || address === "::1",
+    }));
+  const interfaces = {
+    lo: of("127.0.0.1", "::1"),
+    eth0: of("192.0.2.1", "fe80::1"),
+    eth1: of("198.51.100.1", "fe80::2", "2001:db8::2"),
+  } as unknown as ReturnType<typeof networkInterfaces>;
+  const heading = "Iface\tDestination\tGateway";
+  const routes = (...lines: string[]) => [heading, ...lines, ""].join("\n");
+  const byDefault = routes("eth0\t000200C0\t0", "eth1\t00000000\t1");
+  assert.equal(chooseAddress(interfaces, byDefault, "IPv4"), "198.51.100.1");
+  assert.equal(chooseAddress(interfaces, routes("eth1\t006433C6\t0"), "IPv4"), "192.0.2.1");
+  assert.equal(chooseAddress(interfaces, routes("eth0\t00000000\t1"), "IPv6"), "2001:db8::2");
+  assert.equal(chooseAddress({ lo: interfaces["lo"] ?? [] }, byDefault, "IPv4"), undefined);
 });

@@ -93,13 +93,18 @@ export async function filesystemOf(
   };
 }
 
-/** The address of the interface with the default route, else the first one that is not loopback or link-local. */
-async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> {
-  const byInterface = networkInterfaces();
-  const routes = (await text("/proc/net/route")).split("\n").slice(1);
-  const withDefault = routes.map((line) => line.split("\t")).find((fields) => fields[1] === "00000000")?.[0];
+/**
+ * Pure: the address of the interface with the default route, else the first one that is not loopback or link-local.
+ * @param routes the text of /proc/net/route
+ */
+export function chooseAddress(
+  byInterface: ReturnType<typeof networkInterfaces>,
+  routes: string,
+  family: "IPv4" | "IPv6",
+): string | undefined {
+  const lines = routes.split("\n").slice(1);
+  const withDefault = lines.map((line) => line.split("\t")).find((fields) => fields[1] === "00000000")?.[0];
   const names = [...(withDefault === undefined ? [] : [withDefault]), ...Object.keys(byInterface)];
-  const family = preferIpv6 ? "IPv6" : "IPv4";
   for (const name of names) {
     const found = (byInterface[name] ?? []).find(
       (address) => address.family === family && !address.internal && !address.address.startsWith("fe80:"),
@@ -108,6 +113,9 @@ async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> 
   }
   return undefined;
 }
+
+const defaultAddress = async (preferIpv6: boolean): Promise<string | undefined> =>
+  chooseAddress(networkInterfaces(), await text("/proc/net/route"), preferIpv6 ? "IPv6" : "IPv4");
 
 /** The valid addresses in `--node-ip`; other elements are ignored. */
 const addressesIn = (nodeIp: string): string[] =>

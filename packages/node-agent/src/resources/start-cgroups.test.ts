@@ -5,18 +5,37 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import type { Cgroups } from "./cgroups.ts";
 import { startCgroups } from "./start-cgroups.ts";
 
-/** Starts the cgroups in a folder with one reserved cgroup, `/system`. @returns the events of the node and the error */
-async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: object = {}) {
+/**
+ * Starts the cgroups in a folder with one reserved cgroup, `/system`.
+ * @param gates the feature gates that are on
+ * @param version of the hierarchy
+ * @returns the cgroups, the events of the node and the error
+ */
+async function start(
+  t: TestContext,
+  enforceNodeAllocatable: string[],
+  cgroups: object = {},
+  { gates = [], version = 1 }: { gates?: string[]; version?: 1 | 2 } = {},
+) {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-start-cgroups-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
-  for (const controller of ["cpu", "memory", "pids"]) {
+  if (version === 2) {
+    for (const path of ["", "kubepods", "kubepods/burstable", "kubepods/besteffort"]) {
+      await mkdir(join(mountPoint, path), { recursive: true });
+      await writeFile(join(mountPoint, path, "cgroup.controllers"), "");
+    }
+  }
+  for (const controller of version === 1 ? ["cpu", "memory", "pids"] : []) {
     await mkdir(join(mountPoint, controller, "system"), { recursive: true });
     await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
   }
   const reserved = { systemReservedCgroup: "/system", kubeReservedCgroup: "/kube" };
   const events: string[] = [];
+  let started: Cgroups | undefined;
   const failure = await startCgroups({
     config: {
       cgroupRoot: "/",
@@ -26,7 +45,7 @@ async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: 
       enforceNodeAllocatable,
       ...cgroups,
     } as never,
-    featureGates: { enabled: () => false } as never,
+    featureGates: { enabled: (gate: string) => gates.includes(gate) } as never,
     machine: { maxPids: 1000 } as never,
     capacity: { cpu: "2", memory: "1Gi" },
     reservations: {
@@ -40,11 +59,13 @@ async function start(t: TestContext, enforceNodeAllocatable: string[], cgroups: 
     log: discardLogger,
     mountPoint,
   }).then(
-    () => undefined,
+    (made) => {
+      started = made;
+    },
     (err: Error) => err.message,
   );
   const limit = (file: string) => readFile(join(mountPoint, file), "utf8").catch(() => undefined);
-  return { events, failure, limit };
+  return { cgroups: started, events, failure, limit };
 }
 
 test("limits of pods and of a reserved cgroup that are set are events of the node", async (t) => {
@@ -92,3 +113,18 @@ test("each reserved cgroup has its own reservation as limit", async (t) => {
     [undefined, "102"],
   );
 });
+
+for (const gates of [["MemoryQoS"], ["QOSReserved"], []]) {
+  test(`with ${gates[0] ?? "no"} gate on, only its setting has an effect`, async (t) => {
+    const settings = { memoryThrottlingFactor: 0.5, qosReserved: { memory: "50%" } };
+    const { cgroups, failure, limit } = await start(t, ["pods"], settings, { gates, version: 2 });
+    assert.equal(failure, undefined);
+    const requests = { memory: "100Mi" };
+    await cgroups?.updateClasses([aNodePod({ containers: [aContainer({ resources: { requests } })] })]);
+    const isThrottled = gates.includes("MemoryQoS");
+    assert.deepEqual(cgroups?.unifiedOf(aContainer()), isThrottled ? { "memory.high": String(384 * 1024 ** 2) } : {});
+    assert.equal(await limit("kubepods/memory.min"), isThrottled ? String(100 * 1024 ** 2) : undefined);
+    const left = gates.includes("QOSReserved") ? String(718 * 1024 ** 2) : undefined;
+    assert.equal(await limit("kubepods/besteffort/memory.max"), left);
+  });
+}

@@ -116,6 +116,8 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal((await stat(join(volume, "x/y"))).mode & 0o7777, 0o2777, "as open as the volume is, whatever the umask is");
   await makeSubPath(volume, "./x/./y//");
   assert.deepEqual(await readdir(volume), ["x"]);
+  await makeSubPath(volume, "x/new/./z");
+  assert.deepEqual(await readdir(join(volume, "x/new")), ["z"]);
   const target = await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter);
   await writeFile(join(target, "f"), "inside");
   assert.equal(await readFile(join(volume, "x/y/f"), "utf8"), "inside");
