@@ -329,7 +329,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
 
 /** @param own modules for Pods that were created earlier */
 function openRunner(
-  { basics, identity, agentMetrics, podLogsDir, containerLogsDir }: Foundation,
+  { basics, identity, agentMetrics, podLogsDir, containerLogsDir, turns }: Foundation,
   { runtime, runtimeHealth, api, notify }: Runtime,
   { volumes, objects, cgroups, managers, allocatable, appArmor }: Machine,
   own: Pick<OpenRunnerOptions, "status" | "mirrors" | "probes">,
@@ -345,6 +345,7 @@ function openRunner(
     objects,
     cgroups,
     mounter: systemMounter,
+    turns,
     event: notify.pod,
     podLogsDir,
     containerLogsDir,
@@ -463,7 +464,7 @@ function followSources(
     background.add(answerQuestions({ client: api.heartbeat, recipient, decisions, clock, turns, log, signal }));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }
-  followStaticPods(config, { sources, nodeName, clock, log }, background);
+  followStaticPods(config, { sources, nodeName, clock, turns, log }, background);
 }
 
 /** Starts the periodic tasks. */

@@ -1,4 +1,5 @@
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodePod } from "../pod/pod.ts";
 import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 
@@ -78,6 +79,14 @@ export function goQuote(text: string): string {
   return `${out}"`;
 }
 
+/** A pure cache: each of thousands of variables or files may name one of thousands of containers. */
+const containersByName = new WeakMap<NodePod["spec"], ReadonlyMap<string, Container>>();
+
+function byName({ containers, initContainers = [] }: NodePod["spec"]): ReadonlyMap<string, Container> {
+  // Of two with one name, the container counts before the init container.
+  return new Map([...initContainers, ...containers].map((container) => [container.name, container]));
+}
+
 export interface ResourceFieldRef {
   containerName?: string;
   resource: string;
@@ -87,8 +96,7 @@ export interface ResourceFieldRef {
 /** Pure: the value of a `resourceFieldRef` in units of its divisor, rounded up. @throws Error for an unsupported resource */
 export function resourceValue(pod: NodePod, ref: ResourceFieldRef, containerName: string, context: DownwardContext): string {
   const name = ref.containerName || containerName;
-  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const container = all.find((candidate) => candidate.name === name);
+  const container = containersByName.getOrInsertComputed(pod.spec, byName).get(name);
   if (container === undefined) throw new Error(`container ${name} not found`);
   const dot = ref.resource.indexOf(".");
   const kind = ref.resource.slice(0, dot);

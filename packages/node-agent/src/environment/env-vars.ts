@@ -1,5 +1,7 @@
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-env.ts";
@@ -9,6 +11,8 @@ import { serviceEnvironment } from "./service-links.ts";
 interface EnvironmentContext extends DownwardContext {
   objects: PodObjects;
   services: readonly Service[];
+  /** The links of large Services are made in; absent: at once. */
+  turns?: Turns | undefined;
   /** Called with keys that are not valid variable names and are skipped. */
   onInvalidNames: (kind: "ConfigMap" | "Secret", name: string, keys: readonly string[]) => void;
 }
@@ -24,7 +28,8 @@ export async function environmentOf(
   container: AnyContainer,
   context: EnvironmentContext,
 ): Promise<Map<string, string>> {
-  const links = serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true);
+  const making = serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true);
+  const links = await (context.turns?.run(making) ?? atOnce(making));
   const variables = new Map<string, string>();
   for (const source of container.envFrom ?? []) {
     const ref = source.configMapRef ?? source.secretRef;

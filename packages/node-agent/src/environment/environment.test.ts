@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { PodSpec, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noObjects } from "../sources/api-objects.ts";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type DnsConfig, parseResolvConf, podDns } from "./dns.ts";
 import { fieldValue, goQuote, resourceValue } from "./downward-api-env.ts";
@@ -122,7 +123,7 @@ test("variables of services are in the order of the services' names; the namespa
     service("a", "web", "10.96.0.2", port),
   ];
   for (const list of [services, services.toReversed()]) {
-    const all = serviceEnvironment(list, "web", true);
+    const all = atOnce(serviceEnvironment(list, "web", true));
     const hosts = [...all].filter(([name]) => name.endsWith("_SERVICE_HOST"));
     assert.deepEqual(hosts, [
       ["A_SERVICE_HOST", "10.96.0.2"],
@@ -142,7 +143,7 @@ test("variables name the services of the namespace, and always the API server", 
     { metadata: { name: "unassigned", namespace: "web" }, spec: { ports: [{ port: 1 }] } } as unknown as Service,
     service("other", "elsewhere", "10.96.0.8", [{ port: 1 }]),
   ];
-  const all = serviceEnvironment(services, "web", true);
+  const all = atOnce(serviceEnvironment(services, "web", true));
   assert.deepEqual(Object.fromEntries([...all].filter(([name]) => name.startsWith("MY_DB"))), {
     MY_DB_SERVICE_HOST: "10.96.0.7",
     MY_DB_SERVICE_PORT: "5432",
@@ -160,7 +161,7 @@ test("variables name the services of the namespace, and always the API server", 
   assert.equal(all.get("KUBERNETES_SERVICE_HOST"), "10.96.0.1");
   const hosts = [...all.keys()].filter((name) => name.endsWith("_SERVICE_HOST"));
   assert.deepEqual(hosts, ["KUBERNETES_SERVICE_HOST", "MY_DB_SERVICE_HOST"]);
-  const without = serviceEnvironment(services, "web", false);
+  const without = atOnce(serviceEnvironment(services, "web", false));
   assert.deepEqual([without.has("MY_DB_SERVICE_HOST"), without.has("KUBERNETES_SERVICE_HOST")], [false, true]);
 });
 

@@ -1,15 +1,16 @@
-import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { chunksOf, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /**
- * Pure: service environment variables: for services in the Pod's namespace if enabled, and always for the service
+ * Pure: service environment variables, in steps: for services in the Pod's namespace if enabled, and always for the service
  * `default/kubernetes`. Source: pkg/kubelet/envvars/envvars.go, kubelet_pods.go getServiceEnvVarMap
  */
-export function serviceEnvironment(
+export function* serviceEnvironment(
   services: readonly Service[],
   namespace: string,
   enableServiceLinks: boolean,
   masterNamespace = "default",
-): Map<string, string> {
+): Steps<Map<string, string>> {
   const wanted = new Map<string, Service>();
   for (const service of services) {
     const { name = "", namespace: own = "" } = service.metadata;
@@ -22,18 +23,26 @@ export function serviceEnvironment(
     }
   }
   const variables = new Map<string, string>();
-  for (const [name, service] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)))
-    for (const [variable, value] of known.getOrInsertComputed(service, () => variablesOf(name, service)))
-      variables.set(variable, value);
+  for (const [name, service] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const links = known.get(service) ?? (yield* variablesOf(name, service));
+    known.set(service, links);
+    for (const some of chunksOf(links, 5 * portsPerStep)) {
+      for (const [variable, value] of some) variables.set(variable, value);
+      yield;
+    }
+  }
   return variables;
 }
+
+/** Ports of a Service whose variables are made in one step. */
+const portsPerStep = 1000;
 
 /** A pure cache: the variables of a Service, of which it has five for each port, are those of each container of its namespace. */
 const known = new WeakMap<Service, readonly Variable[]>();
 
 type Variable = readonly [name: string, value: string];
 
-function variablesOf(serviceName: string, service: Service): readonly Variable[] {
+function* variablesOf(serviceName: string, service: Service): Steps<readonly Variable[]> {
   const name = variableName(serviceName);
   const ip = service.spec?.clusterIP ?? "";
   const ports = service.spec?.ports ?? [];
@@ -43,20 +52,32 @@ function variablesOf(serviceName: string, service: Service): readonly Variable[]
     [`${name}_SERVICE_HOST`, ip],
     [`${name}_SERVICE_PORT`, String(first.port)],
   ];
-  for (const port of ports) {
-    if (port.name) variables.push([`${name}_SERVICE_PORT_${variableName(port.name)}`, String(port.port)]);
+  for (const some of chunksOf(ports, portsPerStep)) {
+    for (const port of some) {
+      if (port.name) variables.push([`${name}_SERVICE_PORT_${variableName(port.name)}`, String(port.port)]);
+    }
+    yield;
   }
-  const host = ip.includes(":") ? `[${ip}]` : ip;
-  for (const { port, protocol } of ports) {
-    const transport = (protocol || "TCP").toLowerCase();
-    const url = `${transport}://${host}:${port}`;
-    const prefix = `${name}_PORT_${port}_${transport.toUpperCase()}`;
-    variables.push([prefix, url], [`${prefix}_PROTO`, transport], [`${prefix}_PORT`, String(port)], [`${prefix}_ADDR`, ip]);
+  for (const some of chunksOf(ports, portsPerStep)) {
+    for (const port of some) {
+      const prefix = `${name}_PORT_${port.port}_${transportOf(port).toUpperCase()}`;
+      variables.push(
+        [prefix, urlOf(port, ip)],
+        [`${prefix}_PROTO`, transportOf(port)],
+        [`${prefix}_PORT`, String(port.port)],
+        [`${prefix}_ADDR`, ip],
+      );
+    }
+    yield;
   }
-  const { port, protocol } = first;
-  variables.push([`${name}_PORT`, `${(protocol || "TCP").toLowerCase()}://${host}:${port}`]);
+  variables.push([`${name}_PORT`, urlOf(first, ip)]);
   return variables;
 }
+
+const transportOf = ({ protocol }: ServicePort): string => (protocol || "TCP").toLowerCase();
+
+const urlOf = (port: ServicePort, ip: string): string =>
+  `${transportOf(port)}://${ip.includes(":") ? `[${ip}]` : ip}:${port.port}`;
 
 function variableName(name: string): string {
   return name.replaceAll("-", "_").toUpperCase();

@@ -83,6 +83,7 @@ export class ContainerStarter {
     const environment = await environmentOf(pod, container, {
       ...this.#downward(context.ips),
       objects: options.objects,
+      turns: options.turns,
       services,
       onInvalidNames: (objectKind, name, keys) => {
         const message = `Keys [${keys.join(", ")}] from the EnvFrom ${objectKind === "ConfigMap" ? "configMap" : "secret"} ${name} were skipped since they are considered invalid environment variable names.`;

@@ -1,5 +1,6 @@
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DnsSettings } from "../environment/dns.ts";
 import type { AppArmor } from "../host/app-armor.ts";
@@ -28,6 +29,8 @@ export interface PodRunnerOptions {
   status: StatusManager;
   mounter: Mounter;
   clock: Clock;
+  /** Long work is divided into; absent: it is done at once. */
+  turns?: Turns | undefined;
   log: Logger;
   node: NodeFacts;
   /** Exclusive resources and devices; absent when there are no resource managers. */

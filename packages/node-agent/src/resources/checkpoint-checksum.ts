@@ -42,7 +42,7 @@ function body(value: unknown, type: Exclude<GoType, { kind: "pointer" }>): strin
       return String(value);
     case "bytes":
       if (!Buffer.isBuffer(value)) throw mismatch();
-      return `[${[...value].join(" ")}]`;
+      return `[${value.join(" ")}]`;
     case "list":
       if (!Array.isArray(value)) throw mismatch();
       return `[${value.map((item) => show(item, type.of, false)).join(" ")}]`;

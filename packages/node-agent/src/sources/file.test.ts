@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { runFileSource } from "./file.ts";
@@ -28,7 +29,7 @@ async function following(t: TestContext) {
   let failures = 0;
   const log = { ...discardLogger, error: () => void failures++ };
   const stop = new AbortController();
-  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, log }, stop.signal);
+  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, turns: new Turns(), log }, stop.signal);
   t.after(async () => {
     stop.abort();
     await running;
@@ -97,7 +98,7 @@ async function polling(t: TestContext, path: string) {
   const failed: string[] = [];
   const log = { ...discardLogger, error: (message: string) => void failed.push(message) };
   const stop = new AbortController();
-  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, log }, stop.signal);
+  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, turns: new Turns(), log }, stop.signal);
   t.after(async () => {
     stop.abort();
     await running;
@@ -133,7 +134,7 @@ test("the folder is watched by one watcher at a time, and by none after the agen
   const clock = newFakeClock();
   const sources = newPodSources(["file"], { added() {}, updated() {}, removed() {} });
   const stop = new AbortController();
-  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, log: discardLogger }, stop.signal);
+  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, turns: new Turns(), log: discardLogger }, stop.signal);
   for (let look = 0; look < 3; look++) {
     await waitFor(() => clock.waiting > 0);
     assert.equal(watchers(), 1);

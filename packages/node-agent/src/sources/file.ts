@@ -2,11 +2,12 @@ import { watch } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { errorCode } from "@coxswain/apimachinery/process/narrowing/error-code";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
-import { staticPod } from "./static-pod.ts";
+import { manifestTooLong, maxManifestBytes, staticPod } from "./static-pod.ts";
 
 interface FileSourceOptions {
   /** A file, or a directory of manifests; names that begin with a dot are ignored. */
@@ -15,6 +16,7 @@ interface FileSourceOptions {
   frequencyMs: number;
   sources: PodSources;
   clock: Clock;
+  turns: Turns;
   log: Logger;
 }
 
@@ -59,14 +61,17 @@ async function readAll(
   const pods: NodePod[] = [];
   for (const file of files) {
     try {
-      if (!(await stat(file)).isFile()) continue;
+      const info = await stat(file);
+      if (!info.isFile()) continue;
+      if (info.size >= maxManifestBytes) throw new Error(manifestTooLong);
       const text = await readFile(file, "utf8");
       const before = known.get(file);
       if (before?.text === text) {
         pods.push(before.pod);
         continue;
       }
-      const pod = staticPod(text, "file", file, options.nodeName, options.clock.now());
+      const { nodeName, clock, turns } = options;
+      const pod = await staticPod(text, { source: "file", from: file, nodeName, now: clock.now(), turns });
       known.set(file, { text, pod });
       pods.push(pod);
     } catch (err) {

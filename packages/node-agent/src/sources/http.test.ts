@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AgentConfig } from "../agent-config.ts";
@@ -37,7 +38,7 @@ test("a URL is polled for pods; a failed request keeps the last ones", async (t)
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`;
   const headers = { "X-Team": ["a", "b"] };
   const running = runHttpSource(
-    { url, headers, nodeName: "n1", frequencyMs: 20_000, sources, clock, log: discardLogger },
+    { url, headers, nodeName: "n1", frequencyMs: 20_000, sources, clock, turns: new Turns(), log: discardLogger },
     stop.signal,
   );
   /** Waits until the source has polled once more. */
@@ -56,11 +57,12 @@ test("a URL is polled for pods; a failed request keeps the last ones", async (t)
   });
   assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same again");
   assert.deepEqual(await nextPoll({ status: 500, text: manifest("other") }), []);
-  const huge = JSON.stringify({ ...JSON.parse(manifest("huge")), note: "x".repeat(3 * 1024 * 1024) });
+  const huge = JSON.stringify({ ...JSON.parse(manifest("huge")), note: "x".repeat(10 * 1024 * 1024) });
   assert.deepEqual(await nextPoll({ status: 200, text: huge }), []);
-  assert.deepEqual(await nextPoll({ status: 200, text: "" }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: "{" }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same as before the failures");
+  assert.deepEqual(await nextPoll({ status: 200, text: "" }), ["removed web-n1"]);
+  assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), ["added web-n1"]);
   const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: ["a", "b"].map((name) => JSON.parse(manifest(name))) });
   assert.deepEqual(await nextPoll({ status: 200, text: list }), ["removed web-n1", "added a-n1", "added b-n1"]);
   assert.deepEqual(await nextPoll({ status: 200, text: `null\n---\n${manifest("a")}\n` }), ["removed b-n1", "updated a-n1"]);
@@ -83,7 +85,7 @@ test("an answer that is no pod is a failure at each poll, and so is one that doe
   const log = { ...discardLogger, error: (_: string, err: unknown) => void failed.push(String(err)) };
   const stop = new AbortController();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`;
-  const running = runHttpSource({ url, headers: {}, nodeName: "n1", frequencyMs: 20_000, sources, clock, log }, stop.signal);
+  const running = runHttpSource({ url, headers: {}, nodeName: "n1", frequencyMs: 20_000, sources, clock, turns: new Turns(), log }, stop.signal);
   await waitFor(() => clock.waiting > 0);
   assert.deepEqual([failed.length, sources.allSynced()], [1, false]);
   await clock.advance(20_000);
@@ -126,7 +128,7 @@ test("a URL is polled, and a file read, at a frequency of its own; headers belon
     staticPodUrlHeader: { "X-Team": ["a"] },
     httpCheckFrequencyMs: 10_000,
   } as unknown as AgentConfig;
-  followStaticPods(config, { sources, nodeName: "n1", clock, log: discardLogger }, background);
+  followStaticPods(config, { sources, nodeName: "n1", clock, turns: new Turns(), log: discardLogger }, background);
   await waitFor(() => clock.waiting === 2);
   assert.deepEqual(looks.splice(0).toSorted(), ["file", "http"]);
   await clock.advance(3_000);
@@ -137,7 +139,7 @@ test("a URL is polled, and a file read, at a frequency of its own; headers belon
   const idle = newBackground({ clock, log: discardLogger });
   followStaticPods(
     { staticPodPath: "", staticPodUrl: "" } as AgentConfig,
-    { sources: none, nodeName: "n1", clock, log: discardLogger },
+    { sources: none, nodeName: "n1", clock, turns: new Turns(), log: discardLogger },
     idle,
   );
   assert.equal(clock.waiting, 0);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { staticPod, staticPods } from "./static-pod.ts";
 
 const manifest = (change: object = {}, container: object = {}): string =>
@@ -10,10 +12,11 @@ const manifest = (change: object = {}, container: object = {}): string =>
     spec: { containers: [{ name: "main", image: "i:1", ...container }] },
     ...change,
   });
-const read = (text: string) => staticPod(text, "file", "/etc/kubernetes/manifests/web.yaml", "Node1", 0);
+const origin = { source: "file", from: "/etc/kubernetes/manifests/web.yaml", nodeName: "Node1", now: 0, turns: new Turns() } as const;
+const read = (text: string) => staticPod(text, origin);
 
-test("a file's pod has a name of its node, and the same uid for the same contents", () => {
-  const [first, again, other] = [manifest(), manifest(), manifest({}, { image: "i:2" })].map(read);
+test("a file's pod has a name of its node, and the same uid for the same contents", async () => {
+  const [first, again, other] = await Promise.all([manifest(), manifest(), manifest({}, { image: "i:2" })].map(read));
   assert.deepEqual([first?.metadata.name, first?.metadata.namespace], ["web-node1", "default"]);
   assert.equal(first?.metadata.uid, again?.metadata.uid);
   assert.notEqual(first?.metadata.uid, other?.metadata.uid);
@@ -110,10 +113,10 @@ for (const { name, text, want } of [
     want: /spec\.ephemeralContainers: Forbidden: cannot be set on create/,
   },
 ]) {
-  test(`a manifest with ${name} is refused`, () => assert.throws(() => read(text), want));
+  test(`a manifest with ${name} is refused`, () => assert.rejects(read(text), want));
 }
 
-test("a static pod gets the API server's defaults, and keeps fields that it sets", () => {
+test("a static pod gets the API server's defaults, and keeps fields that it sets", async () => {
   const probe = { httpGet: { port: 80 } };
   const given = {
     hostNetwork: true,
@@ -138,7 +141,7 @@ test("a static pod gets the API server's defaults, and keeps fields that it sets
       { name: "fourth", image: "i:latest" },
     ],
   };
-  const { spec } = read(manifest({ spec: given }));
+  const { spec } = await read(manifest({ spec: given }));
   assert.partialDeepStrictEqual(spec, {
     nodeName: "Node1",
     dnsPolicy: "ClusterFirst",
@@ -175,39 +178,47 @@ test("a static pod gets the API server's defaults, and keeps fields that it sets
   assert.deepEqual(third?.resources, { requests: { cpu: "1" } });
 });
 
-test("a static pod keeps its uid, namespace and node name; without hostNetwork its ports get no host port", () => {
+test("a static pod keeps its uid, namespace and node name; without hostNetwork its ports get no host port", async () => {
   const metadata = { name: "web-node1", namespace: "prod", uid: "own", annotations: { a: "b" } };
-  const { metadata: made, spec } = read(manifest({ metadata }, { ports: [{ containerPort: 80 }] }));
+  const { metadata: made, spec } = await read(manifest({ metadata }, { ports: [{ containerPort: 80 }] }));
   assert.partialDeepStrictEqual(made, metadata);
   assert.equal(made.annotations?.["kubernetes.io/config.hash"], "own");
   assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, protocol: "TCP" }]);
 });
 
-test("the name of a pod ends with its node's name once, in lower case; every document and every pod of a list is read", () => {
+test("the name of a pod ends with its node's name once, in lower case; every document and every pod of a list is read", async () => {
   const named = (name: string) => manifest({ metadata: { name } });
   assert.deepEqual(
-    [named("web"), named("web-node1")].map((text) => read(text).metadata.name),
+    (await Promise.all([named("web"), named("web-node1")].map(read))).map(({ metadata }) => metadata.name),
     ["web-node1", "web-node1"],
   );
   const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: [JSON.parse(named("b")), JSON.parse(named("c"))] });
-  const all = staticPods([named("a"), list, named("d")].join("\n---\n"), "http", "http://x", "n", 0);
+  const text = `%YAML 1.1\n---\n${[named("a"), list, named("d")].join("\n--- # next\r\n")}`;
+  const all = await staticPods(text, { ...origin, source: "http", from: "http://x", nodeName: "n" });
   assert.deepEqual(
     all.map(({ metadata }) => metadata.name),
     ["a-n", "b-n", "c-n", "d-n"],
   );
 });
 
-test("init containers have the defaults of containers, also host ports; a registry's port is no tag", () => {
+test("init containers have the defaults of containers, also host ports; a registry's port is no tag", async () => {
   const init = { name: "init", image: "registry:5000/team/i", ports: [{ containerPort: 80 }] };
-  const { initContainers } = read(manifest(spec({ hostNetwork: true, initContainers: [init] }))).spec;
+  const { initContainers } = (await read(manifest(spec({ hostNetwork: true, initContainers: [init] })))).spec;
   assert.partialDeepStrictEqual(initContainers, [
     { imagePullPolicy: "Always", ports: [{ containerPort: 80, hostPort: 80, protocol: "TCP" }] },
   ]);
 });
 
-test("equal manifests of two nodes, files or sources are different pods", () => {
-  const uidOf = (source: "file" | "http", origin: string, node: string) =>
-    staticPod(manifest(), source, origin, node, 0).metadata.uid;
-  const uids = [uidOf("file", "/a", "n"), uidOf("file", "/b", "n"), uidOf("file", "/a", "m"), uidOf("http", "/a", "n")];
-  assert.equal(new Set(uids).size, 4);
+test("equal manifests of two nodes, files or sources are different pods", async () => {
+  const changes = [{}, { from: "/b" }, { nodeName: "m" }, { source: "http" as const }];
+  const pods = await Promise.all(changes.map((change) => staticPod(manifest(), { ...origin, ...change })));
+  assert.equal(new Set(pods.map(({ metadata }) => metadata.uid)).size, 4);
+});
+
+test("a pod's generated uid is the digest of its JSON, also when that is hashed in pieces", async () => {
+  const env = Array.from({ length: 5000 }, (_, at) => ({ name: `E${at}`, value: `"${at}` }));
+  const annotations = Object.fromEntries(env.map(({ name }) => [name, "ä"]));
+  const pod = { ...JSON.parse(manifest({ metadata: { name: "web", annotations } }, { env })) };
+  const digest = createHash("md5").update(`host:Node1file:${origin.from}`).update(JSON.stringify(pod)).digest("hex");
+  assert.equal((await read(JSON.stringify(pod))).metadata.uid, digest);
 });

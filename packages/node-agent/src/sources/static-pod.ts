@@ -1,36 +1,59 @@
 import { createHash } from "node:crypto";
 import { decodePod } from "@coxswain/apimachinery/objects/codec/decode-pod";
-import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { parseYamlAside } from "@coxswain/apimachinery/objects/codec/yaml-aside";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Container, Pod, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { staticPodProblems } from "./static-pod-validation.ts";
 
+/** Where manifests come from. */
+export interface ManifestOrigin {
+  source: "file" | "http";
+  /** Path of the file, or the URL. */
+  from: string;
+  nodeName: string;
+  /** ms since the epoch. */
+  now: number;
+  /** Large manifests are parsed and hashed in. */
+  turns: Turns;
+}
+
+/** A manifest of this many bytes, or more, is not read. */
+export const maxManifestBytes = 10 * 1024 * 1024;
+/** Upstream's error for a longer one. */
+export const manifestTooLong = "the read limit is reached";
+
 /**
  * Parses a manifest and sets UID, name, namespace, node and defaults.
- * @param origin path of the file, or the URL
  * @throws Error when the text is not a valid Pod
  * Source: pkg/kubelet/config/common.go
  */
-export function staticPod(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod {
-  return applyStaticDefaults(decodeManifest(parseYaml(text)), source, origin, nodeName, now);
+export async function staticPod(text: string, origin: ManifestOrigin): Promise<NodePod> {
+  return origin.turns.run(podOf(await parseYamlAside(text, undefined, origin.turns), origin));
 }
 
 /** Parses YAML documents that contain Pods or PodLists. @throws Error when one of them is invalid */
-export function staticPods(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod[] {
+export async function staticPods(text: string, origin: ManifestOrigin): Promise<NodePod[]> {
   const pods: NodePod[] = [];
-  for (const document of yamlDocuments(text)) {
+  for (const part of text.split(betweenDocuments)) {
+    const document = await parseYamlAside(part, undefined, origin.turns);
     if (typeof document !== "object" || document === null) continue;
     const { kind, items }: { kind?: unknown; items?: unknown } = document;
     for (const item of kind === "PodList" ? itemsOf(items) : [document]) {
       const withKind = { apiVersion: "v1", kind: "Pod", ...(isJsonObject(item) && item) };
-      pods.push(applyStaticDefaults(decodeManifest(withKind), source, origin, nodeName, now));
+      pods.push(await origin.turns.run(podOf(withKind, origin)));
     }
   }
   return pods;
 }
+
+/** Before a line `---`, which no scalar contains, unless it ends the directives of its own document. */
+const betweenDocuments = /(?<!^%.*)\r?\n(?=---(?:\s|$))/m;
 
 function itemsOf(list: unknown): readonly unknown[] {
   if (list === undefined || list === null) return [];
@@ -38,23 +61,55 @@ function itemsOf(list: unknown): readonly unknown[] {
   throw new Error("invalid pod list: items is not a list");
 }
 
-function decodeManifest(value: unknown): Pod {
-  const { apiVersion, kind }: { apiVersion?: string; kind?: string } = value ?? {};
+function* podOf(manifest: unknown, origin: ManifestOrigin): Steps<NodePod> {
+  const { apiVersion, kind }: { apiVersion?: string; kind?: string } = manifest ?? {};
   if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
-  const pod = decodePod(value);
+  const pod = decodePod(manifest);
+  yield;
   const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
   if (problems.length > 0) throw new Error(`invalid pod: ${formatFieldErrors(problems)}`);
-  return pod;
+  yield;
+  return withStaticDefaults(pod, pod.metadata?.uid || (yield* generatedUid(pod, origin)), origin);
 }
 
-function applyStaticDefaults(pod: Pod, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod {
+function* generatedUid(pod: Pod, { source, from, nodeName }: ManifestOrigin): Steps<string> {
+  const hash = createHash("md5").update(`host:${nodeName}`).update(`${source}:${from}`);
+  let text = "";
+  for (const piece of jsonPieces(pod)) {
+    text += piece;
+    if (text.length < hashedAtOnce) continue;
+    hash.update(text);
+    text = "";
+    yield;
+  }
+  return hash.update(text).digest("hex");
+}
+
+/** Characters that are hashed in one step. */
+const hashedAtOnce = 64 * 1024;
+/** Values with more members than this are not written in one piece. */
+const mostInPiece = 256;
+
+/** The text of `JSON.stringify`. */
+function* jsonPieces(value: unknown): Generator<string> {
+  if (!hasManyValues(value, mostInPiece)) {
+    yield JSON.stringify(value);
+    return;
+  }
+  const isList = Array.isArray(value);
+  let before = isList ? "[" : "{";
+  // Cast: what has members and is no list is an object.
+  for (const [key, member] of isList ? value.entries() : Object.entries(value as object)) {
+    if (member === undefined) continue;
+    yield isList ? before : `${before}${JSON.stringify(key)}:`;
+    yield* jsonPieces(member);
+    before = ",";
+  }
+  yield isList ? "]" : "}";
+}
+
+function withStaticDefaults(pod: Pod, uid: string, { source, nodeName, now }: ManifestOrigin): NodePod {
   const metadata = { ...pod.metadata };
-  const generated = createHash("md5")
-    .update(`host:${nodeName}`)
-    .update(`${source}:${origin}`)
-    .update(JSON.stringify(pod))
-    .digest("hex");
-  const uid = metadata.uid || generated;
   const named = metadata.name!;
   const node = nodeName.toLowerCase();
   const annotations = {

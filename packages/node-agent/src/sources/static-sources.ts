@@ -6,7 +6,7 @@ import { type HttpSourceOptions, runHttpSource } from "./http.ts";
 /** Starts the file and HTTP sources of static Pods. */
 export function followStaticPods(
   config: AgentConfig,
-  source: Pick<HttpSourceOptions, "sources" | "nodeName" | "clock" | "log">,
+  source: Pick<HttpSourceOptions, "sources" | "nodeName" | "clock" | "turns" | "log">,
   { add, signal }: Background,
 ): void {
   const { staticPodPath, fileCheckFrequencyMs, staticPodUrl, staticPodUrlHeader, httpCheckFrequencyMs } = config;

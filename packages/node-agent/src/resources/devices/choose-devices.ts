@@ -24,31 +24,38 @@ export async function chooseDevices(request: {
   prefer: Prefer;
 }): Promise<string[]> {
   const { resource, count, devices, hint, prefer } = request;
-  const chosen = [...request.reusable].sort().slice(0, count);
-  const available = request.available.filter((id) => !chosen.includes(id)).sort();
-  const missing = (): number => count - chosen.length;
-  const take = (ids: readonly string[]): void =>
-    void chosen.push(...ids.filter((id) => !chosen.includes(id)).slice(0, missing()));
-  if (missing() === 0) return chosen;
+  const chosen = new Set([...request.reusable].sort().slice(0, count));
+  const available = request.available.filter((id) => !chosen.has(id)).sort();
+  const missing = (): number => count - chosen.size;
+  const take = (ids: readonly string[]): void => {
+    for (const id of ids) if (missing() > 0) chosen.add(id);
+  };
+  if (missing() === 0) return [...chosen];
   if (available.length < missing()) {
     throw new Error(
       `requested number of devices unavailable for ${resource}. Requested: ${missing()}, Available: ${available.length}`,
     );
   }
   const matters = hint.nodes !== undefined && [...devices.values()].some(({ topology }) => topology !== null);
-  const near = (id: string): boolean => nodesOf(devices.get(id)).some((node) => hint.nodes?.includes(node));
-  const aligned = matters ? available.filter(near) : [];
-  const elsewhere = available.filter((id) => matters && !near(id) && nodesOf(devices.get(id)).length > 0);
-  const anywhere = available.filter((id) => !aligned.includes(id) && !elsewhere.includes(id));
+  const aligned: string[] = [];
+  const elsewhere: string[] = [];
+  const anywhere: string[] = [];
+  for (const id of available) {
+    const nodes = nodesOf(devices.get(id));
+    if (!matters || nodes.length === 0) anywhere.push(id);
+    else if (nodes.some((node) => hint.nodes?.includes(node))) aligned.push(id);
+    else elsewhere.push(id);
+  }
   // With more aligned devices than needed, the plugin chooses among them. Otherwise all aligned devices are taken first.
   const from = missing() < aligned.length ? aligned : available;
   if (from === available) take(aligned);
   if (missing() > 0) {
-    const preferred = await prefer([...from, ...chosen.filter((id) => !from.includes(id))].sort(), [...chosen], count);
-    take(preferred.filter((id) => from.includes(id)));
+    const offered = new Set(from);
+    const preferred = await prefer([...offered.union(chosen)].sort(), [...chosen], count);
+    take(preferred.filter((id) => offered.has(id)));
     take(from === aligned ? aligned : [...elsewhere, ...anywhere]);
   }
-  return chosen;
+  return [...chosen];
 }
 
 /**
@@ -61,16 +68,40 @@ export function deviceHints(
   counted: { available: readonly string[]; reusable: readonly string[] },
   count: number,
 ): Hint[] {
-  const at = (choice: readonly number[], ids: Iterable<string>): number =>
-    [...ids].filter((id) => nodesOf(devices.get(id)).some((node) => choice.includes(node))).length;
+  const reusable = new Set(counted.reusable);
+  const placesOf = (ids: Iterable<string>): readonly Place[] => groupByNodes(devices, ids);
+  const all = placesOf(devices.keys());
+  const reused = placesOf(reusable);
+  const fresh = placesOf(counted.available.filter((id) => !reusable.has(id)));
   let fewest = numaNodes.length;
   const possible: number[][] = [];
   for (const choice of choicesOf(numaNodes)) {
-    if (at(choice, devices.keys()) >= count) fewest = Math.min(fewest, choice.length);
-    const reused = at(choice, counted.reusable);
-    if (reused < counted.reusable.length) continue;
-    const fresh = counted.available.filter((id) => !counted.reusable.includes(id));
-    if (reused + at(choice, fresh) >= count) possible.push(choice);
+    if (numberAt(all, choice) >= count) fewest = Math.min(fewest, choice.length);
+    const again = numberAt(reused, choice);
+    if (again < reusable.size) continue;
+    if (again + numberAt(fresh, choice) >= count) possible.push(choice);
   }
   return possible.map((choice) => ({ nodes: choice, preferred: choice.length === fewest }));
+}
+
+/** The number of devices that are on exactly these NUMA nodes. */
+interface Place {
+  nodes: readonly number[];
+  number: number;
+}
+
+/** Sets of nodes are compared with places, of which there are few, and not with each of tens of thousands of devices. */
+function groupByNodes(devices: ReadonlyMap<string, PluginDevice>, ids: Iterable<string>): readonly Place[] {
+  const places = new Map<string, Place>();
+  for (const id of ids) {
+    const nodes = nodesOf(devices.get(id));
+    places.getOrInsertComputed(nodes.join(), () => ({ nodes, number: 0 })).number++;
+  }
+  return [...places.values()];
+}
+
+function numberAt(places: readonly Place[], choice: readonly number[]): number {
+  let sum = 0;
+  for (const { nodes, number } of places) if (nodes.some((node) => choice.includes(node))) sum += number;
+  return sum;
 }

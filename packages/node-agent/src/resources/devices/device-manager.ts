@@ -192,7 +192,8 @@ export class DeviceManager implements HintProvider {
    * written
    */
   release(pods: readonly NodePod[]): void {
-    const kept = this.#given.filter(({ podUid }) => pods.some((pod) => pod.metadata.uid === podUid));
+    const uids = new Set(pods.map(({ metadata }) => metadata.uid));
+    const kept = this.#given.filter(({ podUid }) => uids.has(podUid));
     if (kept.length === this.#given.length) return;
     this.#given = kept;
     this.#save();
@@ -324,7 +325,7 @@ export class DeviceManager implements HintProvider {
     const byNode = new Map<number, string[]>();
     for (const id of chosen) {
       const nodes = nodesOf(known.get(id));
-      for (const node of nodes.length === 0 ? [-1] : nodes) byNode.set(node, [...(byNode.get(node) ?? []), id]);
+      for (const node of nodes.length === 0 ? [-1] : nodes) byNode.getOrInsert(node, []).push(id);
     }
     this.#given.push({ podUid: uid, container: container.name, resource, byNode, answer: bytes });
     this.#save();
@@ -380,8 +381,8 @@ function limitsOf(container: AnyContainer): Map<string, number> {
 
 interface Access {
   envs: Record<string, string>;
-  mounts: DeviceAccess["mounts"][number][];
-  devices: DeviceAccess["devices"][number][];
+  mounts: DeviceAccess["mounts"];
+  devices: DeviceAccess["devices"];
   annotations: Record<string, string>;
 }
 
@@ -389,6 +390,11 @@ interface Access {
 function addAccess(access: Access, { envs, mounts, devices, annotations }: DeviceAccess): void {
   access.envs = { ...envs, ...access.envs };
   access.annotations = { ...annotations, ...access.annotations };
-  access.devices.push(...devices.filter((one) => !access.devices.some((other) => other.containerPath === one.containerPath)));
-  access.mounts.push(...mounts.filter((one) => !access.mounts.some((other) => other.containerPath === one.containerPath)));
+  access.devices = withOtherPaths(access.devices, devices);
+  access.mounts = withOtherPaths(access.mounts, mounts);
+}
+
+function withOtherPaths<T extends { containerPath: string }>(first: readonly T[], then: readonly T[]): readonly T[] {
+  const paths = new Set(first.map(({ containerPath }) => containerPath));
+  return [...first, ...then.filter(({ containerPath }) => !paths.has(containerPath))];
 }
