@@ -134,7 +134,10 @@ test("the folder is watched by one watcher at a time, and by none after the agen
   const clock = newFakeClock();
   const sources = newPodSources(["file"], { added() {}, updated() {}, removed() {} });
   const stop = new AbortController();
-  const running = runFileSource({ path, frequencyMs, nodeName: "n1", sources, clock, turns: new Turns(), log: discardLogger }, stop.signal);
+  const running = runFileSource(
+    { path, frequencyMs, nodeName: "n1", sources, clock, turns: new Turns(), log: discardLogger },
+    stop.signal,
+  );
   for (let look = 0; look < 3; look++) {
     await waitFor(() => clock.waiting > 0);
     assert.equal(watchers(), 1);

@@ -85,7 +85,10 @@ test("an answer that is no pod is a failure at each poll, and so is one that doe
   const log = { ...discardLogger, error: (_: string, err: unknown) => void failed.push(String(err)) };
   const stop = new AbortController();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`;
-  const running = runHttpSource({ url, headers: {}, nodeName: "n1", frequencyMs: 20_000, sources, clock, turns: new Turns(), log }, stop.signal);
+  const running = runHttpSource(
+    { url, headers: {}, nodeName: "n1", frequencyMs: 20_000, sources, clock, turns: new Turns(), log },
+    stop.signal,
+  );
   await waitFor(() => clock.waiting > 0);
   assert.deepEqual([failed.length, sources.allSynced()], [1, false]);
   await clock.advance(20_000);

@@ -12,7 +12,13 @@ const manifest = (change: object = {}, container: object = {}): string =>
     spec: { containers: [{ name: "main", image: "i:1", ...container }] },
     ...change,
   });
-const origin = { source: "file", from: "/etc/kubernetes/manifests/web.yaml", nodeName: "Node1", now: 0, turns: new Turns() } as const;
+const origin = {
+  source: "file",
+  from: "/etc/kubernetes/manifests/web.yaml",
+  nodeName: "Node1",
+  now: 0,
+  turns: new Turns(),
+} as const;
 const read = (text: string) => staticPod(text, origin);
 
 test("a file's pod has a name of its node, and the same uid for the same contents", async () => {

@@ -21,7 +21,7 @@ const anywhere = { preferred: false };
 
 for (const { name, count, hint = anywhere, available = "a0 b0 c1 d1 e", reusable = "", prefers = "", want } of [
   { name: "those of init containers first", count: 2, reusable: "c1 x", want: "c1 x" },
-  { name: "those that the plugin prefers", count: 2, prefers: "e d1", want: "e d1" },
+  { name: "those that the plugin prefers, each once", count: 2, prefers: "e e d1", want: "e d1" },
   {
     name: "those of the hint's NUMA nodes, in the plugin's preference",
     count: 1,

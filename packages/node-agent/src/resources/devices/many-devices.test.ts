@@ -73,7 +73,7 @@ test("40,000 devices are listed, allocated, mounted and released, each without a
   await manager.handler.register(gpu, "a", ["v1beta1"]);
   const container = aContainer({ resources: { limits: { [gpu]: "30000" } } });
   const pod = aNodePod({ containers: [container] }, { uid: "u" });
-  for (const [what, work] of Object.entries({
+  const turns: Record<string, () => Promise<void>> = {
     listed: async () => list(devices),
     hinted: async () => void manager.hints(pod, container),
     allocated: async () => {
@@ -82,10 +82,12 @@ test("40,000 devices are listed, allocated, mounted and released, each without a
     },
     mounted: async () => assert.equal((await manager.accessOf(pod, container)).devices.length, 30_000),
     hintedAgain: async () => void manager.hints(pod, container),
-    counted: async () => assert.deepEqual([manager.inUse(), manager.amounts().capacity], [{ [gpu]: "30000" }, { [gpu]: "40000" }]),
+    counted: async () =>
+      assert.deepEqual([manager.inUse(), manager.amounts().capacity], [{ [gpu]: "30000" }, { [gpu]: "40000" }]),
     restored: async () => assert.equal(new DeviceManager(base).givenTo("u", "main").length, 1),
     released: async () => manager.release([]),
-  })) {
+  };
+  for (const [what, work] of Object.entries(turns)) {
     const longest = await longestTurnOf(longestTurnMs, work);
     t.diagnostic(`${what} ${longest} ms`);
     assert.ok(longest < longestTurnMs, `${what} ${longest} ms`);
