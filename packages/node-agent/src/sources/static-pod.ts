@@ -12,7 +12,7 @@ import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, typ
 import { staticPodProblems } from "./static-pod-validation.ts";
 
 /** Where manifests come from. */
-export interface ManifestOrigin {
+interface ManifestOrigin {
   source: "file" | "http";
   /** Path of the file, or the URL. */
   from: string;
