@@ -5,7 +5,7 @@
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
-import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { encodeProtobuf, encodeProtobufInSteps, insertResourceVersion } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, setKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
@@ -58,16 +58,28 @@ export function* jsonInSteps(entry: Entry, served: ServedResource): Steps<void> 
 
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
-  return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));
+  return entry.memo(`protobuf:${slotOf(served)}`, () =>
+    ownMemory(protobufOfWritten(entry, served) ?? encodeProtobuf(objectOf(entry, served), served.kind)),
+  );
+}
+
+/** @returns undefined when this server has not written the entry, or in another version */
+function protobufOfWritten({ encoded, revision }: Entry, { kind }: ServedResource): Buffer | undefined {
+  return encoded && insertResourceVersion(encoded, kind, String(revision));
 }
 
 /** Makes what `protobufOf` returns, in steps for large objects. */
 export function* protobufInSteps(entry: Entry, served: ServedResource): Steps<void> {
-  if (entry.hasMemo(`protobuf:${slotOf(served)}`)) return;
-  const object = served.isHub ? entry.object() : yield* fromHubInSteps(served, entry.object());
-  yield;
-  const bytes = yield* encodeProtobufInSteps(object, served.kind);
-  entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(bytes));
+  const slot = `protobuf:${slotOf(served)}`;
+  if (entry.hasMemo(slot)) return;
+  let bytes = protobufOfWritten(entry, served);
+  if (bytes === undefined) {
+    const object = served.isHub ? entry.object() : yield* fromHubInSteps(served, entry.object());
+    yield;
+    bytes = yield* encodeProtobufInSteps(object, served.kind);
+  }
+  const made = ownMemory(bytes);
+  entry.memo(slot, () => made);
 }
 
 /**

@@ -67,3 +67,34 @@ test("a watch in protobuf sends events in protobuf", async () => {
     ],
   );
 });
+
+for (const { path, kind, spec } of [
+  { path: "/api/v1/namespaces/protobuf/services", kind: "Service", spec: { ports: [{ port: 80 }] } },
+  ...["v1", "v2"].map((version) => ({
+    path: `/apis/autoscaling/${version}/namespaces/protobuf/horizontalpodautoscalers`,
+    kind: "HorizontalPodAutoscaler",
+    spec: { maxReplicas: 3, scaleTargetRef: { kind: "Deployment", name: "d", apiVersion: "apps/v1" } },
+  })),
+])
+  test(`a watch of ${path} in protobuf shows what one in JSON shows, of written, updated and deleted objects`, async () => {
+    const before = await server.request("GET", path);
+    const name = "both";
+    assert.equal((await server.request("POST", path, { metadata: { name }, spec })).code, 201);
+    const patch = { metadata: { labels: { a: "b" } } };
+    const type = { "content-type": "application/merge-patch+json" };
+    assert.equal((await server.request("PATCH", `${path}/${name}`, patch, type)).code, 200);
+    assert.equal((await server.request("DELETE", `${path}/${name}`)).code, 200);
+    const since = before.body.metadata.resourceVersion;
+    const events = async (mediaType: string) => {
+      const accept = { accept: `${mediaType};stream=watch` };
+      const url = `${path}?watch=1&timeoutSeconds=1&resourceVersion=${since}`;
+      return new WatchEventDecoder(mediaType).push((await server.request("GET", url, undefined, accept)).raw);
+    };
+    const [binary, json] = [await events(protobuf), await events("application/json")];
+    assert.deepEqual(binary, json);
+    assert.deepEqual(
+      binary.map((event) => [event.type, event.object.kind]),
+      ["ADDED", "MODIFIED", "DELETED"].map((type) => [type, kind]),
+    );
+    assert.equal(new Set(binary.map(({ object }) => object.metadata.resourceVersion)).size, 3);
+  });

@@ -221,6 +221,11 @@ export class Entry {
     return this.#json ?? this.#stored ?? this.#storedMemo;
   }
 
+  /** What `toStored` made of the object, if it is known; not what it was decoded from, which may lack defaults. */
+  get encoded(): Buffer | undefined {
+    return this.#storedMemo;
+  }
+
   get #storedMemo(): Buffer | undefined {
     return this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
   }
@@ -313,7 +318,9 @@ export class Entry {
     const last = this.object();
     const object = { ...last, metadata: { ...last.metadata, resourceVersion: String(revision) } };
     const entry = new Entry(this.#codec, this.key, revision, object, this.labels, this.fields);
-    entry.#stored = this.#stored ?? this.#storedMemo; // it contains no resourceVersion
+    const encoded = this.#storedMemo;
+    entry.#stored = this.#stored ?? encoded; // it contains no resourceVersion
+    if (encoded !== undefined) entry.stored(() => encoded);
     return entry;
   }
 

@@ -168,12 +168,12 @@ async function pushInTurns(queue: WatchQueue, count: number): Promise<void> {
   }
 }
 
-test("a watch with many events gets 20 at once and then those of 10 ms together", async () => {
+test("a watch with many events gets 20 at once and then those of 20 ms together", async () => {
   const clock = newFakeClock(0);
   const { queue, taken } = aPacedReader(new WatchPace(clock));
   await pushInTurns(queue, 25);
   assert.deepEqual(taken, Array(20).fill(1));
-  await clock.advance(9);
+  await clock.advance(19);
   assert.equal(taken.length, 20);
   await clock.advance(1);
   assert.deepEqual(taken.slice(20), [5]);
@@ -192,6 +192,29 @@ test("a watch of a hundred events a second never waits, also after it had waited
   }
 });
 
+test("a watch of 500 events a second is read once in each tick", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  await pushInTurns(queue, 20);
+  taken.length = 0;
+  for (let ms = 0; ms < 1_000; ms += 2) {
+    await pushInTurns(queue, 1);
+    await clock.advance(2);
+  }
+  assert.ok(taken.length >= 45 && taken.length <= 51, `${taken.length} reads`);
+});
+
+test("after a burst of many events, single ones are delivered at once within half a second", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  for (let i = 0; i < 1_000; i++) queue.push(change);
+  await turn();
+  await clock.advance(500);
+  taken.length = 0;
+  await pushInTurns(queue, 3);
+  assert.deepEqual(taken, [1, 1, 1]);
+});
+
 test("a pause gives back at most the first burst", async () => {
   const clock = newFakeClock(0);
   const { queue, taken } = aPacedReader(new WatchPace(clock));
@@ -206,14 +229,14 @@ test("watches that wait are woken by one timer, in the same turn, so that they s
   const readers = [aPacedReader(pace), aPacedReader(pace)];
   for (const { queue } of readers) await pushInTurns(queue, 21);
   assert.equal(clock.waiting, 1);
-  await clock.advance(10);
+  await clock.advance(20);
   assert.deepEqual(
     readers.map(({ taken }) => taken.length),
     [21, 21],
   );
   for (const { queue } of readers) await pushInTurns(queue, 3);
   assert.equal(clock.waiting, 1, "the next tick has a timer of its own");
-  await clock.advance(10);
+  await clock.advance(20);
   assert.deepEqual(
     readers.map(({ taken }) => taken.reduce((sum, count) => sum + count, 0)),
     [24, 24],
@@ -238,7 +261,7 @@ for (const { what, happens, want } of [
     happens(queue);
     await turn();
     assert.deepEqual(taken.slice(20), [want]);
-    await clock.advance(10);
+    await clock.advance(20);
     assert.equal(taken.length, 21, "the tick finds nothing to do");
   });
 
@@ -247,6 +270,6 @@ test("a watch that is stopped while it waits is not read again", async () => {
   const { queue, taken } = aPacedReader(new WatchPace(clock));
   await pushInTurns(queue, 21);
   queue.stop();
-  await clock.advance(10);
+  await clock.advance(20);
   assert.equal(taken.length, 20);
 });

@@ -98,6 +98,7 @@ export class WatchQueue implements WatchStream {
     }
     const events = this.#events;
     this.#events = events.length > mostAtOnce ? events.slice(mostAtOnce) : none;
+    this.#share?.spend(Math.min(events.length, mostAtOnce));
     return events.length > mostAtOnce ? events.slice(0, mostAtOnce) : events;
   }
 
@@ -159,14 +160,14 @@ export class WatchQueue implements WatchStream {
   }
 }
 
-/** Wakes of one watch: this many at once, and {@link wakesPerSecond} on average. */
-const wakeBurst = 20;
-const wakesPerSecond = 120;
-const tickMs = 10;
+/** Events of one watch that are delivered at once: this many in a burst, and {@link eventsPerSecond} on average. */
+const burst = 20;
+const eventsPerSecond = 120;
+const tickMs = 20;
 
 /**
  * Limits how often readers of watches are woken. A write to a connection costs more than the encoding of an event, so a watch with
- * more than 120 events a second gets those of 10 ms in one write; others are not delayed. Ticks are common to all watches,
+ * more than 120 events a second gets those of 20 ms in one write; others are not delayed. Ticks are common to all watches,
  * so that watches with equal events still share their encoding.
  */
 export class WatchPace {
@@ -200,7 +201,8 @@ export class WatchPace {
 class PaceShare {
   readonly #pace: WatchPace;
   readonly #wake: () => void;
-  #left = wakeBurst;
+  /** Events that may be delivered at once; negative after more than those. */
+  #left = burst;
   #countedAt: number;
   #isWaiting = false;
 
@@ -213,16 +215,18 @@ class PaceShare {
     };
   }
 
+  /** Accounts delivered events. A long burst delays the following events no more than one of twice `burst`. */
+  spend(events: number): void {
+    this.#left = Math.max(-burst, this.#left - events);
+  }
+
   /** @returns false when the reader will be woken at the next tick instead */
   mayWake(): boolean {
     if (this.#isWaiting) return false;
     const now = this.#pace.now();
-    this.#left = Math.min(wakeBurst, this.#left + ((now - this.#countedAt) / 1_000) * wakesPerSecond);
+    this.#left = Math.min(burst, this.#left + ((now - this.#countedAt) / 1_000) * eventsPerSecond);
     this.#countedAt = now;
-    if (this.#left >= 1) {
-      this.#left--;
-      return true;
-    }
+    if (this.#left >= 1) return true;
     this.#isWaiting = true;
     this.#pace.atNextTick(this.#wake);
     return false;

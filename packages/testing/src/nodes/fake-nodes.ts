@@ -5,6 +5,7 @@ import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { formatMicroTime, formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
@@ -59,6 +60,8 @@ export class FakeNodes {
   /** By Pod UID. */
   readonly #pods = new Map<string, { readonly fake: FakePod | StagedPod; readonly podIP: string }>();
   readonly #recorder: EventRecorder;
+  /** By node name, as of the last renewal. */
+  readonly #leases = new Map<string, Lease>();
   readonly #silent = new Set<string>();
   readonly #kubelet: FakeKubelet;
   /** undefined until a rule states resource usage. */
@@ -244,16 +247,22 @@ export class FakeNodes {
     }
   }
 
+  /** Like a kubelet: updates the lease as it was after the last renewal, and reads it only when that fails. */
   async #renew(name: string): Promise<void> {
     const { client, clock, signal } = this.#options;
-    const renewTime = formatMicroTime(clock.now());
     const target = { namespace: "kube-node-lease", name };
+    const known = this.#leases.get(name);
+    const renewTime = formatMicroTime(clock.now());
     try {
-      await client.patch(leases, target, { type: "merge", body: { spec: { renewTime } } }, { signal });
+      const lease = known ?? (await client.get<Lease>(leases, target, { signal }));
+      const renewed = { ...lease, spec: { ...lease.spec, holderIdentity: name, leaseDurationSeconds: leaseSeconds, renewTime } };
+      this.#leases.set(name, await client.update<Lease>(leases, renewed, { signal }));
     } catch (err) {
+      this.#leases.delete(name);
+      if (known !== undefined && (isConflict(err) || isNotFound(err))) return this.#renew(name);
       if (!isNotFound(err)) throw err;
       const spec = { holderIdentity: name, leaseDurationSeconds: leaseSeconds, renewTime };
-      await client.create(leases, { metadata: target, spec }, { signal });
+      this.#leases.set(name, await client.create<Lease>(leases, { metadata: target, spec }, { signal }));
     }
   }
 

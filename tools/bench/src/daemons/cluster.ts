@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
@@ -65,6 +66,7 @@ export interface ControlPlane {
   /** Path of the file. */
   readonly kubeconfig: string;
   readonly apiPid: number;
+  readonly etcdPid: number;
   readonly url: string;
   /** Token of an administrator. */
   readonly token: string;
@@ -82,7 +84,8 @@ export async function startControlPlane(parts: Parts, etcdFlags: readonly string
   const api = await startProgram(server.program, { "etcd-servers": etcd.endpoint, "secure-port": String(await freePort()) });
   parts.add(() => api.stop());
   const own = new OwnCalls();
-  const client = newClient({ host: api.url, ca: ca?.toString(), token, qps: -1 }, { observer: own.observer });
+  const config = { host: api.url, ca: ca?.toString(), token, qps: -1, contentType: protobufMediaType };
+  const client = newClient(config, { observer: own.observer });
   parts.add(() => client.close());
   const namespace = "bench";
   await makeNamespace(client, namespace);
@@ -91,7 +94,7 @@ export async function startControlPlane(parts: Parts, etcdFlags: readonly string
   const kubeconfig = join(folder, "kubeconfig");
   writeFileSync(kubeconfig, kubeconfigText(api.url, ca, token), { mode: 0o600 });
   return {
-    ...{ client, namespace, kubeconfig, apiPid: api.pid, url: api.url, token },
+    ...{ client, namespace, kubeconfig, apiPid: api.pid, etcdPid: etcd.pid, url: api.url, token },
     apiCalls: () => own.othersOf(client),
   };
 }

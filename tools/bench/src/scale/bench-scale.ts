@@ -46,7 +46,7 @@ export async function measureScale(sizes: ScaleSizes, log: (line: string) => voi
     parts.add(() => scheduler.stop());
     await fill(plane.client, sizes, log);
     log(`filled: API server ${residentMb(plane.apiPid).toFixed(0)} MB, scheduler ${residentMb(scheduler.pid).toFixed(0)} MB`);
-    return await churn(plane, scheduler.pid, sizes, parts, log);
+    return await churn(plane, { scheduler: scheduler.pid, nodes: nodes.pid }, sizes, parts, log);
   } finally {
     await parts.stop();
   }
@@ -74,8 +74,8 @@ const listEveryMs = 5_000;
 const mostSettleMs = 30_000;
 
 async function churn(
-  { client, url, token, apiPid }: ControlPlane,
-  schedulerPid: number,
+  { client, url, token, apiPid, etcdPid }: ControlPlane,
+  others: { readonly scheduler: number; readonly nodes: number },
   sizes: ScaleSizes,
   parts: Parts,
   log: (line: string) => void,
@@ -113,7 +113,9 @@ async function churn(
       mostServerMb = Math.max(mostServerMb, residentMb(apiPid));
     }),
   ]);
-  const before = { server: cpuSeconds(apiPid), scheduler: cpuSeconds(schedulerPid), client: process.cpuUsage() };
+  const pids = { "API server": apiPid, etcd: etcdPid, ...others, watches: watchers.pid, "this process": process.pid };
+  const usage = (): [string, number][] => Object.entries(pids).map(([name, pid]) => [name, cpuSeconds(pid)]);
+  const before = new Map(usage());
   const start = performance.now();
   const load = { perSecond: sizes.churn, seconds: sizes.seconds, mostUnderWay: sizes.churn * 30 };
   // An overloaded server ends the load; the table is printed all the same.
@@ -121,12 +123,12 @@ async function churn(
   await waitFor(() => replacing.unbound === 0, { what: "the last pods to be bound", timeoutMs: mostSettleMs }).catch(() => {});
   const seconds = (performance.now() - start) / 1000;
   const { events, bytes, ended } = await watchers.report<WatchCounts>();
-  const shares = { server: cpuSeconds(apiPid) - before.server, scheduler: cpuSeconds(schedulerPid) - before.scheduler };
+  const cores = usage().map(([name, used]) => `${name} ${((used - (before.get(name) ?? 0)) / seconds).toFixed(2)}`);
   ending.abort(new Error("measured"));
   await Promise.all([probing, following]);
   log(`${replacing.begun} pods replaced in ${seconds.toFixed(0)} s; ${gets.length} gets, ${lists.length} lists`);
   log(`events to watchers: ${(events / seconds).toFixed(0)} a second, ${(bytes / seconds / 1e6).toFixed(1)} MB a second`);
-  log(`cores: API server ${(shares.server / seconds).toFixed(2)}, scheduler ${(shares.scheduler / seconds).toFixed(2)}`);
+  log(`cores: ${cores.join(", ")}`);
   log(
     `p50 ms: get ${percentile(gets, 0.5).toFixed(1)}, list ${percentile(lists, 0.5).toFixed(0)}, schedule ${percentile(replacing.scheduleMs, 0.5).toFixed(0)}`,
   );

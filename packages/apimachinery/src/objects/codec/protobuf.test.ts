@@ -4,7 +4,15 @@ import fc from "../../testing/fast-check.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { decodeJson, encodeJsonText } from "./json.ts";
-import { decodeProtobuf, decodeUnknown, encodeMessage, encodeProtobuf, encodeUnknown, hasProtobufForm } from "./protobuf.ts";
+import {
+  decodeProtobuf,
+  decodeUnknown,
+  encodeMessage,
+  encodeProtobuf,
+  encodeUnknown,
+  hasProtobufForm,
+  insertResourceVersion,
+} from "./protobuf.ts";
 import { readMessage } from "./protobuf-decode.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
@@ -290,6 +298,50 @@ test("reads only the metadata of every kind when the rest is not wanted", () => 
     assert.deepEqual(read, { apiVersion, kind, ...(metadata && { metadata }) });
   }
 });
+
+test("a resourceVersion inserted into the bytes of any kind gives those of the object with it", () => {
+  const stored = scheme.kinds().filter((gvk) => hasProtobufForm(gvk) && scheme.kind(gvk)?.message[0]?.name === "metadata");
+  const kinds = stored.filter(({ kind }) => !kind.endsWith("List"));
+  assert.ok(kinds.length > 80, String(kinds.length));
+  for (const gvk of kinds) {
+    const metadata = { name: "n", generateName: "g", namespace: "s", uid: "u", generation: 3, labels: { a: "b" } };
+    for (const one of [metadata, { name: "n" }, {}]) {
+      const want = encodeProtobuf({ metadata: { ...one, resourceVersion: "123456" } }, gvk);
+      assert.ok(insertResourceVersion(encodeProtobuf({ metadata: one }, gvk), gvk, "123456")?.equals(want), gvk.kind);
+    }
+  }
+});
+
+test("a resourceVersion is inserted also where it makes a length one byte longer", () => {
+  for (const size of [0, 60, 100, 105, 110, 120, 125, 16_350, 16_380, 2_097_120]) {
+    for (let more = 0; more < 8; more++) {
+      for (const object of [
+        { metadata: { name: "x".repeat(size + more) } },
+        { metadata: { name: "n" }, data: { a: "x".repeat(size + more) } },
+      ]) {
+        const want = encodeProtobuf({ ...object, metadata: { ...object.metadata, resourceVersion: "4294967295" } }, configMap);
+        const made = insertResourceVersion(encodeProtobuf(object, configMap), configMap, "4294967295");
+        assert.ok(made?.equals(want), `${size + more}`);
+      }
+    }
+  }
+});
+
+for (const { name, bytes } of [
+  { name: "of another kind", bytes: encodeProtobuf({ metadata: {} }, { ...configMap, kind: "Secret" }) },
+  { name: "of another version", bytes: encodeUnknown({ apiVersion: "v2", kind: "ConfigMap", raw: hex("0a02 0a00") }) },
+  { name: "that have one already", bytes: encodeProtobuf({ metadata: { resourceVersion: "1" } }, configMap) },
+  { name: "of JSON", bytes: Buffer.from('{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}') },
+  { name: "without metadata", bytes: encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("1205 0a0162 1200") }) },
+  {
+    name: "whose metadata lack empty texts",
+    bytes: encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("0a05 0a0161 3200") }),
+  },
+  { name: "that are empty", bytes: Buffer.alloc(0) },
+])
+  test(`no resourceVersion is inserted into bytes ${name}`, () => {
+    assert.equal(insertResourceVersion(bytes, configMap, "7"), undefined);
+  });
 
 test("answers 400 to a cut-off object of which only the metadata is read", () => {
   const whole = encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("0a03 0a0161 1205 0a01") });

@@ -54,6 +54,68 @@ export function* encodeProtobufInSteps(object: object, gvk?: GroupVersionKind): 
   return encodeUnknown({ apiVersion, kind, raw });
 }
 
+/**
+ * What `encodeProtobuf` makes of an object with a resourceVersion, from what it has made of the same object without one: copies the bytes
+ * around the place of the field, which costs a hundredth of encoding a Pod.
+ * @param bytes with their envelope
+ * @returns undefined when they are of another kind than `gvk`, or not laid out as `encodeProtobuf` does: encode the object then
+ */
+export function insertResourceVersion(bytes: Buffer, gvk: GroupVersionKind, resourceVersion: string): Buffer | undefined {
+  const head = headBefore(formatGroupVersion(gvk), gvk.kind);
+  if (bytes.length < head.length || bytes.compare(head, 0, head.length, 0, head.length) !== 0) return undefined;
+  const reader = protobuf.Reader.create(bytes);
+  reader.pos = head.length;
+  const rawBytes = reader.uint32();
+  const rawAt = reader.pos;
+  if (reader.uint32() !== metadataTag) return undefined;
+  const metadataBytes = reader.uint32();
+  const metadataAt = reader.pos;
+  // Name, generateName, namespace, selfLink and uid; strings are always encoded, also empty ones.
+  for (let tag = 10; tag < resourceVersionTag; tag += 8) {
+    if (reader.uint32() !== tag) return undefined;
+    reader.skip(reader.uint32());
+  }
+  if (reader.uint32() !== resourceVersionTag || reader.uint32() !== 0) return undefined;
+  const text = Buffer.from(resourceVersion, "latin1");
+  const metadataHead = Buffer.from([metadataTag, ...varint(metadataBytes + text.length)]);
+  const raw = varint(rawBytes + text.length + metadataHead.length - (metadataAt - rawAt));
+  return Buffer.concat([
+    head,
+    Buffer.from(raw),
+    metadataHead,
+    bytes.subarray(metadataAt, reader.pos - 1),
+    Buffer.from([text.length]),
+    text,
+    bytes.subarray(reader.pos),
+  ]);
+}
+
+/** Tags of the field 1 of each kind and of the field 6 of ObjectMeta. */
+const [metadataTag, resourceVersionTag] = [10, 50];
+
+/** The bytes of an envelope before the length of its object. A pure cache, as `knownKinds`. */
+const heads = new Map<string, Buffer>();
+
+function headBefore(apiVersion: string, kind: string): Buffer {
+  return heads.getOrInsertComputed(`${apiVersion} ${kind}`, () => {
+    const end = encodeUnknown({ apiVersion, kind, raw: noBytes });
+    // After it: the empty object's length, and two empty strings of two bytes each.
+    return Buffer.from(end.subarray(0, end.length - 5));
+  });
+}
+
+/** A non-negative number of at most 31 bits in protobuf's encoding. */
+export function varint(value: number): number[] {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest >>>= 7) {
+    if (rest < 0x80) {
+      bytes.push(rest);
+      return bytes;
+    }
+    bytes.push((rest & 0x7f) | 0x80);
+  }
+}
+
 /** True when `encodeProtobuf` supports the kind. */
 export function hasProtobufForm(gvk: GroupVersionKind): boolean {
   const type = scheme.kind(gvk);

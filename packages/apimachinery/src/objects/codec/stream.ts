@@ -5,7 +5,7 @@ import { badRequest } from "../errors/status-error.ts";
 import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
-import { decodeProtobuf, decodeProtobufInSteps } from "./protobuf.ts";
+import { decodeProtobuf, decodeProtobufInSteps, varint } from "./protobuf.ts";
 import { type ReadOptions, readString } from "./protobuf-decode.ts";
 
 /** Maximum size of a frame that a decoder accepts. */
@@ -160,15 +160,4 @@ function rawOf(reader: protobuf.Reader): Uint8Array {
   if (reader.pos > end) throw new RangeError("unexpected EOF");
   reader.pos = end;
   return raw;
-}
-
-function varint(value: number): number[] {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest >>>= 7) {
-    if (rest < 0x80) {
-      bytes.push(rest);
-      return bytes;
-    }
-    bytes.push((rest & 0x7f) | 0x80);
-  }
 }
