@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -12,14 +13,24 @@ import { type ApiConnection, newApiConnection } from "./api-connection.ts";
 
 type Rates = Pick<AgentConfig, "eventQps" | "eventBurst" | "kubeApiQps" | "kubeApiBurst">;
 
-/** A server that echoes requests, and the connection to it; `count` returns the number of requests received. */
-async function connect(t: TestContext, rates: Rates): Promise<{ api: ApiConnection; clock: FakeClock; count: () => number }> {
+interface Connected {
+  api: ApiConnection;
+  clock: FakeClock;
+  /** The number of requests received. */
+  count: () => number;
+  /** The number of connections that are open. */
+  open: () => Promise<number>;
+}
+
+/** A server that echoes requests, and the connection to it. */
+async function connect(t: TestContext, rates: Rates): Promise<Connected> {
   let arrived = 0;
   const server = createServer((incoming, outgoing) => {
     arrived++;
     outgoing.writeHead(201, { "content-type": "application/json" });
     incoming.pipe(outgoing);
   });
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.close());
   const clock = newFakeClock();
@@ -32,7 +43,8 @@ async function connect(t: TestContext, rates: Rates): Promise<{ api: ApiConnecti
     log: discardLogger,
   });
   t.after(() => api.close());
-  return { api, clock, count: () => arrived };
+  const open = promisify<number>((done) => server.getConnections(done));
+  return { api, clock, count: () => arrived, open };
 }
 
 for (const { eventQps, eventBurst, atOnce, everyMs } of [
@@ -66,4 +78,15 @@ test("--kube-api-qps and --kube-api-burst limit requests, but not heartbeats", a
   await clock.advance(1000);
   await Promise.all(all);
   assert.equal(count(), 7);
+});
+
+test("the connections of requests, heartbeats and events are closed together", async (t) => {
+  const { api, count, open } = await connect(t, { eventQps: 5, eventBurst: 10, kubeApiQps: 5, kubeApiBurst: 10 });
+  const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace: "default" } };
+  await Promise.all([api.client, api.heartbeat].map((client) => client.create(configMaps, map)));
+  api.recorder.event({ apiVersion: "v1", kind: "Node", name: "n1", uid: "n1" }, "Normal", "Reason", "message");
+  await waitFor(() => count() === 3, { what: "the event" });
+  assert.equal(await open(), 3);
+  api.close();
+  await waitFor(async () => (await open()) === 0, { what: "the connections to be closed", timeoutMs: 5_000 });
 });

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
@@ -17,7 +18,7 @@ import { newCa, newCertificate, signCertificateRequest, subjectOf } from "@coxsw
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootstrapKubeconfig, rotateCertificate, rotationTime, servingCertificateFile } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
-import { initialNode, type NodeStatusInput, nodeEvents, nodeStatus } from "./node-status.ts";
+import { initialNode, type NodeStatusInput, nodeEvents, nodeStatus, statusChanged } from "./node-status.ts";
 
 const input: NodeStatusInput = {
   machine: {
@@ -52,6 +53,14 @@ const ready = (status: NodeStatus): unknown => {
   const found = (status.conditions ?? []).find(({ type }) => type === "Ready");
   return { status: found?.status, reason: found?.reason, message: found?.message };
 };
+
+test("a status has changed if a condition has, not if heartbeats or the order of conditions differ", () => {
+  const status = nodeStatus(input);
+  const { conditions = [] } = nodeStatus({ ...input, current: status, now: input.now + 60_000 });
+  assert.equal(statusChanged({ ...status, conditions: conditions.toReversed() }, status, isDeepStrictEqual), false);
+  const other = nodeStatus({ ...input, conditions: { ...input.conditions, problems: ["no network"] } });
+  assert.equal(statusChanged(status, other, isDeepStrictEqual), true);
+});
 
 test("huge pages are reported by page size and subtracted from allocatable memory", () => {
   const machine = { ...input.machine, hugePages: { "1Gi": 0, "2Mi": 1024 ** 3 } };

@@ -28,7 +28,6 @@ function effective(pod: NodePod, container: AnyContainer): SecurityContext {
     runAsGroup: own?.runAsGroup ?? ofPod?.runAsGroup,
     runAsNonRoot: own?.runAsNonRoot ?? ofPod?.runAsNonRoot,
     seLinuxOptions: own?.seLinuxOptions ?? ofPod?.seLinuxOptions,
-    seccompProfile: own?.seccompProfile ?? ofPod?.seccompProfile,
   };
 }
 

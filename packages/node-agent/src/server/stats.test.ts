@@ -78,6 +78,15 @@ test("a container started when the runtime created it", async () => {
   assert.ok(lines.includes('container_start_time_seconds{container="one",namespace="default",pod="a"} 3 3000'));
 });
 
+test("what the runtime does not report of a container is 0", async () => {
+  const { pods } = await summaryOf([podOf("a")], [{ ...statOf("a", "one", 3), memory: null, writableLayer: null }]);
+  const [container] = pods[0]?.containers ?? [];
+  const time = formatTime(0);
+  assert.deepEqual(container?.rootfs, { time, usedBytes: 0, inodesUsed: 0 });
+  const { time: at, ...memory } = container.memory;
+  assert.deepEqual([at, new Set(Object.values(memory))], [time, new Set([0])]);
+});
+
 test("a pod has the start time of its status; one that has none yet began at the look", async () => {
   const started = podOf("a");
   started.status = { startTime: "2022-01-01T00:00:00Z" };
