@@ -50,7 +50,10 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     return;
   }
   void notifySystemd(log);
-  const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  const stopped = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
   await Promise.race([stopped, host.contended, ...(dynamic ? [dynamic.replaced] : [])]);
   await agent.stop();
 });
