@@ -25,6 +25,7 @@ const entryPoints = {
   check: "tools/deploy/src/check.ts",
   doctor: "tools/deploy/src/doctor.ts",
   machines: "tools/deploy/src/machines.ts",
+  "certificate-thread": "packages/apimachinery/src/serving/certificate-thread.ts",
   "yaml-thread": "packages/apimachinery/src/objects/codec/yaml-thread.ts",
   "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
 };

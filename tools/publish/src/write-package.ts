@@ -8,6 +8,7 @@ import type { PublishedPackage } from "./packages.ts";
 
 /** Worker threads, which their modules load from the same folder. */
 const threads = {
+  "certificate-thread": "packages/apimachinery/src/serving/certificate-thread.ts",
   "yaml-thread": "packages/apimachinery/src/objects/codec/yaml-thread.ts",
   "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
 };

@@ -39,31 +39,3 @@ export function readString({ tag, content }: Element): string {
   if (tag === 0x1e) return Buffer.from(content).swap16().toString("utf16le"); // BMPString
   return content.toString(tag === 0x14 ? "latin1" : "utf8"); // T61String, and all others
 }
-
-/** Encodes an element. */
-export function element(tag: number, ...contents: readonly Buffer[]): Buffer {
-  const content = Buffer.concat(contents);
-  if (content.length < 0x80) return Buffer.concat([Buffer.of(tag, content.length), content]);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(content.length);
-  const octets = length.subarray(length.findIndex((byte) => byte !== 0));
-  return Buffer.concat([Buffer.of(tag, 0x80 | octets.length), octets, content]);
-}
-
-export const sequence = (...elements: readonly Buffer[]): Buffer => element(0x30, ...elements);
-
-/** @param unused number of bits of the last byte that do not count */
-export const bitString = (bytes: Buffer, unused: number): Buffer => element(0x03, Buffer.of(unused), bytes);
-
-/** @param dotted `1.2.840.10045.4.3.2` */
-export function objectIdentifier(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
-  return element(0x06, Buffer.from([first * 40 + second, ...rest].flatMap(base128)));
-}
-
-/** Seven bits in each byte, the highest bit set in all but the last. */
-function base128(value: number): number[] {
-  const bytes = [value & 0x7f];
-  for (let rest = value >>> 7; rest > 0; rest >>>= 7) bytes.unshift(0x80 | (rest & 0x7f));
-  return bytes;
-}

@@ -26,7 +26,7 @@ export async function selfSignedPair(
   const stamp = Math.floor(Date.now() / 1000);
   const { host, dnsNames, ips } = options;
   const names = { authority: `${host}-ca@${stamp}`, commonName: `${host}@${stamp}`, dnsNames, ips };
-  const pair = pairOfTemporaryAuthority({ ...names, validDays: 365 });
+  const pair = await pairOfTemporaryAuthority({ ...names, validDays: 365 });
   const cert = pair.certPem + pair.caPem;
   if (options.certDir === "") return { cert, key: pair.keyPem };
   makeFolderSync(options.certDir, 0o755);

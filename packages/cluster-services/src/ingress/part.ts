@@ -64,7 +64,7 @@ export async function startIngress(context: PartContext, address?: string): Prom
     routes: () => routes,
     backends,
     contextOf: (name) => certificates.contextOf(name),
-    defaultCertificate: newSelfSigned(),
+    defaultCertificate: await newSelfSigned(),
     connectTimeoutMs,
     responseTimeoutMs: flags["ingress-response-timeout"],
     idleTimeoutMs: flags["ingress-idle-timeout"],
@@ -192,7 +192,7 @@ const isOtherRule = (old: Ingress, now: Ingress): boolean =>
   !deepEqual(old.spec, now.spec) || !deepEqual(old.metadata.annotations, now.metadata.annotations);
 
 /** Self-signed, for hosts without a certificate: clients get a certificate error at once instead of a timeout. */
-const newSelfSigned = (): KeyPair =>
+const newSelfSigned = (): Promise<KeyPair> =>
   pairOfTemporaryAuthority({
     ...{ authority: "coxswain-services ingress", commonName: "no certificate for this host", validDays: 3_650 },
     ...{ dnsNames: ["ingress.invalid"], ips: [] },

@@ -38,7 +38,7 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
   });
   const trust = await openTrust({ flags: { ...flags, "authentication-skip-lookup": false }, client, clock, log, signal });
   const ttl = { authorizedTtlMs: 10_000, unauthorizedTtlMs: 10_000 };
-  const pair = pairOfTemporaryAuthority({
+  const pair = await pairOfTemporaryAuthority({
     ...{ authority: `${serviceName}-ca`, commonName: serviceName, validDays: certificateDays },
     ...{ dnsNames: [`${serviceName}.${serviceNamespace}.svc`], ips: [address] },
   });
