@@ -5,7 +5,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type Entry, newEntry } from "./entry.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { OwnWrite, OwnWrites } from "./own-writes.ts";
-import { unlimitedEntries } from "./testing.ts";
+import { crowdedTurns, unlimitedEntries } from "./testing.ts";
 
 const turns = new Turns();
 const resource = { group: "", resource: "pods", kind: "Pod", namespaced: true, hub: "v1", versions: [{ version: "v1" }] };
@@ -71,6 +71,22 @@ test("a large one is decoded and encoded in turns, once for its answer and its e
   assert.deepEqual(entry.object().metadata.labels, labels);
   assert.deepEqual([...entry.encodeInSteps()], [], "its JSON is there");
   assert.equal((await write.ready(9)).revision, 9, "another revision is another object");
+});
+
+test("the event of a large one does not wait for other long work", async () => {
+  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`label-${at}`, "v"]));
+  const bytes = codec.toStored(aPod("n1", labels));
+  const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  const own = new OwnWrites(() => 0);
+  own.add(write);
+  const { turns, servedBefore } = crowdedTurns(10);
+  write.prepare(turns);
+  let entry: Entry | undefined;
+  void Promise.resolve(own.take("web/a", bytes, 8)).then((made) => {
+    entry = made;
+  });
+  assert.ok((await servedBefore(() => entry !== undefined)) <= 1, "it waits for no more than the rest of its slice");
+  assert.deepEqual(entry?.object().metadata.labels, labels);
 });
 
 test("a large own write that cannot be decoded fails when its entry is read", async () => {

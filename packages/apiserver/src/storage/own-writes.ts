@@ -1,6 +1,7 @@
 import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
 import type { EncodedObject } from "@coxswain/apimachinery/objects/codec/protobuf-reuse";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { TransientMap } from "@coxswain/apimachinery/process/memory/transient-map";
 import { type Entry, newEntry } from "./entry.ts";
@@ -70,10 +71,12 @@ export class OwnWrite {
   readonly #codec: ObjectCodec;
   readonly #bytes: Buffer;
   readonly #before: Entry | undefined;
+  /** Set while a large object is being decoded. */
+  #decoding: Steps<KubeObject> | undefined;
   #decoded: KubeObject | undefined;
   #entry: Entry | undefined;
-  /** Decodes a large object in turns. */
-  #preparing: Promise<Turns> | undefined;
+  /** Set for a large object. */
+  #turns: Turns | undefined;
   #ready: { readonly revision: number; readonly entry: Promise<Entry> } | undefined;
 
   /**
@@ -90,8 +93,10 @@ export class OwnWrite {
 
   /** Decodes the written object while etcd processes the write, so that the event is dispatched sooner. */
   prepare(turns: Turns): void {
-    if (this.#bytes.length > longBytes) this.#preparing = this.#prepareInTurns(turns);
-    else setImmediate(() => this.#prepare());
+    if (this.#bytes.length <= longBytes) return void setImmediate(() => this.#prepare());
+    this.#turns = turns;
+    this.#decoding = this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore());
+    void turns.run(this.#decodeInSteps());
   }
 
   #prepare(): void {
@@ -103,27 +108,34 @@ export class OwnWrite {
     }
   }
 
-  async #prepareInTurns(turns: Turns): Promise<Turns> {
-    try {
-      this.#decoded = await turns.run(this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore()));
-    } catch {
-      // As in `#prepare`: `entry` decodes again and reports the error.
+  /** Run by `prepare`, and by `ready`, which goes on where `prepare` waits for a turn. */
+  *#decodeInSteps(): Steps<void> {
+    for (let steps = this.#decoding; steps !== undefined; steps = this.#decoding) {
+      try {
+        const { done, value } = steps.next();
+        if (!done) yield;
+        else [this.#decoded, this.#decoding] = [value, undefined];
+      } catch {
+        this.#decoding = undefined; // as in `#prepare`: `entry` decodes again and reports the error
+      }
     }
-    return turns;
   }
 
-  /** As `entry`; a large object is decoded, and encoded for watchers, in turns. */
+  /**
+   * As `entry`; a large object is decoded, and encoded for watchers, in turns. They precede other long work, since no cache gets later
+   * changes before this one, and reads of any resource wait for them.
+   */
   ready(revision: number): Entry | Promise<Entry> {
-    if (this.#preparing === undefined) return this.entry(revision);
-    if (this.#ready?.revision !== revision) {
-      const entry = this.#preparing.then(async (turns) => {
-        const made = this.entry(revision);
-        await turns.run(made.encodeInSteps());
-        return made;
-      });
-      this.#ready = { revision, entry };
-    }
+    if (this.#turns === undefined) return this.entry(revision);
+    if (this.#ready?.revision !== revision) this.#ready = { revision, entry: this.#makeReady(revision, this.#turns) };
     return this.#ready.entry;
+  }
+
+  async #makeReady(revision: number, { ahead }: Turns): Promise<Entry> {
+    await ahead.run(this.#decodeInSteps());
+    const made = this.entry(revision);
+    await ahead.run(made.encodeInSteps());
+    return made;
   }
 
   /** Returns the entry at `revision`; repeated calls return the same one. */

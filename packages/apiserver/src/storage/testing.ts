@@ -1,4 +1,5 @@
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { sliceMs, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { EntryMemory } from "./entry.ts";
 import type { StoredResource } from "./object-codec.ts";
@@ -70,4 +71,33 @@ export const keys = (entries: readonly Entry[]): string[] => entries.map((entry)
 export function withData(entry: Entry | undefined, data: Record<string, string>): KubeObject {
   const object = entry?.object() as Unstructured & ConfigMap;
   return { ...object, data: { ...object.data, ...data } } as KubeObject;
+}
+
+/** Turns in which `count` pieces of long work wait, each as long as a slice. Other work takes no time. */
+export function crowdedTurns(count: number) {
+  const coming: (() => void)[] = [];
+  let [ms, served] = [0, 0];
+  const turns = new Turns(
+    () => ms,
+    (run) => coming.push(run),
+  );
+  void turns.next();
+  ms = sliceMs;
+  for (let i = 0; i < count; i++) {
+    void turns.next()?.then(() => {
+      served++;
+      ms += sliceMs;
+    });
+  }
+  return {
+    turns,
+    /** @returns how many of the pieces were served before `isDone` was true; all of them when it never was */
+    async servedBefore(isDone: () => boolean): Promise<number> {
+      while (!isDone() && served < count) {
+        coming.shift()?.();
+        await new Promise(setImmediate);
+      }
+      return served;
+    },
+  };
 }

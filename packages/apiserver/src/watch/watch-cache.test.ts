@@ -13,7 +13,7 @@ import { EtcdStore } from "../storage/etcd/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import { openStorage } from "../storage/open.ts";
 import { runStorageSuite } from "../storage/suite.ts";
-import { aConfigMap, follow, shapes, suiteResource, unlimitedEntries, withData } from "../storage/testing.ts";
+import { aConfigMap, crowdedTurns, follow, shapes, suiteResource, unlimitedEntries, withData } from "../storage/testing.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import type { CacheConsumer } from "./change-source.ts";
 import { HistoryMemory } from "./history.ts";
@@ -91,10 +91,14 @@ for (const { name, opensEarly } of [
   });
 
 /** An empty cache whose fill completes when the test releases it. */
-function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger) {
+function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger, turns = new Turns()) {
   const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()] as const;
   const requested: (number | undefined)[] = [];
+  const decoded: string[] = [];
   const store = {
+    decode(key: string) {
+      decoded.push(key);
+    },
     readAll(_onPage: unknown, revision: number | undefined) {
       requested.push(revision);
       return lists[requested.length - 1]?.promise;
@@ -112,7 +116,7 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
   const clock = newFakeClock();
   const bookmarks = newBookmarkClock(clock);
   const cache = newWatchCache({
-    turns: new Turns(),
+    turns,
     histories: new HistoryMemory(Number.POSITIVE_INFINITY),
     store,
     multiplexer,
@@ -127,8 +131,19 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
     cache.stop();
     bookmarks.stop();
   });
-  return { cache, lists, requested, reset: () => consumer?.reset() };
+  const change = (key: string, value: Buffer, revision: number) => void consumer?.apply(key, value, revision);
+  return { cache, lists, requested, decoded, change, reset: () => consumer?.reset() };
 }
+
+test("a large value of the watch is decoded before other long work that waits", async (t) => {
+  const { turns, servedBefore } = crowdedTurns(10);
+  const { cache, lists, decoded, change } = aCache(t, discardLogger, turns);
+  lists[0].resolve(5);
+  await cache.whenReady();
+  change("web/a", Buffer.alloc(100_000), 6);
+  assert.deepEqual(decoded, [], "not in this turn");
+  assert.ok((await servedBefore(() => decoded.length > 0)) <= 1, "it waits for no more than the rest of its slice");
+});
 
 test("a waiter for the first list gets the one that comes in its place when history was lost meanwhile", async (t) => {
   const { cache, lists, requested, reset } = aCache(t);

@@ -266,10 +266,10 @@ export class WatchCache implements Storage {
     });
   }
 
-  /** Large values that arrive together are decoded in a turn each. */
+  /** Large values that arrive together are decoded in a turn each, before other long work: no cache gets later changes before this one. */
   #decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
     const { store, turns } = this.#options;
-    const turn = value.length > longBytes ? turns.next(value.length) : undefined;
+    const turn = value.length > longBytes ? turns.ahead.next(value.length) : undefined;
     return turn === undefined ? store.decode(key, value, revision) : turn.then(() => store.decode(key, value, revision));
   }
 

@@ -88,21 +88,33 @@ test("when each short piece uses up a slice, every ninth slice is for other work
   assert.equal(order.join(""), `first${"s".repeat(8)}A${"s".repeat(8)}B${"s".repeat(4)}`);
 });
 
-test("at most eight steps of short work precede other work", async () => {
-  const { turns, order, clock, work, nextTurn } = setUp();
-  function* steps(): Steps<void> {
-    for (let step = 1; step <= 10; step++) {
-      order.push(`${step}`);
-      clock.ms += 6;
-      yield;
+for (const { name, run, expected } of [
+  {
+    name: "at most eight steps of short work precede other work",
+    run: (turns: Turns, steps: Steps<void>) => turns.run(steps, 1),
+    expected: "first 1 2 3 4 5 6 7 8 A B 9 10",
+  },
+  {
+    name: "steps ahead of other work precede it, except after every eighth piece",
+    run: ({ ahead }: Turns, steps: Steps<void>) => ahead.run(steps),
+    expected: "first 1 2 3 4 5 6 7 8 A 9 10 B",
+  },
+])
+  test(name, async () => {
+    const { turns, order, clock, work, nextTurn } = setUp();
+    function* steps(): Steps<void> {
+      for (let step = 1; step <= 10; step++) {
+        order.push(`${step}`);
+        clock.ms += 6;
+        yield;
+      }
     }
-  }
-  void work("first", { ms: 6 });
-  for (const name of ["A", "B"]) void work(name, { ms: 6 });
-  void turns.run(steps(), 1);
-  for (let turn = 0; turn < 13; turn++) await nextTurn();
-  assert.equal(order.join(" "), "first 1 2 3 4 5 6 7 8 A B 9 10");
-});
+    void work("first", { ms: 6 });
+    for (const name of ["A", "B"]) void work(name, { ms: 6 });
+    void run(turns, steps());
+    for (let turn = 0; turn < 13; turn++) await nextTurn();
+    assert.equal(order.join(" "), expected);
+  });
 
 test("long stages of requests that become ready together run in separate turns", async () => {
   const turns = new Turns();

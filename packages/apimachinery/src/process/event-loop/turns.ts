@@ -21,6 +21,19 @@ const mostServed = 1024;
 /** What ends work whose result nobody waits for any more: an AbortSignal, or the context of a request. */
 export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
 
+/** Long work in turns; `Turns` describes the methods. */
+export interface LongWork {
+  next(sizeBytes?: number): Promise<void> | undefined;
+  run<T>(steps: Steps<T>): T | Promise<T>;
+}
+
+interface Run {
+  readonly sizeBytes: number;
+  /** Number of steps that may be scheduled as short. */
+  readonly mostShort: number;
+  readonly request: Cancellation | undefined;
+}
+
 /**
  * Schedules long work on the event loop. A program creates one and passes it to all its parts. Per iteration, their work takes at most
  * `sliceMs` in total; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
@@ -60,7 +73,10 @@ export class Turns {
    * @returns undefined when it may start now, without a microtask; otherwise a promise to await
    */
   next(sizeBytes = 0): Promise<void> | undefined {
-    const isShort = sizeBytes > 0 && sizeBytes <= shortBytes;
+    return this.#next(sizeBytes, sizeBytes > 0 && sizeBytes <= shortBytes);
+  }
+
+  #next(sizeBytes: number, isShort: boolean): Promise<void> | undefined {
     const overtakes = this.#short.isEmpty && (isShort || this.#others.isEmpty);
     if (this.#began === undefined) this.#begin();
     else if (!overtakes || !this.#hasRoom()) return (isShort ? this.#short : this.#others).add();
@@ -75,9 +91,22 @@ export class Turns {
    * @returns a promise only if they do not end within this turn; it rejects with the reason of the request's end
    */
   run<T>(steps: Steps<T>, sizeBytes = 0, request?: Cancellation): T | Promise<T> {
+    return this.#run(steps, { sizeBytes, mostShort: shortSteps, request });
+  }
+
+  /**
+   * For long work that requests of all clients wait for, like an event of the watch that all caches share: its pieces are served with the
+   * short ones. At most a few pieces may wait here at a time.
+   */
+  readonly ahead: LongWork = {
+    next: (sizeBytes = 0) => this.#next(sizeBytes, true),
+    run: (steps) => this.#run(steps, { sizeBytes: shortBytes, mostShort: Number.POSITIVE_INFINITY, request: undefined }),
+  };
+
+  #run<T>(steps: Steps<T>, how: Run): T | Promise<T> {
     for (let taken = 0; ; taken++) {
-      const turn = this.next(taken < shortSteps ? sizeBytes : 0);
-      if (turn !== undefined) return this.#goOn(turn, steps, { sizeBytes, taken, request });
+      const turn = this.next(taken < how.mostShort ? how.sizeBytes : 0);
+      if (turn !== undefined) return this.#goOn(turn, steps, how, taken);
       const step = steps.next();
       if (step.done) return step.value;
     }
@@ -99,17 +128,13 @@ export class Turns {
     this.charge(bytes / bytesPerSlice);
   }
 
-  async #goOn<T>(
-    turn: Promise<void>,
-    steps: Steps<T>,
-    { sizeBytes, taken: before, request }: { sizeBytes: number; taken: number; request: Cancellation | undefined },
-  ): Promise<T> {
+  async #goOn<T>(turn: Promise<void>, steps: Steps<T>, { sizeBytes, mostShort, request }: Run, before: number): Promise<T> {
     await turn;
     request?.throwIfAborted();
     for (let taken = before + 1; ; taken++) {
       const step = steps.next();
       if (step.done) return step.value;
-      const next = this.next(taken < shortSteps ? sizeBytes : 0);
+      const next = this.next(taken < mostShort ? sizeBytes : 0);
       if (next === undefined) continue;
       await next;
       request?.throwIfAborted();

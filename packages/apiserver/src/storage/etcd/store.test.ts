@@ -12,7 +12,7 @@ import { newObjectCodec } from "../object-codec.ts";
 import { OwnWrites } from "../own-writes.ts";
 import type { Entry } from "../storage.ts";
 import { runStorageSuite } from "../suite.ts";
-import { aConfigMap, follow, suiteResource, unlimitedEntries, withData } from "../testing.ts";
+import { aConfigMap, crowdedTurns, follow, suiteResource, unlimitedEntries, withData } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { newLeases } from "./leases.ts";
@@ -20,12 +20,16 @@ import { EtcdStore } from "./store.ts";
 
 let prefixes = 0;
 
-async function openStore(t: { after(fn: () => void): void }, mediaType = "application/vnd.kubernetes.protobuf") {
+async function openStore(
+  t: { after(fn: () => void): void },
+  mediaType = "application/vnd.kubernetes.protobuf",
+  turns = new Turns(),
+) {
   const etcd = await startEtcd();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
   const storage = new EtcdStore({
-    turns: new Turns(),
+    turns,
     client,
     codec: newObjectCodec(suiteResource, mediaType, unlimitedEntries()),
     leases: newLeases({ client, clock: realClock }),
@@ -53,6 +57,18 @@ test("a watch of a compacted revision ends with Expired", async (t) => {
   const [event] = await watch.next(1);
   assert.ok(event?.type === "ERROR" && isResourceExpired(event.error), JSON.stringify(event));
   assert.equal(await watch.stream.ready(), false);
+});
+
+test("a large value of the watch does not wait for other long work", async (t) => {
+  const { turns, servedBefore } = crowdedTurns(10);
+  const { storage } = await openStore(t, "application/json", turns);
+  const data = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key-${at}`, "v"]));
+  let entry: Entry | undefined;
+  void Promise.resolve(storage.decode("web/a", Buffer.from(JSON.stringify(aConfigMap("a", data))), 8)).then((made) => {
+    entry = made;
+  });
+  assert.ok((await servedBefore(() => entry !== undefined)) <= 1, "it waits for no more than the rest of its slice");
+  assert.deepEqual([...entry!.encodeInSteps()], [], "its JSON is there");
 });
 
 test("a dry run is based on the stored object, not on a cached one", async (t) => {

@@ -99,7 +99,7 @@ export class EtcdStore implements Storage {
    */
   decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
     try {
-      const entry = this.#values.entry({ key: this.prefix + key, value, modRevision: revision });
+      const entry = this.#values.entry({ key: this.prefix + key, value, modRevision: revision }, this.#options.turns.ahead);
       return entry instanceof Promise ? this.#encoded(entry).catch(passOver) : entry;
     } catch (err) {
       return passOver(err);
@@ -109,7 +109,7 @@ export class EtcdStore implements Storage {
   /** Encodes the JSON that watchers get, in steps when the object is large. */
   async #encoded(decoding: Promise<Entry>): Promise<Entry> {
     const entry = await decoding;
-    await this.#options.turns.run(entry.encodeInSteps());
+    await this.#options.turns.ahead.run(entry.encodeInSteps());
     return entry;
   }
 

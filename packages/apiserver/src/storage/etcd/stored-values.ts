@@ -1,6 +1,6 @@
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { LongWork, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newEntry } from "../entry.ts";
 import type { ObjectCodec } from "../object-codec.ts";
@@ -47,18 +47,20 @@ export class StoredValues {
     this.#options = options;
   }
 
-  read(kv: StoredValue): PresentState | Promise<PresentState> {
+  /** @param turns for large values */
+  read(kv: StoredValue, turns: LongWork = this.#options.turns): PresentState | Promise<PresentState> {
     try {
       const plain = this.#options.transformer.fromStored(kv.value, kv.key);
-      const state = plain instanceof Promise ? plain.then((found) => this.#stateOf(kv, found)) : this.#stateOf(kv, plain);
+      const state =
+        plain instanceof Promise ? plain.then((found) => this.#stateOf(kv, found, turns)) : this.#stateOf(kv, plain, turns);
       return state instanceof Promise ? state.catch((err) => this.#unreadable(kv, err)) : state;
     } catch (err) {
       return this.#unreadable(kv, err);
     }
   }
 
-  #stateOf(kv: StoredValue, { value, stale }: TransformedValue): PresentState | Promise<PresentState> {
-    const { codec, prefix, turns } = this.#options;
+  #stateOf(kv: StoredValue, { value, stale }: TransformedValue, turns: LongWork): PresentState | Promise<PresentState> {
+    const { codec, prefix } = this.#options;
     const stateWith = (object: KubeObject): PresentState => {
       const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, object);
       entry.decodedFrom(value);
@@ -74,8 +76,9 @@ export class StoredValues {
     throw internalError(new Error(`unable to decode the value of ${key} in etcd`, { cause }));
   }
 
-  entry(kv: StoredValue): Entry | Promise<Entry> {
-    const state = this.read(kv);
+  /** @param turns for large values */
+  entry(kv: StoredValue, turns?: LongWork): Entry | Promise<Entry> {
+    const state = this.read(kv, turns);
     return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
   }
 
