@@ -20,13 +20,10 @@ interface GrpcServerOptions {
  * @throws Error when the socket cannot be served
  */
 export async function serveGrpc({ socket, methods, log }: GrpcServerOptions): Promise<{ close(): void }> {
-  const connections = new Set<Socket>();
   let library: Promise<GrpcConnections> | undefined;
   // Paused: the library reads from the socket's handle and must find the first byte there.
   const listener = createServer({ pauseOnConnect: true }, (connection) => {
-    connections.add(connection);
     connection.on("error", () => connection.destroy());
-    connection.once("close", () => connections.delete(connection));
     library ??= openLibrary(methods);
     library.then(
       (opened) => opened.serve(connection),
@@ -44,7 +41,6 @@ export async function serveGrpc({ socket, methods, log }: GrpcServerOptions): Pr
   return {
     close() {
       listener.close();
-      for (const connection of connections) connection.destroy();
       library?.then(
         (opened) => opened.close(),
         () => {},

@@ -63,3 +63,15 @@ for (const { order, type, hex, want } of [
     assert.deepEqual(decodeMessage(Buffer.concat([head, body]))?.message.body, [want]);
   });
 }
+
+test("an array that is longer than its message is refused, also one of elements without content", () => {
+  const read = (type: string) => {
+    const head = Buffer.from("6c04000104000000010000000b000000", "hex");
+    const field = Buffer.concat([Buffer.from("08016700", "hex"), Buffer.from([type.length]), Buffer.from(`${type}\0`)]);
+    head.writeUInt32LE(field.length, 12);
+    const padding = Buffer.alloc((8 - (field.length % 8)) % 8);
+    return () => decodeMessage(Buffer.concat([head, field, padding, Buffer.from("10000000", "hex")]));
+  };
+  assert.throws(read("as"), { message: "D-Bus message ends too early" });
+  assert.throws(read("a()"), { message: "D-Bus type () has no content" });
+});

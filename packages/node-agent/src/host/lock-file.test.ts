@@ -9,7 +9,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { acquireLockFile } from "./lock-file.ts";
+import { acquireLockFile, hasWaiter } from "./lock-file.ts";
 
 test("one agent at a time holds the lock file; the holder is notified when another opens it", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
@@ -74,6 +74,18 @@ test("the holder in a separate PID namespace notices a process that waits outsid
   assert.equal(status, 0, "the lock ends with the agent");
   await waitFor(() => output === "acquired\ncontended\n", { what: "the agent to say why it ended" });
 });
+
+for (const { what, line, want } of [
+  { what: "a waiter", line: "1: -> FLOCK  ADVISORY  WRITE 42 fe:01:711 0 EOF", want: true },
+  { what: "a waiter for a file whose number ends alike", line: "1: -> FLOCK  ADVISORY  WRITE 42 fe:01:4711 0 EOF", want: false },
+  { what: "a waiter for a lock of another kind", line: "1: -> POSIX  ADVISORY  WRITE 42 fe:01:711 0 EOF", want: false },
+]) {
+  test(`a lock is ${want ? "contended" : "not contended"} with ${what}`, () => {
+    const holder = "1: FLOCK  ADVISORY  WRITE 41 fe:01:711 0 EOF";
+    assert.equal(hasWaiter(`${holder}\n${line}\n`, 711), want);
+    assert.equal(hasWaiter(`${holder}\n`, 711), false);
+  });
+}
 
 test("an agent that waits for another lock file is no contention", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));

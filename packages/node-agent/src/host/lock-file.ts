@@ -28,7 +28,7 @@ export async function acquireLockFile(path: string, { clock, log }: { clock: Clo
   const ended = () => holder.exitCode !== null || holder.signalCode !== null;
   return {
     async contended(signal) {
-      while (!signal.aborted && !ended() && !(await othersWait(inode))) {
+      while (!signal.aborted && !ended() && !hasWaiter(await readFile("/proc/locks", "utf8"), inode)) {
         await clock.sleep(lookMs, signal).catch(() => undefined);
       }
     },
@@ -82,10 +82,14 @@ export function lockOpenFile(file: FileHandle): Promise<void> {
   });
 }
 
-/** Waiters are listed after the holder: `1: -> FLOCK ADVISORY WRITE 42 fe:01:4711 0 EOF`. */
-async function othersWait(inode: number): Promise<boolean> {
-  const locks = (await readFile("/proc/locks", "utf8")).split("\n").map((line) => line.trim().split(/\s+/));
-  return locks.some(
+/**
+ * Pure: whether a process waits for the lock of a file. Waiters are listed after the holder:
+ * `1: -> FLOCK ADVISORY WRITE 42 fe:01:4711 0 EOF`.
+ * @param locks the text of /proc/locks
+ */
+export function hasWaiter(locks: string, inode: number): boolean {
+  const lines = locks.split("\n").map((line) => line.trim().split(/\s+/));
+  return lines.some(
     ([, arrow, kind, , , , where]) => arrow === "->" && kind === "FLOCK" && where?.split(":")[2] === String(inode),
   );
 }

@@ -87,6 +87,7 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
     async serviceAccountToken(request) {
       const key = JSON.stringify(request);
       const now = clock.now();
+      // An expired token must not be returned when its renewal fails.
       for (const [old, entry] of tokens) if (entry.expiresAt <= now) tokens.delete(old);
       const found = tokens.get(key);
       if (found !== undefined && !needsRefresh(found, now)) return found.issued;
@@ -97,8 +98,8 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
         tokens.set(key, { issued, requestedAt: now, expiresAt });
         return issued;
       } catch (err) {
-        if (found === undefined || found.expiresAt <= now) throw err;
-        return found.issued; // not expired yet
+        if (found === undefined) throw err;
+        return found.issued;
       }
     },
   };
