@@ -9,6 +9,7 @@ import { LoopbackExchange } from "../loopback/exchange.ts";
 import type { ScalePaths } from "../registry/generic/resource.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
+import type { UpdateOptions } from "../storage/storage.ts";
 import { type Call, handlerGates } from "./env.ts";
 import { findSubresource } from "./subresource.ts";
 
@@ -30,8 +31,8 @@ const stored = (): KubeObject =>
     spec: { replicas: 2 },
   }) as KubeObject;
 
-const bodyOf = (name: string) => ({
-  ...{ apiVersion: "autoscaling/v1", kind: "Scale", metadata: { name, namespace: "web" }, spec: { replicas: 5 } },
+const bodyOf = (name: string, uid: string | undefined) => ({
+  ...{ apiVersion: "autoscaling/v1", kind: "Scale", metadata: { name, namespace: "web", uid }, spec: { replicas: 5 } },
 });
 
 /** @param attempts how often the update is begun, all but the last one end with a conflict */
@@ -42,6 +43,7 @@ async function scaled(
     mutate,
     validate,
     name = "a",
+    uid,
     query = "",
     attempts = 1,
   }: {
@@ -49,6 +51,7 @@ async function scaled(
     mutate?: (scale: KubeObject) => void;
     validate?: (attributes: AdmissionAttributes) => void;
     name?: string;
+    uid?: string;
     query?: string;
     attempts?: number;
   } = {},
@@ -56,7 +59,7 @@ async function scaled(
   const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
   const exchange = new LoopbackExchange({
     ...{ method, path: `${path}?fieldManager=me${query}`, headers: { "content-type": type } },
-    ...(method !== "GET" && { body: JSON.stringify(bodyOf(name)) }),
+    ...(method !== "GET" && { body: JSON.stringify(bodyOf(name, uid)) }),
   });
   const warnings: string[] = [];
   const info = parseRequestInfo(method, `${path}?fieldManager=me${query}`);
@@ -64,11 +67,18 @@ async function scaled(
     warn: (text: string) => void warnings.push(text),
   });
   let written: KubeObject | undefined;
+  let demanded: UpdateOptions["preconditions"];
   const current = stored();
   const store = {
     storage: {},
     get: async () => ({ object: stored }),
-    async update(_ctx: unknown, _name: string, change: (current: KubeObject) => Promise<KubeObject>) {
+    async update(
+      _ctx: unknown,
+      _name: string,
+      change: (current: KubeObject) => Promise<KubeObject>,
+      { preconditions }: UpdateOptions,
+    ) {
+      demanded = preconditions;
       for (let attempt = 0; attempt < attempts; attempt++) written = await change(current);
       return { entry: { object: () => written }, created: false };
     },
@@ -92,7 +102,7 @@ async function scaled(
   } as unknown as Call;
   const verb = method === "GET" ? "get" : method === "PUT" ? "update" : "patch";
   await findSubresource(call.served, "scale")?.run(call, verb, "");
-  return { written, warnings, current };
+  return { written, warnings, current, demanded };
 }
 
 test("a scale that cannot be read from its object is not shown", async () => {
@@ -110,6 +120,11 @@ test("an update of the scale writes the replicas and who set them", async () => 
     { manager: "maker", fieldsV1: { "f:spec": { "f:size": {} } } },
   ]);
   assert.deepEqual(warnings, []);
+});
+
+test("an update of a scale with a uid is one of that object alone", async () => {
+  assert.deepEqual((await scaled("PUT", { uid: "other" })).demanded, { uid: "other" });
+  assert.equal((await scaled("PUT")).demanded, undefined);
 });
 
 test("managed fields of a scale that admission broke are not stored, and the client is warned", async () => {

@@ -462,6 +462,11 @@ testRefusals<{ next: object; current?: object; both?: object }>(
       ],
     },
     {
+      name: "an update that keeps unknown fields everywhere from now on",
+      input: { next: { preserveUnknownFields: true } },
+      want: [`spec.preserveUnknownFields: Invalid value: true: ${preserveText}`],
+    },
+    {
       name: "an update of what keeps unknown fields everywhere",
       input: { next: { preserveUnknownFields: true }, current: { preserveUnknownFields: true } },
       want: [],

@@ -96,7 +96,7 @@ testKindRules(
           {
             subjects: [{ kind: "User", user: { name: "u" } }],
             resourceRules: [{ verbs: ["look"], apiGroups: ["*", "a"], resources: ["*"], namespaces: ["a.b"] }],
-            nonResourceRules: [{ verbs: ["get"], nonResourceURLs: [""] }],
+            nonResourceRules: [{ verbs: ["get"], nonResourceURLs: ["", "/a*", "/a/*"] }],
           },
         ],
       },
@@ -105,6 +105,7 @@ testKindRules(
         'spec.rules[0].resourceRules[0].apiGroups: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other api groups',
         "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"a.b\": each member of this list must be '*' or a DNS-1123 label; a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "": must not be empty',
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "/a*": wildcard can only do suffix matching',
       ],
     },
     {

@@ -111,6 +111,12 @@ testKindRules(
       want: [],
     },
     {
+      name: "wrong paths of a plain host beside a wildcard's that were wrong before",
+      before: { "spec.rules[1]": { host: "*.a.b", http: { paths: [] } } },
+      change: { "spec.rules[0].http.paths": [] },
+      want: ["spec.rules[0].http.paths: Required value"],
+    },
+    {
       name: "a wildcard's paths that are wrong now",
       before: {},
       change: { "spec.rules[1]": { host: "*.a.b", http: { paths: [] } } },
