@@ -136,6 +136,7 @@ for (const { argv, want } of [
   { argv: ["--qos-reserved=memory=101%"], want: /only percentages between 0 and 100 are allowed/ },
   { argv: ["--reserved-memory=0:cpu=1"], want: /memory type conversion error, unknown type: "cpu"/ },
   { argv: ["--reserved-memory=memory=1Gi"], want: /the reserved memory has incorrect format/ },
+  { argv: ["--reserved-memory=0:memory=1Gi=2Gi"], want: /the reserved limit has incorrect value, .* got memory=1Gi=2Gi/ },
   { argv: ["--reserved-memory=0:memory=0"], want: /reserved memory may not be zero for NUMA node 0 and resource "memory"/ },
   {
     argv: ["--reserved-memory=0:memory=1Gi", "--reserved-memory=0:memory=1Gi"],

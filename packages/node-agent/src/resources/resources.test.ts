@@ -89,6 +89,11 @@ test("allocatable is the capacity minus reservations and hard eviction threshold
   assert.deepEqual(got, { cpu: "3700m", memory: "7068Mi", pods: "110", "ephemeral-storage": "90Gi" });
 });
 
+test("huge pages of every size are taken off the allocatable memory", () => {
+  const capacity = { memory: "8Gi", "hugepages-2Mi": "1Gi", "hugepages-1Gi": "2Gi" };
+  assert.equal(allocatable(capacity, { kube: {}, system: {}, evictionHard: {} })["memory"], "5Gi");
+});
+
 /** Controllers as plain directories: what is written to the kernel can be read back. */
 async function cgroupsIn(
   t: TestContext,
