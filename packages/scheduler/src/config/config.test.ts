@@ -210,6 +210,14 @@ test("the durations of a leader election that is off are not checked", () => {
   assert.equal(complete(file(text)).leaderElection.enabled, false);
 });
 
+test("durations of leader election may be as long as each other", () => {
+  const { leaderElection } = complete(file("leaderElection: {leaseDuration: 5s, renewDeadline: 5s, retryPeriod: 5s}\n"));
+  assert.deepEqual(
+    [leaderElection.leaseDurationMs, leaderElection.renewDeadlineMs, leaderElection.retryPeriodMs],
+    [5_000, 5_000, 5_000],
+  );
+});
+
 test("a duration of leader election of zero or less is refused", () => {
   for (const [flag, field] of [
     ["leader-elect-lease-duration", "leaseDuration"],

@@ -317,6 +317,14 @@ test("Endpoints are mirrored from when their service has no selector any more", 
   assert.deepEqual(addresses(world), [["192.0.2.1"]]);
 });
 
+test("mirrored slices are deleted when their service gets a selector", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  assert.deepEqual(addresses(world), [["192.0.2.1"]]);
+  world.client.put(services, aService());
+  await settle(30);
+  assert.deepEqual(stored(world), []);
+});
+
 test("Endpoints are mirrored from when a service of their name is created", async (t) => {
   const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }), aService({ name: "other" }));
   world.client.put(services, bareService());
