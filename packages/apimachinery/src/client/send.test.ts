@@ -60,6 +60,13 @@ for (const { name, answer, method = "GET", attempts } of [
   { name: "a busy server's that does not say when", answer: { status: 429 }, attempts: 1 },
   { name: "a busy server's that says a date", answer: { status: 429, retryAfter: "Fri, 31 Dec 1999 23:59:59 GMT" }, attempts: 1 },
   { name: "a refusal with a time", answer: { status: 404, retryAfter: "0" }, attempts: 1 },
+  ...["ECONNRESET", "EPIPE", "ETIMEDOUT", "ERR_STREAM_PREMATURE_CLOSE"].flatMap((code) => {
+    const answer = new Error("no answer", { cause: Object.assign(new Error(code), { code }) });
+    return [
+      { name: `a read that ended with ${code}`, answer, attempts: 2 },
+      { name: `a write that ended with ${code}`, answer, method: "POST", attempts: 1 },
+    ];
+  }),
 ] as { name: string; answer: Answer; method?: string; attempts: number }[]) {
   test(`${name} is sent ${attempts === 1 ? "once" : "again"}`, async () => {
     const { call, seen, reported, clock } = aClient([answer, ok]);
