@@ -294,3 +294,16 @@ test("large decoded objects stay within a limit by size, those that are used the
   often.cool();
   assert.equal(counting.memory?.largeBytes, 0);
 });
+
+test("a large entry is counted with the bytes that it has now, once", () => {
+  const memory = new EntryMemory(encodings);
+  const object = { metadata: { name: "a", annotations: { a: "x".repeat(20_000) } } };
+  const stored = Buffer.from(JSON.stringify(object));
+  const entry = newEntry({ ...codec, memory }, "a", 3, object);
+  entry.stayWarm(stored);
+  assert.equal(memory.largeBytes, stored.length);
+  const json = entry.json();
+  assert.equal(memory.largeBytes, json.length);
+  entry.cool();
+  assert.equal(memory.largeBytes, 0);
+});

@@ -164,6 +164,20 @@ test("an unready pod is a ready endpoint with publishNotReadyAddresses, not with
   assert.equal(ready(aService({ spec: { publishNotReadyAddresses: true } })), true);
 });
 
+test("a slice has the protocol and the application protocol of each port of its service", () => {
+  const ports = [
+    { name: "dns", port: 53, protocol: "UDP", appProtocol: "example.com/dns" },
+    { name: "web", port: 80, appProtocol: "kubernetes.io/h2c" },
+    { name: "plain", port: 81 },
+  ] as const;
+  const [group] = endpointsOfPods(aService({ spec: { ports: [...ports] } }), [webPod(1)], () => undefined);
+  assert.deepEqual(group?.ports, [
+    { name: "dns", protocol: "UDP", port: 53, appProtocol: "example.com/dns" },
+    { name: "web", protocol: "TCP", port: 80, appProtocol: "kubernetes.io/h2c" },
+    { name: "plain", protocol: "TCP", port: 81 },
+  ]);
+});
+
 test("says what could not be written", async (t) => {
   const world = await started(t);
   world.client.react("create", "endpointslices", () => {
