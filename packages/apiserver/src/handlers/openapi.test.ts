@@ -83,7 +83,7 @@ const { root } = protobuf.parse(`
   message ParametersItem { Parameter parameter = 1; }
   message Parameter { NonBody non_body_parameter = 2; }
   message NonBody { Query query_parameter_sub_schema = 3; }
-  message Query { string in = 2; string name = 4; string type = 6; }
+  message Query { string in = 2; string name = 4; string type = 6; bool unique_items = 20; }
   message Definitions { repeated NamedSchema additional_properties = 1; }
   message NamedSchema { string name = 1; Schema value = 2; }
   message Schema {
@@ -117,7 +117,13 @@ test("the protobuf form says the same", () => {
     ],
   );
   const patch = decoded.paths.path.find((one: Decoded) => one.name === "/api/v1/namespaces/{namespace}/pods/{name}").value.patch;
-  assert.ok(patch.parameters.some((one: Decoded) => one.parameter.nonBodyParameter?.queryParameterSubSchema?.name === "dryRun"));
+  const queryParameters = patch.parameters.flatMap(
+    (one: Decoded) => one.parameter.nonBodyParameter?.queryParameterSubSchema ?? [],
+  );
+  assert.partialDeepStrictEqual(
+    queryParameters.find((one: Decoded) => one.name === "dryRun"),
+    { in: "query", type: "string", uniqueItems: true },
+  );
 });
 
 const v3 = protobuf.parse(`

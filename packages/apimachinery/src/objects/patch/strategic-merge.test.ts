@@ -37,6 +37,23 @@ for (const { name, type, original, patch, want } of [
     want: { containers: [{ name: "b" }, { name: "a" }] },
   },
   {
+    name: "merges into the first of several elements of one key",
+    type: serviceSpec,
+    original: {
+      ports: [
+        { name: "dns", port: 53, protocol: "UDP" },
+        { name: "dns-tcp", port: 53, protocol: "TCP" },
+      ],
+    },
+    patch: { ports: [{ port: 53, nodePort: 30053 }] },
+    want: {
+      ports: [
+        { name: "dns", port: 53, protocol: "UDP", nodePort: 30053 },
+        { name: "dns-tcp", port: 53, protocol: "TCP" },
+      ],
+    },
+  },
+  {
     name: "deletes an element by its merge key",
     type: podSpec,
     original: { containers: [{ name: "a" }, { name: "b" }] },

@@ -60,6 +60,12 @@ test("values are counted by provider and by key, plain text under its own name",
   );
 });
 
+test("plain text that is written is counted under no prefix", async () => {
+  const { transformer, shown } = counting([{ identity: {} }, { aescbc: aKey }]);
+  await transformer.toStored(Buffer.from("one"), "/k");
+  assert.deepEqual(await shown("storage_transformation_operations_total"), [operations("to_storage", "", "OK", 1)]);
+});
+
 test("plain text that no transformer accepts is unknown", async () => {
   const { transformer, shown } = counting([{ secretbox: aKey }]);
   assert.throws(() => transformer.fromStored(Buffer.from("plain"), "/k"));

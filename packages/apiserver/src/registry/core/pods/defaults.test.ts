@@ -60,8 +60,12 @@ test("both names of the service account say the same, the new one first", () => 
 });
 
 test("on the host network container ports are host ports", () => {
-  const spec = defaulted({ hostNetwork: true, containers: [{ name: "c", image: "x", ports: [{ containerPort: 80 }] }] });
-  assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, hostPort: 80, protocol: "TCP" }]);
+  const container = (containerPort: number) => ({ name: `c${containerPort}`, image: "x", ports: [{ containerPort }] });
+  const spec = defaulted({ hostNetwork: true, initContainers: [container(79)], containers: [container(80), container(81)] });
+  assert.deepEqual(
+    [...(spec.initContainers ?? []), ...spec.containers].flatMap(({ ports }) => ports),
+    [79, 80, 81].map((port) => ({ containerPort: port, hostPort: port, protocol: "TCP" })),
+  );
 });
 
 test("probes, handlers and volumes are completed", () => {

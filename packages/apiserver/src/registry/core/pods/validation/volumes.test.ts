@@ -129,6 +129,11 @@ testRefusals<object>(
       ],
     },
     {
+      name: "an iSCSI portal as long as its initiator allows",
+      input: { iscsi: { targetPortal: long.slice("v:".length), iqn: initiator, lun: 0, initiatorName: initiator } },
+      want: [],
+    },
+    {
       name: "an empty Gluster volume",
       input: { glusterfs: {} },
       want: [`${at}.glusterfs.endpoints: Required value`, `${at}.glusterfs.path: Required value`],
