@@ -17,6 +17,13 @@ for (const { name, ref, object, subresource, want } of [
   { name: "a custom resource's scale", ref: things, object: scale, subresource: "scale", want: "JSON" },
   { name: "a custom resource", ref: things, object: { metadata: { name: "a" } }, want: "JSON" },
   { name: "a body of an unknown kind", ref: pods, object: { metadata: {} }, subresource: "binding", want: "JSON" },
+  {
+    name: "a custom resource's object on a subresource",
+    ref: pods,
+    object: { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "a" } },
+    subresource: "things",
+    want: "JSON",
+  },
 ] as { name: string; ref: ResourceRef; object: object; subresource?: string; want: string }[]) {
   test(`${name} is sent as ${want}`, () => {
     const { contentType, bytes } = objectBody(ref, object, true, subresource);

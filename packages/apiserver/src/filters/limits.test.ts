@@ -89,6 +89,19 @@ test("an answer that only waits for its reader leaves its place once: the limit 
   await Promise.all(others);
 });
 
+test("an answer that only waits for its reader takes no place while its handler goes on", async () => {
+  const { handler, release } = held();
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], handler);
+  const [first, second] = [aRequest("GET", "/api/v1/pods"), aRequest("GET", "/api/v1/pods")];
+  const running = [chain(first.request)];
+  await settle();
+  first.exchange.onUnread?.();
+  running.push(chain(second.request));
+  release();
+  await Promise.all(running);
+  assert.equal(second.exchange.status, 200);
+});
+
 test("without a limit nobody is refused", async () => {
   const { handler, release } = held();
   const chain = compose([maxInFlight({ maxReadOnly: 0, maxMutating: 0, ...counted() })], handler);

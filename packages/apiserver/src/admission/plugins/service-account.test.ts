@@ -66,6 +66,19 @@ test("a pod's pull secrets are a copy of its account's", async () => {
   assert.ok(given !== imagePullSecrets && given[0] !== imagePullSecrets[0]);
 });
 
+test("an empty list of pull secrets is filled from the account as a missing one is, others are kept", async () => {
+  const { admit } = pluginWith(account("default", { imagePullSecrets: [{ name: "mine" }] }));
+  for (const [given, want] of [
+    [undefined, "mine"],
+    [[], "mine"],
+    [[{ name: "own" }], "own"],
+  ] as const) {
+    const pod = aPod(given && { imagePullSecrets: [...given] });
+    await admit(pod).catch(() => {});
+    assert.deepEqual(pod.spec["imagePullSecrets"], [{ name: want }]);
+  }
+});
+
 test("a pod names its account in the deprecated field too, and mounts the token, the authority and the namespace", async () => {
   const { admit } = pluginWith(account("default"), account("robot"));
   for (const [given, name] of [
