@@ -192,12 +192,12 @@ test("answers an unknown error with 500 and keeps it as the cause", () => {
 for (const { code, verb, server, want } of [
   { code: 409, verb: "POST", server: "", want: ["AlreadyExists", "the server reported a conflict (post pods a)"] },
   { code: 403, verb: "GET", server: "no", want: ["Forbidden", "no (get pods a)"] },
-  {
-    code: 502,
+  ...([500, 502] as const).map((code) => ({
+    code,
     verb: "GET",
     server: "bad",
     want: ["InternalError", 'an error on the server ("bad") has prevented the request from succeeding (get pods a)'],
-  },
+  })),
   {
     code: 418,
     verb: "GET",

@@ -127,13 +127,18 @@ for (const { name, world, write = aPod(), want } of [
   });
 }
 
-test("evaluations by a version of the future are counted together", async () => {
-  const { metrics } = await outcomeOf({ modes: { enforce: "baseline", "enforce-version": "v1.99" } }, aPod({ containers: [] }));
-  assert.match(
-    metrics,
-    /^pod_security_evaluations_total\{decision="allow",policy_level="baseline",policy_version="future",mode="enforce"/m,
-  );
-});
+for (const { version, label } of [
+  { version: "v1.22", label: "v1.22" },
+  { version: "v1.23", label: "v1.23" },
+  { version: "v1.24", label: "future" },
+  { version: "v1.99", label: "future" },
+]) {
+  test(`evaluations by the version ${version} are counted under ${label}`, async () => {
+    const { metrics } = await outcomeOf({ modes: { enforce: "baseline", "enforce-version": version } }, aPod({ containers: [] }));
+    const sample = `pod_security_evaluations_total{decision="allow",policy_level="baseline",policy_version="${label}",mode="enforce"`;
+    assert.ok(metrics.split("\n").some((line) => line.startsWith(sample)));
+  });
+}
 
 const apps = (resource: string) => ({ resource: { group: "apps", version: "v1", resource } });
 const template = { metadata: {}, spec: bad };

@@ -87,11 +87,14 @@ test("a plugin that is not there in time, refuses, or speaks another version is 
   );
   // Long enough for a busy machine: a call that waits for the plugin must not end before it.
   const service = newKmsService(`unix://${path}`, 60_000);
-  const waiting = assert.rejects(service.encrypt(Buffer.from("x")), {
-    message: "KMS provider api version v1alpha1 is not supported, only v1beta1 is supported now",
-  });
+  const refused = async (): Promise<void> =>
+    assert.rejects(service.encrypt(Buffer.from("x")), {
+      message: "KMS provider api version v1alpha1 is not supported, only v1beta1 is supported now",
+    });
+  const waiting = refused();
   const old = await startKmsPlugin({ path, version: "v1alpha1" });
   await waiting;
+  await refused();
   await old.stop();
   const plugin = await startKmsPlugin({ path });
   t.after(() => plugin.stop());

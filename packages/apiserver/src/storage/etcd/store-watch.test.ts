@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import protobuf from "protobufjs/minimal.js";
 import { newObjectCodec } from "../object-codec.ts";
 import { suiteResource, unlimitedEntries } from "../testing.ts";
@@ -46,7 +47,7 @@ test("a deletion whose object was compacted ends the watch with an error, and is
     request: { prefix: "", signal: new AbortController().signal },
   });
   handlers?.message(deletion(11));
-  assert.equal(await stream.ready(), true);
+  await settle();
   const [event] = stream.take();
   assert.ok(event?.type === "ERROR");
   assert.match(event.error.message, /PrevKv=nil \(key="\/registry\/configmaps\/web\/a", modRevision=11, type=DELETE\)/);

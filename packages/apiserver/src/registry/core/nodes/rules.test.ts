@@ -57,12 +57,13 @@ testKindRules("nodes", {}, [
     change: {
       "status.addresses": [
         { type: "InternalIP", address: "1.1.1.1" },
+        { type: "ExternalIP", address: "1.1.1.1" },
         { type: "InternalIP", address: "1.1.1.1" },
       ],
     },
     before: {},
     status: true,
-    want: ['status.addresses[1]: Duplicate value: core.NodeAddress{Type:"InternalIP", Address:"1.1.1.1"}'],
+    want: ['status.addresses[2]: Duplicate value: core.NodeAddress{Type:"InternalIP", Address:"1.1.1.1"}'],
   },
   {
     name: "negative capacity",

@@ -122,6 +122,17 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     ],
   },
   {
+    name: "an AppArmor profile of an init container, beside one of no container",
+    change: {
+      "spec.initContainers": [{ name: "i", image: "x", imagePullPolicy: "Always", terminationMessagePolicy: "File" }],
+      "metadata.annotations": {
+        "container.apparmor.security.beta.kubernetes.io/i": "runtime/default",
+        "container.apparmor.security.beta.kubernetes.io/j": "runtime/default",
+      },
+    },
+    want: ['metadata.annotations[container.apparmor.security.beta.kubernetes.io/j]: Invalid value: "j": container not found'],
+  },
+  {
     name: "a deletion cost",
     change: { "metadata.annotations": { "controller.kubernetes.io/pod-deletion-cost": "+5" } },
     want: ['metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+5": must be a 32bit integer'],
