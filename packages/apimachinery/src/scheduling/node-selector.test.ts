@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { NodeSelectorTerm } from "../objects/schema/kinds/core/v1.ts";
 import { matchesTerm, matchingTerms } from "./node-selector.ts";
 
-const nodes = [
+const nodes: { metadata: { name: string; labels?: Record<string, string> } }[] = [
   { metadata: { name: "bare" } },
   { metadata: { name: "a", labels: { zone: "z1", cores: "8" } } },
   { metadata: { name: "b", labels: { zone: "z2", disk: "ssd" } } },
