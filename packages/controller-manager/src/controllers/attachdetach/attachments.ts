@@ -3,12 +3,14 @@ import type { Node, PersistentVolume } from "@coxswain/apimachinery/objects/sche
 import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { attachmentName, parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { Attached } from "./plan.ts";
+import type { DetachableNodes } from "./detachable-nodes.ts";
 import { csiFormOf } from "./resolve.ts";
 import { idOfSpec } from "./volume.ts";
 
 /**
  * Attached volumes, derived from the VolumeAttachment objects, so no state has to survive a restart. A VolumeAttachment names
- * a PersistentVolume; when that no longer exists, the volume is identified through the node's `status.volumesAttached`.
+ * a PersistentVolume; when that no longer exists, the volume is identified through the node's `status.volumesAttached`, and when
+ * the node is gone too, through the nodes from which the controller may detach.
  */
 export interface Attachments {
   /** @param nodes further nodes to check: their VolumeAttachment may name another PersistentVolume for the same volume */
@@ -24,10 +26,11 @@ interface AttachmentSources {
   readonly volumes: SharedInformer<PersistentVolume>;
   readonly nodes: SharedInformer<Node>;
   readonly gates: { enabled(name: string): boolean };
+  readonly detachable: DetachableNodes;
 }
 
 /** Adds the necessary indexes to the informers. */
-export function newAttachments({ attachments, volumes, nodes, gates }: AttachmentSources): Attachments {
+export function newAttachments({ attachments, volumes, nodes, gates, detachable }: AttachmentSources): Attachments {
   volumes.addIndex("volume-id", volumeIdIndex(gates));
   nodes.addIndex("attached", attachedVolumeIds);
   attachments.addIndex("node", byNode);
@@ -39,8 +42,9 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
     const volume = persistentVolumeName === undefined ? undefined : volumes.lister.get(persistentVolumeName);
     const known = volume === undefined ? idOfSpec(inlineVolumeSpec) : idOfSpec(csiFormOf(volume, gates)?.spec);
     if (known !== undefined) return known;
+    const name = metadata.name ?? "";
     const node = nodes.lister.get(spec.nodeName);
-    return node && idsByAttachment(node).get(metadata.name ?? "");
+    return (node && idsByAttachment(node).get(name)) ?? detachable.idOf(name, spec.nodeName);
   };
 
   return {
@@ -54,7 +58,7 @@ export function newAttachments({ attachments, volumes, nodes, gates }: Attachmen
         for (const attachment of attachments.lister.byIndex("volume", volume.metadata.name ?? "")) add(attachment);
       for (const attachment of attachments.lister.byIndex("inline", id)) add(attachment);
       const listing = nodes.lister.byIndex("attached", id).map(({ metadata }) => metadata.name ?? "");
-      for (const node of [...listing, ...others]) add(attachments.lister.get(attachmentName(id, node)));
+      for (const node of [...listing, ...others, ...detachable.of(id)]) add(attachments.lister.get(attachmentName(id, node)));
       return [...found.values()].map((attachment) => viewOf(attachment, nodes.lister.get(attachment.spec.nodeName), id));
     },
     onNode(node) {

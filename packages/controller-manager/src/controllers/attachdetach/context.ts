@@ -58,7 +58,8 @@ interface AttachDetachQueues extends Pick<AttachDetachContext, "enqueueVolume" |
 export function newAttachDetachContext(base: ControllerContext, queues: AttachDetachQueues): AttachDetachContext {
   const { client, log, registry, featureGates: gates } = base;
   const cache = informersOf(base);
-  const attachments = newAttachments({ ...cache, gates });
+  const detachable = new DetachableNodes();
+  const attachments = newAttachments({ ...cache, gates, detachable });
   const flex = new FlexAttacher({
     pluginDir: base.config.volumes.flexPluginDir,
     nodes: cache.nodes.lister,
@@ -97,7 +98,7 @@ export function newAttachDetachContext(base: ControllerContext, queues: AttachDe
     progress,
     flex,
     nodeStatus,
-    detachable: new DetachableNodes(),
+    detachable,
     operations: operationMetrics(registry),
     forcedDetaches: attachMetrics(registry, desired, () => [
       ...cache.attachments.lister.list().flatMap((attachment) => attachments.idOf(attachment) ?? []),

@@ -398,6 +398,32 @@ test("finds an attachment whose volume is gone by the node's own list", async (t
   assert.equal(listOn(context, "a"), undefined);
 });
 
+const removals = {
+  pod: ({ client }: TestContext) => client.remove(pods, "default/web"),
+  node: ({ client }: TestContext) => client.remove(nodes, "a"),
+  PersistentVolume: ({ client }: TestContext) => client.remove(persistentVolumes, "pv-1"),
+};
+for (const order of [
+  ["PersistentVolume", "node", "pod"],
+  ["node", "PersistentVolume", "pod"],
+  ["PersistentVolume", "pod", "node"],
+] as const) {
+  test(`detaches a volume when everything that refers to it is gone: ${order.join(", then ")}`, async (t) => {
+    const context = newTestContext(t);
+    await attachedOnA(context);
+    await uses(context, "a", [id]);
+    for (const gone of order) {
+      assert.ok(attachmentOf(context, "a"), gone);
+      removals[gone](context);
+      await settle(30);
+    }
+    assert.equal(attachmentOf(context, "a"), undefined);
+    context.client.put(volumeAttachments, left("a"));
+    await settle(30);
+    assert.ok(attachmentOf(context, "a"), "from now on it is another's");
+  });
+}
+
 test("leaves attachments alone that others make while it runs", async (t) => {
   const context = newTestContext(t);
   withDisk(context);

@@ -1,4 +1,4 @@
-import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { attachmentName, parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 
 /**
  * Nodes from which the controller may detach a volume: those with an attachment at startup, and those where a Pod has needed
@@ -10,6 +10,19 @@ export class DetachableNodes {
   /** Number of volumes with such nodes. */
   get volumes(): number {
     return this.#byVolume.size;
+  }
+
+  of(id: VolumeId): ReadonlySet<string> {
+    return this.#byVolume.get(id) ?? none;
+  }
+
+  /** The volume of a VolumeAttachment; undefined when the controller may not detach it. */
+  idOf(name: string, node: string): VolumeId | undefined {
+    for (const [id, nodes] of this.#byVolume) {
+      const isOfCsi = nodes.has(node) && parseVolumeId(id) !== undefined;
+      if (isOfCsi && attachmentName(id, node) === name) return id;
+    }
+    return undefined;
   }
 
   add(id: VolumeId, node: string): void {
@@ -27,3 +40,5 @@ export class DetachableNodes {
     return nodes;
   }
 }
+
+const none: ReadonlySet<string> = new Set();
