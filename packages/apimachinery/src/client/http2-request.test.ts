@@ -7,7 +7,7 @@ import { aPipe, type ClientPipe, pipeOver } from "../transport/http2/testing/cli
 import { errorCodes } from "../transport/http2/wire/connection-error.ts";
 import { flags, frame, frameTypes, numberFrame, settings } from "../transport/http2/wire/frames.ts";
 import { encodeFields } from "../transport/http2/wire/hpack.ts";
-import { requestOverHttp2 } from "./http2-request.ts";
+import { InFlight, requestOverHttp2 } from "./http2-request.ts";
 import { readBody } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
@@ -19,9 +19,9 @@ const data = (id: number, text: string, flag = 0): Buffer => frame(frameTypes.da
 const end = (id: number): Buffer => data(id, "", flags.endStream);
 const reset = (code: number): Buffer => numberFrame(frameTypes.resetStream, 1, code);
 
-function send(pipe: ClientPipe, request: Partial<TransportRequest> = {}) {
+function send(pipe: ClientPipe, request: Partial<TransportRequest> = {}, inFlight = new InFlight()) {
   const seen = { released: 0 };
-  const response = requestOverHttp2(pipe.made, url, { method: "GET", path: "/x", headers: {}, ...request }, () => {
+  const response = requestOverHttp2(pipe.made, url, { method: "GET", path: "/x", headers: {}, ...request }, inFlight, () => {
     seen.released++;
   });
   response.catch(() => {});
@@ -185,15 +185,16 @@ test("requests of one signal share a listener, which is gone with the last of th
   const stop = new AbortController();
   const { signal } = stop;
   const listeners = (): number => getEventListeners(signal, "abort").length;
+  const inFlight = new InFlight();
   const pipe = aPipe(t);
   await pipe.begin();
-  const sent = [1, 3, 5].map(() => send(pipe, { signal }));
+  const sent = [1, 3, 5].map(() => send(pipe, { signal }, inFlight));
   await pipe.turn();
   assert.equal(listeners(), 1);
   for (const id of [1, 3, 5]) await pipe.says(head(id), end(id));
   assert.equal(listeners(), 0);
 
-  const later = [7, 9, 11].map(() => send(pipe, { signal }));
+  const later = [7, 9, 11].map(() => send(pipe, { signal }, inFlight));
   await pipe.turn();
   await pipe.says(head(7), end(7));
   assert.equal(listeners(), 1);

@@ -14,10 +14,11 @@ export function requestOverHttp2(
   connection: ClientConnection,
   url: URL,
   request: TransportRequest,
+  inFlight: InFlight,
   release: () => void,
 ): Promise<TransportResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<TransportResponse>();
-  const answer = new Http2Answer(request, { resolve, reject, release });
+  const answer = new Http2Answer(inFlight, request, { resolve, reject, release });
   try {
     request.signal?.throwIfAborted();
     answer.begin(connection, url);
@@ -36,21 +37,48 @@ interface Outcome {
 
 /**
  * The requests in flight of each signal, which share one listener: an EventTarget compares a new listener with all that it has, and hundreds of
- * requests have the signal of one controller.
+ * requests have the signal of one controller. A transport has one.
  */
-const inFlight = new WeakMap<AbortSignal, Http2Answer[]>();
+export class InFlight {
+  readonly #bySignal = new Map<AbortSignal, Http2Answer[]>();
+  readonly #onAbort = ({ target }: Event): void => {
+    const signal = target as AbortSignal; // cast: the listener is added to signals only
+    const answers = this.#bySignal.get(signal) ?? [];
+    this.#bySignal.delete(signal);
+    for (const answer of answers) answer.abort(signal.reason);
+  };
 
-function onAbort({ target }: Event): void {
-  const signal = target as AbortSignal; // cast: the listener is added to signals only
-  const answers = inFlight.get(signal) ?? [];
-  inFlight.delete(signal);
-  for (const answer of answers) answer.abort(signal.reason);
+  add(signal: AbortSignal, answer: Http2Answer): void {
+    const answers = this.#bySignal.get(signal);
+    if (answers !== undefined) {
+      answer.place = answers.push(answer) - 1;
+      return;
+    }
+    this.#bySignal.set(signal, [answer]);
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  remove(signal: AbortSignal, answer: Http2Answer): void {
+    const answers = this.#bySignal.get(signal);
+    if (answers?.[answer.place] !== answer) return;
+    const last = answers.pop()!;
+    if (last !== answer) {
+      answers[answer.place] = last;
+      last.place = answer.place;
+    }
+    if (answers.length > 0) return;
+    this.#bySignal.delete(signal);
+    signal.removeEventListener("abort", this.#onAbort);
+  }
 }
 
 /** One request and its response. The body becomes a stream only on demand: most callers read it as a whole, which costs less. */
 class Http2Answer implements StreamHandlers, TransportResponse {
   readonly isPaced = true;
   status = 0;
+  /** Index among the requests of its signal. */
+  place = 0;
+  readonly #inFlight: InFlight;
   readonly #request: TransportRequest;
   readonly #outcome: Outcome;
   #stream: ClientStream | undefined;
@@ -65,12 +93,11 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
   #isOver = false;
-  /** Index in the list of `inFlight`. */
-  #place = 0;
   /** Set when the body has ended; without a failure it is complete. */
   #end: { readonly failure: Error | undefined } | undefined;
 
-  constructor(request: TransportRequest, outcome: Outcome) {
+  constructor(inFlight: InFlight, request: TransportRequest, outcome: Outcome) {
+    this.#inFlight = inFlight;
     this.#request = request;
     this.#outcome = outcome;
   }
@@ -122,30 +149,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     } catch (err) {
       throw new NotProcessed("the connection was closed before the request was sent", { cause: err });
     }
-    if (signal !== undefined) this.#follow(signal);
-  }
-
-  #follow(signal: AbortSignal): void {
-    const answers = inFlight.get(signal);
-    if (answers !== undefined) {
-      this.#place = answers.push(this) - 1;
-      return;
-    }
-    inFlight.set(signal, [this]);
-    signal.addEventListener("abort", onAbort, { once: true });
-  }
-
-  #unfollow(signal: AbortSignal): void {
-    const answers = inFlight.get(signal);
-    if (answers?.[this.#place] !== this) return;
-    const last = answers.pop()!;
-    if (last !== this) {
-      answers[this.#place] = last;
-      last.#place = this.#place;
-    }
-    if (answers.length > 0) return;
-    inFlight.delete(signal);
-    signal.removeEventListener("abort", onAbort);
+    if (signal !== undefined) this.#inFlight.add(signal, this);
   }
 
   fields(fields: Fields): void {
@@ -209,7 +213,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     if (this.#isOver) return;
     this.#isOver = true;
     const { signal } = this.#request;
-    if (signal !== undefined) this.#unfollow(signal);
+    if (signal !== undefined) this.#inFlight.remove(signal, this);
     this.#outcome.release();
   }
 }

@@ -9,7 +9,7 @@ import { Agent, request as requestHttp } from "../transport/node-http.ts";
 import type { ClientConfig } from "./config.ts";
 import { connectHost, pem, tlsOptions } from "./dial.ts";
 import { requestOverHttp1 } from "./http1-request.ts";
-import { requestOverHttp2 } from "./http2-request.ts";
+import { InFlight, requestOverHttp2 } from "./http2-request.ts";
 import { openSession } from "./http2-session.ts";
 import { connectOverProxy, parseProxyUrl, proxyFromEnvironment } from "./proxy.ts";
 import { newStreamPool, type PoolEvents, type PoolObserver } from "./stream-pool.ts";
@@ -173,6 +173,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
     };
   };
   const pool = newStreamPool<Connection>({ ...options, dial });
+  const inFlight = new InFlight();
 
   /** Checks the certificate files once a minute and renews the pool when they changed. */
   const watchFiles = (used: tls.ConnectionOptions): Timer => {
@@ -189,7 +190,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
     async request(request) {
       request.signal?.throwIfAborted();
       const { connection, release } = await pool.acquire(request.signal);
-      if ("session" in connection.use) return requestOverHttp2(connection.use.session, url, request, release);
+      if ("session" in connection.use) return requestOverHttp2(connection.use.session, url, request, inFlight, release);
       release();
       return requestOverHttp1(https.request, url, { agent: agents.using(connection.use.agent) }, request);
     },
