@@ -340,7 +340,7 @@ for (const method of ["POST", "PUT"]) {
 }
 
 test("a command needs one list and the command itself from the runtime, and runs in the newest of the containers with that name", async (t) => {
-  const { get, runtime, pod } = await serveKubelet(t);
+  const { get, runtime } = await serveKubelet(t);
   const calls: string[] = [];
   const id = runtime.find("main")?.id ?? "";
   const list = runtime.listContainers;
@@ -362,8 +362,21 @@ test("a command needs one list and the command itself from the runtime, and runs
     return { stdout: Buffer.from("out"), stderr: Buffer.alloc(0), exitCode: 0 };
   };
   assert.deepEqual(await get("/run/default/web/main?cmd=ls+-l", "admin", "POST"), { status: 200, body: "out" });
-  const labels = { "io.kubernetes.pod.uid": pod.metadata.uid, "io.kubernetes.container.name": "main" };
+  const ofPod = { "io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.name": "web" };
+  const labels = { ...ofPod, "io.kubernetes.container.name": "main" };
   assert.deepEqual(calls, [`list ${JSON.stringify({ labels })}`, `ls -l in ${id}`]);
+});
+
+test("a command for a recreated pod runs in the earlier pod's container until the new one has its own, unless it names the UID", async (t) => {
+  const { get, runtime, pod } = await serveKubelet(t);
+  runtime.onExec = (id) => ({ stdout: Buffer.from(id), stderr: Buffer.alloc(0), exitCode: 0 });
+  const earlier = runtime.find("main")?.id ?? "";
+  const uid = pod.metadata.uid;
+  pod.metadata.uid = "recreated";
+  assert.deepEqual(await get("/run/default/web/main?cmd=ls", "admin", "POST"), { status: 200, body: earlier });
+  const missing = { status: 500, body: 'container not found ("main")' };
+  assert.deepEqual(await get("/run/default/web/recreated/main?cmd=ls", "admin", "POST"), missing);
+  assert.deepEqual(await get(`/run/default/web/${uid}/main?cmd=ls`, "admin", "POST"), { status: 404, body: "pod does not exist" });
 });
 
 test("exec and run in an exited container are refused", async (t) => {

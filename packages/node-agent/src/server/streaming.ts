@@ -29,18 +29,24 @@ function refuse(exchange: Exchange, status: number, message: string): undefined 
 
 /**
  * The ID of the running container of `/{namespace}/{pod}[/{uid}]/{container}`; responds with an error and returns undefined when there is
- * none: streams to an exited container are impossible, even though the runtime still lists it. One call to the runtime, because a client
- * waits for it.
+ * none: streams to an exited container are impossible, even though the runtime still lists it. Without a UID the pod's name counts, as
+ * upstream: a pod that has just been recreated may not have the container yet, while that of the earlier pod still runs. One call to the
+ * runtime, because a client waits for it. Source: pkg/kubelet/kubelet_pods.go findContainer
  */
 async function findContainerId(
   exchange: Exchange,
   context: StreamingContext,
   names: readonly string[],
 ): Promise<string | undefined> {
-  const pod = findPod(exchange, context, names, names.length > 3 ? (names[2] ?? "") : "");
+  const uid = names.length > 3 ? (names[2] ?? "") : "";
+  const pod = findPod(exchange, context, names, uid);
   if (pod === undefined) return undefined;
   const name = names.length > 2 ? (names.at(-1) ?? "") : "";
-  const labels = { [labelNames.podUid]: pod.metadata.uid, [labelNames.containerName]: name };
+  const ofPod =
+    uid === ""
+      ? { [labelNames.podNamespace]: pod.metadata.namespace, [labelNames.podName]: pod.metadata.name }
+      : { [labelNames.podUid]: uid };
+  const labels = { ...ofPod, [labelNames.containerName]: name };
   const running = (await context.runtime.listContainers({ labels })).filter(({ state }) => state === containerState.running);
   return newestId(running) ?? refuse(exchange, 500, `container not found (${JSON.stringify(name)})`);
 }
