@@ -1,9 +1,9 @@
+import { generateKeyPairSync } from "node:crypto";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { ensureNamespaces } from "@coxswain/apiserver/bootstrap/namespaces";
 import { ensurePriorityClasses } from "@coxswain/apiserver/bootstrap/priority-classes";
@@ -111,7 +111,8 @@ const config = ({ needed, isSmall }: ApiChoice): ApiserverConfig =>
   configs.getOrInsertComputed(JSON.stringify([needed, isSmall]), () => {
     files ??= temporaryFiles({
       "tokens.csv": `${adminToken},admin,admin-uid,"system:masters"\n`,
-      "sa.key": newServiceAccountKey().keyPem,
+      // Each start of a server reads it: a key of an elliptic curve costs a tenth of an RSA key.
+      "sa.key": generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "sec1", format: "pem" }),
     });
     const absent = (isSmall ? optionalInSmall : optional).filter((version) => !needed.includes(version));
     const withoutReaders = ["ServiceAccount", ...absent.flatMap((version) => readers[version] ?? [])];
