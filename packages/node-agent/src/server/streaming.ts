@@ -42,7 +42,7 @@ async function findContainerId(
   const pod = findPod(exchange, context, names, uid);
   if (pod === undefined) return undefined;
   const name = names.length > 2 ? (names.at(-1) ?? "") : "";
-  const ofPod =
+  const ofPod: Readonly<Record<string, string>> =
     uid === ""
       ? { [labelNames.podNamespace]: pod.metadata.namespace, [labelNames.podName]: pod.metadata.name }
       : { [labelNames.podUid]: uid };
