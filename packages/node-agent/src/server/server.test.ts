@@ -376,7 +376,10 @@ test("a command for a recreated pod runs in the earlier pod's container until th
   assert.deepEqual(await get("/run/default/web/main?cmd=ls", "admin", "POST"), { status: 200, body: earlier });
   const missing = { status: 500, body: 'container not found ("main")' };
   assert.deepEqual(await get("/run/default/web/recreated/main?cmd=ls", "admin", "POST"), missing);
-  assert.deepEqual(await get(`/run/default/web/${uid}/main?cmd=ls`, "admin", "POST"), { status: 404, body: "pod does not exist" });
+  assert.deepEqual(await get(`/run/default/web/${uid}/main?cmd=ls`, "admin", "POST"), {
+    status: 404,
+    body: "pod does not exist",
+  });
 });
 
 test("exec and run in an exited container are refused", async (t) => {

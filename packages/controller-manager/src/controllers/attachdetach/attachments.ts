@@ -2,8 +2,8 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import type { Node, PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { attachmentName, parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import type { Attached } from "./plan.ts";
 import type { DetachableNodes } from "./detachable-nodes.ts";
+import type { Attached } from "./plan.ts";
 import { csiFormOf } from "./resolve.ts";
 import { idOfSpec } from "./volume.ts";
 
