@@ -5,6 +5,7 @@ import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/objects/meta
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { tableOf } from "./cells.ts";
+import { droppingDisabledFields } from "./disabled-fields.ts";
 import type {
   FormerVersionDefinition,
   ResourceDefinition,
@@ -57,6 +58,7 @@ export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDe
     const versions = named.map((version) => canonicalVersion(version, { ...hub, group, version: version.version }, hub));
     const definition: ResourceDefinition = {
       ...row,
+      ...droppingDisabledFields(group === "" ? row.resource : `${row.resource}.${group}`, row),
       group,
       listKind: row.listKind ?? `${row.kind}List`,
       singular: "", // discovery of 1.23 leaves it empty for built-in resources

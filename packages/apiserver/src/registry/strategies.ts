@@ -3,7 +3,6 @@ import { semanticEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-e
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import { dropDisabledFields } from "./core/pods/disabled-fields.ts";
 import { templateWarnings } from "./core/pods/warnings.ts";
 import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 
@@ -19,7 +18,7 @@ interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "names
   readonly status?: boolean;
   /** metadata.generation counts changes of spec. */
   readonly generation?: boolean;
-  /** Pod template of the kind: fields of disabled gates are dropped from it, and warnings are issued for it. */
+  /** Pod template of the kind, for which warnings are issued. */
   readonly template?: TemplateOf<T>;
 }
 
@@ -41,10 +40,6 @@ export const specTemplate: TemplateOf<KubeObject & { spec?: { template?: PodTemp
  */
 export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): Strategy<T> {
   const { namespaced, status, generation, template, ...rest } = options;
-  const dropGated = (next: T, current: T | undefined, ctx: StrategyContext): void => {
-    const carrier = template?.of(next);
-    if (carrier) dropDisabledFields(carrier, current && template?.of(current), ctx.featureEnabled);
-  };
   return {
     ...rest,
     namespaceScoped: namespaced,
@@ -54,13 +49,11 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
     prepareForCreate(next: T, ctx: StrategyContext) {
       if (status) (next as SpecAndStatus).status = {}; // cast: every kind with this option has a status
       if (generation) next.metadata.generation = 1;
-      dropGated(next, undefined, ctx);
       rest.prepareForCreate?.(next, ctx);
     },
     *prepareForUpdate(next: T, current: T, ctx: StrategyContext): Steps<void> {
       if (status) keep(next, current, "status");
       if (generation) next.metadata.generation = current.metadata.generation ?? 0;
-      dropGated(next, current, ctx);
       const preparing = rest.prepareForUpdate?.(next, current, ctx);
       if (preparing) yield* preparing;
       // Cast: every kind with this option has a spec.

@@ -12,11 +12,11 @@ import { podNodeSelector } from "./pod-node-selector.ts";
 import { podTolerationRestriction } from "./pod-toleration-restriction.ts";
 
 /** The API knows the namespace `web`; the cache lags behind. */
-function aContext() {
+function aContext(annotations: Record<string, string> = {}, configuration?: object) {
   const client = newFakeClient();
-  client.put(namespaces, { metadata: { name: "web" } });
+  client.put(namespaces, { metadata: { name: "web", annotations } });
   const informers = { for: () => ({ synced: true, lister: { get: () => undefined } }) };
-  const context = { client, informers, configurationOf: () => undefined } as unknown as PluginContext;
+  const context = { client, informers, configurationOf: () => configuration } as unknown as PluginContext;
   return { client, context, made: () => client.writes.map(({ verb, name }) => `${verb} ${name}`) };
 }
 
@@ -83,5 +83,61 @@ for (const plugin of [podNodeSelector, podTolerationRestriction]) {
       write({ namespace, resource: { group: "", version: "v1", resource: "pods" }, object: { metadata: {}, spec: {} } });
     await admit?.(pod("web"));
     await assert.rejects(async () => admit?.(pod("new")), { code: 404, message: 'namespaces "new" not found' });
+  });
+}
+
+const aPod = (spec: object) =>
+  write({ namespace: "web", resource: { group: "", version: "v1", resource: "pods" }, object: { metadata: {}, spec } });
+
+for (const { name, annotation, whitelist, had, want } of [
+  {
+    name: "gets that of its namespace besides its own",
+    annotation: "a=b, c=d",
+    had: { e: "f" },
+    want: { a: "b", c: "d", e: "f" },
+  },
+  { name: "with the same value is taken", annotation: "a=b", had: { a: "b" }, want: { a: "b" } },
+  { name: "with another value is refused", annotation: "a=b", had: { a: "c" }, want: /conflicts with its namespace node label/ },
+  { name: "within the whitelist is taken", whitelist: "a=b,c=d", had: { c: "d" }, want: { c: "d" } },
+  {
+    name: "with a key that the whitelist lacks is refused",
+    whitelist: "a=b",
+    had: { a: "b", c: "d" },
+    want: /its namespace whitelist/,
+  },
+  {
+    name: "with another value than the whitelist is refused",
+    whitelist: "a=b",
+    had: { a: "c" },
+    want: /its namespace whitelist/,
+  },
+  { name: "is free without a whitelist", had: { a: "b" }, want: { a: "b" } },
+]) {
+  test(`PodNodeSelector: a pod's node selector ${name}`, async () => {
+    const annotations = annotation === undefined ? {} : { "scheduler.alpha.kubernetes.io/node-selector": annotation };
+    const podNodeSelectorPluginConfig = whitelist === undefined ? {} : { web: whitelist };
+    const plugin = podNodeSelector(aContext(annotations, { podNodeSelectorPluginConfig }).context);
+    const pod = aPod({ nodeSelector: had });
+    if (want instanceof RegExp) return assert.rejects(async () => plugin.admit?.(pod), { code: 403, message: want });
+    await plugin.admit?.(pod);
+    assert.deepEqual(pod.object, { metadata: {}, spec: { nodeSelector: want } });
+  });
+}
+
+const leaving = (tolerationSeconds?: number, key = "a") => ({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds });
+for (const { name, allowed, tolerated, isTaken } of [
+  { name: "as long as allowed", allowed: leaving(10), tolerated: leaving(10), isTaken: true },
+  { name: "less long than allowed", allowed: leaving(10), tolerated: leaving(9), isTaken: true },
+  { name: "longer than allowed", allowed: leaving(10), tolerated: leaving(11), isTaken: false },
+  { name: "for ever where a time is allowed", allowed: leaving(10), tolerated: leaving(), isTaken: false },
+  { name: "for a time where for ever is allowed", allowed: leaving(), tolerated: leaving(10), isTaken: true },
+  { name: "another taint", allowed: leaving(), tolerated: leaving(10, "b"), isTaken: false },
+  { name: "a taint where all are allowed", allowed: { operator: "Exists" }, tolerated: leaving(10, "b"), isTaken: true },
+]) {
+  test(`PodTolerationRestriction ${isTaken ? "takes" : "refuses"} a pod that tolerates ${name}`, async () => {
+    const plugin = podTolerationRestriction(aContext({}, { whitelist: [allowed] }).context);
+    const answer = async () => plugin.admit?.(aPod({ containers: [], tolerations: [tolerated] }));
+    if (isTaken) await answer();
+    else await assert.rejects(answer, /conflict with its cluster whitelist/);
   });
 }

@@ -13,13 +13,14 @@ import { priority } from "./priority.ts";
 const aClass = (name: string, value: number, globalDefault = false) => ({ metadata: { name }, value, globalDefault });
 
 /** @param cached classes in the cache; those in `stored` are known to the API only */
-function aPlugin(cached: KubeObject[], stored: KubeObject[] = []) {
+function aPlugin(cached: KubeObject[], stored: KubeObject[] = [], gates = { NonPreemptingPriority: true }) {
   const client = newFakeClient();
   client.put(priorityClasses, ...stored);
   const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
   const lister = { list: () => cached, get: (name: string) => cached.find(({ metadata }) => metadata.name === name) };
   return priority({
     client,
+    featureEnabled: (gate: string) => gates[gate as keyof typeof gates],
     informers: { ...informers, for: () => ({ synced: true, lister }) },
   } as unknown as PluginContext);
 }
@@ -93,5 +94,32 @@ for (const { name, operation, wanted, refused } of [
     const answer = async () => aPlugin([patient, usual]).validate?.(attributes as unknown as AdmissionAttributes);
     if (refused) await assert.rejects(answer, /PriorityClass usual is already marked as default/);
     else await answer();
+  });
+}
+
+test("without NonPreemptingPriority a pod keeps the policy of preemption that it asks for, which the registry drops", async () => {
+  const spec: Record<string, unknown> = { priorityClassName: "patient", preemptionPolicy: "PreemptLowerPriority" };
+  const object = { metadata: { name: "web" }, spec };
+  const resource = { group: "", version: "v1", resource: "pods" };
+  const attributes = { operation: "CREATE", resource, subresource: "", name: "web", object };
+  const plugin = aPlugin([patient], [], { NonPreemptingPriority: false });
+  await plugin.admit?.(attributes as unknown as AdmissionAttributes);
+  assert.deepEqual([spec["priority"], spec["preemptionPolicy"]], [5, "PreemptLowerPriority"]);
+});
+
+for (const { name, next, want } of [
+  { name: "that leaves both out keeps them", next: {}, want: { priority: 5, preemptionPolicy: "Never" } },
+  {
+    name: "that names others is left as it is, for validation",
+    next: { priority: 6, preemptionPolicy: "PreemptLowerPriority" },
+    want: { priority: 6, preemptionPolicy: "PreemptLowerPriority" },
+  },
+]) {
+  test(`an update of a pod's priority and policy of preemption ${name}`, async () => {
+    const [object, oldObject] = [{ spec: { ...next } }, { spec: { priority: 5, preemptionPolicy: "Never" } }];
+    const resource = { group: "", version: "v1", resource: "pods" };
+    const attributes = { operation: "UPDATE", resource, subresource: "", name: "web", object, oldObject };
+    await aPlugin([patient]).admit?.(attributes as unknown as AdmissionAttributes);
+    assert.deepEqual(object.spec, want);
   });
 }

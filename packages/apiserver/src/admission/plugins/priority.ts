@@ -25,9 +25,12 @@ class Priority implements AdmissionPlugin {
   readonly resources = ["pods", "priorityclasses.scheduling.k8s.io"];
   readonly #client: Client;
   readonly #informer: SharedInformer<PriorityClass>;
+  /** Pods may have a policy of preemption. */
+  readonly #hasPolicies: boolean;
 
-  constructor({ client, informers }: PluginContext) {
+  constructor({ client, informers, featureEnabled }: PluginContext) {
     this.#client = client;
+    this.#hasPolicies = featureEnabled("NonPreemptingPriority");
     this.#informer = informers.for<PriorityClass>(priorityClasses);
   }
 
@@ -71,7 +74,7 @@ class Priority implements AdmissionPlugin {
       );
     }
     spec.priority = value;
-    if (policy === undefined) return;
+    if (policy === undefined || !this.#hasPolicies) return;
     if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== policy) {
       throw refuse(
         attributes,

@@ -89,8 +89,7 @@ export class Charges {
   #newest(quota: QuotaObject): QuotaObject {
     let newest = quota;
     for (const other of [this.#written.get(uidOf(quota)), this.#informer.lister.get(keyOf(quota))]) {
-      if (other === undefined || uidOf(other) !== uidOf(quota)) continue;
-      if (revisionOf(other) > revisionOf(newest)) newest = other;
+      if (other !== undefined && revisionOf(other) > revisionOf(newest)) newest = other;
     }
     return newest;
   }

@@ -71,3 +71,23 @@ test("an amount below zero is refused instead of making room", () => {
     message: 'pods "p" is forbidden: quota usage is negative for resource(s): cpu,requests.cpu',
   });
 });
+
+for (const { name, requests, want } of [
+  { name: "that needs more is charged with the difference", requests: { cpu: "3" }, want: [{ pods: "1", cpu: "3" }] },
+  { name: "that needs less is not charged, and gives nothing back", requests: { cpu: "500m" }, want: [] },
+]) {
+  test(`an update ${name}`, () => {
+    const attributes = {
+      operation: "UPDATE",
+      resource,
+      name: "p",
+      object: aPod(requests),
+      oldObject: aPod({ cpu: "1" }),
+    } as const;
+    const quotas = [quota({ pods: "1", cpu: "3" }, { pods: "1", cpu: "1" })];
+    assert.deepEqual(
+      chargedQuotas(attributes, evaluator, quotas).map(({ status }) => status?.used),
+      want,
+    );
+  });
+}

@@ -21,6 +21,7 @@ interface PodObject extends KubeObject {
 }
 
 export function runtimeClass(ctx: PluginContext): AdmissionPlugin<PodObject> {
+  const hasOverhead = ctx.featureEnabled("PodOverhead");
   const informer = ctx.informers.for<RuntimeClassObject>(runtimeClasses);
   const classOf = async (attributes: AdmissionAttributes, { spec }: PodObject): Promise<RuntimeClassObject | undefined> => {
     const name = spec.runtimeClassName;
@@ -41,7 +42,7 @@ export function runtimeClass(ctx: PluginContext): AdmissionPlugin<PodObject> {
       const pod = podIn(attributes);
       if (pod === undefined) return;
       const found = await classOf(attributes, pod);
-      if (found?.overhead?.podFixed !== undefined) {
+      if (hasOverhead && found?.overhead?.podFixed !== undefined) {
         if (pod.spec.overhead !== undefined && !semanticEqual(pod.spec.overhead, found.overhead.podFixed)) {
           throw refuse(attributes, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
         }
@@ -51,7 +52,7 @@ export function runtimeClass(ctx: PluginContext): AdmissionPlugin<PodObject> {
     },
     async validate(attributes) {
       const pod = podIn(attributes);
-      if (pod === undefined) return;
+      if (pod === undefined || !hasOverhead) return;
       const found = await classOf(attributes, pod);
       if (found?.overhead !== undefined) {
         if (!semanticEqual(pod.spec.overhead, found.overhead.podFixed)) {

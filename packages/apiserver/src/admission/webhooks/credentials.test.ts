@@ -23,10 +23,11 @@ function credentialsOf(
 const token = (name: string) => ({ token: name });
 const bearer = (name: string) => ({ authorization: `Bearer ${name}` });
 
-const patterns = ["hook.web.svc:8443", "*.web.svc:8443", "*.svc:8443", "hook.web.svc", "*.web.svc", "*.svc", "*"];
+const withPorts = ["hook.web.svc:8443", "*.web.svc:8443", "*.svc:8443", "hook.web.svc:443", "*.svc:443"];
+const patterns = [...withPorts, "hook.web.svc", "*.web.svc", "*.svc", "*"];
 for (const { target, order } of [
   { target: "hook.web.svc:8443", order: ["hook.web.svc:8443", "*.web.svc:8443", "*.svc:8443", "*"] },
-  { target: "hook.web.svc:443", order: ["hook.web.svc", "*.web.svc", "*.svc", "*"] },
+  { target: "hook.web.svc:443", order: ["hook.web.svc:443", "*.svc:443", "hook.web.svc", "*.web.svc", "*.svc", "*"] },
   { target: "example.com:443", order: ["*"] },
 ]) {
   test(`the user for ${target} is the most specific one that matches`, () => {

@@ -20,13 +20,8 @@ type Autoscaler = HorizontalPodAutoscaler;
 export const autoscalerStrategy: Strategy<Autoscaler> = strategyOf<Autoscaler>({
   namespaced: true,
   status: true,
-  prepareForCreate(next, ctx) {
+  prepareForCreate(next) {
     next.status = { ...emptyStruct<NonNullable<Autoscaler["status"]>>(), desiredReplicas: 0 };
-    if (!ctx.featureEnabled("HPAContainerMetrics")) dropContainerSources(next);
-  },
-  prepareForUpdate(next, current, ctx) {
-    const inUse = (current.spec?.metrics ?? []).some(({ containerResource }) => containerResource !== undefined);
-    if (!ctx.featureEnabled("HPAContainerMetrics") && !inUse) dropContainerSources(next);
   },
   validate: (next, ctx, current) => validateAutoscaler(next, ctx.featureEnabled, current),
 });
@@ -40,11 +35,6 @@ export const autoscalerStatusStrategy: Strategy<Autoscaler> = statusStrategyOf({
     ];
   },
 });
-
-/** Keeps the metric type, so that validation reports the dropped source as missing. */
-function dropContainerSources({ spec }: Autoscaler): void {
-  for (const metric of spec?.metrics ?? []) delete metric.containerResource;
-}
 
 /** @param current the stored object; minReplicas 0 stays allowed when it has it, even when the gate is off */
 function validateAutoscaler(

@@ -23,11 +23,9 @@ export const jobStrategy: Strategy<Job> = {
       else delete annotations[trackingAnnotation];
       if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations;
       else delete next.metadata.annotations;
-      if (!ctx.featureEnabled("IndexedJob")) delete next.spec.completionMode;
       if (!ctx.featureEnabled("SuspendJob")) delete next.spec.suspend;
     },
     prepareForUpdate(next, current, ctx) {
-      if (!ctx.featureEnabled("IndexedJob") && !current.spec.completionMode) delete next.spec.completionMode;
       // With the gate off, a suspended job may still be resumed.
       if (!ctx.featureEnabled("SuspendJob") && current.spec.suspend !== true) keepSuspend(next, current);
       if (ctx.featureEnabled("JobTrackingWithFinalizers") || isTracked(current)) return;

@@ -36,7 +36,6 @@ export const certificateSigningRequestStrategy: Strategy<Csr> = {
       const extra = Object.entries(ctx.user.extra ?? {}).map(([key, values]): [string, string[]] => [key, [...values]]);
       if (extra.length > 0) spec.extra = Object.fromEntries(extra);
     }
-    if (!ctx.featureEnabled("CSRDuration")) delete spec.expirationSeconds;
   },
   prepareForUpdate(next, current) {
     keep(next, current, "spec");

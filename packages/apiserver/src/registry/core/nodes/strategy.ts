@@ -3,23 +3,13 @@ import type { Strategy } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { validateNode, validateNodeUpdate } from "./validation.ts";
 
-const dynamicConfig = "DynamicKubeletConfig";
-
 /** Source: pkg/registry/core/node/strategy.go */
 export const nodeStrategy: Strategy<Node> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   resetFields: ["status"],
-  prepareForCreate(next, ctx) {
-    if (ctx.featureEnabled(dynamicConfig)) return;
-    delete next.spec?.configSource;
-    delete next.status?.config;
-  },
-  prepareForUpdate(next, current, ctx) {
-    keep(next, current, "status");
-    if (!ctx.featureEnabled(dynamicConfig) && !current.spec?.configSource) delete next.spec?.configSource;
-  },
+  prepareForUpdate: (next, current) => keep(next, current, "status"),
   *validateInSteps(next, current) {
     const errors = yield* validateNode(next);
     return current === undefined ? errors : [...errors, ...(yield* validateNodeUpdate(next, current))];
@@ -33,10 +23,7 @@ export const nodeStatusStrategy: Strategy<Node> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   resetFields: ["spec"],
-  prepareForUpdate(next, current, ctx) {
-    keep(next, current, "spec");
-    if (!ctx.featureEnabled(dynamicConfig) && !current.status?.config) delete next.status?.config;
-  },
+  prepareForUpdate: (next, current) => keep(next, current, "spec"),
   // Without a current node, which no request leads to, nothing has changed.
   validateInSteps: (next, current) => validateNodeUpdate(next, current ?? next),
 };

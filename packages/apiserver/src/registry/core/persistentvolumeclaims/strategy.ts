@@ -2,7 +2,6 @@ import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import {
-  recoveryGate,
   validatePersistentVolumeClaim,
   validatePersistentVolumeClaimStatusUpdate,
   validatePersistentVolumeClaimUpdate,
@@ -30,14 +29,6 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
 
 export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim> = statusStrategyOf({
   namespaced: true,
-  prepareForUpdate(next, current, ctx) {
-    const { status } = next;
-    if (!status) return;
-    if (!ctx.featureEnabled("ExpandPersistentVolumes") && !current.status?.conditions?.length) delete status.conditions;
-    if (ctx.featureEnabled(recoveryGate)) return;
-    for (const field of ["allocatedResources", "resizeStatus"] as const)
-      if (current.status?.[field] === undefined) delete status[field];
-  },
   validateInSteps: (next, _current, ctx) => validatePersistentVolumeClaimStatusUpdate(next, ctx.featureEnabled),
 });
 
@@ -49,7 +40,6 @@ export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim
 function normalizeDataSources(next: PersistentVolumeClaim, current: PersistentVolumeClaim | undefined, any: boolean): void {
   const { spec } = next;
   if (!spec) return;
-  if (!any) delete spec.dataSourceRef;
   const had = current?.spec?.dataSource !== undefined;
   if (spec.dataSource && !spec.dataSourceRef && !had && !isClaimOrSnapshot(spec.dataSource)) delete spec.dataSource;
   if (!any) return;

@@ -3,7 +3,6 @@ import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
-import { dropDisabledFields } from "./disabled-fields.ts";
 import { mirrorSeccomp } from "./seccomp.ts";
 import { podValidationOptions } from "./validation/options.ts";
 import { validatePod } from "./validation/pod.ts";
@@ -21,15 +20,11 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: true,
     resetFields: ["status"],
-    prepareForCreate(next, ctx) {
+    prepareForCreate(next) {
       next.status = { phase: "Pending", qosClass: qosClass(next) };
-      dropDisabledFields(next, undefined, ctx.featureEnabled);
       mirrorSeccomp(next);
     },
-    prepareForUpdate(next, current, ctx) {
-      keep(next, current, "status");
-      dropDisabledFields(next, current, ctx.featureEnabled);
-    },
+    prepareForUpdate: (next, current) => keep(next, current, "status"),
     validateInSteps: (next, current, ctx) =>
       current === undefined ? validatePod(next, options(ctx)) : validatePodUpdate(next, current, options(ctx, current)),
     // Not on updates, which are mostly made by controllers.

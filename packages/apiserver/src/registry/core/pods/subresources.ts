@@ -12,11 +12,13 @@ export function podSubresources(config: CatalogueConfig): Record<string, Subreso
   return {
     attach: { kind: "PodAttachOptions", verbs: ["create", "get"], handler: { type: "connect", connect: connectAttach(config) } },
     binding: { kind: "Binding", verbs: ["create"], handler: { type: "object", create: createPodBinding } },
-    ephemeralcontainers: {
-      kind: "Pod",
-      verbs: ["get", "patch", "update"],
-      handler: { type: "strategy", strategy: newEphemeralContainersStrategy(config) },
-    },
+    ...(config.featureEnabled("EphemeralContainers") && {
+      ephemeralcontainers: {
+        kind: "Pod",
+        verbs: ["get", "patch", "update"],
+        handler: { type: "strategy" as const, strategy: newEphemeralContainersStrategy(config) },
+      },
+    }),
     eviction: {
       kind: "Eviction",
       kindGroupVersion: { group: "policy", version: "v1" },

@@ -8,12 +8,10 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   namespaceScoped: true,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
-  prepareForCreate(next, ctx) {
+  prepareForCreate(next) {
     next.metadata.generation = 1;
-    if (!ctx.featureEnabled("TopologyAwareHints")) dropHints(next);
   },
-  prepareForUpdate(next, current, ctx) {
-    if (!ctx.featureEnabled("TopologyAwareHints") && !hasHints(current)) dropHints(next);
+  prepareForUpdate(next, current) {
     const generation = current.metadata.generation ?? 0;
     const same =
       semanticEqual(next.ports, current.ports) &&
@@ -24,11 +22,3 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   validateInSteps: (next, current) =>
     current === undefined ? validateEndpointSlice(next) : validateEndpointSliceUpdate(next, current),
 };
-
-function hasHints({ endpoints }: EndpointSlice): boolean {
-  return (endpoints ?? []).some(({ hints }) => hints !== undefined);
-}
-
-function dropHints(slice: EndpointSlice): void {
-  for (const endpoint of slice.endpoints ?? []) delete endpoint.hints;
-}

@@ -5,26 +5,65 @@ import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
 import { prepareUpdate } from "../testing/run-strategy.ts";
 
-const gates = {
-  AppArmor: false,
-  ProcMountType: false,
-  GRPCContainerProbe: false,
-  IdentifyPodOS: false,
-  ProbeTerminationGracePeriod: false,
-};
+const gates = Object.fromEntries(
+  [
+    "AppArmor",
+    "CSIInlineVolume",
+    "EphemeralContainers",
+    "GRPCContainerProbe",
+    "IdentifyPodOS",
+    "LocalStorageCapacityIsolation",
+    "NonPreemptingPriority",
+    "PodAffinityNamespaceSelector",
+    "PodOverhead",
+    "ProbeTerminationGracePeriod",
+    "ProcMountType",
+  ].map((gate) => [gate, false]),
+);
 const annotations = { "container.apparmor.security.beta.kubernetes.io/c": "unconfined", other: "x" };
+const term = (fields: object) => ({ topologyKey: "zone", ...fields });
+const affinity = (fields: object) => ({
+  podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term({}), term(fields)] },
+  podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term(fields) }] },
+});
 const gated = (): PodSpec => ({
   os: { name: "linux" },
+  overhead: { cpu: "1" },
+  preemptionPolicy: "Never",
+  affinity: affinity({ namespaceSelector: {} }),
+  volumes: [
+    { name: "a", emptyDir: { sizeLimit: "1Gi" } },
+    { name: "b", csi: { driver: "d" } },
+  ],
   containers: [
+    { name: "b", image: "i" },
     {
       name: "c",
       image: "i",
       securityContext: { procMount: "Unmasked" },
       livenessProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 },
+      // Not dropped: validation refuses it.
+      readinessProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 },
     },
   ],
+  initContainers: [{ name: "d", image: "i", startupProbe: { grpc: { port: 1 }, terminationGracePeriodSeconds: 5 } }],
+  ephemeralContainers: [{ name: "e" }],
 });
-const plain = { containers: [{ name: "c", image: "i", securityContext: { procMount: "Default" }, livenessProbe: {} }] };
+const plain = {
+  affinity: affinity({}),
+  volumes: [{ name: "a", emptyDir: {} }, { name: "b" }],
+  containers: [
+    { name: "b", image: "i" },
+    {
+      name: "c",
+      image: "i",
+      securityContext: { procMount: "Default" },
+      livenessProbe: {},
+      readinessProbe: { terminationGracePeriodSeconds: 5 },
+    },
+  ],
+  initContainers: [{ name: "d", image: "i", startupProbe: {} }],
+};
 
 /** Path of the pod spec in each kind with a pod template. */
 for (const { resource, path } of [
@@ -74,8 +113,10 @@ for (const { resource, path } of [
     const added = holding(gated());
     prepareUpdate(strategy, added, holding(structuredClone(plain)), ctx);
     assert.deepEqual(held(added), plain);
-    const kept = holding(gated());
-    prepareUpdate(strategy, kept, holding(gated()), ctx);
-    assert.deepEqual(held(kept), gated());
+    // The priority counts as use of the policy of preemption.
+    const used = (): PodSpec => ({ ...gated(), priority: 1 });
+    const kept = holding(used());
+    prepareUpdate(strategy, kept, holding(used()), ctx);
+    assert.deepEqual(held(kept), used());
   });
 }
