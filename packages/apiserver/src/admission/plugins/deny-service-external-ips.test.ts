@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionAttributes } from "../plugin.ts";
 import { denyServiceExternalIps } from "./deny-service-external-ips.ts";
 
@@ -34,7 +35,7 @@ for (const { name, before, after, more = {}, isRefused } of [
       ["CREATE", "UPDATE", "DELETE"].map((of) => plugin.handles(of as "CREATE")),
       [true, true, false],
     );
-    const answer = async () => plugin.validate?.(attributes as unknown as AdmissionAttributes);
+    const answer = async () => plugin.validate?.(attributes as unknown as AdmissionAttributes<Service>);
     if (isRefused) await assert.rejects(answer, { code: 403, message: /Use of external IPs is denied by admission control\.$/ });
     else await answer();
   });

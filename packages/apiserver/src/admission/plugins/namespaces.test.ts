@@ -114,9 +114,9 @@ for (const { name, annotation, whitelist, had, want } of [
   { name: "is free without a whitelist", had: { a: "b" }, want: { a: "b" } },
 ]) {
   test(`PodNodeSelector: a pod's node selector ${name}`, async () => {
-    const annotations = annotation === undefined ? {} : { "scheduler.alpha.kubernetes.io/node-selector": annotation };
+    const annotations = annotation && { "scheduler.alpha.kubernetes.io/node-selector": annotation };
     const podNodeSelectorPluginConfig = whitelist === undefined ? {} : { web: whitelist };
-    const plugin = podNodeSelector(aContext(annotations, { podNodeSelectorPluginConfig }).context);
+    const plugin = podNodeSelector(aContext(annotations || {}, { podNodeSelectorPluginConfig }).context);
     const pod = aPod({ nodeSelector: had });
     if (want instanceof RegExp) return assert.rejects(async () => plugin.admit?.(pod), { code: 403, message: want });
     await plugin.admit?.(pod);
