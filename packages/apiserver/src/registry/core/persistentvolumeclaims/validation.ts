@@ -75,7 +75,7 @@ function validateDataSource(source: TypedLocalObjectReference | undefined, path:
 const classAnnotation = "volume.beta.kubernetes.io/storage-class";
 
 /** With this gate the requested size may be reduced after a failed expansion, but not below the current capacity. */
-export const recoveryGate = "RecoverVolumeExpansionFailure";
+const recoveryGate = "RecoverVolumeExpansionFailure";
 
 /**
  * The spec is immutable, except that a bound claim may request more storage and volumeName may be set once.
