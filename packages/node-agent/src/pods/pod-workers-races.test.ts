@@ -277,6 +277,19 @@ test("a static pod waits only while a pod of the same full name runs, not for ot
   assert.ok(calls.indexOf("sync uid-3") > calls.indexOf("gone uid-1"), calls.join());
 });
 
+test("a waiting static pod starts as soon as the one before it is gone, though another was evicted before it started", async () => {
+  const { workers, calls } = working();
+  const fromFile = (uid: string): NodePod => aNodePod({}, { uid, annotations: { [configSourceAnnotation]: "file" } });
+  for (const uid of ["uid-1", "uid-2", "uid-3"]) workers.update(fromFile(uid));
+  await workers.idle();
+  await workers.evict("uid-2", evicted, 0);
+  await workers.idle();
+  assert.deepEqual([calls.includes("sync uid-3"), workers.hasEnded("uid-2"), workers.knows("uid-2")], [false, true, true]);
+  workers.remove(fromFile("uid-1"));
+  await workers.idle();
+  assert.deepEqual(calls.slice(-2), ["gone uid-1", "sync uid-3"]);
+});
+
 test("after stop no sync starts, and no timer is left", async () => {
   const { workers, calls, clock } = working();
   workers.update(aNodePod());

@@ -119,6 +119,22 @@ for (const { name, providers, want } of [
   });
 }
 
+for (const { name, text } of [
+  { name: "that is not there", text: undefined },
+  { name: "that is no YAML", text: "kind: [" },
+]) {
+  test(`a configuration ${name} prevents the start with an error that names its file`, (t) => {
+    const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
+    t.after(() => rmSync(directory, { recursive: true, force: true }));
+    const configFile = join(directory, "config.yaml");
+    if (text !== undefined) writeFileSync(configFile, text);
+    assert.throws(
+      () => openCredentialProviders({ configFile, binDir: directory, clock: newFakeClock(), log: discardLogger }),
+      (err) => err instanceof ConfigError && err.message.endsWith(`provider configuration from "${configFile}"`),
+    );
+  });
+}
+
 test("a credential provider's response without a cacheKeyType is invalid", () => {
   assert.throws(
     () => answerOf(JSON.stringify({ kind: "CredentialProviderResponse", apiVersion: version })),
