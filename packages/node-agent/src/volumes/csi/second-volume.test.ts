@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { chown, mkdir, stat, writeFile } from "node:fs/promises";
+import { chown, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -64,6 +64,9 @@ test(
     await b.csi.tearDown("uid-1");
     assert.ok(!methods(b).includes("NodeUnpublishVolume"), "nothing was published");
     await up(b);
+    const target = join(b.dir, mountIn("uid-1"));
+    await systemMounter.unmount(target); // by somebody else: what the driver keeps of it remains
+    await rm(target, { recursive: true });
     refuse();
     await assert.rejects(up(b), /InvalidArgument/);
     methods(b);
