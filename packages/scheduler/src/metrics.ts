@@ -1,6 +1,6 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import type { CycleTimer, PluginTimer } from "./framework/cycle-timer.ts";
+import type { CycleTimer, EndOfPoint, PluginTimer } from "./framework/cycle-timer.ts";
 import type { Status } from "./framework/status.ts";
 import definitions from "./metrics.json" with { type: "json" };
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
@@ -50,6 +50,8 @@ class RegisteredMetrics implements SchedulerMetrics {
   readonly #plugins: PluginTimer;
   /** Series of successful calls by point and plugin: they are needed for hundreds of nodes in a cycle. */
   readonly #succeeded = new Map<string, Map<string, HistogramChild>>();
+  /** Series of successful extension points by profile and name: a pod passes nine of them. */
+  readonly #passed = new Map<string, Map<string, HistogramChild>>();
 
   constructor(registry: MetricsRegistry, clock: Clock, random: () => number = Math.random) {
     this.#metrics = register(registry, () => this.#readSizes?.());
@@ -94,6 +96,7 @@ class RegisteredMetrics implements SchedulerMetrics {
   cycle(profile: string): CycleTimer | undefined {
     return {
       plugins: this.#random() * 100 < pluginSamplePercent ? this.#plugins : undefined,
+      begin: (name) => this.#beginPoint(profile, name),
       point: (name, run) => this.#timePoint(profile, name, run),
     };
   }
@@ -126,20 +129,29 @@ class RegisteredMetrics implements SchedulerMetrics {
       .getOrInsertComputed(name, () => pluginDuration.labels(name, point, "Success"));
   }
 
+  #ofPoint(profile: string, name: string, status: string): HistogramChild {
+    const { points } = this.#metrics;
+    if (status !== "Success") return points.labels(name, status, profile);
+    return this.#passed
+      .getOrInsertComputed(profile, () => new Map())
+      .getOrInsertComputed(name, () => points.labels(name, status, profile));
+  }
+
+  #beginPoint(profile: string, name: string): EndOfPoint {
+    const beginMs = this.#clock.monotonic();
+    return (...outcome) =>
+      this.#ofPoint(profile, name, outcome.length === 0 ? "Error" : codeOf(outcome[0])).observe(this.#since(beginMs));
+  }
+
   #timePoint<T>(profile: string, name: string, run: () => T): T {
-    const begin = this.#clock.monotonic();
-    const end = (status: string): void => this.#metrics.points.labels(name, status, profile).observe(this.#since(begin));
+    const end = this.#beginPoint(profile, name);
     try {
       const outcome = run();
-      if (outcome instanceof Promise) {
-        void outcome.then(
-          (late: unknown) => end(codeOf(late)),
-          () => end("Error"),
-        );
-      } else end(codeOf(outcome));
+      if (outcome instanceof Promise) void outcome.then(end, () => end());
+      else end(outcome);
       return outcome;
     } catch (err) {
-      end("Error");
+      end();
       throw err;
     }
   }

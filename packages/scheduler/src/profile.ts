@@ -1,4 +1,3 @@
-import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { isOneOf, keysOf, tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
@@ -106,27 +105,22 @@ export function* runningPreFilter(
 ): Steps<Status | undefined> {
   for (const plugin of profile.at.preFilter) {
     const begin = timer?.now() ?? 0;
-    const status = yield* settled(plugin.preFilter?.(state, pod, snapshot));
+    const outcome = plugin.preFilter?.(state, pod, snapshot);
+    const status = isInSteps(outcome) ? yield* outcome : outcome;
     timer?.plugin(plugin.name, "PreFilter", status, begin);
     if (status !== undefined) return refusalOf(plugin, "PreFilter", status);
   }
   return undefined;
 }
 
-function* settled(outcome: Steps<Status | undefined> | Status | undefined): Steps<Status | undefined> {
-  return outcome !== undefined && "next" in outcome ? yield* outcome : outcome;
-}
+const isInSteps = (outcome: Steps<Status | undefined> | Status | undefined): outcome is Steps<Status | undefined> =>
+  outcome !== undefined && "next" in outcome;
 
 /** Nodes that are compared with a small pod between two yields; a large pod yields after each. */
 const nodesPerStep = 128;
-/** Fewer values in a pod's spec are compared with a node in microseconds. */
-const fewValues = 512;
 
 /** Number of nodes after which a loop over nodes yields. */
-export const nodesPerStepFor = (pod: PodInfo): number => (isLargePod(pod) ? 1 : nodesPerStep);
-
-/** True for a pod whose comparison with one node may take milliseconds. */
-export const isLargePod = ({ pod }: PodInfo): boolean => hasManyValues(pod.spec, fewValues);
+export const nodesPerStepFor = ({ isLarge }: PodInfo): number => (isLarge ? 1 : nodesPerStep);
 
 /** @returns the plugin's status with its name. @throws PluginError for a status with code Error */
 function refusalOf({ name }: Plugin, point: "PreFilter" | "Filter", status: Status): Status {
@@ -152,7 +146,10 @@ export function runFilters(
   return undefined;
 }
 
-/** Runs the filters for one pod on one node after the other; without those that accept it on every node, unless plugins are measured. */
+/** Number of nodes on which a sampled cycle measures the filters: reading the clock takes longer than most of them. */
+const mostMeasured = 8;
+
+/** Runs the filters for one pod on one node after the other; without those that accept it on every node, unless they are measured. */
 export class NodeFilter {
   readonly #profile: Profile;
   readonly #state: CycleState;
@@ -160,6 +157,7 @@ export class NodeFilter {
   readonly #nominator: Nominator;
   readonly #timer: PluginTimer | undefined;
   readonly #needed: readonly Plugin[];
+  #measured = 0;
 
   /** @param state as preFilter left it; pods may be removed from it afterwards, and put back, in a simulation */
   constructor(profile: Profile, state: CycleState, pod: PodInfo, nominator: Nominator, timer?: PluginTimer) {
@@ -169,7 +167,7 @@ export class NodeFilter {
     this.#nominator = nominator;
     this.#timer = timer;
     const { filter } = profile.at;
-    this.#needed = timer === undefined ? filter.filter((plugin) => plugin.mayRefuse?.(state, pod) !== false) : filter;
+    this.#needed = filter.filter((plugin) => plugin.mayRefuse?.(state, pod) !== false);
   }
 
   /**
@@ -179,14 +177,17 @@ export class NodeFilter {
    * Source: RunFilterPluginsWithNominatedPods
    */
   refusal(node: NodeInfo): Status | undefined {
+    const timer = this.#measured < mostMeasured ? this.#timer : undefined;
+    if (timer !== undefined) this.#measured++;
+    const filters = timer === undefined ? this.#needed : this.#profile.at.filter;
     const nominated = this.#nominator.onNode(node.name);
     return (
-      (nominated.length > 0 ? this.#refusalBeside(nominated, node) : undefined) ??
-      runFilters(this.#needed, this.#state, this.#pod, node, this.#timer)
+      (nominated.length > 0 ? this.#refusalBeside(nominated, node, timer) : undefined) ??
+      runFilters(filters, this.#state, this.#pod, node, timer)
     );
   }
 
-  #refusalBeside(nominated: readonly PodInfo[], node: NodeInfo): Status | undefined {
+  #refusalBeside(nominated: readonly PodInfo[], node: NodeInfo, timer: PluginTimer | undefined): Status | undefined {
     const { preFilter, filter } = this.#profile.at;
     const pod = this.#pod;
     const priority = pod.pod.spec.priority ?? 0;
@@ -200,7 +201,7 @@ export class NodeFilter {
       addPod(nodeWith, other);
       for (const plugin of preFilter) plugin.addPod?.(state, pod, other, nodeWith);
     }
-    return runFilters(filter, state, pod, nodeWith, this.#timer);
+    return runFilters(filter, state, pod, nodeWith, timer);
   }
 }
 
@@ -215,13 +216,14 @@ export function* runPreScore(
 ): Steps<void> {
   for (const plugin of profile.at.preScore) {
     const begin = timer?.now() ?? 0;
-    const status = yield* settled(plugin.preScore?.(state, pod, nodes, snapshot));
+    const outcome = plugin.preScore?.(state, pod, nodes, snapshot);
+    const status = isInSteps(outcome) ? yield* outcome : outcome;
     timer?.plugin(plugin.name, "PreScore", status, begin);
     if (status !== undefined) throw new PluginError("PreScore", { ...status, plugin: plugin.name });
   }
 }
 
-/** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]`. All plugins are called when they are measured */
+/** @returns weighted sums of the plugins' scores; element i belongs to `nodes[i]` */
 export function* scoreNodes(
   profile: Profile,
   state: CycleState,
@@ -235,8 +237,9 @@ export function* scoreNodes(
   for (const plugin of profile.at.score) {
     const begin = timer?.now() ?? 0;
     const weight = profile.weights.get(plugin.name) ?? 0;
-    const common = timer === undefined ? plugin.commonScore?.(state, pod, nodes, snapshot) : undefined;
+    const common = plugin.commonScore?.(state, pod, nodes, snapshot);
     if (common !== undefined) {
+      timer?.plugin(plugin.name, "Score", undefined, begin);
       for (let i = 0; i < totals.length; i++) totals[i] = totals[i]! + weight * common;
       continue;
     }

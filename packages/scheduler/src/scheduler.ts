@@ -27,7 +27,7 @@ import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { patchScheduling } from "./pod-status.ts";
-import { compareWith, isLargePod, newInterests, newProfile, type Profile } from "./profile.ts";
+import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
 import { type QueuedPod, SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { type Decision, decide } from "./scheduling-cycle.ts";
 import { SchedulingDecisions } from "./scheduling-decisions.ts";
@@ -185,8 +185,7 @@ export class Scheduler {
     this.#nominator.set(current, nominatedNode);
     this.#decisions.refused(current, err, {
       // Evaluating the filters again, for whoever reads the decision, would take seconds of a single turn for a large pod.
-      diagnose: () =>
-        isLargePod(info) ? { summary: message } : diagnose(profile, info, this.#cache.snapshot(), this.#nominator),
+      diagnose: () => (info.isLarge ? { summary: message } : diagnose(profile, info, this.#cache.snapshot(), this.#nominator)),
       preemption: nominatedNode ? "preemption is in progress: it waits until pods of lower priority have ended" : preemption,
       nextTryMs: () => this.#nextTryMs(current),
     });

@@ -106,6 +106,8 @@ export class ClusterCache {
       changes: this.#changes,
       havingAffinity: () => present(this.#havingAffinity),
       havingRequiredAntiAffinity: () => present(this.#havingRequiredAntiAffinity),
+      hasAffinity: () => this.#havingAffinity.size > 0,
+      hasRequiredAntiAffinity: () => this.#havingRequiredAntiAffinity.size > 0,
       get: (name) => (this.#present.has(name) ? this.#infos.get(name) : undefined),
       nodesWithImage: (name) => this.#imageCounts.get(name) ?? 0,
     };

@@ -1,3 +1,4 @@
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
@@ -21,10 +22,14 @@ export interface PodInfo {
   /** `protocol/port` → requested host IPs. */
   readonly hostPorts: ReadonlyMap<string, ReadonlySet<string>>;
   readonly tolerations: Tolerations;
+  /** Comparing the pod with one node may take milliseconds. */
+  readonly isLarge: boolean;
   /** Absent for a pod without pod affinity and anti-affinity. */
   readonly affinity?: PodAffinityTerms;
 }
 
+/** Fewer values in a pod's spec are compared with a node in microseconds. */
+const fewValues = 512;
 const defaultMilliCpuRequest = 100;
 const defaultMemoryRequest = 200 * 1024 * 1024;
 
@@ -159,8 +164,15 @@ function compute(pod: Pod): PodInfo {
   nonZero.memory += overhead.memory;
   requests.pods = 1;
   const affinity = parseAffinity(pod);
-  const tolerations = new Tolerations(pod.spec.tolerations);
-  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod), tolerations, ...(affinity === undefined ? {} : { affinity }) };
+  return {
+    pod,
+    requests,
+    nonZero,
+    hostPorts: hostPortsOf(pod),
+    tolerations: new Tolerations(pod.spec.tolerations),
+    isLarge: hasManyValues(pod.spec, fewValues),
+    ...(affinity === undefined ? {} : { affinity }),
+  };
 }
 
 function withMinimum(container: Container): { milliCpu: number; memory: number } {

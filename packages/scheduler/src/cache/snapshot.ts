@@ -13,6 +13,9 @@ export interface ClusterSnapshot {
   /** The subsets of `nodes` with pods that have affinity terms, and with pods that have required anti-affinity terms. */
   havingAffinity(): readonly NodeInfo[];
   havingRequiredAntiAffinity(): readonly NodeInfo[];
+  /** False only when the subset of that name is empty; costs less than making it. */
+  hasAffinity(): boolean;
+  hasRequiredAntiAffinity(): boolean;
   get(name: string): NodeInfo | undefined;
   /** Number of nodes that have the image. */
   nodesWithImage(name: string): number;

@@ -11,24 +11,28 @@ export interface PluginTimer {
   plugin(name: string, point: string, status: Status | undefined, beginMs: number): number;
 }
 
+/** Ends the measurement of an extension point. @param outcome what it returned; nothing when it failed */
+export type EndOfPoint = (...outcome: [] | [outcome: unknown]) => void;
+
 /** Measures whole extension points, and single plugins when the cycle is sampled. */
 export interface CycleTimer {
   readonly plugins: PluginTimer | undefined;
+  begin(name: string): EndOfPoint;
   /** @param run may return a promise, which is measured until it settles */
   point<T>(name: string, run: () => T): T;
 }
 
 /** As `point`, for work in steps; the time of other work between them counts. */
-export function* timedSteps<T>({ point }: CycleTimer, name: string, steps: Steps<T>): Steps<T> {
-  const ended = Promise.withResolvers<T>();
-  point(name, () => ended.promise).catch(() => {}); // a failure is the caller's, who gets it from the steps
+export function* timedSteps<T>(timer: CycleTimer, name: string, steps: Steps<T>): Steps<T> {
+  const end = timer.begin(name);
+  let outcome: [] | [T] = [];
   try {
     const result = yield* steps;
-    ended.resolve(result);
+    outcome = [result];
     return result;
   } finally {
-    ended.reject(); // without effect after a result
+    end(...outcome);
   }
 }
 
-export const untimed: CycleTimer = { plugins: undefined, point: (_, run) => run() };
+export const untimed: CycleTimer = { plugins: undefined, begin: () => () => {}, point: (_, run) => run() };

@@ -14,7 +14,6 @@ import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
-import { isLargePod } from "../profile.ts";
 import { NodeTallies, type Share } from "./node-tallies.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { parsed, TopologyCounts } from "./topology-counts.ts";
@@ -118,7 +117,7 @@ function keyOf(
   ...own: readonly (readonly AffinityTerm[])[]
 ): string | undefined {
   const { namespace, labels } = pod.pod.metadata;
-  if (isLargePod(pod) || hasManyValues([labels, namespaceLabels], mostKeyed)) return undefined;
+  if (pod.isLarge || hasManyValues([labels, namespaceLabels], mostKeyed)) return undefined;
   if (own.some((terms) => terms.some(({ namespaces }) => namespaces.size > mostKeyed))) return undefined;
   return JSON.stringify([what, namespace, labels ?? null, namespaceLabels ?? null, ...own.map((terms) => terms.map(textOf))]);
 }
@@ -163,7 +162,9 @@ class InterPodAffinityPlugin implements Plugin {
       requiredAnti: requiredAnti.map((term) => this.#resolve(term)),
       namespaceLabels: this.#labelsOf(pod.pod.metadata.namespace),
     };
-    const refusing = yield* this.#countRefusals(pod, wishes.namespaceLabels, snapshot);
+    const refusing = snapshot.hasRequiredAntiAffinity()
+      ? yield* this.#countRefusals(pod, wishes.namespaceLabels, snapshot)
+      : new TopologyCounts();
     const near = yield* this.#countPods("near", pod, wishes.required, true, snapshot);
     const away = yield* this.#countPods("away", pod, wishes.requiredAnti, false, snapshot);
     state.set(filterKey, new AffinityState(wishes, { near, away, refusing }));
@@ -247,6 +248,10 @@ class InterPodAffinityPlugin implements Plugin {
     const labels = this.#labelsOf(pod.pod.metadata.namespace);
     const wishes = [...preferred, ...preferredAnti];
     const hasWishes = wishes.length > 0;
+    if (!hasWishes && !snapshot.hasAffinity()) {
+      state.set(scoreKey, new TopologyCounts());
+      return undefined;
+    }
     const key = keyOf("score", pod, labels, preferred, preferredAnti);
     const pause = pauses();
     const nodes = (): readonly NodeInfo[] => (hasWishes ? snapshot.nodes : snapshot.havingAffinity());

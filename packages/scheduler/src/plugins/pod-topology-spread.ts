@@ -1,5 +1,6 @@
 import type { Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { tableOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
@@ -10,13 +11,16 @@ import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
-import { isLargePod, nodesPerStepFor } from "../profile.ts";
+import { nodesPerStepFor } from "../profile.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
 import { NodeTallies, type Share } from "./node-tallies.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
 
 type Labels = Readonly<Record<string, string>>;
+
+const actions = ["DoNotSchedule", "ScheduleAnyway"] as const;
+type Action = (typeof actions)[number];
 
 const hostname = "kubernetes.io/hostname";
 const mismatch = "node(s) didn't match pod topology spread constraints";
@@ -108,15 +112,16 @@ class PodTopologySpreadPlugin implements Plugin {
   readonly name = "PodTopologySpread";
   readonly wakeUpOn = ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"] as const;
   readonly #isSystem: boolean;
-  readonly #defaults: readonly TopologySpreadConstraint[];
+  readonly #defaults: Readonly<Record<Action, readonly SpreadConstraint[]>>;
   readonly #selectorOf: SelectorOf | undefined;
   readonly #tallies = new NodeTallies();
 
   constructor(context: Pick<PluginContext, "informers">, options: PluginArgs["PodTopologySpread"]) {
     const { defaultingType, defaultConstraints = [] } = options;
     this.#isSystem = defaultingType === "System";
-    this.#defaults = this.#isSystem ? systemConstraints : defaultConstraints;
-    this.#selectorOf = this.#defaults.length === 0 ? undefined : newDefaultSelector(context.informers);
+    const defaults = this.#isSystem ? systemConstraints : defaultConstraints;
+    this.#defaults = tableOf(actions, (action) => parseConstraints(defaults, action));
+    this.#selectorOf = defaults.length === 0 ? undefined : newDefaultSelector(context.informers);
   }
 
   *preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Steps<Status | undefined> {
@@ -206,7 +211,7 @@ class PodTopologySpreadPlugin implements Plugin {
     if (constraints.length === 0) return new HardState(constraints, new TopologyCounts(), new TopologyCounts());
     const pause = pausesFor(info);
     const eligible = yield* this.#tallies.count(
-      isLargePod(info)
+      info.isLarge
         ? undefined
         : JSON.stringify(["eligible", constraints.map(({ topologyKey }) => topologyKey), nodeTermsOf(pod)]),
       snapshot,
@@ -270,10 +275,10 @@ class PodTopologySpreadPlugin implements Plugin {
     return { constraints, ignored, counts, weights };
   }
 
-  #constraintsOf({ pod }: PodInfo, action: TopologySpreadConstraint["whenUnsatisfiable"]): SpreadConstraint[] {
+  #constraintsOf({ pod }: PodInfo, action: Action): SpreadConstraint[] {
     const own = pod.spec.topologySpreadConstraints ?? [];
     if (own.length > 0) return parseConstraints(own, action);
-    const constraints = parseConstraints(this.#defaults, action);
+    const constraints = this.#defaults[action];
     if (constraints.length === 0 || this.#selectorOf === undefined) return [];
     const selector = this.#selectorOf(pod);
     return selector.empty ? [] : constraints.map((constraint) => ({ ...constraint, ...parsed(selector) }));
@@ -287,7 +292,7 @@ function keyOf(
   constraints: readonly SpreadConstraint[],
   ...more: readonly unknown[]
 ): string | undefined {
-  if (isLargePod(info)) return undefined;
+  if (info.isLarge) return undefined;
   const counted = constraints.map(({ topologyKey, text }) => [topologyKey, text]);
   return JSON.stringify([what, info.pod.metadata.namespace, counted, ...more]);
 }

@@ -8,7 +8,7 @@ import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";
 import type { Nominator } from "../framework/nominator.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
-import { isLargePod, NodeFilter, type Profile } from "../profile.ts";
+import { NodeFilter, type Profile } from "../profile.ts";
 
 /** The pod's priority; 0 by default. */
 export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
@@ -29,7 +29,7 @@ export function* selectVictims(
   budgets: readonly PodDisruptionBudget[],
   nominator: Nominator,
 ): Steps<Victims | Status> {
-  const isLarge = isLargePod(pod);
+  const isLarge = pod.isLarge;
   const trialState = cloneState(state);
   const trialNode = cloneNodeInfo(node);
   const take = (other: PodInfo): void => {
