@@ -74,6 +74,8 @@ export class ChildTable {
   readonly #collect: (() => void) | undefined;
   readonly #allowed: readonly (readonly string[] | undefined)[];
   readonly #children = new Map<string, { values: string[]; child: Child }>();
+  /** The child that was asked for last: often the next one, and comparing its values costs less than making a key. */
+  #last: { readonly values: readonly string[]; readonly child: Child } | undefined;
 
   constructor(type: ChildTable["type"], options: TableOptions) {
     this.type = type;
@@ -101,6 +103,7 @@ export class ChildTable {
   /** Removes all children. */
   reset(): void {
     this.#children.clear();
+    this.#last = undefined;
     if (this.labelNames.length === 0) this.#children.set("", { values: [], child: this.#newChild() });
   }
 
@@ -128,11 +131,24 @@ export class ChildTable {
     if (values.length !== this.labelNames.length) {
       throw new Error(`metric ${this.name} has the labels ${this.labelNames.join()}, got ${values.length} values`);
     }
+    const last = this.#last;
+    if (last !== undefined && areEqual(last.values, values)) return last.child;
+    const child = this.#lookUp(values);
+    this.#last = { values, child };
+    return child;
+  }
+
+  #lookUp(values: readonly string[]): Child {
     // Values that are not allowed are never a key.
     const known = this.#children.get(keyOf(values));
     if (known !== undefined) return known.child;
     const checked = values.map((value, i) => (this.#allowed[i]?.includes(value) === false ? "unexpected" : value));
     return this.#children.getOrInsertComputed(keyOf(checked), () => ({ values: checked, child: this.#newChild() })).child;
+  }
+
+  #remove(values: readonly string[]): void {
+    this.#children.delete(keyOf(values));
+    this.#last = undefined;
   }
 
   #newChild(): Child {
@@ -146,7 +162,7 @@ export class ChildTable {
     const buckets = own as () => BucketChild; // cast: as above
     return {
       labels: (...values: string[]) => this.#child(values),
-      remove: (...values: string[]) => void this.#children.delete(keyOf(values)),
+      remove: (...values: string[]) => this.#remove(values),
       reset: () => this.reset(),
       inc: (by?: number) => number().inc(by),
       dec: (by?: number) => number().dec(by),
@@ -163,6 +179,11 @@ export class ChildTable {
       },
     };
   }
+}
+
+function areEqual(one: readonly string[], other: readonly string[]): boolean {
+  for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;
+  return true;
 }
 
 /** Without an array for each observation. */
