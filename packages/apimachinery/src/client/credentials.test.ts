@@ -41,7 +41,10 @@ for (const { name, config, want } of [
 }
 
 test("a missing token file is an error, unless a token is given beside it", async () => {
-  await assert.rejects(headersOf({ tokenFile: "/nowhere/token" }), /^Error: cannot read the token file: ENOENT/);
+  await assert.rejects(
+    async () => await headersOf({ tokenFile: "/nowhere/token" }),
+    /^Error: cannot read the token file: ENOENT/,
+  );
   assert.deepEqual(await headersOf({ tokenFile: "/nowhere/token", token: "t" }), { authorization: "Bearer t" });
 });
 

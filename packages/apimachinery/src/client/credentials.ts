@@ -19,10 +19,12 @@ interface ExecCredential {
   };
 }
 
+type AuthHeaders = Readonly<Record<string, string | string[]>>;
+
 /** Supplies the authentication headers of each request, and a plugin's client certificate. */
 interface Credentials {
-  /** @throws Error when a credential plugin or the token file fails */
-  headers(): Promise<Record<string, string | string[]>>;
+  /** A promise only where a token has to be read. @throws Error when a credential plugin or the token file fails */
+  headers(): AuthHeaders | Promise<AuthHeaders>;
   certificate(): { cert: string; key: string } | undefined;
   /** Reports a 401. @param headers of the request @returns true when a retry may use different credentials */
   rejected(headers: TransportRequest["headers"]): boolean;
@@ -38,10 +40,18 @@ export function newCredentials(config: ClientConfig, clock: Clock, onNewCertific
   const plugin = config.exec === undefined ? undefined : newExecPlugin(config.exec, config, clock, onNewCertificate);
   let refused: string | undefined;
 
+  // With one token the headers are always the same.
+  let bearer: { readonly token: string; readonly headers: AuthHeaders } | undefined;
+  const headersWith = (token: string | undefined): AuthHeaders => {
+    if (token === undefined || token === "") return fixed;
+    if (bearer?.token !== token) bearer = { token, headers: { ...fixed, authorization: `Bearer ${token}` } };
+    return bearer.headers;
+  };
+
   return {
-    async headers() {
-      const token = await (plugin?.token() ?? tokenFile?.read() ?? config.tokenSource?.(refused) ?? config.token);
-      return token === undefined || token === "" ? fixed : { ...fixed, authorization: `Bearer ${token}` };
+    headers() {
+      const token = plugin?.token() ?? tokenFile?.read() ?? config.tokenSource?.(refused) ?? config.token;
+      return token instanceof Promise ? token.then(headersWith) : headersWith(token);
     },
     certificate: () => plugin?.certificate(),
     rejected(headers) {

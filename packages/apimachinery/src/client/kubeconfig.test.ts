@@ -349,10 +349,13 @@ test("a plugin's new certificate is reported once, also after a 401; until then 
     },
   ]) {
     await give(status, version);
-    await assert.rejects(credentials.headers(), want);
+    await assert.rejects(async () => await credentials.headers(), want);
   }
   await writeFile(answer, "null");
-  await assert.rejects(credentials.headers(), /configured to use API version .*\/v1, plugin returned version undefined$/);
+  await assert.rejects(
+    async () => await credentials.headers(),
+    /configured to use API version .*\/v1, plugin returned version undefined$/,
+  );
   await give({ token: "t" });
   assert.deepEqual(await credentials.headers(), { authorization: "Bearer t" });
   assert.deepEqual([credentials.certificate(), notifications], [undefined, 2]);
