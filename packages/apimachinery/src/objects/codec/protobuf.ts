@@ -76,18 +76,19 @@ export function insertResourceVersion(bytes: Buffer, gvk: GroupVersionKind, reso
     reader.skip(reader.uint32());
   }
   if (reader.uint32() !== resourceVersionTag || reader.uint32() !== 0) return undefined;
-  const text = Buffer.from(resourceVersion, "latin1");
-  const metadataHead = Buffer.from([metadataTag, ...varint(metadataBytes + text.length)]);
-  const raw = varint(rawBytes + text.length + metadataHead.length - (metadataAt - rawAt));
-  return Buffer.concat([
-    head,
-    Buffer.from(raw),
-    metadataHead,
-    bytes.subarray(metadataAt, reader.pos - 1),
-    Buffer.from([text.length]),
-    text,
-    bytes.subarray(reader.pos),
-  ]);
+  const more = resourceVersion.length;
+  const metadataField = 1 + varintBytes(metadataBytes + more) + metadataBytes + more;
+  const raw = rawBytes + metadataField - (metadataAt + metadataBytes - rawAt);
+  const place = reader.pos;
+  const whole = Buffer.allocUnsafeSlow(head.length + varintBytes(raw) + raw + (bytes.length - rawAt - rawBytes));
+  let at = writeVarint(whole, head.copy(whole), raw);
+  whole[at++] = metadataTag;
+  at = writeVarint(whole, at, metadataBytes + more);
+  at += bytes.copy(whole, at, metadataAt, place - 1);
+  whole[at++] = more;
+  at += whole.write(resourceVersion, at, "latin1");
+  bytes.copy(whole, at, place);
+  return whole;
 }
 
 /** Tags of the field 1 of each kind and of the field 6 of ObjectMeta. */
@@ -104,15 +105,19 @@ function headBefore(apiVersion: string, kind: string): Buffer {
   });
 }
 
-/** A non-negative number of at most 31 bits in protobuf's encoding. */
-export function varint(value: number): number[] {
-  const bytes: number[] = [];
+/** Bytes of a non-negative number of at most 31 bits in protobuf's encoding. */
+export function varintBytes(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
+}
+
+/** Encodes such a number to `bytes` at `at`. @returns the offset after it */
+export function writeVarint(bytes: Buffer, at: number, value: number): number {
   for (let rest = value; ; rest >>>= 7) {
     if (rest < 0x80) {
-      bytes.push(rest);
-      return bytes;
+      bytes[at] = rest;
+      return at + 1;
     }
-    bytes.push((rest & 0x7f) | 0x80);
+    bytes[at++] = (rest & 0x7f) | 0x80;
   }
 }
 

@@ -5,7 +5,7 @@ import { badRequest } from "../errors/status-error.ts";
 import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
-import { decodeProtobuf, decodeProtobufInSteps, varint } from "./protobuf.ts";
+import { decodeProtobuf, decodeProtobufInSteps, varintBytes, writeVarint } from "./protobuf.ts";
 import { type ReadOptions, readString } from "./protobuf-decode.ts";
 
 /** Maximum size of a frame that a decoder accepts. */
@@ -26,13 +26,18 @@ export function frameWatchEvent(type: string, objectBytes: Buffer, mediaType: st
     frame.write("}\n", head.length + objectBytes.length, "latin1");
     return frame;
   }
-  const object = [0x0a, ...varint(objectBytes.length)];
-  const name = Buffer.from(type);
-  const event = [0x0a, ...varint(name.length), ...name, 0x12, ...varint(object.length + objectBytes.length), ...object];
-  const frame = Buffer.allocUnsafe(4 + event.length + objectBytes.length);
-  frame.writeUInt32BE(event.length + objectBytes.length);
-  frame.set(event, 4);
-  objectBytes.copy(frame, 4 + event.length);
+  const objectField = 1 + varintBytes(objectBytes.length) + objectBytes.length;
+  const size = 2 + type.length + 1 + varintBytes(objectField) + objectField;
+  const frame = Buffer.allocUnsafe(4 + size);
+  let at = frame.writeUInt32BE(size);
+  frame[at++] = 0x0a;
+  frame[at++] = type.length;
+  at += frame.write(type, at, "latin1");
+  frame[at++] = 0x12;
+  at = writeVarint(frame, at, objectField);
+  frame[at++] = 0x0a;
+  at = writeVarint(frame, at, objectBytes.length);
+  objectBytes.copy(frame, at);
   return frame;
 }
 
