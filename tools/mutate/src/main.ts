@@ -128,12 +128,17 @@ async function tryAll(
     end();
     process.exit(130);
   });
-  try {
-    for (const mutant of drawn) {
+  const left = Iterator.from(drawn);
+  const work = async (): Promise<void> => {
+    for (let next = left.next(); !next.done; next = left.next()) {
+      const mutant = next.value;
       const outcome = await session.try(mutant, textOf(mutant, texts));
       outcomes.push(outcome);
       console.log(`${String(outcomes.length).padStart(3)}  ${lineOf(outcome)}`);
     }
+  };
+  try {
+    await Promise.all(Array.from({ length: options.lanes }, work));
   } finally {
     end();
   }

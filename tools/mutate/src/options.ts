@@ -11,6 +11,8 @@ export interface Options {
   /** IDs of mutants; empty for all. */
   readonly only: readonly string[];
   readonly mostTests: number;
+  /** Faults that are tried at the same time. */
+  readonly lanes: number;
   readonly timeoutSeconds: number;
   readonly minCaught: number;
   readonly json: string | undefined;
@@ -30,6 +32,7 @@ and shows the faults that no test detects. The working tree is never changed.
   --kind NAME       only faults of this kind; may be given several times
   --only ID         only this fault, as an earlier run named it; may be given several times
   --tests N         test files that are run for one fault at most, the nearest first; default 12
+  --lanes N         faults that are tried at the same time; default 1
   --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 120
   --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
   --json FILE       writes the results to FILE too
@@ -63,6 +66,7 @@ export function optionsOf(args: readonly string[]): Options | undefined {
     kinds: values.kind,
     only: values.only,
     mostTests: wholeNumber("tests", values.tests),
+    lanes: Math.max(1, wholeNumber("lanes", values.lanes)),
     timeoutSeconds: wholeNumber("timeout", values.timeout),
     minCaught: wholeNumber("min-caught", values["min-caught"]),
     json: values.json,
@@ -82,6 +86,7 @@ function parsed(args: readonly string[]) {
         kind: { type: "string", multiple: true, default: [] },
         only: { type: "string", multiple: true, default: [] },
         tests: { type: "string", default: "12" },
+        lanes: { type: "string", default: "1" },
         timeout: { type: "string", default: "120" },
         "min-caught": { type: "string", default: "95" },
         json: { type: "string" },

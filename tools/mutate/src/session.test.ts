@@ -73,3 +73,24 @@ test("a test that fails without the fault too is reported, and notices nothing",
 test("a file that no test reaches is reported", async (t) => {
   assert.equal((await tried(t, [])).result, "no tests");
 });
+
+test("two faults of one file that are tried at the same time are run separately, and a test is run once without a fault", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "cox-mutate-session-"));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries({ "sum.ts": source, ...texts })) writeFileSync(join(root, name), text);
+  const warnings: string[] = [];
+  const testsOf = (): string[] => ["never.test.ts", "good.test.ts"];
+  const session = new Session({ root, timeoutMs: 20_000, testsOf, warn: (text) => warnings.push(text) });
+  t.after(() => session.close());
+  const start = source.indexOf("+");
+  const edited = (id: string, text: string): Mutant => ({
+    ...{ id, kind: "k", file: "sum.ts", line: 1 },
+    edit: { start, end: start + 1, text },
+  });
+  const outcomes = await Promise.all([edited("x", "*"), edited("y", " + 0 +")].map((mutant) => session.try(mutant, source)));
+  assert.deepEqual(
+    outcomes.map(({ result }) => result),
+    ["caught", "survived"],
+  );
+  assert.equal(warnings.length, 1);
+});

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { diffOf } from "./diff.ts";
@@ -14,12 +14,12 @@ interface SessionOptions {
   readonly warn: (text: string) => void;
 }
 
-/** Runs mutants sequentially. The mutated text is in a temporary folder, removed by `close`. */
+/** Runs mutants, several at a time if called so. Mutated texts are in a temporary folder, removed by `close`. */
 export class Session {
   readonly #options: SessionOptions;
   readonly #folder = mkdtempSync(join(tmpdir(), "cox-mutate-"));
   /** Whether test files pass without mutation. */
-  readonly #passes = new Map<string, boolean>();
+  readonly #passes = new Map<string, Promise<boolean>>();
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -30,13 +30,14 @@ export class Session {
     const { root, testsOf } = this.#options;
     const file = join(root, mutant.file);
     const after = mutatedText(before, mutant);
-    const source = join(this.#folder, basename(mutant.file));
+    const source = join(this.#folder, mutant.id, basename(mutant.file));
+    mkdirSync(join(this.#folder, mutant.id), { recursive: true });
     writeFileSync(source, after);
     const diff = diffOf(before, after);
     let seconds = 0;
     let tests = 0;
     for (const test of testsOf(mutant.file)) {
-      if (this.#passes.get(test) === false) continue;
+      if ((await this.#passes.get(test)) === false) continue;
       const run = await this.#run(test, { file, source });
       seconds += run.seconds;
       tests++;
@@ -55,14 +56,12 @@ export class Session {
     return runTest(this.#options.root, test, this.#options.timeoutMs, overlay);
   }
 
-  async #passesWithout(test: string): Promise<boolean> {
-    let passes = this.#passes.get(test);
-    if (passes === undefined) {
+  #passesWithout(test: string): Promise<boolean> {
+    return this.#passes.getOrInsertComputed(test, async () => {
       const { result, output } = await this.#run(test);
-      passes = result === "passed";
-      this.#passes.set(test, passes);
+      const passes = result === "passed";
       if (!passes) this.#options.warn(`${test} ${result} without any fault and is left out:\n${output.slice(-1000)}`);
-    }
-    return passes;
+      return passes;
+    });
   }
 }
