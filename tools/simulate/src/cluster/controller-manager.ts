@@ -13,13 +13,8 @@ export async function runControllerManager(
   controllers: readonly string[],
   flags: readonly string[],
 ): Promise<void> {
-  const { values } = parseFlags(kubeControllerManager.flags, [
-    `--controllers=${controllers.join(",")}`,
-    "--kube-api-qps=1000",
-    ...flags,
-  ]);
   await runManager({
-    config: completeConfig(values),
+    config: configOf([`--controllers=${controllers.join(",")}`, "--kube-api-qps=1000", ...flags]),
     clientConfig,
     transport,
     log,
@@ -30,3 +25,9 @@ export async function runControllerManager(
     signal,
   });
 }
+
+const configs = new Map<string, ReturnType<typeof completeConfig>>();
+
+/** Made once for each command line: simulations start managers with few different ones. */
+const configOf = (flags: readonly string[]): ReturnType<typeof completeConfig> =>
+  configs.getOrInsertComputed(flags.join("\0"), () => completeConfig(parseFlags(kubeControllerManager.flags, [...flags]).values));
