@@ -76,6 +76,8 @@ test("a file's time is limited by the rest of its form's budget; a file without 
   ];
   assert.deepEqual(longRunOf("s.test.ts", plan, done), { env: { COX_TEST_LONG: "1" }, fileMs: 9 * 60_000 });
   assert.equal(longRunOf("b.test.ts", plan, []), undefined);
+  const quick = planOf(2, [{ name: "quick", files: ["q.test.ts"], minutes: 80, isTimed: true, finishMinutes: 4 }]);
+  assert.equal(longRunOf("q.test.ts", quick, [])?.env["COX_TEST_MINUTES"], "19");
   assert.equal(longRunOf("x.test.ts", plan, []), undefined);
 });
 

@@ -7,16 +7,30 @@ interface LongForm {
   readonly minutes: number;
   /** True when the tests run until a given time; otherwise the amount of work is fixed. */
   readonly isTimed?: boolean;
+  /** Of a timed form: minutes for finishing, after which it starts no work; default a tenth of the budget. */
+  readonly finishMinutes?: number;
 }
 
-/** Has no test files: tools/mutate runs after all tests. */
+/** Has no test files: tools/mutate runs after all tests, two faults at a time. */
 export const mutation: LongForm = { name: "mutation", files: [], minutes: 40, isTimed: true };
 
 /** Every file that reads COX_TEST_LONG must be in one of them (tested). */
 export const longForms: readonly LongForm[] = [
-  // Each half has a lane of its own; at most 82,000 seeds in total, at 0.14 s of CPU time each.
-  { name: "simulation", files: ["tools/simulate/src/seeds/first-half.test.ts"], minutes: 110, isTimed: true },
-  { name: "simulation, second half", files: ["tools/simulate/src/seeds/second-half.test.ts"], minutes: 110, isTimed: true },
+  // Each half has a lane of its own, two thirds of a core at least: more than 100,000 seeds in total, at 0.09 s of CPU time each.
+  {
+    name: "simulation",
+    files: ["tools/simulate/src/seeds/first-half.test.ts"],
+    minutes: 125,
+    isTimed: true,
+    finishMinutes: 2,
+  },
+  {
+    name: "simulation, second half",
+    files: ["tools/simulate/src/seeds/second-half.test.ts"],
+    minutes: 125,
+    isTimed: true,
+    finishMinutes: 2,
+  },
   { name: "fuzz with coverage", files: ["tools/fuzz/src/targets.test.ts"], minutes: 60, isTimed: true },
   {
     name: "fuzz of codecs and HTTP/2",
@@ -143,12 +157,17 @@ export function planOf(hours: number, forms: readonly LongForm[] = [...longForms
     if (left > -1e-6) chosen.add(form);
   }
   return forms.map((form) =>
-    form.isTimed ? { ...form, minutes: form.minutes * scale, isLong: true } : { ...form, isLong: chosen.has(form) },
+    form.isTimed ? { ...form, ...shareOf(form, scale), isLong: true } : { ...form, isLong: chosen.has(form) },
   );
 }
 
-/** Share of the budget after which a timed form stops starting work; the rest is for finishing. */
-const timedShare = 0.9;
+function shareOf(
+  { minutes, finishMinutes = minutes / 10 }: LongForm,
+  scale: number,
+): Pick<LongForm, "minutes" | "finishMinutes"> {
+  return { minutes: minutes * scale, finishMinutes: finishMinutes * scale };
+}
+
 /** Minimum time for finishing, when a tenth of a short budget is too little. */
 const graceMs = 120_000;
 
@@ -161,7 +180,7 @@ export function longRunOf(
   const form = plan.find(({ files }) => files.includes(file));
   if (form === undefined || !form.isLong) return undefined;
   const env: Record<string, string> = { COX_TEST_LONG: "1" };
-  if (form.isTimed) env["COX_TEST_MINUTES"] = String(form.minutes * timedShare);
+  if (form.isTimed) env["COX_TEST_MINUTES"] = String(form.minutes - (form.finishMinutes ?? 0));
   const limitMs = form.minutes * 60_000 + (form.isTimed ? graceMs : 0);
   const spentMs = done.filter((run) => form.files.includes(run.file)).reduce((sum, { durationMs }) => sum + durationMs, 0);
   return { env, fileMs: limitMs - spentMs };
