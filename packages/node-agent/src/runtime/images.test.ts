@@ -107,6 +107,19 @@ test("a pull is reported by an event, and a failing ImageStatus is reported as I
   assert.deepEqual(events, ['Warning InspectFailed Failed to inspect image "registry.test/b:1": no such device']);
 });
 
+test("an image without a tag is pulled as latest, and events name it as the pod does", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.registry.add("registry.test/a:latest");
+  const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+  const events: string[] = [];
+  const report = (...event: string[]): void => void events.push(event.join(" "));
+  const { imageRef } = await puller.ensure(pod, aContainer({ image: "registry.test/a" }), [], {}, report);
+  assert.equal(imageRef, "sha256:registry.test/a:latest");
+  assert.deepEqual(runtime.calls, ["PullImage registry.test/a:latest"]);
+  assert.equal(events[0], 'Normal Pulling Pulling image "registry.test/a"');
+});
+
 test("serialized pulls wait for each other, and a failure does not hold up the next", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
