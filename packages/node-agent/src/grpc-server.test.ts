@@ -11,10 +11,12 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { serveGrpc } from "./grpc-server.ts";
 
 // grpc-js is not imported above, so that the first test sees when the server loads it.
-let isLoaded = false;
+let loads = 0;
+let isFailing = false;
 registerHooks({
   resolve(specifier, context, next) {
-    if (specifier === "@grpc/grpc-js") isLoaded = true;
+    if (specifier === "@grpc/grpc-js") loads++;
+    if (specifier === "@grpc/grpc-js" && isFailing) throw new Error("cannot be read");
     return next(specifier, context);
   },
 });
@@ -23,6 +25,7 @@ async function serve(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), "cox-grpc-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const socket = join(folder, "s.sock");
+  const errors: string[] = [];
   const server = await serveGrpc({
     socket,
     methods: {
@@ -31,10 +34,10 @@ async function serve(t: TestContext) {
         throw new Error("no devices left");
       },
     },
-    log: discardLogger,
+    log: { ...discardLogger, error: (message: string) => void errors.push(message) },
   });
   t.after(() => server.close());
-  return { socket, server };
+  return { socket, server, errors };
 }
 
 async function call(t: TestContext, socket: string, method: string, text: string): Promise<string> {
@@ -50,15 +53,19 @@ async function call(t: TestContext, socket: string, method: string, text: string
   });
 }
 
-test("the gRPC library is loaded with the first connection, whatever it sends; later clients are served", async (t) => {
-  const { socket } = await serve(t);
-  assert.equal(isLoaded, false);
+test("the gRPC library is loaded with the first connection, whatever it sends, or with the next if that fails; later clients are served", async (t) => {
+  const { socket, errors } = await serve(t);
+  assert.equal(loads, 0);
+  isFailing = true;
+  await once(connect(socket).resume(), "close");
+  assert.deepEqual([loads, errors], [1, ["A gRPC connection cannot be served"]]);
+  isFailing = false;
   const garbage = connect(socket);
   await once(garbage, "connect");
   garbage.on("error", () => {});
   garbage.write("GET / HTTP/1.1\r\n\r\n");
   await once(garbage.resume(), "close");
-  assert.equal(isLoaded, true);
+  assert.equal(loads, 2);
   assert.equal(await call(t, socket, "Echo", "a"), "echo a");
 });
 

@@ -61,7 +61,6 @@ async function openLibrary(methods: GrpcServerOptions["methods"]): Promise<GrpcC
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
     serve(connection) {
-      if (connection.destroyed) return;
       injector.injectConnection(connection);
       connection.resume();
     },
