@@ -7,6 +7,7 @@ import https from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import tls, { type TLSSocket } from "node:tls";
@@ -123,6 +124,20 @@ test("the connect timeout does not limit an established connection", async (t) =
   t.mock.timers.tick(60_000);
   assert.equal(socket.destroyed, false);
 });
+
+for (const { name, parts } of [
+  { name: "before its first part", parts: [] },
+  { name: "after its first part", parts: ["a"] },
+]) {
+  test(`a body that closes ${name} without an end is cut off`, async () => {
+    const body = new Readable({ read() {} });
+    for (const part of parts) body.push(part);
+    const reading = assert.rejects(readBody({ status: 200, headers: {}, body }), { code: "CONNECTION_LOST" });
+    await immediate();
+    body.destroy();
+    await reading;
+  });
+}
 
 test("the timeout for a host that does not accept is shorter than for one that accepted and is slow", async (t) => {
   const silent = createServer();

@@ -11,9 +11,9 @@ import { newVolumeZone } from "./volume-zone.ts";
 type Stored = readonly [ResourceRef, KubeObject];
 const zone = "topology.kubernetes.io/zone";
 const region = "topology.kubernetes.io/region";
-const claim = (spec: object): Stored => [
+const claim = (spec: object, name = "data"): Stored => [
   persistentVolumeClaims,
-  { metadata: { name: "data", namespace: "default" }, spec } as KubeObject,
+  { metadata: { name, namespace: "default" }, spec } as KubeObject,
 ];
 const volume = (labels: Record<string, string>): Stored => [
   persistentVolumes,
@@ -65,3 +65,15 @@ for (const { name, objects, want } of [
     assert.deepEqual(status, want === undefined ? undefined : { code: "UnschedulableAndUnresolvable", reasons: [want] });
   });
 }
+
+test("a claim behind one that waits for its pod is looked at", () => {
+  const objects = [
+    ...[unbound, aClass({ volumeBindingMode: "WaitForFirstConsumer" })],
+    ...[claim({ volumeName: "pv" }, "second"), volume({ [zone]: "y" })],
+  ];
+  const { filter } = newVolumeZone({ informers: listersOver(objects) });
+  const volumes = ["data", "second"].map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } }));
+  const node = newNodeInfo(aTestNode("a", { labels: { [zone]: "x" } }));
+  const status = filter?.(new Map(), newPodInfo(aTestPod("new", { spec: { volumes } })), node);
+  assert.deepEqual(status, { code: "UnschedulableAndUnresolvable", reasons: [elsewhere] });
+});

@@ -93,6 +93,7 @@ test("a plugin that is not there in time, refuses, or speaks another version is 
     });
   const waiting = refused();
   const old = await startKmsPlugin({ path, version: "v1alpha1" });
+  t.after(() => old.stop());
   await waiting;
   await refused();
   await old.stop();
