@@ -85,6 +85,12 @@ for (const { name, line, request, allowed } of [
     allowed: true,
   },
   {
+    name: "a path with ** is a prefix, too",
+    line: { user: "alice", nonResourcePath: "/api/**" },
+    request: path("/api/v1"),
+    allowed: true,
+  },
+  {
     name: "a policy of resources allows no path",
     line: { user: "alice", namespace: "*", resource: "*", apiGroup: "*" },
     request: path("/version"),

@@ -98,6 +98,12 @@ for (const { name, annotation, whitelist, had, want } of [
   },
   { name: "with the same value is taken", annotation: "a=b", had: { a: "b" }, want: { a: "b" } },
   { name: "with another value is refused", annotation: "a=b", had: { a: "c" }, want: /conflicts with its namespace node label/ },
+  {
+    name: "with one other value of several is refused",
+    annotation: "a=b,c=d",
+    had: { a: "c" },
+    want: /conflicts with its namespace/,
+  },
   { name: "within the whitelist is taken", whitelist: "a=b,c=d", had: { c: "d" }, want: { c: "d" } },
   {
     name: "with a key that the whitelist lacks is refused",
