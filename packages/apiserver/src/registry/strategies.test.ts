@@ -5,17 +5,21 @@ import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { strategiesOf } from "../testing/kind-rules.ts";
 import { errorsOf, prepareUpdate } from "../testing/run-strategy.ts";
 import { customResourceDefinitionStrategy } from "./apiextensions/customresourcedefinitions/strategy.ts";
 import {
   certificateApprovalStrategy,
   certificateSigningRequestStatusStrategy,
-  certificateSigningRequestStrategy,
 } from "./certificates/certificatesigningrequests/strategy.ts";
 import { newPodStatusStrategy, newPodStrategy } from "./core/pods/strategy.ts";
 import { dropForeignFields, normalizeClusterIps } from "./core/services/fields.ts";
 import type { StrategyContext } from "./generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "./strategies.ts";
+
+const { strategy: certificateSigningRequestStrategy } = strategiesOf<CertificateSigningRequest>(
+  "certificatesigningrequests.certificates.k8s.io",
+);
 
 const nowText = "2026-01-02T03:04:05Z";
 const contextWith = (...gates: string[]): StrategyContext =>

@@ -8,7 +8,7 @@ import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { beforeCreate } from "../registry/generic/before-create.ts";
 import { beforeUpdate } from "../registry/generic/before-update.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
-import type { StrategyContext } from "../registry/generic/strategy.ts";
+import type { Strategy, StrategyContext } from "../registry/generic/strategy.ts";
 
 /** A table row: a change to a valid object, and all expected errors in order. */
 interface KindRule {
@@ -100,6 +100,11 @@ export function contextOf(
 /** The object after defaulting in the storage version. */
 export function defaultsOf(resource: string, object: object): KubeObject {
   return madeOf(definitionOf(resource), object, [], "");
+}
+
+/** The strategies of a resource as the server has them: they drop fields of disabled gates first. */
+export function strategiesOf<T extends KubeObject>(resource: string): { strategy: Strategy<T>; statusStrategy: Strategy<T> } {
+  return definitionOf(resource) as unknown as { strategy: Strategy<T>; statusStrategy: Strategy<T> }; // cast: of a kind that has both
 }
 
 function definitionOf(resource: string): ResourceDefinition {

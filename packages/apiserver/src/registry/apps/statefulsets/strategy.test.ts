@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import { prepareUpdate } from "../../../testing/run-strategy.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import { statefulSetStrategy } from "./strategy.ts";
+
+const { strategy: statefulSetStrategy } = strategiesOf<StatefulSet>("statefulsets.apps");
 
 const withGates = (...on: string[]): StrategyContext => ({
   ...{ user: undefined, namespace: "default", dryRun: false, now: () => 0, warn: () => {} },

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import { prepareUpdate } from "../../../testing/run-strategy.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import { autoscalerStrategy } from "./strategy.ts";
+
+const { strategy: autoscalerStrategy } = strategiesOf<HorizontalPodAutoscaler>("horizontalpodautoscalers.autoscaling");
 
 const withGates = (...on: string[]): StrategyContext => ({
   ...{ user: undefined, namespace: "default", dryRun: false, now: () => 0, warn: () => {} },

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Job, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import { errorsOf, prepareUpdate } from "../../../testing/run-strategy.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { defaultJob } from "./defaults.ts";
-import { jobStrategy } from "./strategy.ts";
+
+const { strategy: jobStrategy } = strategiesOf<Job>("jobs.batch");
 
 const withGates = (...on: string[]): StrategyContext => ({
   user: undefined,
@@ -25,7 +27,7 @@ test("new jobs lose what is turned off, and keep what is on", () => {
   const [without, with_] = [job(spec), job(spec)];
   jobStrategy.prepareForCreate?.(without, withoutGates);
   jobStrategy.prepareForCreate?.(with_, withGates("IndexedJob", "SuspendJob"));
-  assert.deepEqual([without.spec.completionMode, without.spec.suspend], [undefined, undefined]);
+  assert.deepEqual([without.spec.completionMode, without.spec.suspend], ["NonIndexed", undefined]);
   assert.deepEqual([with_.spec.completionMode, with_.spec.suspend], ["Indexed", true]);
 });
 
@@ -47,7 +49,7 @@ test("with indexed jobs turned off, one that is indexed stays so, and no other b
   const [kept, dropped] = [job({ completionMode: "Indexed" }), job({ completionMode: "Indexed" })];
   prepareUpdate(jobStrategy, kept, job({ completionMode: "Indexed" }), withoutGates);
   prepareUpdate(jobStrategy, dropped, job({}), withoutGates);
-  assert.deepEqual([kept.spec.completionMode, dropped.spec.completionMode], ["Indexed", undefined]);
+  assert.deepEqual([kept.spec.completionMode, dropped.spec.completionMode], ["Indexed", "NonIndexed"]);
 });
 
 for (const { name, labels, want } of [

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import { prepareUpdate } from "../../../testing/run-strategy.ts";
-import { nodeStatusStrategy, nodeStrategy } from "./strategy.ts";
+
+const { strategy: nodeStrategy, statusStrategy: nodeStatusStrategy } = strategiesOf<Node>("nodes");
 
 const source = { configMap: { namespace: "a", name: "b", kubeletConfigKey: "k" } };
 const aNode = (used: boolean): Node => ({

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import { persistentVolumeClaimStatusStrategy, persistentVolumeClaimStrategy } from "./strategy.ts";
+
+const { strategy: persistentVolumeClaimStrategy, statusStrategy: persistentVolumeClaimStatusStrategy } =
+  strategiesOf<PersistentVolumeClaim>("persistentvolumeclaims");
 
 type Sources = { dataSource?: TypedLocalObjectReference; dataSourceRef?: TypedLocalObjectReference };
 

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { strategiesOf } from "../../../testing/kind-rules.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import { endpointSliceStrategy } from "./strategy.ts";
+
+const { strategy: endpointSliceStrategy } = strategiesOf<EndpointSlice>("endpointslices.discovery.k8s.io");
 
 const aSlice = (fields: Partial<EndpointSlice> = {}, metadata: object = {}): EndpointSlice => ({
   metadata: { name: "s", generation: 3, ...metadata },
