@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { DaemonSet, Deployment, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { strategiesOf } from "../../testing/kind-rules.ts";
 import { errorsOf, prepareUpdate } from "../../testing/run-strategy.ts";
 import type { StrategyContext } from "../generic/strategy.ts";
 import { defaultDaemonSet } from "./daemonsets/defaults.ts";
@@ -9,7 +10,8 @@ import { daemonSetStrategy } from "./daemonsets/strategy.ts";
 import { defaultDeployment } from "./deployments/defaults.ts";
 import { deploymentStatusStrategy, deploymentStrategy } from "./deployments/strategy.ts";
 import { defaultStatefulSet } from "./statefulsets/defaults.ts";
-import { statefulSetStrategy } from "./statefulsets/strategy.ts";
+
+const { strategy: statefulSetStrategy } = strategiesOf<StatefulSet>("statefulsets.apps");
 
 const ctx: StrategyContext = {
   user: undefined,
