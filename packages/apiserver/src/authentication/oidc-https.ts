@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
+import { readUpTo } from "@coxswain/apimachinery/client/read-up-to";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { serverIdentityFault } from "@coxswain/apimachinery/transport/connect";
 
@@ -70,13 +71,6 @@ function answerOf(
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // Cast: a response without an encoding yields Buffers.
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > longestAnswerBytes) throw new Error("unable to read response body: it is too large");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  const tooLong = (): Error => new Error("unable to read response body: it is too large");
+  return (await readUpTo(response, longestAnswerBytes, tooLong)).toString("utf8");
 }

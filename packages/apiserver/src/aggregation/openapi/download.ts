@@ -3,6 +3,7 @@
  * Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go
  */
 import { createHash } from "node:crypto";
+import { readUpTo } from "@coxswain/apimachinery/client/read-up-to";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type ApiService, isAvailable } from "../api-services.ts";
 import { type Backend, type Backends, send } from "../backends.ts";
@@ -60,15 +61,8 @@ async function download(
       },
       signal: late.signal,
     });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    // Cast: a response without an encoding yields Buffers.
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > longestBytes) throw new Error(`the document at ${path} is longer than ${longestBytes} bytes`);
-      chunks.push(chunk);
-    }
-    const body = Buffer.concat(chunks);
+    const tooLong = (): Error => new Error(`the document at ${path} is longer than ${longestBytes} bytes`);
+    const body = await readUpTo(answer, longestBytes, tooLong);
     const etag = answer.headers.etag || `${ownPrefix}${createHash("sha512").update(body).digest("hex").toUpperCase()}"`;
     return { code: answer.statusCode ?? 0, contentType: answer.headers["content-type"] ?? "", body, etag };
   } catch (err) {
