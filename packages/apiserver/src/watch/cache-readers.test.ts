@@ -49,8 +49,10 @@ function setUp(...known: Change[]) {
   };
   const slow: string[] = [];
   const metrics = { terminatedWatcher: (resource: string) => void slow.push(resource) } as StorageMetrics;
-  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log: discardLogger, metrics }, memory);
-  return { clock, bookmarks, memory, store, stored, slow, readers };
+  const warnings: unknown[] = [];
+  const log = { ...discardLogger, warn: (...said: unknown[]) => void warnings.push(said) };
+  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log, metrics }, memory);
+  return { clock, bookmarks, memory, store, stored, slow, warnings, readers };
 }
 
 const shapes = (events: readonly WatchEvent[]): string[] =>
@@ -153,12 +155,13 @@ test("events begin behind the requested revision, bookmarks at it", async () => 
   bookmarks.stop();
 });
 
-test("a reader that is too slow is counted, once", async () => {
-  const { readers, memory, slow } = setUp(change("a", 11));
+test("a reader that is too slow is counted and logged, once", async () => {
+  const { readers, memory, slow, warnings } = setUp(change("a", 11));
   memory.ready = true;
   const stream = await readers.watch({ prefix: "", signal: new AbortController().signal });
   for (let revision = 12; revision < 2_070; revision++) readers.dispatch(change("a", revision));
   assert.deepEqual([stream.ended, slow], [true, ["pods"]]);
+  assert.deepEqual(warnings, [["a watch was closed: its reader is too slow", { resource: "pods" }]]);
 });
 
 test("a store that cannot be watched gives its error, and leaves nothing at the request", async () => {

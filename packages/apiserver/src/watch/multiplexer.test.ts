@@ -405,6 +405,38 @@ test("a watch that is lost twice is begun again once; the lost one is stopped", 
   assert.deepEqual([source.watchedFrom, source.stopped], [[11, 12], [11]]);
 });
 
+test("a watch that cannot be begun again is tried again every second", async () => {
+  const [source, clock] = [aSource(), newFakeClock()];
+  await aMultiplexer(source, clock);
+  let failures = 3;
+  source.canWrite = false;
+  source.currentRevision = () => (failures-- > 0 ? Promise.reject(new Error("etcd is away")) : Promise.resolve(20));
+  source.lose();
+  await settle();
+  for (const left of [2, 1, 0]) {
+    assert.deepEqual([failures, source.watchedFrom], [left, [11]]);
+    await clock.advance(1000);
+    await settle();
+  }
+  assert.deepEqual(source.watchedFrom, [11, 20]);
+});
+
+test("a restore that a read finds while the watch is begun again is one of that watch", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 100 }]);
+  const { writeBarrier } = source;
+  const held = Promise.withResolvers<number>();
+  source.writeBarrier = () => held.promise;
+  source.lose();
+  source.revision = 50;
+  assert.equal(await multiplexer.fresh(), undefined);
+  source.writeBarrier = writeBarrier;
+  held.resolve(50);
+  await settle();
+  assert.equal(multiplexer.restoredAt, 101, "the first revision that no client can hold");
+});
+
 test("the revision of a restore is kept when the watch is lost later", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);

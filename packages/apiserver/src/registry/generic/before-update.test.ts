@@ -69,6 +69,18 @@ for (const { name, next, current, want } of [
   test(`an update ${name}`, () => assert.deepEqual(updated(next, current), want));
 }
 
+test("warnings come with an update that is accepted, not with one that is refused", () => {
+  const warnings: string[] = [];
+  const context = { ...ctx(), warn: (text: string) => void warnings.push(text) };
+  const strategy: Strategy = { namespaceScoped: true, warningsOnUpdate: () => ["it is old"] };
+  const update = (next: Partial<ObjectMeta>) =>
+    atOnce(beforeUpdate(definitionOf(), strategy, context, { metadata: { ...next } }, { metadata: { ...stored } }));
+  assert.throws(() => update({ ...stored, uid: "v" }), { code: 422 });
+  assert.deepEqual(warnings, []);
+  update(stored);
+  assert.deepEqual(warnings, ["it is old"]);
+});
+
 test("an object without a generation gets none from a client", () => {
   const { generation: _, ...without } = stored;
   assert.deepEqual(updated({ ...without, generation: 4 }, without), without);
