@@ -4,7 +4,14 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { type EvictionOptions, evictionVerdict, exceededStorage, newEviction, type PodUsage } from "./eviction.ts";
+import {
+  type EvictionOptions,
+  evictionVerdict,
+  exceededStorage,
+  hasStorageLimit,
+  newEviction,
+  type PodUsage,
+} from "./eviction.ts";
 import { metThresholds, type Observations, type Pressure, parseThresholds } from "./eviction-thresholds.ts";
 
 const mi = 1024 ** 2;
@@ -308,3 +315,29 @@ test("a pod is evicted when reclaiming freed less than the threshold's minimum r
   await eviction.check();
   assert.equal(evicted.length, 1);
 });
+
+for (const { name, spec, want } of [
+  {
+    name: "whose second volume has a limit",
+    want: true,
+    spec: { volumes: [{ name: "a" }, { name: "b", emptyDir: { sizeLimit: "1" } }] },
+  },
+  {
+    name: "whose volumes with a limit are in memory",
+    want: false,
+    spec: { volumes: [{ name: "a", emptyDir: { sizeLimit: "1", medium: "Memory" } }] },
+  },
+  {
+    name: "whose second container has a limit",
+    want: true,
+    spec: { containers: [aContainer(), aContainer({ resources: { limits: { "ephemeral-storage": "1Gi" } } })] },
+  },
+  {
+    name: "that only requests storage",
+    want: false,
+    spec: { containers: [aContainer({ resources: { requests: { "ephemeral-storage": "1Gi" } } })] },
+  },
+]) {
+  test(`local storage of a pod ${name} is ${want ? "" : "not "}measured for a limit`, () =>
+    assert.equal(hasStorageLimit(aNodePod(spec)), want));
+}

@@ -112,6 +112,22 @@ test("a device held by one container or pod is not allocated to another before i
   assert.deepEqual(await allocate(podOf("p3", { [gpu]: "2" })), [`${gpu} g1,g2`]);
 });
 
+test("a device on two NUMA nodes is one device of its container, and one in use", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1", 0, 1), aDevice("g2", 1)]);
+  const pod = podOf("p1", { [gpu]: "2" });
+  await allocate(pod);
+  assert.deepEqual(
+    manager.givenTo("p1", "main")[0]?.byNode,
+    new Map([
+      [0, ["g1"]],
+      [1, ["g1", "g2"]],
+    ]),
+  );
+  assert.deepEqual(manager.inUse(), { [gpu]: "2" });
+  await allocate(pod); // as many as before: not a changed request
+});
+
 test("a retry after a failure of the second resource does not allocate the first one again", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const gpus = await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
