@@ -109,3 +109,21 @@ test("a driver that does not expand a volume in use leaves the volume mounted as
   await run();
   assert.deepEqual([calls.length, events, stored().status?.capacity], [1, [], { storage: "1Gi" }]);
 });
+
+for (const { name, recovers, status, want } of [
+  {
+    name: "with allocated resources",
+    recovers: true,
+    status: { allocatedResources: { storage: "2Gi" } },
+    want: "NodeExpansionFailed",
+  },
+  { name: "of a resizer that writes neither field", recovers: true, status: {}, want: undefined },
+  { name: "without the gate", recovers: false, status: { allocatedResources: { storage: "2Gi" } }, want: undefined },
+]) {
+  test(`a failed expansion of a claim ${name} is ${want === undefined ? "not " : ""}marked in it`, async () => {
+    const { run, stored, failWith } = expanding(recovers, status);
+    failWith(new PluginError("InvalidArgument", "too large"));
+    await assert.rejects(run(), /too large/);
+    assert.equal(stored().status?.resizeStatus, want);
+  });
+}
