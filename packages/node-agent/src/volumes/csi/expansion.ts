@@ -129,7 +129,7 @@ class Expansion {
   async #markFinished(claim: PersistentVolumeClaim, storage: string): Promise<void> {
     const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !resizeConditions.includes(type));
     const finished = this.#options.recovers && { resizeStatus: "" };
-    await this.#patch(claim, { status: { capacity: { ...claim.status?.capacity, storage }, conditions, ...finished } });
+    await this.#patch(claim, { status: { capacity: { storage }, conditions, ...finished } });
   }
 
   /** @param resourceVersion when given, the update fails if the claim was modified since */

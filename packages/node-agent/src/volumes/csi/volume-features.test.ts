@@ -161,10 +161,14 @@ for (const { policy, fsType, want } of [
   });
 }
 
-test("a driver with VOLUME_MOUNT_GROUP gets the pod's group", { skip: !isRoot && "needs root" }, async (t) => {
+test("a driver with VOLUME_MOUNT_GROUP gets the pod's group, and the first of the volume's access modes", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
   const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
   b.describe({ attachRequired: false });
-  const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType: "ext4" }));
+  const volume = aVolume({ fsType: "ext4" });
+  volume.spec.accessModes = ["ReadWriteOnce", "ReadOnlyMany"];
+  const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), volume);
   assert.equal(b.driver.calls.length, 1, "it does not stage");
   assert.partialDeepStrictEqual(b.driver.calls[0]?.request.volumeCapability, {
     mount: { volumeMountGroup: "2000" },
