@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
-import { newPodInfo } from "./cache/node-info.ts";
+import { newNodeInfo, newPodInfo } from "./cache/node-info.ts";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-sets.ts";
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
-import { newInterests, newProfile, runPreScore } from "./profile.ts";
+import { newNominator } from "./framework/nominator.ts";
+import { NodeFilter, newInterests, newProfile, runPreScore } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
 const known: Record<string, Plugin> = {
@@ -223,3 +224,26 @@ for (const { name, nominated, pod, want } of [
     assert.match(await cluster.place(aTestPod("web", pod)), want);
   });
 }
+
+test("a measured cycle measures every filter on eight nodes, and leaves out those that cannot refuse on the others", () => {
+  const called: string[] = [];
+  const measured: string[] = [];
+  const filters: Plugin[] = ["Needed", "Idle"].map((name) => ({
+    name,
+    filter: () => void called.push(name),
+    ...(name === "Idle" && { mayRefuse: () => false }),
+  }));
+  const profile = make({ multiPoint: { enabled: base } });
+  const timer = { now: () => 0, plugin: (name: string) => measured.push(name) };
+  const filter = new NodeFilter(
+    { ...profile, at: { ...profile.at, filter: filters } },
+    new Map(),
+    newPodInfo(aTestPod("p")),
+    newNominator(),
+    timer,
+  );
+  for (let i = 0; i < 20; i++) assert.equal(filter.refusal(newNodeInfo(aTestNode(`n${i}`))), undefined);
+  const count = (of: readonly string[], wanted: string): number => of.filter((name) => name === wanted).length;
+  assert.deepEqual([count(called, "Needed"), count(called, "Idle")], [20, 8]);
+  assert.deepEqual([count(measured, "Needed"), count(measured, "Idle")], [8, 8]);
+});
