@@ -33,6 +33,16 @@ for (const { name, bytes } of [
   test(`decoding bytes ${name} throws`, () => assert.throws(() => decodeMessage(bytes)));
 }
 
+test("a message may have 1 MiB, and no more", () => {
+  const start = Buffer.from("6c0100010000000001000000", "hex");
+  const ofBody = (bytes: number): Buffer => {
+    start.writeUInt32LE(bytes, 4);
+    return Buffer.concat([start, Buffer.alloc(4)]);
+  };
+  assert.equal(decodeMessage(ofBody(2 ** 20 - 16)), undefined, "the rest is awaited");
+  assert.throws(() => decodeMessage(ofBody(2 ** 20 - 15)), /the protocol allows 1048576/);
+});
+
 test("a signature is a list of types", () => {
   assert.deepEqual(splitSignature("sa{sv}a(ii)aai"), ["s", "a{sv}", "a(ii)", "aai"]);
 });

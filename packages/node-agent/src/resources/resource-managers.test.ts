@@ -165,8 +165,27 @@ test("running containers are moved to the shared CPUs when these change", async 
   await managers.reconcile();
   assert.deepEqual(moves.splice(0), ["shared/main 0-3"], "what failed is tried again");
   runtime.exit(id, 0);
+  const next = guaranteed("next", "2", "1Gi");
+  await managers.admit(next);
+  active.push(next);
   await managers.reconcile();
-  assert.deepEqual(moves, []);
+  assert.deepEqual(moves, [], "what has exited is not moved");
+});
+
+test("a container that is gone when it is to be moved is no error", async (t) => {
+  const { managers, run, runtime } = await open(t, "--cpu-manager-policy=static");
+  const errors: string[] = [];
+  t.mock.method(discardLogger, "error", (message: string) => void errors.push(message));
+  await run(aNodePod({}, { uid: "shared" }), "main");
+  let code: "NotFound" | "Unavailable" = "NotFound";
+  runtime.updateContainerResources = async () => {
+    throw new RuntimeError(code, "not now");
+  };
+  await managers.reconcile();
+  assert.deepEqual(errors, []);
+  code = "Unavailable";
+  await managers.reconcile();
+  assert.deepEqual(errors, ["cannot move a container to its CPUs"]);
 });
 
 test("a pod's resources are released when it has ended, but not before all sources have reported", async (t) => {

@@ -46,6 +46,14 @@ test("an entry's own user name and password are used before those of its auth fi
   assert.deepEqual(of({ identitytoken: "t" }), { username: "", password: "", identityToken: "t" });
 });
 
+test("an entry that is no object is ignored, and the next one is used", () => {
+  const text = JSON.stringify({ auths: { "a.test": "x", "b.test": { username: "u", password: "p" } } });
+  assert.deepEqual(
+    parseDockerConfig(text).map(({ pattern }) => pattern),
+    ["b.test"],
+  );
+});
+
 test("pull secrets of the older type have their entries at the top level, and a type says which field counts", () => {
   const config = Buffer.from(JSON.stringify({ "registry.example": { username: "old" } })).toString("base64");
   const of = (type: string) =>
