@@ -70,6 +70,25 @@ test("a client that disconnects while it sends takes no second seat; nor does a 
   await assert.rejects(refused.result, /no seat/);
 });
 
+test("a body that fails at once ends its request at once, which keeps its seat", async () => {
+  const { clock, arrive } = setUp();
+  const { acts, result, reject } = arrive();
+  reject(new Error("too large"));
+  await settle();
+  assert.equal(clock.waiting, 0);
+  await assert.rejects(result, /too large/);
+  assert.deepEqual(acts, []);
+});
+
+test("as many slow bodies are refused as it takes until the others have room", async () => {
+  const { clock, arrive } = setUp(1000);
+  const [first, second, third] = [arrive(400), arrive(400), arrive(900)];
+  await clock.advance(150);
+  for (const { result } of [first, second]) await assert.rejects(result, { code: 429 });
+  third.resolve(Buffer.alloc(900));
+  assert.equal((await third.result).length, 900);
+});
+
 test("the oldest of slow bodies are refused when all together are too large, and the others go on", async () => {
   const { clock, arrive } = setUp(1000);
   const [first, second, third] = [arrive(500), arrive(400), arrive(400)];

@@ -406,6 +406,19 @@ test("a queue is charged for each seat that its requests took while they ran, no
   assert.ok(near(wide.queue?.nextR, 3 * 10 + 5 * 1), String(wide.queue?.nextR));
 });
 
+test("a queue that was idle begins at the present, whatever its requests took before", async () => {
+  const { startRequest, clock, level } = aSet({ concurrencyLimit: 2, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const [wide, other] = [startRequest("a", { ...oneSeat, initialSeats: 2 }), startRequest("b")] as Ticket[];
+  await clock.advance(10_000); // two seats, two busy queues
+  wide?.finish();
+  assert.equal(wide?.queue?.nextR, 20);
+  const next = startRequest("a") as Ticket;
+  assert.equal(next.queue, wide?.queue);
+  assert.equal(level.currentR.value, 10);
+  assert.ok(near(next.queue?.nextR, 10.003), String(next.queue?.nextR));
+  for (const ticket of [other, next]) ticket?.finish();
+});
+
 test("a flow keeps to the queues that there are after their number was lowered", () => {
   const { startRequest, set } = aSet({ concurrencyLimit: 100, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
   const flows = Array.from({ length: 40 }, (_, i) => `flow-${i}`);

@@ -47,6 +47,15 @@ test("the least and the most between two looks are kept apart, however short the
   assert.deepEqual(await buckets('mark="high"'), ["0: 5", "1: 6"]);
 });
 
+test("the least is that since the last look, not that of all time", async () => {
+  const { clock, share, buckets } = aShare();
+  share.add(4);
+  await clock.advance(1);
+  assert.deepEqual(await buckets('mark="low"'), ["0: 1"]);
+  await clock.advance(1);
+  assert.deepEqual(await buckets('mark="low"'), ["0: 1", "1: 2"]);
+});
+
 test("an hour without a change is sampled in one step, and a retired level is no longer sampled", async () => {
   const { clock, share, buckets } = aShare();
   await clock.advance(3_600_000);

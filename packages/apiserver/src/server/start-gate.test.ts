@@ -3,9 +3,10 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { Edge } from "./edge.ts";
-import { whileStarting } from "./start-gate.ts";
+import { untilServable, whileStarting } from "./start-gate.ts";
 
 for (const { method = "GET", path, anonymousAuth = true, code, leaves } of [
   { path: "/livez", code: 200, leaves: false },
@@ -32,3 +33,70 @@ for (const { method = "GET", path, anonymousAuth = true, code, leaves } of [
     assert.deepEqual([status, hasLeft, headers["retry-after"]], [code, leaves, leaves ? "1" : undefined]);
   });
 }
+
+/** A start with two unfinished steps. */
+function aStart(failingMs = () => 0) {
+  const clock = newFakeClock();
+  const missing = new Set(["roles", "informers"]);
+  const last = Promise.withResolvers<void>();
+  const errors: unknown[] = [];
+  const stop = new AbortController();
+  let isServable = false;
+  const servable = untilServable({
+    missing: () => [...missing],
+    failingMs,
+    lastStep: last.promise,
+    clock,
+    log: { ...discardLogger, error: (_message, _err, values) => void errors.push(values) },
+    signal: stop.signal,
+  });
+  void servable.then(
+    () => {
+      isServable = true;
+    },
+    () => {},
+  );
+  return { clock, missing, last, errors, stop, servable, isServable: () => isServable };
+}
+
+test("requests are served as soon as the last step has ended, or at the next poll when others are unfinished then", async () => {
+  const ended = aStart();
+  ended.missing.clear();
+  ended.last.resolve();
+  await settle();
+  assert.equal(ended.isServable(), true, "without a poll");
+  const { last, missing, clock, isServable } = aStart();
+  last.resolve();
+  await clock.advance(1000);
+  assert.equal(isServable(), false);
+  missing.clear();
+  await clock.advance(20);
+  assert.equal(isServable(), true);
+});
+
+test("a last step that fails leaves it to the others whether requests are served", async () => {
+  const { last, missing, clock, isServable } = aStart();
+  last.reject(new Error("stopped"));
+  await clock.advance(1000);
+  assert.equal(isServable(), false);
+  missing.clear();
+  await clock.advance(20);
+  assert.equal(isServable(), true);
+});
+
+test("a start that has failed for a minute serves requests, and names what is missing in the log", async () => {
+  let ms = 59_999;
+  const { clock, errors, isServable } = aStart(() => ms);
+  await clock.advance(1000);
+  assert.equal(isServable(), false);
+  ms = 60_000;
+  await clock.advance(20);
+  assert.equal(isServable(), true);
+  assert.deepEqual(errors, [{ missing: "roles,informers" }]);
+});
+
+test("a server that stops while it starts serves nothing", async () => {
+  const { stop, servable } = aStart();
+  stop.abort(new Error("stopped"));
+  await assert.rejects(servable, /stopped/);
+});
