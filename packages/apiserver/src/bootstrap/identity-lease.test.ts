@@ -17,11 +17,16 @@ function bench() {
   const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
   const options = { client, identity: "me", durationSeconds: 60, renewIntervalSeconds: 10, clock, log };
   /** A lease of 60 s that was renewed so long ago. */
-  const aLease = (name: string, renewedMsAgo: number | undefined, component = "kube-apiserver"): void =>
+  const aLease = (
+    name: string,
+    renewedMsAgo: number | undefined,
+    component = "kube-apiserver",
+    duration: { leaseDurationSeconds?: number } = { leaseDurationSeconds: 60 },
+  ): void =>
     client.put<Lease>(leases, {
       metadata: { namespace: "kube-system", name, labels: { "k8s.io/component": component } },
       spec: {
-        leaseDurationSeconds: 60,
+        ...duration,
         ...(renewedMsAgo !== undefined && { renewTime: formatMicroTime(clock.now() - renewedMsAgo) }),
       },
     });
@@ -35,6 +40,7 @@ test("leases that are no longer renewed are deleted, all of them and no others",
   aLease("expired", 60_001);
   aLease("just-in-time", 60_000);
   aLease("never-renewed", undefined);
+  aLease("without-duration", 0, "kube-apiserver", {});
   aLease("older", 600_000);
   aLease("of-a-scheduler", 600_000, "kube-scheduler");
   await collectIdentityLeases(options);

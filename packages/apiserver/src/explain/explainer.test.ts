@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { DecisionReader } from "@coxswain/apimachinery/decisions/decision";
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { nameOf } from "./explanation.ts";
 import { earlier, explained, stored } from "./testing.ts";
@@ -82,6 +83,43 @@ test("daemons that did not answer are named, and not queried again", async () =>
   const explanation = await explained({ objects: [tooLarge], silent: ["kube-scheduler"] });
   assert.deepEqual(explanation.silent, ["kube-scheduler"]);
   assert.match(explanationText(explanation, 0), /\nNot queried, because they did not answer: kube-scheduler\n$/);
+});
+
+test("daemons are queried for each object that is visited, until one does not answer", async () => {
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  const waits = pendingPod('persistentvolumeclaim "data" not found', { volumes });
+  const claim = stored("v1", "PersistentVolumeClaim", "data", { spec: {}, status: { phase: "Pending" } });
+  for (const silent of [[], ["kube-scheduler"]]) {
+    const queried: string[][] = [];
+    const daemons: DecisionReader = {
+      async of(refs) {
+        queried.push(refs.map(nameOf));
+        return { decisions: [], silent };
+      },
+    };
+    await explained({ objects: [waits, claim], daemons });
+    const expected = silent.length === 0 ? [["pod/p"], ["persistentvolumeclaim/data"]] : [["pod/p"]];
+    assert.deepEqual(queried, expected);
+  }
+});
+
+test("a failed query leaves its objects without decisions; that of a client that has gone ends the explanation", async () => {
+  const gone = new AbortController();
+  const daemons: DecisionReader = { of: () => Promise.reject(new Error("no etcd")) };
+  const { cause, silent } = await explained({ objects: [tooLarge], daemons }, gone.signal);
+  assert.deepEqual([cause?.summary, silent], ["not enough cpu on 1 node: it requests ?", ["the daemons"]]);
+  gone.abort(new Error("gone"));
+  await assert.rejects(explained({ objects: [tooLarge], daemons }, gone.signal), /gone/);
+});
+
+test("the text has at most ten decisions, and none that the findings contain", async () => {
+  const decisions = [decided, ...Array.from({ length: 12 }, (_, i) => ({ ...decided, reason: "Other", summary: `other ${i}` }))];
+  const text = explanationText(await explained({ objects: [tooLarge], decisions }), 0);
+  const told = text.split("\n").filter((line) => line.includes("kube-scheduler scheduler: "));
+  assert.deepEqual(
+    told.map((line) => /scheduler: ([^(]*) {2}\(/.exec(line)?.[1]),
+    Array.from({ length: 10 }, (_, i) => `other ${i}`),
+  );
 });
 
 test("objects that refer to each other are visited once each", async () => {

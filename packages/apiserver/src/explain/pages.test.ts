@@ -89,6 +89,19 @@ test("a watch asks every two seconds, sends what has changed, and ends when the 
   assert.deepEqual([await reasons, questions()], [["Full", "Broken", undefined], 4]);
 });
 
+test("a watch gives its seats back while it waits", async () => {
+  const { clock, open, refuse } = somePages();
+  refuse("Full");
+  const { exchange, done } = open("&watch=1");
+  let given = 0;
+  exchange.onUnread = () => void given++;
+  await settle();
+  assert.equal(given, 1);
+  refuse(undefined);
+  await clock.advance(2_000);
+  await done;
+});
+
 test("a watch ends before the next look would come too close to its deadline", async () => {
   const { clock, open, refuse } = somePages();
   refuse("Full");

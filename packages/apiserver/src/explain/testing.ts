@@ -49,6 +49,8 @@ interface World {
   readonly events?: readonly Event[];
   readonly decisions?: readonly Decision[];
   readonly silent?: readonly string[];
+  /** Answers queries in place of `decisions` and `silent`. */
+  readonly daemons?: DecisionReader;
   /** Resources that the user may not read. */
   readonly hidden?: readonly string[];
 }
@@ -102,18 +104,18 @@ function readerOf({ objects, events = [], hidden = [] }: World): EventReader {
 }
 
 /** Explains the first object of the world. */
-export async function explained(world: World): Promise<Explanation> {
+export async function explained(world: World, signal: AbortSignal = new AbortController().signal): Promise<Explanation> {
   const reader = readerOf(world);
   const [object] = world.objects;
   if (object === undefined) throw new Error("there is nothing to explain");
   const { kind = "" } = object;
   const resource =
     builtIn.find((ref) => ref.kind === kind && ref.group === groupOf(object))?.resource ?? `${kind.toLowerCase()}s`;
-  const decisions: DecisionReader =
+  const told: DecisionReader =
     world.decisions === undefined && world.silent === undefined
       ? noDecisions
       : { of: async () => ({ decisions: world.decisions ?? [], silent: world.silent ?? [] }) };
-  const explainer = new Explainer(reader, decisions, new AbortController().signal);
+  const explainer = new Explainer(reader, world.daemons ?? told, signal);
   return explainer.explain({ object, ref: reader.refOf(object, resource, groupOf(object)) });
 }
 
