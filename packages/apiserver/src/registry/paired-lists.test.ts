@@ -35,6 +35,7 @@ const pluginContext = (stored: object): PluginContext =>
   ({
     informers: { for: () => ({ synced: true, lister: { get: () => stored } }) },
     configurationOf: () => undefined,
+    featureEnabled: () => true,
   }) as unknown as PluginContext;
 
 const groups = many((at) => `group-${at}`);

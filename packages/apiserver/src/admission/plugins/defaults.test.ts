@@ -29,14 +29,14 @@ function write(object: object, { resource = "pods", group = "", ...more }: Write
 }
 
 /** A context whose caches hold these objects. @param stored what the API knows besides */
-function contextOf(cached: readonly object[], stored: readonly KubeObject[] = []) {
+function contextOf(cached: readonly object[], stored: readonly KubeObject[] = [], hasGates = true) {
   const client = newFakeClient();
   client.put(runtimeClasses, ...stored);
   const objects = cached as readonly KubeObject[];
   const lister = { list: () => objects, get: (name: string) => objects.find(({ metadata }) => metadata.name === name) };
   const context = {
     ...{ client, informers: { for: () => ({ synced: true, lister }) } },
-    ...{ defaultNotReadyTolerationSeconds: 30, defaultUnreachableTolerationSeconds: 60 },
+    ...{ defaultNotReadyTolerationSeconds: 30, defaultUnreachableTolerationSeconds: 60, featureEnabled: () => hasGates },
   } as unknown as PluginContext;
   return { client, context };
 }
@@ -200,6 +200,15 @@ for (const { name, overhead, podFixed, want } of [
     assert.equal(await refusalOf(plugin, write(pod), ["validate"]), want && `pods "a" is forbidden: ${want}`);
   });
 }
+
+test("without PodOverhead a pod gets no overhead of its runtime class, and keeps its own, which the registry drops", async () => {
+  const { context } = contextOf([vm({ overhead: { podFixed: { cpu: "1" } } })], [], false);
+  for (const overhead of [undefined, { cpu: "2" }]) {
+    const pod = { spec: { runtimeClassName: "vm", overhead } };
+    assert.equal(await refusalOf(runtimeClass(context) as never, write(pod)), "");
+    assert.deepEqual(pod.spec.overhead, overhead);
+  }
+});
 
 test("a runtime class that the cache lacks is read from the API, whose failure is the answer", async () => {
   const { client, context } = contextOf([], [vm({ overhead: { podFixed: { cpu: "1" } } })]);

@@ -273,6 +273,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     name: "a readiness probe with a grace period",
     change: { "spec.containers[0].readinessProbe": { tcpSocket: { port: "http_x" }, terminationGracePeriodSeconds: 5 } },
     want: [
+      "spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readinessProbes",
       'spec.containers[0].readinessProbe.tcpSocket.port: Invalid value: "http_x": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
     ],
   },
