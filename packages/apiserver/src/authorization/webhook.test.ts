@@ -91,6 +91,14 @@ for (const { version, groups } of [
   });
 }
 
+test("a question leaves out what is empty, of the request and of the user", async () => {
+  const { authorize, requested } = authorizerOf(() => ({ allowed: true }), "v1");
+  const nobody = { name: "", groups: [], extra: {}, uid: "" };
+  await authorize({ ...attributes, namespace: "", subresource: "", name: "", user: nobody });
+  const { verb, group, version, resource } = attributes;
+  assert.deepEqual((requested[0] as { spec: unknown }).spec, { resourceAttributes: { verb, group, version, resource } });
+});
+
 for (const { name, status, ttlMs } of [
   { name: "yes", status: { allowed: true }, ttlMs: 300_000 },
   { name: "no", status: { allowed: false }, ttlMs: 30_000 },
