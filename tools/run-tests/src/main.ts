@@ -193,7 +193,7 @@ async function mutationTests(): Promise<void> {
   const name = `mutation, seed ${seed}`;
   const { minutes } = plan.find((form) => form.name === mutation.name) ?? mutation;
   const count = Math.max(1, Math.round((300 * minutes) / mutation.minutes));
-  const flags = ["--count", String(count), "--seed", seed, "--lanes", "2", "--timeout", "40", "--json", results];
+  const flags = ["--count", String(count), "--seed", seed, "--lanes", "2", "--timeout", "30", "--json", results];
   rmSync(results, { force: true });
   const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags), minutes * 60_000);
   const isFinished = existsSync(results);
