@@ -125,7 +125,7 @@ test("preflight names every missing program of a node, with its package", async 
 
 test("the licence of every shipped package is included", () => {
   const text = readFileSync(join(home, "licences/packages.txt"), "utf8");
-  for (const name of ["express", "etcd3", "prom-client", "@grpc/grpc-js", "preact", "@fontsource-variable/inter"]) {
+  for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js", "preact", "@fontsource-variable/inter"]) {
     assert.match(text, new RegExp(`^==== ${name} [0-9.]+: (?:MIT|Apache-2.0|OFL-1.1)$`, "m"));
   }
 });

@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import winston from "winston";
 import { errorCode } from "../../process/narrowing/error-code.ts";
 import { type Clock, realClock } from "../clock/clock.ts";
 import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
@@ -54,14 +55,14 @@ export interface LoggerOptions {
   readonly exit?: (code: number) => never;
 }
 
-/** Creates a logger that writes each message as a line in one of klog's formats. */
+/** Creates a logger on top of winston, in klog's formats. */
 export function newLogger(options: LoggerOptions = {}): RootLogger {
   const state: State = {
     verbosity: options.verbosity ?? 0,
     levelFor: parseVmodule(options.vmodule ?? ""),
     clock: options.clock ?? realClock,
     exit: options.exit ?? ((code) => process.exit(code)),
-    output: newOutput(options),
+    sink: newSink(options),
     withDirectory: options.addDirHeader ?? false,
     sanitize: options.sanitize ?? false,
     backtraceAt: parseTraceLocation(options.backtraceAt ?? ""),
@@ -75,7 +76,7 @@ interface State {
   readonly levelFor: ((name: string) => number | undefined) | undefined;
   readonly clock: Clock;
   readonly exit: (code: number) => never;
-  readonly output: (record: LogRecord) => void;
+  readonly sink: winston.Logger;
   readonly withDirectory: boolean;
   readonly sanitize: boolean;
   readonly backtraceAt: string | undefined;
@@ -92,9 +93,24 @@ function parseTraceLocation(text: string): string | undefined {
   return `${file}:${Number(line)}`;
 }
 
-function newOutput({ format, skipHeaders = false, write = writeToStderr }: LoggerOptions): State["output"] {
-  if (format === "json") return (record) => write(jsonLine(record), record.severity);
-  return (record) => write(textLine(record, { pid: process.pid, skipHeaders }), record.severity);
+/** Exported by winston but missing in its types. */
+const { Transport } = winston as unknown as { Transport: new () => winston.transport }; // cast: its declarations lack the class
+
+/** Creates the winston logger: the format renders the line, the transport writes it synchronously. */
+function newSink(options: LoggerOptions): winston.Logger {
+  const write = options.write ?? writeToStderr;
+  const line =
+    options.format === "json"
+      ? (record: LogRecord) => jsonLine(record)
+      : (record: LogRecord) => textLine(record, { pid: process.pid, skipHeaders: options.skipHeaders ?? false });
+  const transport = new Transport();
+  transport.log = (info, next) => {
+    write(info.line, info.record.severity);
+    next();
+  };
+  // Cast: the logger below passes a record.
+  const format = winston.format((info) => Object.assign(info, { line: line(info["record"] as LogRecord) }));
+  return winston.createLogger({ level: "info", format: format(), transports: [transport], exitOnError: false });
 }
 
 /** Synchronous, as `writeFully`; adds no newline. */
@@ -172,10 +188,10 @@ class LeveledLogger implements RootLogger {
   }
 
   #write(severity: Severity, level: number, message: string, error: unknown, fields: Fields | undefined): void {
-    const { clock, withDirectory, sanitize, backtraceAt, output } = this.#state;
+    const { clock, withDirectory, sanitize, backtraceAt, sink } = this.#state;
     const all = this.#fields === undefined ? fields : { ...this.#fields, ...fields };
     const caller = callerOf(this.#write, undefined, withDirectory);
-    output({
+    const record: LogRecord = {
       severity,
       level,
       message,
@@ -186,7 +202,8 @@ class LeveledLogger implements RootLogger {
       caller,
       ...(sanitize && all !== undefined && redacted(all)),
       stack: backtraceAt !== undefined && basename(caller) === backtraceAt ? stackAbove(this.#write) : undefined,
-    });
+    };
+    sink.log({ level: severity === "I" ? "info" : severity === "W" ? "warn" : "error", message, record });
   }
 }
 
