@@ -259,6 +259,7 @@ test("the last state of a deleted object is decoded from what etcd held, at the 
   const entry = newEntry(codec, "a", 3, codec.fromStored(stored));
   entry.decodedFrom(stored);
   const deleted = entry.atRevision(4);
+  assert.equal(deleted.object().metadata.resourceVersion, "4");
   deleted.warm();
   deleted.retire();
   assert.equal(deleted.object().metadata.resourceVersion, "4");

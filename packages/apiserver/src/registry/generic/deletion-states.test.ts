@@ -78,6 +78,24 @@ for (const { name, finalizers, options, want } of [
   });
 }
 
+test("a deletion that takes the only finalizer away, orphan, deletes the object", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["orphan"] }), {});
+  const { deleted } = await store.delete(ctx(), "a", { propagationPolicy: "Background" });
+  assert.deepEqual([deleted, await present(store, "a")], [true, false]);
+});
+
+test("a create drops the metadata of the server that a client sends", async (t) => {
+  const store = await aStore(t);
+  const sent = { name: "a", clusterName: "c", selfLink: "/x", deletionGracePeriodSeconds: 5, uid: "u" };
+  const { metadata } = (await store.create(ctx(), configMap(sent), {})).object();
+  assert.deepEqual(
+    [metadata.clusterName, metadata.selfLink, metadata.deletionGracePeriodSeconds],
+    [undefined, undefined, undefined],
+  );
+  assert.notEqual(metadata.uid, "u");
+});
+
 test("without garbage collection, and where a kind does not support it, a policy adds no finalizer", async (t) => {
   for (const store of [
     await aStore(t, {}, { garbageCollection: false }),
