@@ -3,7 +3,9 @@ import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { aNodePod } from "../../testing/builders.ts";
 import { newCsiPaths } from "./csi-paths.ts";
+import { ephemeralSource } from "./csi-source.ts";
 
 test("volumes are found by their staging folders and by the pods' folders", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-csi-paths-"));
@@ -35,4 +37,11 @@ test("volumes are found by their staging folders and by the pods' folders", asyn
     );
   }
   assert.deepEqual((await pods()).toSorted(), ["u1", "u2"]);
+});
+
+test("an inline volume's secret is one of its pod's namespace, and pods have different volumes of one name", () => {
+  const volume = { name: "v", csi: { driver: "d", nodePublishSecretRef: { name: "s" } } };
+  const [one, other] = ["uid-1", "uid-2"].map((uid) => ephemeralSource(aNodePod({}, { uid, namespace: "team" }), volume));
+  assert.deepEqual(one?.publishSecret, { name: "s", namespace: "team" });
+  assert.notEqual(one?.handle, other?.handle);
 });
