@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { daemonProcess } from "./daemons.ts";
+import { daemonNames, daemonProcess } from "./daemons.ts";
 import { servicePartsOf } from "./service-parts.ts";
 import { defaultChoices, newSettings, withRequested } from "./settings.ts";
 
@@ -34,4 +34,12 @@ test("pods get the DNS server's address", () => {
   assert.equal(settings.dnsAddress, "10.96.0.10");
   for (const name of ["kubelet", "coxswain-services"] as const)
     assert.ok(daemonProcess(settings, name).args.includes("--cluster-dns=10.96.0.10"), name);
+});
+
+test("the daemons of a node have one arena of the C library's allocator, those of the control plane its default", () => {
+  const arenas = daemonNames.map((name) => [name, daemonProcess(settingsWith(), name).env?.["MALLOC_ARENA_MAX"]]);
+  assert.deepEqual(Object.fromEntries(arenas), {
+    ...{ "kube-apiserver": undefined, "kube-controller-manager": undefined, "kube-scheduler": undefined },
+    ...{ kubelet: "1", "coxswain-services": "1" },
+  });
 });

@@ -66,8 +66,8 @@ export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec
   const extra = settings.extraArgs[name].filter((arg) => name !== "coxswain-services" || !choosesParts(arg));
   const flags = withExtraArgs(flagsOf[name](settings), extra);
   const args = [programOf(settings, name), ...flags];
-  // As in its systemd unit: each further arena of the C library's allocator keeps some memory.
-  const env = name === "coxswain-services" ? { MALLOC_ARENA_MAX: "1" } : undefined;
+  // As in their systemd units: each further arena of the C library's allocator keeps some memory.
+  const env = name === "coxswain-services" || name === "kubelet" ? { MALLOC_ARENA_MAX: "1" } : undefined;
   return { name, command: process.execPath, args, version: kubernetesRelease.gitVersion, ...(env !== undefined && { env }) };
 }
 

@@ -136,10 +136,11 @@ function start(
     kubelet: `http://127.0.0.1:${ports.kubeletHealthz}`,
   };
   const program = programsOf(daemon, options).find((one) => one.name === name)!;
-  const [, ...args] = daemonProcess(settings, daemon).args; // the first argument is our program
+  const { args: all, env } = daemonProcess(settings, daemon);
+  const [, ...args] = all; // the first argument is our program
   const isServer = daemon === "kube-apiserver";
   const flags = isServer ? [...args.filter((flag) => flag !== "--ui"), `--etcd-prefix=/registry-${name}`] : args;
-  return spawnDaemon(program, flags, addresses[daemon], isServer ? "/readyz" : "/healthz");
+  return spawnDaemon(program, flags, addresses[daemon], isServer ? "/readyz" : "/healthz", env);
 }
 
 /** Creates the Pods unless an earlier round has created them, and waits until they run. */

@@ -58,8 +58,12 @@ export async function spawnDaemon(
   flags: readonly string[],
   address: string,
   path = "/healthz",
+  env: NodeJS.ProcessEnv = {},
 ): Promise<RunningDaemon> {
-  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, ...flags], { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, ...flags], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, ...env },
+  });
   let output = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-4000);

@@ -96,9 +96,10 @@ export class NodeCluster implements DaemonCluster {
   }
 
   async startKubelet(): Promise<void> {
-    const [, ...args] = daemonProcess(this.settings, "kubelet").args; // the first argument is our program
+    const { args: all, env } = daemonProcess(this.settings, "kubelet");
+    const [, ...args] = all; // the first argument is our program
     const health = `http://127.0.0.1:${this.settings.ports.kubeletHealthz}`;
-    this.#kubelet = await spawnDaemon(this.#program, args, health);
+    this.#kubelet = await spawnDaemon(this.#program, args, health, undefined, env);
   }
 
   async stopKubelet(): Promise<void> {
