@@ -338,16 +338,15 @@ export class Entry {
   }
 
   /**
-   * Drops the decoded object and everything else that can be recomputed. Of an entry that was not read as JSON yet it keeps the stored form, if
-   * that is known: most states of most objects are never read as JSON.
-   * @param stored the bytes that the entry was decoded from, for entries of an initial list. This shortens startup.
+   * Drops the decoded object and everything else that can be recomputed.
+   * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet: they are
+   * kept instead of JSON, which is encoded on first use. This shortens startup.
    */
   cool(stored?: Buffer): void {
     if (this.#place !== undefined) this.#codec.memory?.leave(this, this.#place);
     this.#place = undefined;
     this.#isKept = true;
-    const bytes = stored ?? this.#storedMemo;
-    if (bytes !== undefined) this.#keepStored(bytes);
+    if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
     this.#memo = undefined;
