@@ -34,10 +34,12 @@ interface OurOptions {
   readonly cpuProfileFolder?: string | undefined;
   /** Enables priority and fairness; default off. */
   readonly fairness?: boolean;
+  /** Flags of Node for the server. */
+  readonly nodeFlags?: readonly string[];
 }
 
 /** Our API server with TLS, tokens and RBAC; the caller adds the flags for port and etcd. */
-export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOptions = {}): Promise<{
+export async function ourProgram({ cpuProfileFolder, fairness = false, nodeFlags = [] }: OurOptions = {}): Promise<{
   program: Program;
   remove(): void;
 }> {
@@ -67,6 +69,7 @@ export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOpti
   const command = [
     process.execPath,
     ...profile,
+    ...nodeFlags,
     join(root, "packages/apiserver/dist/main.js"),
     "--bind-address=127.0.0.1",
     `--tls-cert-file=${file("tls.crt")}`,

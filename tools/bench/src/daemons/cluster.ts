@@ -74,11 +74,17 @@ export interface ControlPlane {
   apiCalls(): Promise<number>;
 }
 
+interface ControlPlaneFlags {
+  readonly etcd?: readonly string[];
+  /** Flags of Node for the API server. */
+  readonly node?: readonly string[];
+}
+
 /** Starts etcd and our API server on free ports; both are stopped by `parts`. */
-export async function startControlPlane(parts: Parts, etcdFlags: readonly string[] = []): Promise<ControlPlane> {
-  const etcd = await startOwnEtcd(undefined, etcdFlags);
+export async function startControlPlane(parts: Parts, flags: ControlPlaneFlags = {}): Promise<ControlPlane> {
+  const etcd = await startOwnEtcd(undefined, flags.etcd);
   parts.add(() => etcd.stop());
-  const server = await ourProgram();
+  const server = await ourProgram({ nodeFlags: flags.node ?? [] });
   parts.add(() => server.remove());
   const { token, ca } = server.program;
   const api = await startProgram(server.program, { "etcd-servers": etcd.endpoint, "secure-port": String(await freePort()) });
