@@ -204,15 +204,27 @@ test("a watch of 500 events a second is read once in each tick", async () => {
   assert.ok(taken.length >= 45 && taken.length <= 51, `${taken.length} reads`);
 });
 
-test("after a burst of many events, single ones are delivered at once within half a second", async () => {
+test("events that come together cost as little as four: those after them are delivered at once", async () => {
   const clock = newFakeClock(0);
   const { queue, taken } = aPacedReader(new WatchPace(clock));
-  for (let i = 0; i < 1_000; i++) queue.push(change);
+  for (let i = 0; i < 400; i++) queue.push(change);
   await turn();
-  await clock.advance(500);
   taken.length = 0;
-  await pushInTurns(queue, 3);
-  assert.deepEqual(taken, [1, 1, 1]);
+  await pushInTurns(queue, 17);
+  assert.equal(taken.length, 16);
+});
+
+test("after many single events, one is delivered at once after a pause of 42 ms", async () => {
+  const clock = newFakeClock(0);
+  const { queue, taken } = aPacedReader(new WatchPace(clock));
+  for (let ms = 0; ms < 400; ms += 2) {
+    await pushInTurns(queue, 1);
+    await clock.advance(2);
+  }
+  await clock.advance(20 + 42);
+  taken.length = 0;
+  await pushInTurns(queue, 1);
+  assert.deepEqual(taken, [1]);
 });
 
 test("a pause gives back at most the first burst", async () => {

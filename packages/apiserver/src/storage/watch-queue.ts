@@ -164,6 +164,10 @@ export class WatchQueue implements WatchStream {
 const burst = 20;
 const eventsPerSecond = 120;
 const tickMs = 20;
+/** More events in one delivery cost no more: a burst, like the objects that a start creates, does not delay what follows. */
+const mostSpent = 4;
+/** Less than a tick gives back, twice, so that a watch with many events is read only at ticks; a pause of 42 ms ends that. */
+const mostDebt = 4;
 
 /**
  * Limits how often readers of watches are woken. A write to a connection costs more than the encoding of an event, so a watch with
@@ -201,7 +205,7 @@ export class WatchPace {
 class PaceShare {
   readonly #pace: WatchPace;
   readonly #wake: () => void;
-  /** Events that may be delivered at once; negative after more than those. */
+  /** Events that may be delivered at once; negative after many. */
   #left = burst;
   #countedAt: number;
   #isWaiting = false;
@@ -215,9 +219,9 @@ class PaceShare {
     };
   }
 
-  /** Accounts delivered events. A long burst delays the following events no more than one of twice `burst`. */
+  /** Accounts events that are delivered together. */
   spend(events: number): void {
-    this.#left = Math.max(-burst, this.#left - events);
+    this.#left = Math.max(-mostDebt, this.#left - Math.min(events, mostSpent));
   }
 
   /** @returns false when the reader will be woken at the next tick instead */

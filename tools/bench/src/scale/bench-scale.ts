@@ -47,6 +47,7 @@ export async function measureScale(sizes: ScaleSizes, log: (line: string) => voi
     const scheduler = await startDaemon(program, [`--kubeconfig=${plane.kubeconfig}`, ...flags]);
     parts.add(() => scheduler.stop());
     await fill(plane.client, sizes, log);
+    await sleep(sizes.settleSeconds * 1_000);
     log(`filled: API server ${residentMb(plane.apiPid).toFixed(0)} MB, scheduler ${residentMb(scheduler.pid).toFixed(0)} MB`);
     return await churn(plane, { scheduler: scheduler.pid, nodes: nodes.pid }, sizes, parts, log);
   } finally {

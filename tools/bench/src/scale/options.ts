@@ -6,6 +6,8 @@ export interface ScaleSizes {
   readonly nodes: number;
   readonly namespaces: number;
   readonly watchers: number;
+  /** Between the creation of the pods, at the highest possible rate, and the churn. */
+  readonly settleSeconds: number;
   /** Number of Pods replaced per second. */
   readonly churn: number;
   readonly seconds: number;
@@ -19,6 +21,7 @@ const sizes: Readonly<
   nodes: { of: "nodes", help: "nodes, each with a lease that is renewed every 10 s", normal: 5_000, most: 5_000 },
   namespaces: { of: "namespaces", help: "namespaces of the pods", normal: 100, most: 10_000 },
   watchers: { of: "watchers", help: "watches of all pods, each on its own connection", normal: 50, most: 1_000 },
+  "settle-seconds": { of: "settleSeconds", help: "between their creation and the churn", normal: 20, most: 3_600 },
   churn: { of: "churn", help: "pods that are deleted and created a second", normal: 100, most: 10_000 },
   seconds: { of: "seconds", help: "of the churn", normal: 1_800, most: 100_000 },
   "pod-bytes": { of: "podBytes", help: "size of a pod in JSON", normal: 5_000, most: 100_000 },
@@ -45,7 +48,7 @@ export function parseScaleOptions(argv: readonly string[]): ScaleSizes | undefin
 
 export function scaleHelp(): string {
   const lines = Object.entries(sizes).map(
-    ([flag, { help, normal }]) => `  ${`--${flag} <n>`.padEnd(18)}${help}; default ${normal}`,
+    ([flag, { help, normal }]) => `  ${`--${flag} <n>`.padEnd(22)}${help}; default ${normal}`,
   );
   return `usage: ./cox bench scale [flags]
 

@@ -8,10 +8,13 @@ import { Churn, keptPod, namespaceOf } from "./kept-pods.ts";
 import { parseScaleOptions, type ScaleSizes, scaleHelp } from "./options.ts";
 import { isWithin, type ScaleFigures, verdictTable } from "./verdict.ts";
 
-const sizes: ScaleSizes = { pods: 4, nodes: 2, namespaces: 3, watchers: 1, churn: 1, seconds: 1, podBytes: 5_000 };
+const sizes: ScaleSizes = { pods: 4, nodes: 2, namespaces: 3, watchers: 1, settleSeconds: 0, churn: 1, seconds: 1, podBytes: 5_000 };
 
 test("has the sizes of a large cluster by default, and takes others", () => {
-  const large = { pods: 150_000, nodes: 5_000, namespaces: 100, watchers: 50, churn: 100, seconds: 1_800, podBytes: 5_000 };
+  const large = {
+    ...{ pods: 150_000, nodes: 5_000, namespaces: 100, watchers: 50, podBytes: 5_000 },
+    ...{ settleSeconds: 20, churn: 100, seconds: 1_800 },
+  };
   assert.deepEqual(parseScaleOptions([]), large);
   assert.deepEqual(parseScaleOptions(["--pods", "7", "--pod-bytes=900"]), { ...large, pods: 7, podBytes: 900 });
   assert.equal(parseScaleOptions(["--help"]), undefined);

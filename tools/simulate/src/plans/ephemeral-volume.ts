@@ -29,7 +29,8 @@ export const ephemeralVolumePlan: Plan = {
       await createPod(user, name);
       await user.pause(user.random() * 4_000);
     }
-    await user.remove(persistentVolumeClaims, foreign);
+    const uid = await user.uidOf(persistentVolumeClaims, foreign);
+    await user.remove(persistentVolumeClaims, foreign, "Background", uid);
     await user.pause(user.random() * 6_000);
   },
   missing(view) {

@@ -61,7 +61,10 @@ export interface User {
   ): Promise<void>;
   /** Controllers may change the object's spec from now on: it is removed from `requested`. */
   expectChanges(ref: ResourceRef, name: string): void;
-  remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
+  /** @param uid of the only object of this name that is removed: a repeated request could otherwise remove its successor */
+  remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background", uid?: string): Promise<void>;
+  /** @returns undefined when there is no such object */
+  uidOf(ref: ResourceRef, name: string): Promise<string | undefined>;
   readonly client: Client;
   /** Last acknowledged specs, by resource and name, which no controller may have changed. */
   readonly requested: ReadonlyMap<string, unknown>;
@@ -112,9 +115,20 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         (err) => isNotFound(err) && !isConflict(err),
       ),
     expectChanges: (ref, name) => void requested.delete(`${ref.resource}/${namespace}/${name}`),
-    remove: (ref, name, propagationPolicy = "Background") => {
+    remove: (ref, name, propagationPolicy = "Background", uid = undefined) => {
       requested.delete(`${ref.resource}/${namespace}/${name}`);
-      return persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound);
+      const options = { propagationPolicy, ...(uid !== undefined && { preconditions: { uid } }) };
+      return persistently(
+        () => client.delete(ref, { namespace, name }, options),
+        (err) => isNotFound(err) || (uid !== undefined && isConflict(err)),
+      );
+    },
+    async uidOf(ref, name) {
+      let uid: string | undefined;
+      await persistently(async () => {
+        uid = (await client.get<Stored>(ref, { namespace, name })).metadata.uid;
+      }, isNotFound);
+      return uid;
     },
   };
 }
