@@ -8,7 +8,16 @@ import { Churn, keptPod, namespaceOf } from "./kept-pods.ts";
 import { parseScaleOptions, type ScaleSizes, scaleHelp } from "./options.ts";
 import { isWithin, type ScaleFigures, verdictTable } from "./verdict.ts";
 
-const sizes: ScaleSizes = { pods: 4, nodes: 2, namespaces: 3, watchers: 1, settleSeconds: 0, churn: 1, seconds: 1, podBytes: 5_000 };
+const sizes: ScaleSizes = {
+  pods: 4,
+  nodes: 2,
+  namespaces: 3,
+  watchers: 1,
+  settleSeconds: 0,
+  churn: 1,
+  seconds: 1,
+  podBytes: 5_000,
+};
 
 test("has the sizes of a large cluster by default, and takes others", () => {
   const large = {
