@@ -26,6 +26,8 @@ export interface JobContext extends ControllerContext {
   /** Creations and deletions of Pods that the cache does not show yet. */
   readonly expectations: Expectations;
   readonly finalizerExpectations: FinalizerExpectations;
+  /** Keys of Jobs whose Pods in the cache were compared with the API server's since the start. */
+  readonly compared: Set<ObjectKey>;
   readonly failures: FailureBackoff;
   readonly metrics: JobMetrics;
   enqueueAfter(key: ObjectKey, delayMs: number): void;
@@ -52,6 +54,7 @@ export function newJobContext(base: ControllerContext, queues: Pick<JobContext, 
     finalizerExpectations: newFinalizerExpectations(),
     newest: newNewest(jobInformer),
     uncertainWrites: new Set(),
+    compared: new Set(),
     failures: newFailureBackoff(),
     metrics: newJobMetrics(base.registry),
   };

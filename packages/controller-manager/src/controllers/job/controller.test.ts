@@ -272,6 +272,46 @@ test("says that more pods succeeded than it needs", async (t) => {
   ]);
 });
 
+for (const { name, isShown } of [
+  { name: "still shows its finalizer", isShown: true },
+  { name: "does not show it yet", isShown: false },
+]) {
+  test(`a pod that an earlier process has counted is not counted again when the cache ${name}`, async (t) => {
+    const job = aJob({
+      spec: { completions: 2, parallelism: 1 },
+      status: { succeeded: 1, startTime: "2022-01-01T00:00:00Z" },
+    });
+    const context = newTestContext(t);
+    const { client, ctx, run } = context;
+    const outdated = aJobPod(job, "p", { phase: "Succeeded" });
+    client.put(jobs, job);
+    if (isShown) client.put(pods, outdated);
+    // The informer lists all namespaces.
+    client.react("list", "pods", ({ namespace }) =>
+      namespace === "" ? undefined : { items: [aJobPod(job, "p", { phase: "Succeeded", withFinalizer: false })] },
+    );
+    await run(newJobController(ctx));
+    client.put(pods, outdated);
+    await settle(30);
+    const status = () => client.object<Job>(jobs, "default/work")?.status;
+    assert.partialDeepStrictEqual(status(), { succeeded: 1, active: 1 });
+    assert.deepEqual(status()?.uncountedTerminatedPods ?? {}, {});
+    client.put(pods, aJobPod(job, "p", { phase: "Succeeded", withFinalizer: false }));
+    await settle(30);
+    assert.equal(status()?.succeeded, 1);
+    const lists = client.actions.filter(
+      ({ verb, resource, namespace }) => verb === "list" && resource === "pods" && namespace !== "",
+    );
+    assert.equal(lists.length, 1, "its pods are read once");
+  });
+}
+
+test("a job that has just been created is not compared with the API server", async (t) => {
+  const { client, end } = await runJob(t, aJob());
+  await end("Succeeded");
+  assert.ok(!client.actions.some(({ verb, resource, namespace }) => verb === "list" && resource === "pods" && namespace !== ""));
+});
+
 test("does not create twice what its cache does not show yet, and creates it again when it does not show it for five minutes", async (t) => {
   const context = newTestContext(t);
   const { client, ctx, run } = context;

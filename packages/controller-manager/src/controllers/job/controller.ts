@@ -21,6 +21,7 @@ import type { SyncAction } from "./metrics.ts";
 import { type JobState, planJob, planStatus } from "./plan.ts";
 import { jobOfPod, podHandlers } from "./pod-handlers.ts";
 import { type Counters, storeCounted, storeTracked } from "./status.ts";
+import { uidOf } from "./tracking.ts";
 import { hasTrackingAnnotation, hasTrackingFinalizer, removeFinalizerPatch, trackingName } from "./tracking-finalizer.ts";
 import { applyPlan, deleteAll } from "./writes.ts";
 
@@ -62,6 +63,7 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
   const job = uncertainWrites.has(key) ? await readLive(ctx, key, signal) : ctx.newest.get(key);
   if (job === undefined) {
     for (const records of [expectations, finalizerExpectations, failures]) records.forget(key);
+    ctx.compared.delete(key);
     return done;
   }
   if (isJobFinished(job)) {
@@ -140,6 +142,7 @@ async function withoutTrackingAnnotation(ctx: JobContext, job: Job, signal: Abor
 async function syncJob(sync: JobSync, measured: { action: SyncAction }): Promise<boolean> {
   const { ctx, key, job, tracked } = sync;
   const { expectations, failures } = ctx;
+  if (tracked) await findCountedPods(sync);
   const expectedRemovals = tracked ? ctx.finalizerExpectations.of(key) : undefined;
   // Evaluated before the Pods are listed; otherwise Pods observed in between would be counted twice.
   const satisfied = expectations.satisfied(key);
@@ -180,6 +183,28 @@ async function syncJob(sync: JobSync, measured: { action: SyncAction }): Promise
   if (!finished && pendingMs !== undefined) ctx.enqueueAfter(key, pendingMs);
   if (error !== undefined) throw error;
   return stillFailing;
+}
+
+/**
+ * Finds the Pods that an earlier process has counted, once for each Job that has started: their finalizers are gone, but a cache that is
+ * behind still shows them, or will. They would be counted again, since the Job's cache may be ahead of that of Pods.
+ */
+async function findCountedPods({ ctx, key, job, signal }: JobSync): Promise<void> {
+  if (ctx.compared.has(key)) return;
+  if (job.status?.startTime) {
+    const { namespace = "" } = splitKey(key);
+    const labelSelector = LabelSelector.ofCached(job.spec.selector ?? {}).toString();
+    const { items } = await ctx.client.list<Pod>(podsResource, { namespace }, { labelSelector, signal });
+    const held = new Set(items.filter(hasTrackingFinalizer).map(uidOf));
+    const cached = ctx.pods.lister.controlledBy(job);
+    const shown = new Set(cached.filter((pod) => !hasTrackingFinalizer(pod)).map(uidOf));
+    const released = [...items.filter((pod) => isControlledBy(pod, job)), ...cached].map(uidOf);
+    ctx.finalizerExpectations.expect(
+      key,
+      released.filter((uid) => !held.has(uid) && !shown.has(uid)),
+    );
+  }
+  ctx.compared.add(key);
 }
 
 /**

@@ -22,6 +22,7 @@ export function newFinalizerExpectations(): FinalizerExpectations {
   return {
     of: (key) => new Set(all.get(key)),
     expect(key, uids) {
+      if (uids.length === 0) return;
       const expected = all.getOrInsertComputed(key, () => new Set());
       for (const uid of uids) expected.add(uid);
     },
