@@ -3,7 +3,7 @@
  * on chunks are cached, within a limit for the process, and encoded again after eviction. Two requests have the same list when they
  * have the same array of entries, which the watch cache returns until the next change.
  */
-import { encodeMessage } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { encodeMessage, varintBytes, writeVarint } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { messageBytesInSteps } from "@coxswain/apimachinery/objects/codec/protobuf-encode-steps";
 import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -233,12 +233,7 @@ export function fieldHead(field: number, length: number): Buffer {
 
 /** A protobuf varint. @param value not negative, below 2^53 */
 export function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest >= 128) {
-    bytes.push((rest % 128) | 128);
-    rest = Math.floor(rest / 128);
-  }
-  bytes.push(rest);
-  return Buffer.from(bytes);
+  const bytes = Buffer.alloc(varintBytes(value));
+  writeVarint(bytes, 0, value);
+  return bytes;
 }

@@ -59,30 +59,27 @@ function aStart(failingMs = () => 0) {
   return { clock, missing, last, errors, stop, servable, isServable: () => isServable };
 }
 
-test("requests are served as soon as the last step has ended, or at the next poll when others are unfinished then", async () => {
-  const ended = aStart();
-  ended.missing.clear();
-  ended.last.resolve();
-  await settle();
-  assert.equal(ended.isServable(), true, "without a poll");
-  const { last, missing, clock, isServable } = aStart();
-  last.resolve();
-  await clock.advance(1000);
-  assert.equal(isServable(), false);
+test("requests are served as soon as the last step has ended, without a poll", async () => {
+  const { last, missing, isServable } = aStart();
   missing.clear();
-  await clock.advance(20);
+  last.resolve();
+  await settle();
   assert.equal(isServable(), true);
 });
 
-test("a last step that fails leaves it to the others whether requests are served", async () => {
-  const { last, missing, clock, isServable } = aStart();
-  last.reject(new Error("stopped"));
-  await clock.advance(1000);
-  assert.equal(isServable(), false);
-  missing.clear();
-  await clock.advance(20);
-  assert.equal(isServable(), true);
-});
+for (const { name, end } of [
+  { name: "has ended", end: ({ resolve }: { resolve(): void }) => resolve() },
+  { name: "has failed", end: ({ reject }: { reject(err: Error): void }) => reject(new Error("stopped")) },
+])
+  test(`when others are unfinished after the last step ${name}, requests are served at the next poll after them`, async () => {
+    const { last, missing, clock, isServable } = aStart();
+    end(last);
+    await clock.advance(1000);
+    assert.equal(isServable(), false);
+    missing.clear();
+    await clock.advance(20);
+    assert.equal(isServable(), true);
+  });
 
 test("a start that has failed for a minute serves requests, and names what is missing in the log", async () => {
   let ms = 59_999;

@@ -30,6 +30,16 @@ function written(pod: Pod, before: Entry | undefined, revision: number): Entry {
   return new OwnWrite(codec, "web/a", bytes, bytes, before).entry(revision);
 }
 
+/** A write, already sent, of an object that is decoded in steps. */
+function aLargeWrite(before?: Entry) {
+  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`label-${at}`, "v"]));
+  const bytes = codec.toStored(aPod("n1", labels));
+  const write = new OwnWrite(codec, "web/a", bytes, bytes, before);
+  const own = new OwnWrites(() => 0);
+  own.add(write);
+  return { labels, bytes, write, own };
+}
+
 const specOf = (entry: Entry): object | undefined => (entry.object() as Pod).spec;
 
 test("an update has its own object, whatever the state before shares with it", () => {
@@ -56,11 +66,7 @@ test("it is decoded while etcd writes, and once for its answer and its event", a
 });
 
 test("a large one is decoded and encoded in turns, once for its answer and its event", async () => {
-  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`label-${at}`, "v"]));
-  const bytes = codec.toStored(aPod("n1", labels));
-  const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
-  const own = new OwnWrites(() => 0);
-  own.add(write);
+  const { labels, bytes, write, own } = aLargeWrite();
   counted.decodes = 0;
   write.prepare(turns);
   const event = own.take("web/a", bytes, 8);
@@ -74,11 +80,7 @@ test("a large one is decoded and encoded in turns, once for its answer and its e
 });
 
 test("the event of a large one does not wait for other long work", async () => {
-  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`label-${at}`, "v"]));
-  const bytes = codec.toStored(aPod("n1", labels));
-  const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
-  const own = new OwnWrites(() => 0);
-  own.add(write);
+  const { labels, bytes, write, own } = aLargeWrite();
   const { turns, servedBefore } = crowdedTurns(10);
   write.prepare(turns);
   let entry: Entry | undefined;
@@ -182,4 +184,11 @@ test("without events the oldest entries are dropped", () => {
   for (let revision = 1; revision <= 1_001; revision++) answeredAt(own, "web/a", revision);
   assert.equal(own.take("web/a", other, 1), undefined);
   assert.equal((own.take("web/a", other, 2) as Entry).revision, 2);
+});
+
+test("a state before that cannot be read fails the answer of a large write, not its preparation", async () => {
+  const unreadable = { object: () => assert.fail("unreadable") } as unknown as Entry;
+  const { write } = aLargeWrite(unreadable);
+  write.prepare(turns);
+  await assert.rejects(async () => write.ready(8), /unreadable/);
 });

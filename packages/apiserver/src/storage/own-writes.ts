@@ -95,7 +95,7 @@ export class OwnWrite {
   prepare(turns: Turns): void {
     if (this.#bytes.length <= longBytes) return void setImmediate(() => this.#prepare());
     this.#turns = turns;
-    this.#decoding = this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore());
+    this.#decoding = this.#decodeLarge();
     void turns.run(this.#decodeInSteps());
   }
 
@@ -146,6 +146,11 @@ export class OwnWrite {
     entry.stored(() => ownMemory(this.#bytes));
     this.#entry = entry;
     return entry;
+  }
+
+  /** Reads the state before within the first step, whose errors `#decodeInSteps` catches. */
+  *#decodeLarge(): Steps<KubeObject> {
+    return yield* this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore());
   }
 
   #decode(): KubeObject {

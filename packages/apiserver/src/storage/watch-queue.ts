@@ -98,7 +98,7 @@ export class WatchQueue implements WatchStream {
     }
     const events = this.#events;
     this.#events = events.length > mostAtOnce ? events.slice(mostAtOnce) : none;
-    this.#share?.spend(Math.min(events.length, mostAtOnce));
+    this.#share?.spend(events.length);
     return events.length > mostAtOnce ? events.slice(0, mostAtOnce) : events;
   }
 
@@ -164,9 +164,12 @@ export class WatchQueue implements WatchStream {
 const burst = 20;
 const eventsPerSecond = 120;
 const tickMs = 20;
-/** More events in one delivery cost no more: a burst, like the objects that a start creates, does not delay what follows. */
+/** One delivery counts as at most this many events, so that events after a burst, such as the objects created at a start, are not delayed. */
 const mostSpent = 4;
-/** Less than a tick gives back, twice, so that a watch with many events is read only at ticks; a pause of 42 ms ends that. */
+/**
+ * Lower bound of the balance. A tick gives back 2.4 events, less than a delivery of many costs: such a watch is read at ticks
+ * only, until it has had no events for 42 ms.
+ */
 const mostDebt = 4;
 
 /**
@@ -219,7 +222,7 @@ class PaceShare {
     };
   }
 
-  /** Accounts events that are delivered together. */
+  /** Counts events that are delivered together. */
   spend(events: number): void {
     this.#left = Math.max(-mostDebt, this.#left - Math.min(events, mostSpent));
   }

@@ -56,7 +56,7 @@ export function* encodeProtobufInSteps(object: object, gvk?: GroupVersionKind): 
 
 /**
  * What `encodeProtobuf` makes of an object with a resourceVersion, from what it has made of the same object without one: copies the bytes
- * around the place of the field, which costs a hundredth of encoding a Pod.
+ * around the place of the field, without encoding the object again.
  * @param bytes with their envelope
  * @returns undefined when they are of another kind than `gvk`, or not laid out as `encodeProtobuf` does: encode the object then
  */
@@ -105,20 +105,19 @@ function headBefore(apiVersion: string, kind: string): Buffer {
   });
 }
 
-/** Bytes of a non-negative number of at most 31 bits in protobuf's encoding. */
+/** Length of a varint in bytes. @param value not negative, below 2^53 */
 export function varintBytes(value: number): number {
-  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
+  let bytes = 1;
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes++;
+  return bytes;
 }
 
-/** Encodes such a number to `bytes` at `at`. @returns the offset after it */
+/** Encodes a varint to `bytes` at `at`. @param value not negative, below 2^53 @returns the offset after it */
 export function writeVarint(bytes: Buffer, at: number, value: number): number {
-  for (let rest = value; ; rest >>>= 7) {
-    if (rest < 0x80) {
-      bytes[at] = rest;
-      return at + 1;
-    }
-    bytes[at++] = (rest & 0x7f) | 0x80;
-  }
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes[at++] = (rest % 0x80) | 0x80;
+  bytes[at] = rest;
+  return at + 1;
 }
 
 /** True when `encodeProtobuf` supports the kind. */
