@@ -1,4 +1,7 @@
+import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { testKindRules } from "../../../testing/kind-rules.ts";
+
+const quantity = (amount: string): string => goQuantity(amount).text;
 
 testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu: "1" } }] } }, [
   { name: "a range", change: {}, want: [] },
@@ -99,6 +102,73 @@ testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu:
       'spec.limits[0].defaultRequest[a b]: Invalid value: "a b": must be a standard resource for containers',
       "spec.limits[0].maxLimitRequestRatio[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
       'spec.limits[0].maxLimitRequestRatio[a b]: Invalid value: "a b": must be a standard resource for containers',
+    ],
+  },
+  {
+    name: "limits of another program's type, and of a claim's size",
+    change: {
+      "spec.limits": [
+        { type: "example.com/Image", max: { storage: "1Gi" }, default: { storage: "1Gi" } },
+        { type: "PersistentVolumeClaim", max: { storage: "1Gi" } },
+      ],
+    },
+    want: [],
+  },
+  ...["Pod", "Container"].map((type) => ({
+    name: `limits of a ${type}'s storage`,
+    change: { "spec.limits": [{ type, max: { storage: "1", "ephemeral-storage": "1", "hugepages-2Mi": "2Mi" } }] },
+    want: [
+      ...(type === "Pod" ? ["max"] : ["max", "default", "defaultRequest"]).map(
+        (list) => `spec.limits[0].${list}[storage]: Invalid value: "storage": must be a standard resource for containers`,
+      ),
+    ],
+  })),
+  {
+    name: "a ratio of a pod, of one and of exactly what its limits allow",
+    change: {
+      "spec.limits": [
+        {
+          type: "Pod",
+          min: { cpu: "500m", memory: "1Gi" },
+          max: { cpu: "2", memory: "1Gi" },
+          maxLimitRequestRatio: { cpu: "4", memory: "1" },
+        },
+      ],
+    },
+    want: [],
+  },
+  {
+    name: "a default above the greatest limit and below the least",
+    change: {
+      "spec.limits": [
+        {
+          type: "Container",
+          min: { cpu: "2", memory: "1" },
+          max: { cpu: "4", memory: "2" },
+          default: { cpu: "1", memory: "3" },
+          defaultRequest: { cpu: "2", memory: "1" },
+        },
+      ],
+    },
+    want: [
+      `spec.limits[0].defaultRequest[cpu]: Invalid value: ${quantity("2")}: default request value 2 is greater than default limit value 1`,
+      `spec.limits[0].default[cpu]: Invalid value: ${quantity("2")}: min value 2 is greater than default value 1`,
+      `spec.limits[0].default[memory]: Invalid value: ${quantity("2")}: default value 3 is greater than max value 2`,
+    ],
+  },
+  {
+    name: "a default of huge pages that is not the request's",
+    change: {
+      "spec.limits": [
+        {
+          type: "Container",
+          default: { cpu: "2", "hugepages-2Mi": "4Mi" },
+          defaultRequest: { cpu: "1", "hugepages-2Mi": "2Mi" },
+        },
+      ],
+    },
+    want: [
+      `spec.limits[0].defaultRequest[hugepages-2Mi]: Invalid value: ${quantity("2Mi")}: default value 4Mi must equal to defaultRequest value 2Mi in hugepages-2Mi`,
     ],
   },
 ]);

@@ -1,5 +1,8 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const onlyChangeable =
+  "[]: Forbidden: node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
+
 testKindRules("nodes", {}, [
   { name: "a node", change: {}, want: [] },
   {
@@ -38,19 +41,13 @@ testKindRules("nodes", {}, [
     name: "another provider",
     change: { "spec.providerID": "b" },
     before: { "spec.providerID": "a" },
-    want: [
-      'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
-      "[]: Forbidden: node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)",
-    ],
+    want: ['spec.providerID: Forbidden: node updates may not change providerID except from "" to valid', onlyChangeable],
   },
   {
     name: "other addresses of pods",
     change: { "spec.podCIDRs": ["10.0.1.0/24"], "spec.podCIDR": "10.0.1.0/24" },
     before: { "spec.podCIDRs": ["10.0.0.0/24"], "spec.podCIDR": "10.0.0.0/24" },
-    want: [
-      'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
-      "[]: Forbidden: node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)",
-    ],
+    want: ['spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid', onlyChangeable],
   },
   {
     name: "an address twice",
@@ -216,6 +213,94 @@ testKindRules("nodes", {}, [
       "metadata.taints[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
       'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go value of type []core.Taint',
       "metadata.taints[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "one key with each effect, and one effect with two keys",
+    change: {
+      "spec.taints": [
+        ...["NoSchedule", "PreferNoSchedule", "NoExecute"].map((effect) => ({ key: "a", value: "", effect })),
+        { key: "b", effect: "NoSchedule" },
+      ],
+    },
+    want: [],
+  },
+  {
+    name: "pods to avoid of a controller",
+    change: {
+      "metadata.annotations": {
+        "scheduler.alpha.kubernetes.io/preferAvoidPods":
+          '{"preferAvoidPods":[{"podSignature":{"podController":{"apiVersion":"v1","kind":"A","name":"a","uid":"1","controller":true}}}]}',
+      },
+    },
+    want: [],
+  },
+  {
+    name: "what may change: taints, being unschedulable, labels and a first range of pods and provider",
+    before: { "spec.taints": [{ key: "a", effect: "NoSchedule" }] },
+    change: {
+      "spec.taints": [{ key: "b", effect: "NoExecute" }],
+      "spec.unschedulable": true,
+      "spec.podCIDRs": ["10.0.0.0/24", "fd00::/64"],
+      "spec.providerID": "p",
+      "metadata.labels": { a: "b" },
+    },
+    want: [],
+  },
+  {
+    name: "being schedulable again, with the ranges of pods and the provider as before",
+    before: { "spec.unschedulable": true, "spec.podCIDRs": ["10.0.0.0/24"], "spec.providerID": "p" },
+    change: { "spec.unschedulable": undefined },
+    want: [],
+  },
+  {
+    name: "a second range of pods later",
+    before: { "spec.podCIDRs": ["10.0.0.0/24"] },
+    change: { "spec.podCIDRs": ["10.0.0.0/24", "fd00::/64"] },
+    want: ['spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid', onlyChangeable],
+  },
+  {
+    name: "the former external ID",
+    before: { "spec.externalID": "a" },
+    change: { "spec.externalID": "b" },
+    want: [onlyChangeable],
+  },
+  {
+    name: "a negative amount of what is allocatable alone",
+    before: {},
+    status: true,
+    change: { "status.capacity": { cpu: "1" }, "status.allocatable": { cpu: "-1" } },
+    want: ['status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0'],
+  },
+  {
+    name: "a source of configuration by a key with capitals",
+    before: {},
+    gates: { DynamicKubeletConfig: true },
+    change: { "spec.configSource": { configMap: { name: "a.b", namespace: "c", kubeletConfigKey: "Kubelet_config" } } },
+    want: [],
+  },
+  {
+    name: "no source of configuration any more",
+    before: { "spec.configSource": { configMap: { name: "a", namespace: "c", kubeletConfigKey: "k" } } },
+    change: { "spec.configSource": undefined },
+    want: [],
+  },
+  {
+    name: "configurations that were assigned and that worked last, which are none",
+    before: {},
+    status: true,
+    gates: { DynamicKubeletConfig: true },
+    change: {
+      "status.config": {
+        assigned: { configMap: { name: "a", namespace: "b", kubeletConfigKey: "c", uid: "1", resourceVersion: "1" } },
+        active: {},
+        lastKnownGood: { configMap: { name: "a", namespace: "", kubeletConfigKey: "", uid: "1", resourceVersion: "1" } },
+      },
+    },
+    want: [
+      "status.config.active: Invalid value: core.NodeConfigSource{ConfigMap:(*core.ConfigMapNodeConfigSource)(nil)}: exactly one reference subfield must be non-nil",
+      "status.config.lastKnownGood.configMap.namespace: Required value: namespace must be set",
+      "status.config.lastKnownGood.configMap.kubeletConfigKey: Required value: kubeletConfigKey must be set",
     ],
   },
 ]);

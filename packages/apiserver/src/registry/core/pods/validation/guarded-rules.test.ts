@@ -55,6 +55,31 @@ testRefusals<{ next: Pod; current: Pod }>(
   ],
 );
 
+testRefusals<{ allowPrivileged: boolean; securityContext: object }>(
+  ({ allowPrivileged, securityContext }) => {
+    const pod = aPod({ containers: [container, { ...container, name: "d", securityContext }] });
+    return atOnce(validatePodSpec(pod.spec, "spec", { ...options, allowPrivileged }));
+  },
+  [
+    { name: "a privileged container", input: { allowPrivileged: true, securityContext: { privileged: true } }, want: [] },
+    {
+      name: "a second, privileged container where none is allowed",
+      input: { allowPrivileged: false, securityContext: { privileged: true } },
+      want: ["spec.containers[1].securityContext.privileged: Forbidden: disallowed by cluster policy"],
+    },
+    {
+      name: "a container that is not privileged where none is allowed",
+      input: { allowPrivileged: false, securityContext: { privileged: false } },
+      want: [],
+    },
+    {
+      name: "a container that says nothing of it where none is allowed",
+      input: { allowPrivileged: false, securityContext: {} },
+      want: [],
+    },
+  ],
+);
+
 testRefusals<Partial<PodValidationOptions>>(
   (changed) => {
     const pod = aPod({ hostNetwork: true, securityContext: { windowsOptions: { hostProcess: true } }, os: { name: "linux" } });

@@ -15,6 +15,8 @@ export interface PodValidationOptions {
   readonly partialHugePages: boolean;
   readonly windowsHostProcess: boolean;
   readonly longDnsConfig: boolean;
+  /** Searches of the stored object beyond the limits without that, which stay allowed while they do not change. */
+  readonly longSearches: readonly string[] | undefined;
   readonly os: boolean;
 }
 
@@ -40,7 +42,8 @@ export function podValidationOptions(
     anyPodDeletionCost: !featureEnabled("PodDeletionCost") || podDeletionCostFault(old?.metadata?.annotations) !== undefined,
     partialHugePages: usesPartialHugePages(spec),
     windowsHostProcess: featureEnabled("WindowsHostProcessContainers") || setsHostProcess(spec),
-    longDnsConfig: featureEnabled("ExpandedDNSConfig") || usesLongDnsConfig(spec),
+    longDnsConfig: featureEnabled("ExpandedDNSConfig"),
+    longSearches: longSearchesOf(spec),
     os: featureEnabled("IdentifyPodOS") || spec?.os !== undefined,
   };
 }
@@ -53,9 +56,13 @@ function allContainers(spec: PodSpec | undefined): Container[] {
 }
 
 function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {
-  return allContainers(spec).some((container) =>
-    container.env?.some(({ valueFrom }) => /^(limits|requests)\.hugepages-/.test(valueFrom?.resourceFieldRef?.resource ?? "")),
-  );
+  const variables = allContainers(spec).flatMap(({ env }) => env ?? []);
+  const files = (spec?.volumes ?? []).flatMap(({ downwardAPI }) => downwardAPI?.items ?? []); // projected ones do not count
+  const references = [
+    ...variables.map(({ valueFrom }) => valueFrom?.resourceFieldRef),
+    ...files.map((file) => file.resourceFieldRef),
+  ];
+  return references.some((reference) => /^(limits|requests)\.hugepages-/.test(reference?.resource ?? ""));
 }
 
 function usesPartialHugePages(spec: PodSpec | undefined): boolean {
@@ -70,7 +77,7 @@ function setsHostProcess(spec: PodSpec | undefined): boolean {
   return contexts.some((context) => context?.windowsOptions?.hostProcess !== undefined);
 }
 
-function usesLongDnsConfig(spec: PodSpec | undefined): boolean {
+function longSearchesOf(spec: PodSpec | undefined): readonly string[] | undefined {
   const searches = spec?.dnsConfig?.searches ?? [];
-  return searches.length > 6 || searches.join(" ").length > 256;
+  return searches.length > 6 || searches.join(" ").length > 256 ? searches : undefined;
 }

@@ -7,6 +7,7 @@ import {
   notSupported,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import type {
   HostAlias,
@@ -137,8 +138,9 @@ function* validateDnsConfig(
   const checkServer = (server: string, at: string): FieldError[] =>
     parseIp(server) === undefined ? [invalidValue(at, server, "must be valid IP address")] : [];
   addErrors(errors, yield* eachInSteps(nameservers, child(path, "nameservers"), checkServer));
-  const [mostSearches, mostCharacters] = options.longDnsConfig ? [32, 2048] : [6, 256];
   const searches = config.searches ?? [];
+  const mayBeLong = options.longDnsConfig || semanticEqual(searches, options.longSearches);
+  const [mostSearches, mostCharacters] = mayBeLong ? [32, 2048] : [6, 256];
   if (searches.length > mostSearches)
     errors.push(invalidValue(child(path, "searches"), searches, `must not have more than ${mostSearches} search paths`));
   if (searches.join(" ").length > mostCharacters) {

@@ -1,16 +1,15 @@
 import { testKindRules } from "../../../../testing/kind-rules.ts";
 
+const notUpdatable =
+  "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
 testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
   { name: "another image", change: { "spec.containers[0].image": "j" }, before: {}, want: [] },
   {
     name: "an image taken away",
     change: { "spec.containers[0].image": "" },
     before: {},
-    want: [
-      "spec.containers[0].image: Required value",
-      "spec.containers[0].image: Required value",
-      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    ],
+    want: ["spec.containers[0].image: Required value", "spec.containers[0].image: Required value", notUpdatable],
   },
   {
     name: "a container more",
@@ -22,9 +21,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     name: "another command",
     change: { "spec.containers[0].command": ["x"] },
     before: {},
-    want: [
-      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    ],
+    want: [notUpdatable],
   },
   {
     name: "a shorter deadline",
@@ -210,6 +207,93 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
       "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation",
       'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+    ],
+  },
+  {
+    name: "the same deadline and another image of an init container",
+    before: { "spec.activeDeadlineSeconds": 6, "spec.initContainers": [{ name: "a", image: "i" }] },
+    change: { "spec.initContainers[0].image": "j" },
+    want: [],
+  },
+  {
+    name: "an image of an init container taken away",
+    before: { "spec.initContainers": [{ name: "a", image: "i", imagePullPolicy: "Always" }] },
+    change: { "spec.initContainers[0].image": "" },
+    want: ["spec.initContainers[0].image: Required value", "spec.initContainers[0].image: Required value"],
+  },
+  {
+    name: "a grace period of one second instead of a negative one",
+    before: { "spec.terminationGracePeriodSeconds": -1 },
+    change: { "spec.terminationGracePeriodSeconds": 1 },
+    want: [],
+  },
+  ...[
+    [-1, 2],
+    [0, 1],
+    [30, 1],
+  ].map(([old, next]) => ({
+    name: `a grace period of ${next} instead of ${old}`,
+    before: { "spec.terminationGracePeriodSeconds": old },
+    change: { "spec.terminationGracePeriodSeconds": next },
+    want: [notUpdatable],
+  })),
+  {
+    name: "another time of a toleration, and tolerations before it",
+    before: { "spec.tolerations": [{ key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5 }] },
+    change: {
+      "spec.tolerations": [
+        { key: "b", operator: "Exists" },
+        { key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 6 },
+      ],
+    },
+    want: [],
+  },
+  ...[{ key: "b" }, { operator: "Equal" }, { value: "w", operator: "Equal" }, { effect: "NoSchedule" }].map((change) => ({
+    name: `a toleration with another ${Object.keys(change)[0]}`,
+    before: { "spec.tolerations": [{ key: "a", operator: "Exists", effect: "NoExecute" }] },
+    change: { "spec.tolerations": [{ key: "a", operator: "Exists", effect: "NoExecute", ...change }] },
+    want: ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
+  })),
+  {
+    name: "another value of the mark of a mirror",
+    before: { "metadata.annotations": { "kubernetes.io/config.mirror": "x" }, "spec.nodeName": "n" },
+    change: { "metadata.annotations": { "kubernetes.io/config.mirror": "y" } },
+    want: ["metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not remove or update mirror pod annotation"],
+  },
+  {
+    name: "no AppArmor profile any more",
+    before: { "metadata.annotations": { "container.apparmor.security.beta.kubernetes.io/c": "unconfined" } },
+    change: { "metadata.annotations": {} },
+    want: [
+      "metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: may not remove or update AppArmor annotations",
+    ],
+  },
+  {
+    name: "a nominated node of a bad name, as before, and conditions of its own and of others",
+    status: true,
+    before: { "status.nominatedNodeName": "_" },
+    change: {
+      "status.conditions": ["PodScheduled", "Ready", "Initialized", "ContainersReady", "example.com/own"].map((type) => ({
+        type,
+        status: "True",
+      })),
+    },
+    want: [],
+  },
+  {
+    name: "an address of each family",
+    status: true,
+    before: {},
+    change: { "status.podIPs": [{ ip: "fd00::1" }, { ip: "10.0.0.1" }] },
+    want: [],
+  },
+  {
+    name: "two addresses of one family",
+    status: true,
+    before: {},
+    change: { "status.podIPs": [{ ip: "10.0.0.1" }, { ip: "10.0.0.2" }] },
+    want: [
+      'status.podIPs: Invalid value: []core.PodIP{core.PodIP{IP:"10.0.0.1"}, core.PodIP{IP:"10.0.0.2"}}: may specify no more than one IP for each IP family',
     ],
   },
 ]);

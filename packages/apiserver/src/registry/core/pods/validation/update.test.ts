@@ -82,6 +82,7 @@ test("a terminated container may not become running with restartPolicy Never", (
 for (const { restartPolicy, exitCode, want } of [
   { restartPolicy: "Always", exitCode: 0, want: ["ephemeralContainerStatuses"] },
   { restartPolicy: "OnFailure", exitCode: 1, want: ["ephemeralContainerStatuses"] },
+  { restartPolicy: "OnFailure", exitCode: -1, want: ["ephemeralContainerStatuses"] },
   {
     restartPolicy: "OnFailure",
     exitCode: 0,
@@ -106,6 +107,37 @@ for (const { restartPolicy, exitCode, want } of [
   });
 }
 
+for (const { name, states, want } of [
+  { name: "of which nothing is said", states: [], want: false },
+  { name: "that stays terminated, beside another of its name that runs", states: ["terminated", "running"], want: false },
+  { name: "that waits, beside another of its name that is terminated", states: ["waiting", "terminated"], want: true },
+]) {
+  test(`a status of a terminated second container ${name} is ${want ? "refused" : "taken"}`, () => {
+    const statusOf = (container: string, state: string): object => ({
+      ...{ name: container, image: "x", imageID: "", ready: false, restartCount: 0 },
+      state: { [state]: state === "terminated" ? { exitCode: 0 } : {} },
+    });
+    const withStatuses = (...containerStatuses: object[]): Pod =>
+      ({ ...aPod({ restartPolicy: "Never" }), status: { containerStatuses } }) as Pod;
+    const current = withStatuses(statusOf("b", "running"), statusOf("c", "terminated"));
+    const next = withStatuses(statusOf("b", "running"), ...states.map((state) => statusOf("c", state)));
+    assert.deepEqual(
+      atOnce(validatePodStatusUpdate(next, current, options)).map((error) => error.field),
+      want ? ["status.containerStatuses[1].state"] : [],
+    );
+  });
+}
+
+test("the policy of the stored pod says whether a container may start again", () => {
+  const of = (restartPolicy: string, state: object): Pod =>
+    ({ ...aPod({ restartPolicy }), status: { containerStatuses: [{ name: "c", state }] } }) as Pod;
+  const errors = validatePodStatusUpdate(of("Always", { running: {} }), of("Never", { terminated: {} }), options);
+  assert.deepEqual(
+    atOnce(errors).map((error) => error.field),
+    ["status.containerStatuses[0].state"],
+  );
+});
+
 test("ephemeral containers are added and neither changed nor removed", () => {
   const current = aPod();
   const added = deepClone(current);
@@ -117,8 +149,10 @@ test("ephemeral containers are added and neither changed nor removed", () => {
     ["spec.ephemeralContainers"],
   );
   const changed = deepClone(added);
-  changed.spec.ephemeralContainers = [{ ...debug, image: "y" }];
-  assert.equal(atOnce(validateEphemeralContainersUpdate(changed, added, options)).length, 1);
+  for (const change of [{ image: "y" }, { command: ["sh"] }, { targetContainerName: "c" }]) {
+    changed.spec.ephemeralContainers = [{ ...debug, ...change }];
+    assert.equal(atOnce(validateEphemeralContainersUpdate(changed, added, options)).length, 1, JSON.stringify(change));
+  }
 });
 
 test("a spec that stays the same is validated whole, as one that changes", () => {

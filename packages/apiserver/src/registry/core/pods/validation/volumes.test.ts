@@ -350,6 +350,125 @@ testRefusals<object>(
       ],
     },
     { name: "an ephemeral volume", input: { ephemeral: { volumeClaimTemplate: { spec: claimSpec } } }, want: [] },
+    {
+      name: "an ephemeral volume for one pod, without the gate",
+      input: { ephemeral: { volumeClaimTemplate: { spec: { ...claimSpec, accessModes: ["ReadWriteOncePod"] } } } },
+      want: [
+        `${at}.ephemeral.volumeClaimTemplate.spec.accessModes: Unsupported value: "ReadWriteOncePod": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"`,
+      ],
+    },
+    {
+      name: "a long iSCSI portal without initiator, of the last lun",
+      input: { iscsi: { targetPortal: long, iqn: `eui.${"0".repeat(16)}`, lun: 255 } },
+      want: [],
+    },
+    {
+      name: "an iSCSI target whose discovery needs a secret",
+      input: { iscsi: { targetPortal: "1.2.3.4", iqn: initiator, lun: 0, chapAuthDiscovery: true } },
+      want: [`${at}.iscsi.secretRef: Required value`],
+    },
+    ...[
+      { iqn: `eui.${"A0".repeat(8)}`, valid: true },
+      { iqn: `eui.${"0".repeat(15)}`, valid: false },
+      { iqn: `eui.${"0".repeat(17)}`, valid: false },
+      { iqn: `naa.${"a".repeat(32)}`, valid: true },
+      { iqn: `naa.${"a".repeat(31)}`, valid: false },
+      { iqn: `naa.${"a".repeat(33)}`, valid: false },
+      { iqn: `iqn.2015-02.a:${"b".repeat(1010)}`, valid: true },
+      { iqn: `iqn.2015-02.a:${"b".repeat(1011)}`, valid: false },
+      { iqn: "iqn.2015-2.a:b", valid: false },
+      { iqn: "iqn.2015-02.a", valid: false },
+      { iqn: "iqn.2015-02.a:b,c", valid: false },
+    ].map(({ iqn, valid }) => ({
+      name: `the iSCSI name ${iqn.slice(0, 40)} of ${iqn.length} characters`,
+      input: { iscsi: { targetPortal: "1.2.3.4", iqn, lun: 0 } },
+      want: valid ? [] : [`${at}.iscsi.iqn: Invalid value: "${iqn}": must be valid format`],
+    })),
+    ...["[::1]:80", "a:1,b:2", ":", "a:"].map((registry) => ({
+      name: `the Quobyte registry ${registry}`,
+      input: { quobyte: { registry, volume: "v" } },
+      want: [],
+    })),
+    ...["a:1,b", "a:1:2", "::1:80", "a:1,"].map((registry) => ({
+      name: `the Quobyte registry ${registry}`,
+      input: { quobyte: { registry, volume: "v" } },
+      want: [
+        `${at}.quobyte.registry: Invalid value: "${registry}": must be a host:port pair or multiple pairs separated by commas`,
+      ],
+    })),
+    { name: "a fibre channel with world wide ids alone", input: { fc: { wwids: ["w"] } }, want: [] },
+    {
+      name: "a flex volume with options that only look like ours",
+      input: { flexVolume: { driver: "d", options: { "akubernetes.io": "", "k8s.io.a/b": "", "a/k8s.io": "" } } },
+      want: [],
+    },
+    ...["k8s.io/a", "kubernetes.io", "KUBERNETES.IO/a", "a.K8s.io"].map((key) => ({
+      name: `a flex volume with the option ${key}`,
+      input: { flexVolume: { driver: "d", options: { a: "", [key]: "" } } },
+      want: [`${at}.flexVolume.options[${key}]: Invalid value: "${key}": kubernetes.io and k8s.io namespaces are reserved`],
+    })),
+    ...[
+      { kind: "Managed", diskURI: "/subscriptions/a" },
+      { kind: "Dedicated", diskURI: "https://a" },
+      { kind: "Shared", diskURI: "https://a" },
+      { diskURI: "a" },
+    ].map((disk) => ({
+      name: `a ${disk.kind ?? "plain"} Azure disk at its address`,
+      input: { azureDisk: { diskName: "d", ...disk } },
+      want: [],
+    })),
+    ...["Dedicated", "Shared"].map((kind) => ({
+      name: `a ${kind} Azure disk at a managed one's address`,
+      input: { azureDisk: { diskName: "d", diskURI: "/subscriptions/a", kind } },
+      want: [
+        `${at}.azureDisk.diskURI: Unsupported value: "/subscriptions/a": supported values: "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"`,
+      ],
+    })),
+    {
+      name: "a StorageOS volume in a namespace that is none",
+      input: { storageos: { volumeName: "v", volumeNamespace: "a.b", secretRef: { name: "s" } } },
+      want: [
+        `${at}.storageos.volumeNamespace: Invalid value: "a.b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+      ],
+    },
+    { name: "a CSI driver in upper case", input: { csi: { driver: "A.B", nodePublishSecretRef: { name: "a.b" } } }, want: [] },
+    {
+      name: "an NFS path that is relative",
+      input: { nfs: { server: "s", path: "a/b" } },
+      want: [`${at}.nfs.path: Invalid value: "a/b": must be an absolute path`],
+    },
+    {
+      name: "a projected token beside a secret, and files of one path of two downward sources",
+      input: {
+        projected: {
+          sources: [
+            { serviceAccountToken: { expirationSeconds: 600, path: "t" }, secret: { name: "s" } },
+            downward({ path: "a" }),
+            downward({ path: "a" }),
+          ],
+        },
+      },
+      want: [
+        `${at}.projected.sources[0]: Forbidden: may not specify more than 1 volume type`,
+        `${at}.projected: Invalid value: "a": conflicting duplicate paths`,
+      ],
+    },
+    {
+      name: "downward files whose second one leads outside",
+      input: {
+        downwardAPI: {
+          defaultMode: 0o777,
+          items: [
+            { path: ".a/b", fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels" }, mode: 0 },
+            { path: "..", fieldRef: { apiVersion: "v1", fieldPath: "metadata.labels" } },
+          ],
+        },
+      },
+      want: [
+        `${at}.downwardAPI.path: Invalid value: "..": must not contain '..'`,
+        `${at}.downwardAPI.path: Invalid value: "..": must not start with '..'`,
+      ],
+    },
   ],
 );
 
@@ -372,6 +491,18 @@ testRefusals<object[]>(
       ],
       want: [
         'spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "pod-v": must not reference a PVC that gets created for an ephemeral volume',
+      ],
+    },
+    {
+      name: "a claim that the second ephemeral volume makes, and one that none makes",
+      input: [
+        { name: "u", persistentVolumeClaim: { claimName: "pod-w" } },
+        { name: "v", ephemeral: { volumeClaimTemplate: { spec: claimSpec } } },
+        { name: "w", ephemeral: { volumeClaimTemplate: { spec: claimSpec } } },
+        { name: "x", persistentVolumeClaim: { claimName: "pod-x" } },
+      ],
+      want: [
+        'spec.volumes[0].persistentVolumeClaim.claimName: Invalid value: "pod-w": must not reference a PVC that gets created for an ephemeral volume',
       ],
     },
   ],
