@@ -41,6 +41,27 @@ test("a back-off may start before the last attempt or after it", async () => {
   assert.equal(backoff.isWaiting("a", 0), false, "what ended so long after the last try does not end again and again");
 });
 
+test("a container that always fails at once is restarted after 10 s, then after twice as long each time, up to 5 minutes", async () => {
+  const clock = newFakeClock();
+  const reported: unknown[] = [];
+  const loops = newCrashLoops({ clock, event: (_, ...event) => void reported.push(event) });
+  const check = (finishedAt: number) =>
+    loops.check(aNodePod(), aPodRecord([aContainerRecord({ state: "exited", finishedAt })]), aContainer(), "init");
+  check(clock.now());
+  for (const seconds of [10, 20, 40, 80, 160, 300, 300]) {
+    const ended = clock.now();
+    await clock.advance(seconds * 1000 - 1);
+    assert.throws(() => check(ended), { reason: "CrashLoopBackOff" }, `${seconds} s`);
+    await clock.advance(1);
+    check(ended);
+  }
+  const event = [{ name: "main", kind: "init" }, "Warning", "BackOff", "Back-off restarting failed container"];
+  assert.deepEqual(reported, Array(7).fill(event));
+  assert.throws(() => check(clock.now()), {
+    message: "back-off 5m0s restarting failed container=main pod=web_default(uid-1)",
+  });
+});
+
 for (const setOnMs of [3_600_000, -3_600_000]) {
   test(`a wall clock that is set ${setOnMs < 0 ? "back" : "forward"} does not lengthen the back-off`, async () => {
     const { clock, backoff } = backingOff();

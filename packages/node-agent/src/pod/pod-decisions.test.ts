@@ -24,6 +24,7 @@ test("keeps decisions from events by topic and container until the operation suc
   decisions.event(pod, undefined, "Warning", "FailedMount", "no such secret");
   decisions.event(pod, undefined, "Warning", "FailedCreatePodSandBox", "no CNI");
   decisions.event(pod, "c", "Warning", "Failed", "Failed to pull image x: not found");
+  decisions.event(pod, "b", "Warning", "Failed", "Error: ErrImagePull");
   decisions.event(pod, "c", "Warning", "BackOff", "Back-off pulling image x");
   decisions.event(pod, "c", "Warning", "Unhealthy", "Readiness probe failed: 500");
   decisions.event(pod, "d", "Warning", "BackOff", "Back-off restarting failed container");
@@ -32,12 +33,13 @@ test("keeps decisions from events by topic and container until the operation suc
   assert.deepEqual(reported(), [
     "container/d|BackOff|Back-off restarting failed container|",
     "hook/d|FailedPostStartHook|exit 1|",
+    "image/b|Failed|Error: ErrImagePull|",
     "image/c|BackOff|Back-off pulling image x|",
     "probe/c|Unhealthy|Readiness probe failed: 500|",
     "sandbox|FailedCreatePodSandBox|no CNI|",
     "volumes|FailedMount|no such secret|",
   ]);
-  decisions.event(pod, "c", "Normal", "Pulled", "done");
+  for (const name of ["b", "c"]) decisions.event(pod, name, "Normal", "Pulled", "done");
   decisions.event(pod, "d", "Normal", "Started", "done");
   decisions.synced(pod, { containerStatuses: [{ name: "c", ready: false }] } as never);
   assert.deepEqual(reported(), ["probe/c|Unhealthy|Readiness probe failed: 500|"]);

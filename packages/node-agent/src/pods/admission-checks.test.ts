@@ -61,6 +61,11 @@ const cases: Case[] = [
     spec: { containers: [aContainer({ resources: { requests: { "example.com/x": "1" } } })] },
     want: undefined,
   },
+  ...["ephemeral-storage", "hugepages-2Mi"].map((resource) => ({
+    name: `requests ${resource}, of which the node reports none`,
+    spec: { containers: [aContainer({ resources: { requests: { [resource]: "2Mi" } } })] },
+    want: `OutOf${resource}: Node didn't have enough resource: ${resource}, requested: 2097152, used: 0, capacity: 0`,
+  })),
   { name: "selects another node", spec: { nodeSelector: { disk: "ssd" } }, want: "NodeAffinity: Predicate NodeAffinity failed" },
   { name: "selects this node", spec: { nodeSelector: { disk: "hdd" } }, want: undefined },
   { name: "has affinity to this node", spec: affinity("In", ["hdd", "ssd"]), want: undefined },
@@ -104,7 +109,14 @@ const cases: Case[] = [
     annotations: { [configSourceAnnotation]: "file" },
     want: undefined,
   },
+  {
+    name: "is critical, and does not tolerate a taint",
+    taints: noExecute,
+    spec: { priority: 2_000_001_000 },
+    want: "TaintToleration: Predicate TaintToleration failed",
+  },
   { name: "sets a safe sysctl", spec: sysctl("net.ipv4.tcp_syncookies"), want: undefined },
+  { name: "sets a safe sysctl, written with slashes", spec: sysctl("net/ipv4/tcp_syncookies"), want: undefined },
   {
     name: "sets an unsafe sysctl",
     spec: sysctl("kernel.msgmax"),

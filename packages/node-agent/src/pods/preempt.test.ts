@@ -60,6 +60,12 @@ for (const { name, pods, missing, want } of [
     missing: [short("cpu", 500), short("memory", 1024 ** 3)],
     want: ["cpu", "memory"],
   },
+  {
+    name: "pods that free half of each resource rather than one that frees all of the first and little of the second",
+    pods: [burstable("half", "50m", "50Mi"), burstable("uneven", "100m", "10Mi"), burstable("other", "50m", "50Mi")],
+    missing: [short("cpu", 100), short("memory", 100 * 1024 ** 2)],
+    want: ["half", "other"],
+  },
 ]) {
   test(`preempts ${name}`, () => {
     const names = podsToPreempt(critical, pods, missing).map(({ metadata }) => metadata.name);
@@ -96,6 +102,12 @@ test("preempted pods get an event and their own grace period; a kill beyond it i
     const reported = "a Preempting Preempted in order to admit critical pod undefined";
     assert.deepEqual(did, fails ? [reported] : [reported, "counted cpu"]);
   }
+});
+
+test("a preempted pod is counted for the first of the missing resources", async () => {
+  const { preempt, did } = preempting();
+  await preempt(critical, [burstable("a", "1", "1Gi")], [short("memory", 1), short("cpu", 1)]);
+  assert.equal(did.at(-1), "counted memory");
 });
 
 test("a critical pod for which no preemption helps gets an Event", async () => {

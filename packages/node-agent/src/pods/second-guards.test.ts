@@ -280,6 +280,15 @@ test("a pod waiting for an attachment is retried every second; with a failed vol
   assert.equal(reported[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
 });
 
+test("a pod whose volume cannot be mounted is retried after twice as long each time, up to 122 s, and anew once it was mounted", () => {
+  const { failed, volumes } = missing();
+  const retry = () => failed(["a", new Error("broken")]).retryMs;
+  const doubled = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
+  assert.deepEqual(Array.from({ length: 10 }, retry), [...doubled, 122_000, 122_000]);
+  volumes.forget("uid-1");
+  assert.equal(retry(), 500);
+});
+
 test("a pod gets an event with all missing volumes every two minutes, but not after they were mounted", async () => {
   const { failed, reported, clock, volumes } = missing();
   const waits = (): unknown => failed(["a", new VolumeWaits("no")], ["b", new VolumeWaits("no")]);

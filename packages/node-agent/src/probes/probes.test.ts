@@ -41,6 +41,10 @@ async function httpServer(
     if (path === "/broken") return void response.writeHead(302, { location: "http://[" }).end();
     if (path === "/into") return void response.writeHead(302, { location: "/ok-folder/second" }).end();
     if (path === "/ok-folder/second") return void response.writeHead(302, { location: "third" }).end();
+    if (path === "/permanent") return void response.writeHead(308, { location: "/ok" }).end();
+    if (path === "/300") return void response.writeHead(300, { location: "/bad" }).end("choose");
+    if (path === "/299") return void response.writeHead(299).end("fine");
+    if (path === "/399") return void response.writeHead(399).end();
     if (path === "/400") return void response.writeHead(400).end();
     if (path === "/loop") return void response.writeHead(302, { location: "/loop" }).end();
     response.writeHead(path.startsWith("/ok") ? 200 : 503).end("body");
@@ -60,6 +64,10 @@ for (const { path, result, output } of [
   { path: "/redirect", result: "success", output: /^body$/ },
   { path: "/elsewhere", result: "warning", output: /^Probe terminated redirects, Response body: gone$/ },
   { path: "/into", result: "success", output: /^body$/ },
+  { path: "/permanent", result: "success", output: /^body$/ },
+  { path: "/299", result: "success", output: /^fine$/ },
+  { path: "/300", result: "warning", output: /^Probe terminated redirects, Response body: choose$/ },
+  { path: "/399", result: "warning", output: /^Probe terminated redirects, Response body: $/ },
   { path: "/400", result: "failure", output: /^HTTP probe failed with statuscode: 400$/ },
   { path: "/loop", result: "failure", output: /stopped after 10 redirects/ },
   { path: "/nowhere", result: "warning", output: /^Probe terminated redirects, Response body: where\?$/ },

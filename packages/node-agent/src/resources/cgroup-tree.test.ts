@@ -86,8 +86,12 @@ test("the memory of a cgroup of version 1 counts what is below it, and without a
     "memory/a/memory.limit_in_bytes": `${2n ** 63n - 4096n}\n`,
     "memory/a/memory.usage_in_bytes": "1000\n",
     "memory/a/memory.stat": "inactive_file 900\ntotal_inactive_file 300\n",
+    "memory/b/memory.limit_in_bytes": "4096\n",
+    "memory/b/memory.usage_in_bytes": "200\n",
+    "memory/b/memory.stat": "total_inactive_file 300\n",
   });
   assert.deepEqual(await tree.memory("/a"), { limitBytes: 0, workingSetBytes: 700 });
+  assert.deepEqual(await tree.memory("/b"), { limitBytes: 4096, workingSetBytes: 0 }, "usage and cache are not read at once");
 });
 
 test("a cgroup that cannot be removed from one hierarchy stays in that by which it is found again", async (t) => {

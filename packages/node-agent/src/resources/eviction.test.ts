@@ -111,6 +111,12 @@ for (const { name, spec, usage, want } of [
     usage: used(0, 2),
     want: 'Container main exceeded its local ephemeral storage limit "1Mi". ',
   },
+  {
+    name: "a pod at the limit of its only container",
+    spec: { containers: [aContainer({ resources: { limits: { "ephemeral-storage": "1Mi" } } })] },
+    usage: used(0, 1),
+    want: undefined,
+  },
 ] as { name: string; spec: Partial<PodSpec> & { volumes?: Volume[] }; usage: PodUsage; want: string | undefined }[]) {
   test(`storage: ${name}`, () => assert.equal(exceededStorage(aNodePod(spec), usage)?.message, want));
 }

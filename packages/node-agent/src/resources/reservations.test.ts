@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reservationsOf } from "./reservations.ts";
+import { reservationsOf, reservedInAll } from "./reservations.ts";
 
 const config = {
   kubeReserved: { cpu: "200m", memory: "1Gi" },
@@ -22,6 +22,15 @@ test("--reserved-cpus replaces the reserved CPU amounts", () => {
 
 test("with --experimental-allocatable-ignore-eviction hard eviction thresholds reserve nothing", () => {
   assert.deepEqual(reservationsOf({ ...config, allocatableIgnoresEviction: true }, machine).evictionHard, {});
+});
+
+test("a reservation of nothing is allowed, and the sum with the memory threshold is what is reserved in all", () => {
+  const made = reservationsOf({ ...config, systemReserved: { cpu: "0", pid: "0", "ephemeral-storage": "1Gi" } }, machine);
+  assert.deepEqual(made.system, { cpu: "0", pid: "0", "ephemeral-storage": "1Gi" });
+  assert.deepEqual(reservedInAll({ memory: "8Gi" }, made), { cpu: "200m", memory: "1124Mi" });
+  const share = { ...made, evictionHard: { "memory.available": "50%" } };
+  assert.equal(reservedInAll({ memory: "8Gi" }, share)["memory"], "5Gi");
+  assert.equal(reservedInAll({ memory: "8Gi" }, { ...made, evictionHard: {} })["memory"], "1Gi");
 });
 
 for (const { reserved, want } of [

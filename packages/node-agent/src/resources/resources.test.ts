@@ -54,7 +54,15 @@ test("a container's resources reach the runtime", () => {
     memoryLimitInBytes: 128 * 1024 ** 2,
   });
   assert.deepEqual(got.hugepageLimits, [{ pageSize: "2MB", limit: 0 }]);
-  assert.equal(containerResources(aNodePod(), one, { ...options, cfsQuota: false }).cpuQuota, 0);
+  assert.partialDeepStrictEqual(containerResources(aNodePod(), one, { ...options, cfsQuota: false }), {
+    cpuQuota: 0,
+    cpuPeriod: 0,
+  });
+  const huge = container({}, { "hugepages-1Gi": "2Gi" });
+  assert.deepEqual(containerResources(aNodePod(), huge, { ...options, pageSizes: ["2MB", "1GB"] }).hugepageLimits, [
+    { pageSize: "2MB", limit: 0 },
+    { pageSize: "1GB", limit: 2 * 1024 ** 3 },
+  ]);
 });
 
 for (const { swap, want } of [
@@ -87,6 +95,15 @@ test("allocatable is the capacity minus reservations and hard eviction threshold
     },
   );
   assert.deepEqual(got, { cpu: "3700m", memory: "7068Mi", pods: "110", "ephemeral-storage": "90Gi" });
+});
+
+test("a threshold's share of the capacity is rounded down; what is reserved beyond the capacity leaves nothing", () => {
+  const of = (evictionHard: Amounts, kube: Amounts = {}) =>
+    allocatable({ memory: "15" }, { kube, system: { memory: "1" }, evictionHard })["memory"];
+  assert.deepEqual(
+    [of({ "memory.available": "10%" }), of({ "memory.available": "19.9%" }), of({}, { memory: "1Gi" })],
+    ["13", "12", "0"],
+  );
 });
 
 test("huge pages of every size are taken off the allocatable memory", () => {
@@ -150,6 +167,11 @@ test("the cgroup of all pods is limited to allocatable, and reserved cgroups to 
     [await read("cpu/system/cpu.shares"), await read("memory/system/memory.limit_in_bytes"), await read("pids/system/pids.max")],
     ["512", String(256 * 1024 ** 2), "100"],
   );
+  for (const controller of ["cpu", "memory", "pids"]) await mkdir(join(mountPoint, controller, "kube"));
+  await cgroups.enforceReserved("/kube", { memory: "1Mi" });
+  assert.equal(await read("memory/kube/memory.limit_in_bytes"), String(1024 ** 2));
+  for (const file of ["cpu/kube/cpu.shares", "pids/kube/pids.max"])
+    await assert.rejects(read(file), { code: "ENOENT" }, "what is not reserved is not limited");
 });
 
 test("one limit of a reserved cgroup that the kernel refuses is an error, and the others are set", async (t) => {
@@ -187,6 +209,26 @@ test("with --qos-reserved lower QoS classes cannot use memory that higher ones r
   ]);
   assert.deepEqual(await limits(), [7.5 * gi, 6.5 * gi]);
   assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "512");
+});
+
+test("a QoS class that uses more memory than its new limit is limited to what it uses", async (t) => {
+  const tried: unknown[] = [];
+  const log = { ...discardLogger, warn: (_: string, { value }: { value?: unknown } = {}) => void tried.push(value) };
+  const { cgroups, mountPoint } = await cgroupsIn(t, { memoryReservePercent: 50, log });
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1000 }, true);
+  const burstable = join(mountPoint, "memory/test/kubepods/burstable");
+  await mkdir(join(burstable, "memory.limit_in_bytes")); // what the kernel refuses
+  await writeFile(join(burstable, "memory.usage_in_bytes"), "1234\n");
+  await cgroups.updateClasses([]);
+  assert.deepEqual(tried, [1000, 1234]);
+});
+
+test("folders beside those of pods are no pods", async (t) => {
+  const { cgroups, mountPoint } = await cgroupsIn(t);
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1000 }, false);
+  for (const name of ["pod", "tripod1", "poduid-2", "burstable/poduid-3", "besteffort/other"])
+    await mkdir(join(mountPoint, "memory/test/kubepods", name));
+  assert.deepEqual((await cgroups.list()).toSorted(), ["uid-2", "uid-3"]);
 });
 
 test("a cgroup that cannot be accessed does not exist, and reserved resources for it are refused", async (t) => {

@@ -97,6 +97,15 @@ test("pods are limited to what is not reserved, eviction thresholds included", a
   assert.equal(await limit("cpu/kubepods/cpu.shares"), String(Math.floor((1400 * 1024) / 1000)));
 });
 
+test("a pod's CPU quota is for the configured period, and its processes are limited as configured", async (t) => {
+  const settings = { cpuCfsQuota: true, cpuCfsPeriodMs: 50, podPidsLimit: 77 };
+  const { cgroups, limit } = await start(t, ["pods"], settings);
+  const limits = { cpu: "2", memory: "1Mi" };
+  await cgroups?.ensure(aNodePod({ containers: [aContainer({ resources: { limits, requests: limits } })] }));
+  const files = ["cpu.cfs_period_us", "cpu.cfs_quota_us"].map((file) => limit(`cpu/kubepods/poduid-1/${file}`));
+  assert.deepEqual(await Promise.all([...files, limit("pids/kubepods/poduid-1/pids.max")]), ["50000", "100000", "77"]);
+});
+
 test("pods are not limited in memory and processes unless that is enforced", async (t) => {
   const { limit } = await start(t, []);
   assert.deepEqual(
@@ -112,6 +121,7 @@ test("each reserved cgroup has its own reservation as limit", async (t) => {
     [await limit("memory/system/memory.limit_in_bytes"), await limit("cpu/system/cpu.shares")],
     [undefined, "102"],
   );
+  assert.equal(await limit("pids/system/pids.max"), undefined);
 });
 
 for (const gates of [["MemoryQoS"], ["QOSReserved"], []]) {

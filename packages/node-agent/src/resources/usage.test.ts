@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import files from "node:fs";
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -33,6 +35,31 @@ test("a folder's usage covers all depths and not the targets of its links", asyn
   assert.ok(after.bytes < 500_000);
   assert.equal(after.inodes, 6);
   assert.deepEqual(await usageBelow(join(dir, "none")), { bytes: 0, inodes: 0 });
+});
+
+test("a file with holes counts with the blocks that it has", async (t) => {
+  const dir = await tempDir(t);
+  await fill(join(dir, "sparse"), 1);
+  await truncate(join(dir, "sparse"), 100_000_000);
+  const { bytes } = await usageBelow(join(dir, "sparse"));
+  assert.ok(bytes > 0 && bytes < 1_000_000, String(bytes));
+});
+
+test("memory and process IDs are available as the kernel counts them; inactive file cache and buffers can be freed", async (t) => {
+  const kernel: Record<string, string> = {
+    "/proc/meminfo": "MemTotal: 1000 kB\nMemFree: 100 kB\nBuffers: 30 kB\nInactive: 500 kB\nInactive(file): 200 kB\n",
+    "/proc/sys/kernel/pid_max": "4194304\n",
+    "/proc/loadavg": "0.1 0.2 0.3 2/304 99999\n",
+  };
+  t.mock.method(files, "readFileSync", (path: string) => kernel[path] ?? assert.fail(path));
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const seen = await observeNode("/", "/", undefined);
+  assert.deepEqual(seen["memory.available"], { available: 330 * 1024, capacity: 1000 * 1024 });
+  assert.deepEqual(seen["pid.available"], { available: 4_194_000, capacity: 4_194_304 });
 });
 
 test("a pod's usage is that of its containers, logs, volumes on disk and the agent's files", async (t) => {

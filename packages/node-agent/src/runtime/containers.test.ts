@@ -165,6 +165,7 @@ test("removing a pod's logs removes all its logs and links, and no other pod's",
     ["web", "u1"],
     ["web", "u2"],
     ["other", "xu1"],
+    ["web", "u1x"],
   ] as const) {
     for (const container of ["a", "b"]) {
       const log = join(folderOf(name, uid), container, "0.log");
@@ -175,10 +176,12 @@ test("removing a pod's logs removes all its logs and links, and no other pod's",
   }
   await removePodLogs(deps, "u1");
   await removePodLogs(deps, "unknown");
-  assert.deepEqual((await readdir(deps.podLogsDir)).toSorted(), ["default_other_xu1", "default_web_u2"]);
+  assert.deepEqual((await readdir(deps.podLogsDir)).toSorted(), ["default_other_xu1", "default_web_u1x", "default_web_u2"]);
   assert.deepEqual((await readdir(deps.containerLogsDir)).toSorted(), [
     "other-xu1-a.log",
     "other-xu1-b.log",
+    "web-u1x-a.log",
+    "web-u1x-b.log",
     "web-u2-a.log",
     "web-u2-b.log",
   ]);

@@ -105,6 +105,14 @@ for (const { name, providers, want } of [
   { name: "no providers", providers: [], want: /at least 1 item in plugins is required/ },
   { name: "a path as a name", providers: [{ ...good, name: "../plugin" }], want: /provider name cannot contain '\/'/ },
   { name: "a folder as a name", providers: [{ ...good, name: ".." }], want: /provider name cannot be '..'/ },
+  { name: "the folder itself as a name", providers: [{ ...good, name: "." }], want: /provider name cannot be '\.'/ },
+  { name: "a name of two words", providers: [{ ...good, name: "a b" }], want: /provider name cannot contain spaces/ },
+  { name: "no name", providers: [good, { ...good, name: undefined }], want: /providers\.name: Required value: name is required/ },
+  {
+    name: "a negative time",
+    providers: [{ ...good, defaultCacheDuration: "-1s" }],
+    want: /defaultCacheDuration must be greater than or equal to 0/,
+  },
   { name: "no images", providers: [{ ...good, matchImages: [] }], want: /at least 1 item in matchImages is required/ },
   { name: "no time", providers: [{ ...good, defaultCacheDuration: undefined }], want: /defaultCacheDuration is required/ },
   { name: "another version", providers: [{ ...good, apiVersion: "v2" }], want: /Unsupported value: "v2"/ },
@@ -134,6 +142,15 @@ for (const { name, text } of [
     );
   });
 }
+
+test("an answer without a time of its own is not kept when the configuration's time is zero", async (t) => {
+  const { providers, requested } = open(t, [{ ...good, defaultCacheDuration: "0s" }], answer());
+  const { loginsFor } = providers();
+  for (let i = 1; i <= 2; i++) {
+    await loginsFor("a.registry.test/x:1");
+    assert.equal(requested().length, i);
+  }
+});
 
 test("a credential provider's response without a cacheKeyType is invalid", () => {
   assert.throws(

@@ -222,7 +222,10 @@ async function ended(...names: [uid: string, container: string][]) {
   }
   await clock.advance(3_600_000);
   runtime.calls.splice(0);
-  const collect = (known: readonly string[], limits: { maxPerContainer?: number; maxTotal?: number; synced?: boolean } = {}) =>
+  const collect = (
+    known: readonly string[],
+    limits: { maxPerContainer?: number; maxTotal?: number; minAgeMs?: number; synced?: boolean } = {},
+  ) =>
     collectContainers({
       runtime,
       clock,
@@ -230,11 +233,11 @@ async function ended(...names: [uid: string, container: string][]) {
       containerLogsDir: "/nonexistent",
       maxPerContainer: limits.maxPerContainer ?? 1,
       maxTotal: limits.maxTotal ?? -1,
-      minAgeMs: 0,
+      minAgeMs: limits.minAgeMs ?? 0,
       isKnown: (uid) => known.includes(uid),
       allSourcesSynced: () => limits.synced ?? true,
     });
-  return { runtime, collect };
+  return { clock, runtime, collect };
 }
 
 test("of each container of each pod the newest instance is kept, and a sandbox is removed with its last container", async () => {
@@ -419,6 +422,19 @@ test("beyond the total every container keeps the same number of exited instances
   const many = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["r", "a"]);
   await many.collect(["p", "q", "r"], { maxPerContainer: -1, maxTotal: 2 });
   assert.deepEqual(of(many.runtime), ["q", "r"]);
+  const uneven = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["q", "a"]);
+  await uneven.collect(["p", "q"], { maxPerContainer: -1, maxTotal: 3 });
+  assert.deepEqual(of(uneven.runtime), ["p", "q"], "three for two are one for each");
+});
+
+test("an exited container is removed as soon as it has the minimum age", async () => {
+  const { clock, runtime, collect } = await ended(["gone", "a"]);
+  const [{ createdAt } = { createdAt: 0 }] = await runtime.listContainers();
+  const ageMs = clock.now() - createdAt / 1e6;
+  await collect([], { minAgeMs: ageMs + 1 });
+  assert.equal(runtime.containers.size, 1);
+  await collect([], { minAgeMs: ageMs });
+  assert.equal(runtime.containers.size, 0);
 });
 
 test("exactly as many exited instances as may be kept in total are all kept, however they are distributed", async () => {

@@ -17,6 +17,8 @@ test("credentials are matched by host and path, the most specific first", () => 
   const config = JSON.stringify({
     auths: {
       "https://registry.example/v1/": { auth: Buffer.from("u:p:w").toString("base64") },
+      "https://second.example/v2/": { username: "second", password: "x" },
+      "http://third.example/": { username: "third", password: "x" },
       "registry.example/team": { username: "team", password: "x" },
       "*.wild.example": { username: "w", password: "w" },
       "https://index.docker.io/v1/": { username: "hub", password: "h" },
@@ -31,6 +33,8 @@ test("credentials are matched by host and path, the most specific first", () => 
   const users = (image: string): unknown[] => loginsFor(image, logins).map(({ username }) => username);
   assert.deepEqual(users("registry.example/team/app"), ["team", "u"]);
   assert.deepEqual(users("registry.example/teamwork/app"), ["u"]);
+  assert.deepEqual(users("registry.example/team"), ["team", "u"]);
+  assert.deepEqual([users("second.example/x"), users("third.example/x")], [["second"], ["third"]]);
   assert.deepEqual(users("a.wild.example/x"), ["w"]);
   assert.deepEqual(users("a.b.wild.example/x"), []);
   assert.deepEqual(users("busybox"), ["hub"]);

@@ -35,4 +35,7 @@ test("annotations that are missing or malformed restore nothing", () => {
   const pod = aNodePod({ terminationGracePeriodSeconds: 1 });
   assert.deepEqual(restorePod(pod, annotations), pod);
   assert.deepEqual(restoreContainer("main", {}), { name: "main" });
+  const long = { "io.kubernetes.pod.terminationGracePeriod": "999999999", "io.kubernetes.pod.deletionGracePeriod": "1000000000" };
+  const { metadata, spec } = restorePod(pod, long);
+  assert.deepEqual([metadata.deletionGracePeriodSeconds, spec.terminationGracePeriodSeconds], [undefined, 999_999_999]);
 });

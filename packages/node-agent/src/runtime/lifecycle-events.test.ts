@@ -10,8 +10,15 @@ function looking() {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const changed: string[] = [];
-  const events = newLifecycleEvents({ runtime, clock, log: discardLogger, onChange: (uid) => void changed.push(uid) });
-  return { clock, runtime, changed, events };
+  const tookMs: number[] = [];
+  const events = newLifecycleEvents({
+    runtime,
+    clock,
+    log: discardLogger,
+    onChange: (uid) => void changed.push(uid),
+    onRelist: (ms) => void tookMs.push(ms),
+  });
+  return { clock, runtime, changed, tookMs, events };
 }
 
 test("a container's start, exit and removal are each reported once for its pod", async () => {
@@ -80,4 +87,28 @@ test("a failed relist generates no events", async () => {
   await assert.rejects(events.relist(), /away/);
   await clock.advance(1_000);
   assert.match(events.problem() ?? "", /last seen active 3m1s ago/);
+});
+
+test("the runtime is listed every second until the agent stops, also after a failure; how long each list took is reported", async () => {
+  const { clock, runtime, tookMs, events } = looking();
+  const { listContainers } = runtime;
+  let lists = 0;
+  runtime.listContainers = async () => {
+    if (++lists === 2) throw new Error("away");
+    await clock.sleep(250);
+    return listContainers();
+  };
+  const stop = new AbortController();
+  const running = events.run(stop.signal);
+  await clock.advance(250);
+  assert.deepEqual([lists, tookMs.splice(0)], [1, [250]]);
+  await clock.advance(999);
+  assert.equal(lists, 1);
+  await clock.advance(1);
+  assert.deepEqual([lists, tookMs], [2, []]);
+  await clock.advance(1_250);
+  assert.deepEqual([lists, tookMs], [3, [250]]);
+  stop.abort();
+  await running;
+  assert.equal(clock.waiting, 0);
 });

@@ -71,6 +71,12 @@ test("with FallbackToLogsOnError the end of the log is the message of a failed c
   const lines = Array.from({ length: 100 }, (_, i) => `2022-01-01T00:00:00Z stderr F line ${i}\n`);
   await writeFile(join(dir, "log"), lines.join(""));
   assert.equal(await message(), Array.from({ length: 80 }, (_, i) => `line ${i + 20}\n`).join(""));
+  await writeFile(
+    join(dir, "log"),
+    lines.map((line) => line.replace("line", "a long line of fifty characters, all in all")).join(""),
+  );
+  const text = (await message()) ?? "";
+  assert.deepEqual([text.length, text.endsWith("all in all 99\n")], [2048, true], "two kilobytes at most");
 });
 
 for (const { name, policy, exitCode } of [

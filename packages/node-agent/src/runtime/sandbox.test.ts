@@ -30,6 +30,7 @@ test("a sandbox is named after its pod, whose labels cannot change its identity"
 
 const ports = [
   { containerPort: 80, hostPort: 8080, hostIP: "192.0.2.1" },
+  { containerPort: 80, hostPort: 8080, hostIP: "192.0.2.2" },
   { containerPort: 53, protocol: "UDP" as const },
 ];
 const containers = [
@@ -47,7 +48,7 @@ test("the ports of all containers are mapped once each, by protocol", () => {
   const { portMappings, hostname } = of({ containers });
   assert.deepEqual(
     portMappings?.map(({ protocol, containerPort, hostPort, hostIp }) => `${protocol} ${containerPort} ${hostPort} ${hostIp}`),
-    ["0 80 8080 192.0.2.1", "1 53 0 ", "0 53 0 "],
+    ["0 80 8080 192.0.2.1", "0 80 8080 192.0.2.2", "1 53 0 ", "0 53 0 "],
   );
   assert.equal(hostname, "web");
 });

@@ -9,7 +9,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod, aPodRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
-import { type ContainerOptions, startContainer } from "./containers.ts";
+import { type ContainerDependencies, type ContainerOptions, startContainer } from "./containers.ts";
 import type { RunHook } from "./hook-call.ts";
 import { annotationNames } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
@@ -22,7 +22,9 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
   runtime.addImage("registry.test/busybox:1");
   const sandboxId = await runtime.runPodSandbox({ metadata: { name: "web" } }, "");
   const [podLogsDir, containerLogsDir] = [join(dir, "pods"), join(dir, "containers")];
-  const event = () => undefined;
+  const events: string[] = [];
+  const event: ContainerDependencies["event"] = (_pod, _container, type, reason, message) =>
+    void events.push(`${type} ${reason} ${message}`);
   const warnings: string[] = [];
   const deps = {
     runtime,
@@ -57,7 +59,7 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
     });
     return runtime.find(container.name)?.config;
   };
-  return { start, runtime, warnings, podLogsDir, containerLogsDir };
+  return { start, runtime, events, warnings, podLogsDir, containerLogsDir };
 }
 
 test("variables are expanded in the command and in its arguments", async (t) => {
@@ -112,10 +114,13 @@ test("a container is created with its working directory, terminal and standard i
 });
 
 test("a container whose postStart hook fails is stopped", async (t) => {
-  const { start, runtime } = await bench(t, () => Promise.reject(new Error("no such command")));
+  const { start, runtime, events } = await bench(t, () => Promise.reject(new Error("no such command")));
   const lifecycle = { postStart: { exec: { command: ["x"] } } };
   await assert.rejects(start(aContainer({ lifecycle })), { reason: "PostStartHookError" });
   assert.deepEqual(runtime.calls.slice(-2), ["StartContainer main", "StopContainer main"]);
+  const failure =
+    'Exec lifecycle hook ([x]) for Container "main" in Pod "web_default(uid-1)" failed - error: no such command, message: ""';
+  assert.deepEqual(events.slice(-2), [`Warning FailedPostStartHook ${failure}`, "Normal Killing FailedPostStartHook"]);
 });
 
 test("a link to a log that exists is kept, without a warning", async (t) => {

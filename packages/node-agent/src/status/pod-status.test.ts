@@ -69,6 +69,12 @@ for (const { name, spec, containers, want } of [
     containers: [ended(1, { name: "i" })],
     want: "Failed",
   },
+  {
+    name: "an init container failed under OnFailure",
+    spec: { initContainers: [aContainer({ name: "i" })], restartPolicy: "OnFailure" },
+    containers: [ended(1, { name: "i" })],
+    want: "Pending",
+  },
 ] as { name: string; spec?: Partial<PodSpec>; containers: Partial<ContainerRecord>[]; want: string }[]) {
   test(`phase is ${want} when ${name}`, () => {
     assert.equal(make({ ...(spec === undefined ? {} : { spec }), containers }).phase, want);
@@ -251,6 +257,31 @@ test("a disappeared container keeps its reported exit, and is not counted again 
   assert.deepEqual([kept?.lastState, kept?.restartCount], [lastState, 1]);
   const [deleted] = make({ previous: before, deleted: true }).containerStatuses ?? [];
   assert.deepEqual([deleted?.lastState?.terminated?.exitCode, deleted?.restartCount], [137, 1]);
+});
+
+test("each readiness gate that is not met is named, one whose condition does not exist too", () => {
+  const spec = { readinessGates: ["a", "b", "c"].map((conditionType) => ({ conditionType })) };
+  const conditions = [
+    { type: "a", status: "Unknown" },
+    { type: "b", status: "True" },
+  ];
+  const status = make({ spec, containers: [{}], apiStatus: { conditions } as unknown as PodStatus });
+  assert.deepEqual(condition(status, "Ready"), {
+    status: "False",
+    reason: "ReadinessGatesNotReady",
+    message:
+      'the status of pod readiness gate "a" is not "True", but Unknown, corresponding condition of pod readiness gate "c" does not exist.',
+  });
+  assert.equal((condition(status, "ContainersReady") as { status: string }).status, "True");
+});
+
+test("a failed pod is not ready as one whose containers are not; a start that failed without a word has no message", () => {
+  const failed = make({ spec: { restartPolicy: "Never" }, containers: [ended(1)] });
+  const notReady = { status: "False", reason: "ContainersNotReady", message: "containers with unready status: [main]" };
+  assert.deepEqual([condition(failed, "Ready"), condition(failed, "ContainersReady")], [notReady, notReady]);
+  assert.deepEqual(condition(failed, "Initialized"), { status: "True", reason: undefined, message: undefined });
+  const waiting = make({ containers: [ended(1)], failures: { main: { reason: "RunContainerError", message: "" } } });
+  assert.deepEqual(waiting.containerStatuses?.[0]?.state, { waiting: { reason: "RunContainerError" } });
 });
 
 test("a successful init container is done, whatever failed before", () => {

@@ -172,6 +172,21 @@ test("CPUs of init containers are reused by later containers", async (t) => {
   );
 });
 
+test("the CPUs of every init container are reused, and a pod needs as many as its largest one", async (t) => {
+  const { manager } = await managerIn(t);
+  const inits = [cpus(6, "first"), cpus(2, "second")];
+  const pod = aNodePod({ initContainers: inits, containers: [cpus(6)] }, { uid: "u1" });
+  const nodes = () => (manager.podHints(pod).get("cpu") ?? []).map((hint) => `${hint.nodes} ${hint.preferred}`);
+  assert.deepEqual(nodes(), ["0 true", "1 true", "0,1 false"]);
+  for (const container of [...inits, ...pod.spec.containers]) manager.allocate(pod, container, anywhere);
+  assert.deepEqual(
+    ["first", "second", "main"].map((name) => formatCpus(manager.cpusOf("u1", name))),
+    ["1-3,9-11", "1,9", "1-3,9-11"],
+  );
+  const large = aNodePod({ initContainers: [cpus(9, "first")], containers: [cpus(2)] }, { uid: "u2" });
+  assert.deepEqual(manager.podHints(large).get("cpu"), [], "eight are left");
+});
+
 test("with full-pcpus-only a container gets whole cores or nothing", async (t) => {
   const { manager } = await managerIn(t, { ...settings, options: { ...plain, wholeCoresOnly: true } });
   assert.throws(() => manager.allocate(podOf("u1", cpus(3)), cpus(3), anywhere), {
@@ -191,6 +206,9 @@ test("a pod's hints cover all its containers together, and what it already holds
   assert.deepEqual(shown(), ["1 true", "0,1 false"]);
   const grown = podOf("u1", cpus(2, "a"), cpus(4, "b"));
   assert.deepEqual(manager.hints(grown, cpus(2, "a")).get("cpu"), [], "it has other CPUs than it asks for");
+  assert.deepEqual(manager.podHints(grown).get("cpu"), []);
+  const more = podOf("u1", cpus(4, "a"), cpus(6, "b"));
+  assert.deepEqual([manager.hints(more, cpus(6, "b")).get("cpu"), manager.podHints(more).get("cpu")], [[], []]);
   assert.equal(manager.hints(aNodePod(), aContainer()).size, 0);
 });
 
@@ -298,6 +316,10 @@ test("options of the policy need their gates", () => {
     parse({ ...on, CPUManagerPolicyAlphaOptions: true }, { "distribute-cpus-across-numa": "1" }).acrossNodes,
     true,
   );
+  for (const text of ["0", "f", "F", "false", "FALSE", "False"])
+    assert.equal(parse(on, { "full-pcpus-only": text }).wholeCoresOnly, false, text);
+  for (const text of ["1", "t", "T", "TRUE", "True"])
+    assert.equal(parse(on, { "full-pcpus-only": text }).wholeCoresOnly, true, text);
   assert.throws(() => parse(on, { faster: "true" }), { message: 'unknown CPU Manager Policy option: "faster"' });
   assert.throws(() => parse(on, { "full-pcpus-only": "maybe" }), /bad value for option "full-pcpus-only"/);
   assert.throws(() => parse(on, { "full-pcpus-only": "true" }, "none"), /None policy: received unsupported options/);

@@ -291,8 +291,11 @@ test("devices that only a pod's init container uses are not allocated to the nex
 });
 
 test("a container that requests fewer devices than it was allocated is refused", async (t) => {
-  const { register, allocate } = await bench(t);
-  await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
+  const { manager, register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1", 0), aDevice("g2", 0)]);
   await allocate(podOf("u1", { [gpu]: "2" }));
+  const fewer = podOf("u1", { [gpu]: "1" });
+  const [container] = fewer.spec.containers as [NodePod["spec"]["containers"][number]];
+  assert.deepEqual([manager.hints(fewer, container).get(gpu), manager.podHints(fewer).get(gpu)], [[], []]);
   await assert.rejects(allocate(podOf("u1", { [gpu]: "1" })), /changed request for resource "example.com\/gpu" from 2 to 1/);
 });

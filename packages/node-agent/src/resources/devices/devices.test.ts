@@ -21,6 +21,8 @@ const anywhere = { preferred: false };
 
 for (const { name, count, hint = anywhere, available = "a0 b0 c1 d1 e", reusable = "", prefers = "", want } of [
   { name: "those of init containers first", count: 2, reusable: "c1 x", want: "c1 x" },
+  { name: "the first of those of init containers, by name", count: 1, reusable: "x c1", want: "c1" },
+  { name: "none that the plugin names without having it", count: 2, prefers: "z c1", want: "c1 a0" },
   { name: "those that the plugin prefers, each once", count: 2, prefers: "e e d1", want: "e d1" },
   {
     name: "those of the hint's NUMA nodes, in the plugin's preference",
@@ -70,6 +72,27 @@ for (const { name, count, hint = anywhere, available = "a0 b0 c1 d1 e", reusable
   });
 }
 
+test("the plugin is asked which of all devices it prefers, and told which are chosen already; not when none is left to choose", async () => {
+  const asked: unknown[] = [];
+  const choose = (count: number, reusable: string[], node: number) =>
+    chooseDevices({
+      resource: "r",
+      count,
+      devices: placed,
+      reusable,
+      available: ["e", "d1", "c1", "b0", "a0"],
+      hint: { nodes: [node], preferred: false },
+      prefer: async (...question) => {
+        asked.push(question);
+        return [];
+      },
+    });
+  await choose(2, [], 1);
+  assert.deepEqual(asked, [], "there are two on the node");
+  await choose(4, ["b0"], 0);
+  assert.deepEqual(asked, [[["a0", "b0", "c1", "d1", "e"], ["b0", "a0"], 4]]);
+});
+
 test("hints of devices are the nodes that have enough of them", () => {
   const shown = (available: string[], reusable: string[], count: number): string[] =>
     deviceHints([0, 1], placed, { available, reusable }, count).map(({ nodes, preferred }) => `${nodes} ${preferred}`);
@@ -77,6 +100,7 @@ test("hints of devices are the nodes that have enough of them", () => {
   assert.deepEqual(shown(["a0", "c1"], [], 2), ["0,1 false"], "one node has two, but not now");
   assert.deepEqual(shown(["a0", "c1", "d1"], [], 3), ["0,1 true"]);
   assert.deepEqual(shown(["a0", "d1"], ["c1"], 2), ["1 true", "0,1 false"]);
+  assert.deepEqual(shown(["b0", "d1"], ["a0", "c1"], 2), ["0,1 false"], "all that can be reused are");
 });
 
 const gpu = "example.com/gpu";
@@ -227,6 +251,8 @@ for (const { overrides, want } of [
     want: 'requested API version "v1alpha" is not supported by kubelet. Supported version is ["v1beta1"]',
   },
   { overrides: { resourceName: "cpu" }, want: 'the ResourceName "cpu" is invalid' },
+  { overrides: { endpoint: "" }, want: 'the endpoint "" is invalid' },
+  { overrides: { endpoint: ".." }, want: 'the endpoint ".." is invalid' },
   { overrides: { endpoint: "../../other.sock" }, want: 'the endpoint "../../other.sock" is invalid' },
 ]) {
   test(`a plugin that registers with ${JSON.stringify(overrides)} is refused`, async (t) => {

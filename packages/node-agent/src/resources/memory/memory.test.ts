@@ -126,6 +126,9 @@ test("containers of Guaranteed pods get memory of NUMA nodes, and keep it across
   after.allocate(pod, pod.spec.containers[1] as Container, anywhere);
   assert.deepEqual(after.nodesOf("u1", "b"), [1]);
   assert.deepEqual(shown(after.hints(pod, pod.spec.containers[1] as Container).get("memory")), ["1 true"]);
+  const changed = [asking("4Gi", "b", { "hugepages-2Mi": "2Mi" }), asking("3Gi", "b")];
+  for (const container of changed) assert.equal(after.hints(pod, container).size, 0, "it asks for something else");
+  assert.deepEqual([after.hints(burstable, asking("1Gi")).size, after.podHints(burstable).size], [0, 0]);
   after.release([burstable]);
   assert.deepEqual(again().nodesOf("u1", "b"), []);
   assert.deepEqual(JSON.parse(await readFile(path, "utf8")).machineState[1].memoryMap.memory.free, 4 * gi);
@@ -140,6 +143,8 @@ test("NUMA nodes that serve an allocation together serve none alone until it is 
   assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0,1 false"]);
   manager.allocate(small, small.spec.containers[0] as Container, anywhere);
   assert.deepEqual(manager.nodesOf("u2", "main"), [0, 1]);
+  manager.release([large]);
+  assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0,1 false"], "the large one still uses both");
   manager.release([]);
   assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0 true", "1 true", "0,1 false"]);
 });
@@ -162,6 +167,31 @@ test("releasing one of two pods keeps the allocation of the other, also in the s
   assert.deepEqual(
     [machineState[0].memoryMap.memory.free, machineState[1].memoryMap.memory.free, machineState[1].numberOfAssignments],
     [3 * gi, 2 * gi, 2],
+  );
+});
+
+test("a pod of which only the second container has memory yet gets no hints for other amounts", async (t) => {
+  const { manager } = await managerIn(t);
+  const pod = podOf("u1", asking("1Gi", "a"), asking("1Gi", "b"));
+  assert.deepEqual(shown(manager.podHints(pod).get("memory")), ["0 true", "1 true", "0,1 false"]);
+  manager.allocate(pod, pod.spec.containers[1] as Container, { nodes: [1], preferred: true });
+  assert.equal(manager.podHints(pod).size, 0);
+});
+
+test("the allocatable memory is that of each node and type of which there is some", async (t) => {
+  const { manager } = await managerIn(t);
+  const own = (node: number) => manager.allocatable().filter(({ nodes }) => nodes[0] === node);
+  assert.deepEqual(own(0), [
+    { nodes: [0], type: "hugepages-2Mi", sizeBytes: gi },
+    { nodes: [0], type: "memory", sizeBytes: 3 * gi },
+  ]);
+  assert.deepEqual(own(1), [{ nodes: [1], type: "memory", sizeBytes: 4 * gi }]);
+  const pages = new Map([[gi, 0]]);
+  const without = emptyMemory([{ id: 0, memoryBytes: 5 * gi, hugePages: pages }], reserved, { memory: "1Gi" });
+  const { manager: other } = await managerIn(t, undefined, without);
+  assert.deepEqual(
+    other.allocatable().map(({ type }) => type),
+    ["memory"],
   );
 });
 
@@ -223,6 +253,24 @@ for (const { name, content, want } of [
     name: "another machine",
     content: memoryStateForm.encode({ policy: "Static", nodes: new Map([...machine].slice(1)), assigned: new Map() }),
     want: /the expected machine state is different from the real one$/,
+  },
+  {
+    name: "pods without NUMA nodes",
+    content: memoryStateForm.encode({
+      policy: "Static",
+      nodes: new Map(),
+      assigned: new Map([["u", new Map([["c", []]])]]),
+    }),
+    want: /machine state can not be empty when it has memory assignments$/,
+  },
+  {
+    name: "a type that is not there",
+    content: memoryStateForm.encode({
+      policy: "Static",
+      nodes: machine,
+      assigned: new Map([["u", new Map([["c", [{ nodes: [0], type: "hugepages-1Gi", sizeBytes: 1 }]]])]]),
+    }),
+    want: /\(pod: u, container: c\) the memory assignment uses memory resource that does not exist$/,
   },
   {
     name: "a node that is not there",

@@ -144,4 +144,6 @@ test("a pod whose hints the policy does not allow is rejected with TopologyAffin
   assert.throws(() => newTopologyManager({ policy: "restricted", scope: "pod", numaNodes: many, providers: [] }), {
     message: "unsupported on machines with more than 8 NUMA Nodes",
   });
+  newTopologyManager({ policy: "restricted", scope: "pod", numaNodes: many.slice(1), providers: [] });
+  newTopologyManager({ policy: "none", scope: "container", numaNodes: many, providers: [] });
 });
