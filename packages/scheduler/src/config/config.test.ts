@@ -174,6 +174,21 @@ test("resources with ignoredByScheduler of an extender are not counted", () => {
   assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/gpu"]);
 });
 
+test("resources that an extender manages without ignoredByScheduler are counted", () => {
+  const managed = "[{name: example.com/gpu}, {name: example.com/disk, ignoredByScheduler: true}]";
+  const { profiles } = complete(file(`extenders: [{urlPrefix: 'http://x', managedResources: ${managed}}]\n`));
+  assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/disk"]);
+});
+
+test("each part of the lock's name is required", () => {
+  for (const name of ["resource-lock", "resource-namespace", "resource-name"]) {
+    const field = name.replace(/-(\w)/, (_, letter: string) => letter.toUpperCase());
+    assert.throws(() => complete(undefined, `--leader-elect-${name}=`), {
+      message: `leaderElection.${field}: Invalid value: "": ${field} is required`,
+    });
+  }
+});
+
 test("resources ignored for extenders are added to those that the profile ignores", () => {
   const extender = "{urlPrefix: 'http://x', managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}";
   const own = "{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}";
@@ -238,9 +253,12 @@ test("an extender is written with all its fields, its timeout as a duration, and
 
 const args = (name: string, text: string): string => `profiles: [{pluginConfig: [{name: ${name}, args: ${text}}]}]\n`;
 const at = "profiles[0].pluginConfig[0].args";
+const inArgs = (plugin: string): string => `decoding .profiles[0].pluginConfig[0]: decoding args for plugin ${plugin}`;
+const inScheme = 'in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme/scheme.go:30"';
 
 for (const [text, want] of [
   ["parallelism: 0\n", "parallelism: Invalid value: 0: should be an integer value greater than zero"],
+  ["percentageOfNodesToScore: -1\n", "percentageOfNodesToScore: Invalid value: -1: not in valid range [0-100]"],
   ["percentageOfNodesToScore: 101\n", "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"],
   ["podInitialBackoffSeconds: 0\n", "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"],
   [
@@ -284,7 +302,7 @@ for (const [text, want] of [
   ],
   [
     args("InterPodAffinity", "{weight: 1}"),
-    'decoding args for plugin InterPodAffinity: strict decoding error: unknown field "weight"',
+    'decoding .profiles[0].pluginConfig[0]: decoding args for plugin InterPodAffinity: strict decoding error: unknown field "weight"',
   ],
   [
     args("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}"),
@@ -363,10 +381,29 @@ for (const [text, want] of [
     ),
     /addedAffinity\.preferredDuringSchedulingIgnoredDuringExecution\[0\]\.matchExpressions\[0\]\.operator: Unsupported value: "Near"/,
   ],
-  [args("NodeAffinity", "{kind: NodeAffinityArgs, apiVersion: example.com/v1}"), /args for plugin NodeAffinity/],
+  [
+    args("NodeAffinity", "{kind: NodeAffinityArgs, apiVersion: example.com/v1}"),
+    `${inArgs("NodeAffinity")}: no kind "NodeAffinityArgs" is registered for version "example.com/v1" ${inScheme}`,
+  ],
+  [
+    args("NodeAffinity", "{apiVersion: v1beta3}"),
+    `${inArgs("NodeAffinity")}: no kind "NodeAffinityArgs" is registered for version "v1beta3" ${inScheme}`,
+  ],
   [
     args("NodeAffinity", "{kind: OtherArgs}"),
-    "args for plugin NodeAffinity were not of type NodeAffinityArgs.kubescheduler.config.k8s.io, got OtherArgs.kubescheduler.config.k8s.io",
+    `${inArgs("NodeAffinity")}: no kind "OtherArgs" is registered for version "kubescheduler.config.k8s.io/v1beta3" ${inScheme}`,
+  ],
+  [
+    args("NodeAffinity", "{kind: InterPodAffinityArgs}"),
+    "decoding .profiles[0].pluginConfig[0]: args for plugin NodeAffinity were not of type NodeAffinityArgs.kubescheduler.config.k8s.io, got InterPodAffinityArgs.kubescheduler.config.k8s.io",
+  ],
+  [
+    args("NodeAffinity", "{kind: InterPodAffinityArgs, addedAffinity: {}}"),
+    `${inArgs("NodeAffinity")}: strict decoding error: unknown field "addedAffinity"`,
+  ],
+  [
+    "profiles: [{schedulerName: a}, {schedulerName: b, pluginConfig: [{name: Own, args: {a: 1}}, {name: InterPodAffinity, args: {apiVersion: kubescheduler.config.k8s.io/v1beta2}}]}]\n",
+    'converting .Profiles[1].PluginConfig[1].Args into internal type: no kind is registered for the type v1beta2.InterPodAffinityArgs in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/v1beta3/conversion.go:41"',
   ],
   [
     "profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: PrioritySort}]}}}, {schedulerName: b}]\n",
@@ -381,12 +418,39 @@ for (const [text, want] of [
     'extenders[1].managedResources[0].name: Invalid value: "example.com/gpu": duplicate extender managed resource name',
   ],
   [
+    "extenders: [{managedResources: [{name: example.com/gpu}, {name: example.com/gpu}]}]\n",
+    'extenders[0].managedResources[1].name: Invalid value: "example.com/gpu": duplicate extender managed resource name',
+  ],
+  [
+    "extenders: [{}, {urlPrefix: 'http://x', prioritizeVerb: p, weight: -1}]\n",
+    "extenders[1].weight: Invalid value: -1: must have a positive weight applied to it",
+  ],
+  [
+    "leaderElection: {leaseDuration: 1s, renewDeadline: 2s, retryPeriod: 3s}\n",
+    '[leaderElection.leaseDuration: Invalid value: "2s": LeaseDuration must be greater than RenewDeadline, leaderElection.renewDeadline: Invalid value: "3s": RenewDeadline must be greater than RetryPeriod]',
+  ],
+  [
     args("VolumeBinding", "{bindTimeoutSeconds: -1}"),
     `${at}.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value`,
   ],
 ] as const) {
   test(`refuses ${text.trim()}`, () => assert.throws(() => complete(file(text)), { message: want }));
 }
+
+test("arguments of v1beta3 are refused in a file of v1beta2", () => {
+  const text = args("NodeAffinity", "{kind: NodeAffinityArgs, apiVersion: kubescheduler.config.k8s.io/v1beta3}");
+  assert.throws(() => complete(file(text, "v1beta2")), {
+    message:
+      'converting .Profiles[0].PluginConfig[0].Args into internal type: no kind is registered for the type v1beta3.NodeAffinityArgs in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/v1beta2/conversion.go:41"',
+  });
+});
+
+test("arguments may name only their version or only their kind", () => {
+  for (const type of ["apiVersion: kubescheduler.config.k8s.io/v1beta3", "kind: InterPodAffinityArgs", "apiVersion: ''"]) {
+    const [profile] = complete(file(args("InterPodAffinity", `{${type}, hardPodAffinityWeight: 7}`))).profiles;
+    assert.equal(profile?.args.InterPodAffinity.hardPodAffinityWeight, 7, type);
+  }
+});
 
 for (const [what, text] of Object.entries({
   "an empty file": "",

@@ -63,12 +63,20 @@ function complete(file: WrittenConfig, flags: SchedulerFlags, set: ReadonlySet<s
     ...valuesOf(insecureAddressSettings),
     ...valuesOf(schedulingSettings),
     // The scheduler name has a default only when there is a single profile.
-    profiles: profiles.map((profile) => completeProfile(profile, profiles.length === 1 ? "default-scheduler" : "", file, gates)),
+    profiles: profiles.map((profile, i) =>
+      completeProfile(profile, i, profiles.length === 1 ? "default-scheduler" : "", file, gates),
+    ),
     extenders: file.extenders ?? [],
   };
 }
 
-function completeProfile(written: WrittenProfile, defaultName: string, file: WrittenConfig, gates: Gates): ProfileConfig {
+function completeProfile(
+  written: WrittenProfile,
+  index: number,
+  defaultName: string,
+  file: WrittenConfig,
+  gates: Gates,
+): ProfileConfig {
   const { version, extenders = [] } = file;
   const defaults = {
     spreadByTopology: gates.enabled("DefaultPodTopologySpread"),
@@ -85,8 +93,8 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
   );
   const own: Record<string, object> = {};
   const configured: string[] = [];
-  for (const { name = "", args } of written.pluginConfig ?? []) {
-    const decoded = decodeArgs(name, args, version);
+  for (const [entry, { name = "", args }] of (written.pluginConfig ?? []).entries()) {
+    const decoded = decodeArgs(name, args, version, [index, entry]);
     configured.push(name);
     if (decoded !== undefined) own[name] = decoded;
   }
