@@ -73,6 +73,13 @@ controllerLeaders:
   });
 }
 
+for (const lock of ["leases", "endpoints"])
+  test(`the second lock may be one of ${lock}`, (t) => {
+    const text = `apiVersion: controllermanager.config.k8s.io/v1beta1\nkind: LeaderMigrationConfiguration\nleaderName: a\nresourceLock: ${lock}\n`;
+    const { migration, errors } = migrationOf(on, `--leader-migration-config=${fileOf(t, text)}`);
+    assert.deepEqual([migration?.resourceLock, errors], [lock, []]);
+  });
+
 for (const { name, text, message } of [
   {
     name: "another kind",

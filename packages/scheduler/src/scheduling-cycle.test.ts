@@ -161,7 +161,12 @@ for (const [all, percentage, want] of [
   [1_000, 0, 420],
   [5_000, 0, 500],
   [10_000, 0, 500],
+  [99, 1, 99],
+  [1_063, 0, 446],
+  [5_624, 0, 337],
   [1_000, 70, 700],
+  [1_009, 99, 998],
+  [1_009, 100, 1_009],
   [150, 10, 100],
 ] as const) {
   test(`of ${all} nodes at ${percentage} % it looks for ${want}`, () => assert.equal(nodesToFind(all, percentage), want));

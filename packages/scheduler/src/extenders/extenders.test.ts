@@ -220,6 +220,18 @@ test("an extender is called only for pods that request its managed resources", a
   assert.equal(patientExtender(config).isInterested(aTestPod("requests", { spec: { containers: [requesting] } })), true);
 });
 
+test("an extender's prefix may end in slashes, and a timeout of 0 is the default", async (t) => {
+  const { url, calls } = await startExtender(t, { filter: () => ({ NodeNames: ["c"] }) });
+  const config = { urlPrefix: `${url}//`, filterVerb: "filter", nodeCacheCapable: true, httpTimeout: 0 };
+  const { nodes: infos } = newTestCluster({ nodes }).snapshot();
+  const { feasible } = await newHttpExtender(config).filter(pod, infos);
+  assert.deepEqual(
+    feasible.map(({ name }) => name),
+    ["c"],
+  );
+  assert.equal(calls.length, 1);
+});
+
 test("an extender call without an answer ends at its timeout", async (t) => {
   const server = createServer(() => {});
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -283,6 +295,8 @@ test("over HTTPS the extender's certificate is verified with the configured CA, 
   const pem = (text: string): string => Buffer.from(text).toString("base64");
   assert.equal(await clusterWith({ ...config, tlsConfig: { caData: pem(ca.certPem) } }).place(pod), "b");
   assert.equal(await clusterWith(config).place(pod), "b");
+  const inBoth = { caData: pem(ca.certPem), caFile: "/nonexistent" };
+  assert.equal(await clusterWith({ ...config, tlsConfig: inBoth }).place(pod), "b", "of data and file the data counts");
   const stranger = await newCa({ commonName: "stranger" });
   await assert.rejects(
     clusterWith({ ...config, tlsConfig: { caData: pem(stranger.certPem) } }).place(pod),

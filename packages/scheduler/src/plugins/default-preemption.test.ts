@@ -279,6 +279,7 @@ test("an extender can remove candidates", async () => {
 for (const [nodeCount, want] of [
   [50, 50],
   [500, 100],
+  [1_019, 101],
   [5_000, 500],
 ] as const) {
   test(`of ${nodeCount} nodes ${want} are tried by default`, () =>

@@ -181,6 +181,16 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 100, b: 100, c: 0 },
   },
   {
+    name: "a score between the lowest and the highest is rounded down",
+    wanted: pod("new", "web", {
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: preferred(10, term("db", { topologyKey: "kubernetes.io/hostname" })),
+      },
+    }),
+    pods: ["b", "b", "c", "c", "c"].map((on, i) => pod(`db-${i}`, "db", undefined, { on })),
+    want: { a: 0, b: 66, c: 100 },
+  },
+  {
     name: "a small difference between high scores is scaled to the full range: 5, 5 and 6",
     wanted: pod("new", "web", {
       podAffinity: {

@@ -143,6 +143,12 @@ for (const { name, options, want } of [
   });
 }
 
+test("the system's defaults tolerate a skew of 3 hosts and of 5 zones", () => {
+  const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a")], objects: [[services, serviceOfWeb]] });
+  // Before they are normalized: 8, 7 and 6.
+  assert.deepEqual(cluster.scores("PodTopologySpread", aTestPod("new", { labels: web })), { a: 75, b: 87, c: 100 });
+});
+
 test("each constraint has its own weight, which grows with the number of its domains", () => {
   const pods = [...Array.from({ length: 10 }, () => webOn("b")), ...Array.from({ length: 5 }, () => webOn("c"))];
   const soft = [hard(zoneKey), hard(hostKey)].map((one) => ({ ...one, whenUnsatisfiable: "ScheduleAnyway" as const }));

@@ -208,6 +208,10 @@ function scoreOf(
   return cluster.scores(plugin, aTestPod("new", { spec: container(wanted) }))["a"];
 }
 const weighted = (...names: string[]) => names.map((name) => ({ name, weight: 1 }));
+const inTheMiddle = [
+  { utilization: 30, score: 2 },
+  { utilization: 60, score: 7 },
+];
 const upTo10 = [
   { utilization: 0, score: 0 },
   { utilization: 100, score: 10 },
@@ -247,6 +251,35 @@ for (const { name, plugin = "NodeResourcesFit", want, ...amounts } of [
     taken: { cpu: "0", memory: "0" },
     wanted: { cpu: "0", memory: "4Gi" },
     want: 50,
+  },
+  {
+    name: "above the last point of its shape a ratio scores as there",
+    args: fit({ type: "RequestedToCapacityRatio", resources: cpuOnly, requestedToCapacityRatio: { shape: inTheMiddle } }),
+    taken: { cpu: "0" },
+    wanted: { cpu: "3" },
+    want: 70,
+  },
+  {
+    name: "below the first point of its shape a ratio scores as there",
+    args: fit({ type: "RequestedToCapacityRatio", resources: cpuOnly, requestedToCapacityRatio: { shape: inTheMiddle } }),
+    taken: { cpu: "0" },
+    wanted: { cpu: "1" },
+    want: 20,
+  },
+  {
+    name: "between two points a ratio's score is rounded towards the first",
+    args: fit({ type: "RequestedToCapacityRatio", resources: cpuOnly, requestedToCapacityRatio: { shape: inTheMiddle } }),
+    node: { cpu: "100" },
+    taken: { cpu: "0" },
+    wanted: { cpu: "31" },
+    want: 21,
+  },
+  {
+    name: "more than there is of a resource scores as all of it",
+    args: fit({ type: "MostAllocated", resources: cpuOnly }),
+    taken: { cpu: "6" },
+    wanted: { cpu: "1" },
+    want: 100,
   },
   {
     name: "balance: what is requested beyond the whole of a node counts as the whole",
@@ -304,7 +337,11 @@ test("images score up to 1000 MiB for each container, and no more", () => {
   assert.equal(score(5_000 * mebibyte, ["x:1"]), 100);
   assert.equal(score(1_000 * mebibyte, ["x:1", "z:1"]), 49, "half of what two containers may score");
   assert.equal(score(1_000 * mebibyte, ["x:1", "y:1"]), 100);
-  assert.equal(score(22 * mebibyte, ["x:1"]), 0);
+  assert.deepEqual(
+    [22, 32, 33].map((size) => score(size * mebibyte, ["x:1"])),
+    [0, 0, 1],
+    "23 MiB are not counted",
+  );
 });
 
 test("nodes with fewer PreferNoSchedule taints that the pod does not tolerate are preferred; other taints do not count", () => {
@@ -335,6 +372,24 @@ test("SelectorSpread scores a node without a zone by its own pods only", () => {
     ...spreading,
   });
   assert.deepEqual(cluster.scores("SelectorSpread", aTestPod("new", { labels })), { zoned: 16, bare: 0 });
+});
+
+test("SelectorSpread knows zones by region alone, and by the former labels, which win", () => {
+  const labels = { app: "web" };
+  const service = { metadata: { name: "web", namespace: "default" }, spec: { selector: labels } };
+  const beta = "failure-domain.beta.kubernetes.io";
+  const cluster = newTestCluster({
+    nodes: [
+      aTestNode("full", { labels: { "topology.kubernetes.io/region": "r" } }),
+      aTestNode("beside", { labels: { [`${beta}/region`]: "r", "topology.kubernetes.io/region": "other" } }),
+      aTestNode("zoned", { labels: { [`${beta}/region`]: "r", [`${beta}/zone`]: "z" } }),
+    ],
+    pods: [aTestPod("web", { on: "full", labels })],
+    objects: [[services, service]],
+    ...spreading,
+  });
+  const scores = cluster.scores("SelectorSpread", aTestPod("new", { labels }));
+  assert.deepEqual(scores, { full: 0, beside: 33, zoned: 100 });
 });
 
 test("SelectorSpread leaves pods with spread constraints of their own alone", () => {

@@ -171,7 +171,7 @@ test("a provisioner that removes the selected-node annotation fails the binding"
 test("a volume binding fails at its timeout", async (t) => {
   const { clock, profile, state, registry } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
-  for (let i = 0; i < 11; i++) {
+  for (let i = 0; i < 10; i++) {
     await settle(30);
     await clock.advance(1_000);
   }

@@ -233,3 +233,8 @@ test("with the gate off a service that asks for hints gets none", async (t) => {
     ],
   );
 });
+
+test("the name of a slice leaves room for its suffix", () => {
+  const nameFor = (length: number) => newSlice(aService({ name: "x".repeat(length) }), "IPv4", []).metadata.generateName;
+  assert.deepEqual([nameFor(247), nameFor(248)], [`${"x".repeat(247)}-`, `${"x".repeat(247)}-`]);
+});

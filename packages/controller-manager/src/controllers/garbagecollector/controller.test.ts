@@ -54,6 +54,15 @@ test("deletes what has only owners that are gone, and nothing else", async (t) =
   );
 });
 
+test("events are neither listed nor watched, in either of their groups", async (t) => {
+  const world = await started(t, ({ client: { rawAnswers } }) => {
+    rawAnswers.set("/apis", { groups: [{ name: "events.k8s.io", versions: [{ version: "v1" }] }] });
+    rawAnswers.set("/apis/events.k8s.io/v1", { resources: [{ name: "events", kind: "Event", namespaced: true, verbs }] });
+  });
+  const followed = world.client.actions.filter(({ verb }) => verb === "list" || verb === "watch");
+  assert.deepEqual([...new Set(followed.map(({ resource }) => resource))].sort(), ["configmaps", "nodes", "pods"]);
+});
+
 test("deletes dependents when their owner is deleted in the background", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);

@@ -16,7 +16,7 @@ import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
  * Upper bound of uids per reconciliation: keeps the status below about 20 kB and prevents a large Job from starving
  * small ones.
  */
-export const maxUncounted = 500;
+const maxUncounted = 500;
 
 /** Numbers of finished Pods, including those that the stored counters do not contain yet. */
 interface FinishedCounts {

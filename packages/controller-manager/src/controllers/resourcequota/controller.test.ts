@@ -225,7 +225,10 @@ test("a resource that cannot be created, deleted and watched in a namespace is n
         resource("pods", "Pod"),
       ],
     });
-    client.put(resourceQuotas, aQuota({ "count/nodes": "1", "count/events": "1", "count/secrets": "1", pods: "1" }));
+    client.rawAnswers.set("/apis", { groups: [{ name: "events.k8s.io", versions: [{ version: "v1" }] }] });
+    client.rawAnswers.set("/apis/events.k8s.io/v1", { resources: [resource("events", "Event")] });
+    const hard = { "count/nodes": "1", "count/events": "1", "count/events.events.k8s.io": "1", "count/secrets": "1", pods: "1" };
+    client.put(resourceQuotas, aQuota(hard));
   });
   assert.deepEqual(statusIn(world)?.used, { pods: "0" });
   const lists = world.client.actions.filter(({ verb }) => verb === "list").map(({ resource }) => resource);
