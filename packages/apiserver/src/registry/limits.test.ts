@@ -16,6 +16,8 @@ interface Limit {
   /** Beginning of the fields of the errors, when it is not the path. */
   readonly field?: string;
   readonly gates?: Readonly<Record<string, boolean>>;
+  /** API version of the request, where it is not the storage version. */
+  readonly requestVersion?: string;
 }
 
 const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
@@ -230,6 +232,7 @@ const rows: readonly Limit[] = [
   {
     resource: "endpointslices.discovery.k8s.io",
     path: "endpoints[0].deprecatedTopology",
+    requestVersion: "v1beta1",
     with: { endpoints: [{ addresses: ["10.0.0.1"] }] },
     inside: [fields(16)],
     outside: [fields(17)],
@@ -469,11 +472,13 @@ const rows: readonly Limit[] = [
   },
 ];
 
-for (const { resource, path, inside, outside, field = path, gates = {}, ...row } of rows) {
+for (const { resource, path, inside, outside, field = path, gates = {}, requestVersion, ...row } of rows) {
   const title = `${resource} ${path}${Object.keys(gates).length > 0 ? ` with ${Object.keys(gates)}` : ""}`;
   test(`${title}: what is just allowed is taken, what is just not is refused`, () => {
     const valid = smallestObjects[resource.split(".")[0] ?? ""] ?? {};
-    const faults = (value: unknown): string[] => faultsOf(resource, valid, { change: { ...row.with, [path]: value }, gates });
+    const change = (value: unknown) => ({ ...row.with, [path]: value });
+    const faults = (value: unknown): string[] =>
+      faultsOf(resource, valid, { change: change(value), gates, ...(requestVersion && { requestVersion }) });
     const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
     for (const value of inside) assert.deepEqual(faults(value), [], shown(value));
     for (const value of outside)

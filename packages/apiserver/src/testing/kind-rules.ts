@@ -23,6 +23,8 @@ interface KindRule {
   readonly undefaulted?: true;
   /** Feature gates that differ from the defaults of 1.23. */
   readonly gates?: Readonly<Record<string, boolean>>;
+  /** API version of the request, where it is not the storage version. */
+  readonly requestVersion?: string;
   readonly want: readonly string[];
 }
 
@@ -60,8 +62,7 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   const strategy = row.status ? definition.statusStrategy : definition.strategy;
   assert.ok(strategy, `nothing to write ${resource} with`);
   const namespace = definition.namespaced ? "default" : "";
-  const version = definition.versions.find((v) => v.version === definition.hub) as { version: string; defaults?: unknown };
-  const ctx = contextOf(definition, version.version, row.gates);
+  const ctx = contextOf(definition, row.requestVersion ?? definition.hub, row.gates);
   const stored = { "metadata.uid": "1", "metadata.resourceVersion": "1" };
   const built = (...changes: (Changes | undefined)[]): KubeObject =>
     madeOf(definition, valid, changes, namespace, row.undefaulted);

@@ -2,7 +2,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Endpoint } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { Endpoint as EndpointV1beta1 } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1beta1";
 
-const hostnameLabel = "kubernetes.io/hostname";
+export const hostnameLabel = "kubernetes.io/hostname";
 const zoneLabel = "topology.kubernetes.io/zone";
 
 /**

@@ -51,6 +51,7 @@ testKindRules(
     },
     {
       name: "topology",
+      requestVersion: "v1beta1",
       change: { endpoints: [{ addresses: ["1.1.1.1"], deprecatedTopology: { "a b": "c" } }] },
       want: [
         "endpoints[0].deprecatedTopology: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
@@ -89,6 +90,7 @@ testKindRules(
     },
     {
       name: "too many addresses, topology and zones",
+      requestVersion: "v1beta1",
       gates: { TopologyAwareHints: true },
       change: {
         endpoints: [
@@ -123,6 +125,33 @@ testKindRules(
         'endpoints[0].addresses[1]: Invalid value: "a": should be a domain with at least two segments separated by dots',
         "endpoints[0].addresses[2]: Invalid value: \"a_b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
+    },
+    {
+      name: "topology of v1, which is dropped",
+      change: { endpoints: [{ addresses: ["1.1.1.1"], deprecatedTopology: { "a b": "c" } }] },
+      want: [],
+    },
+    {
+      name: "a domain that ends with a dot and one of two segments",
+      change: { addressType: "FQDN", endpoints: [{ addresses: ["a.b.", "a.b"] }] },
+      want: [],
+    },
+    {
+      name: "a domain of one segment that ends with a dot",
+      change: { addressType: "FQDN", endpoints: [{ addresses: ["a."] }] },
+      want: ['endpoints[0].addresses[0]: Invalid value: "a": should be a domain with at least two segments separated by dots'],
+    },
+    {
+      name: "two ports without a name",
+      change: { ports: [{ port: 80 }, { port: 81 }] },
+      want: ['ports[1].name: Duplicate value: ""'],
+    },
+    {
+      name: "any protocol, and an application protocol with a domain",
+      change: {
+        ports: ["TCP", "UDP", "SCTP"].map((protocol) => ({ name: protocol.toLowerCase(), protocol, appProtocol: "a.b/c" })),
+      },
+      want: [],
     },
     { name: "no protocol", change: { "ports[0].protocol": "" }, want: ["ports[0].protocol: Required value"] },
     {

@@ -51,3 +51,45 @@ test("hints are taken with the gate TopologyAwareHints, and without it where any
     assert.deepEqual([hintsOf(created), created.metadata.generation], [enabled ? 1 : 0, 1]);
   }
 });
+
+const topology = (hostname: string, nodeName?: string) => ({
+  addresses: ["10.0.0.1"],
+  deprecatedTopology: { "kubernetes.io/hostname": hostname, rack: "r" },
+  ...(nodeName !== undefined && { nodeName }),
+});
+const inVersion = (requestVersion: string | undefined) =>
+  ({ featureEnabled: () => true, requestVersion }) as unknown as StrategyContext;
+
+test("only a request in v1beta1 creates endpoints with a topology", () => {
+  for (const [version, want] of [
+    ["v1", { addresses: ["10.0.0.1"] }],
+    ["v1beta1", topology("n")],
+    [undefined, topology("n")],
+  ] as const) {
+    const next = aSlice({ endpoints: [topology("n")] });
+    endpointSliceStrategy.prepareForCreate?.(next, inVersion(version));
+    assert.deepEqual(next.endpoints, [want]);
+  }
+});
+
+test("a changed list of endpoints loses its topology in v1, but not the nodes that the old topology named", () => {
+  const old = [topology("n"), topology("_")];
+  const updated = (endpoints: EndpointSlice["endpoints"], version: string): EndpointSlice["endpoints"] => {
+    const next = aSlice({ endpoints: structuredClone(endpoints) });
+    endpointSliceStrategy.prepareForUpdate?.(next, aSlice({ endpoints: structuredClone(old) }), inVersion(version));
+    return next.endpoints;
+  };
+  const changed = [topology("n"), topology("n", "m"), topology("_"), topology("other"), { addresses: ["10.0.0.2"] }];
+  assert.deepEqual(updated(old, "v1"), old, "nothing changed");
+  assert.deepEqual(updated(changed, "v1beta1"), changed);
+  assert.deepEqual(
+    updated(changed, "v1").map(({ nodeName, deprecatedTopology }) => [nodeName, deprecatedTopology]),
+    [
+      ["n", undefined],
+      ["m", undefined],
+      [undefined, undefined],
+      [undefined, undefined],
+      [undefined, undefined],
+    ],
+  );
+});
