@@ -44,6 +44,12 @@ export function selectorText(selector: LabelSelector | undefined): string {
     .join(",");
 }
 
+/** The first three texts and the number of the others: `a,b,c + 2 more...`; `<unset>` without any. */
+export function firstThree(texts: readonly string[]): string {
+  if (texts.length === 0) return "<unset>";
+  return texts.length <= 3 ? texts.join(",") : `${texts.slice(0, 3).join(",")} + ${texts.length - 3} more...`;
+}
+
 interface Named {
   name?: string;
   image?: string;

@@ -76,6 +76,53 @@ for (const { resource, object, want, from = 1 } of [
     ),
     want: ["Deployment/d", "3/4, 0%/<auto>", "<unset>", 3, 2, old],
   },
+  {
+    resource: hpa,
+    object: scaled(
+      [
+        { type: "External", external: { target: { averageValue: "9" } } },
+        { type: "External", external: { target: { value: "8" } } },
+      ],
+      [
+        { type: "External", external: { current: { averageValue: "1", value: "x" } } },
+        { type: "External", external: { current: { averageValue: "x", value: "2" } } },
+      ],
+    ),
+    want: ["Deployment/d", "1/9 (avg), 2/8", "<unset>", 3, 2, old],
+  },
+  {
+    resource: hpa,
+    object: scaled(
+      [
+        { type: "Object", object: { target: { averageValue: "9" } } },
+        { type: "Object", object: { target: { value: "8" } } },
+      ],
+      [
+        { type: "Object", object: { current: { averageValue: "1", value: "x" } } },
+        { type: "Object", object: { current: { averageValue: "x", value: "2" } } },
+      ],
+    ),
+    want: ["Deployment/d", "1/9 (avg), 2/8", "<unset>", 3, 2, old],
+  },
+  {
+    resource: hpa,
+    object: scaled(
+      [
+        { type: "ContainerResource", containerResource: { target: { averageValue: "9" } } },
+        { type: "ContainerResource", containerResource: { target: { averageUtilization: 8 } } },
+      ],
+      [
+        { type: "ContainerResource", containerResource: { current: { averageValue: "1", averageUtilization: 7 } } },
+        { type: "ContainerResource", containerResource: { current: { averageValue: "x", averageUtilization: 2 } } },
+      ],
+    ),
+    want: ["Deployment/d", "1/9, 2%/8%", "<unset>", 3, 2, old],
+  },
+  {
+    resource: hpa,
+    object: scaled([{ type: "Other" }, { type: "Pods", pods: { target: { averageValue: "4" } } }], [], { minReplicas: null }),
+    want: ["Deployment/d", "<unknown type>, <unknown>/4", "<unset>", 3, 2, old],
+  },
   { resource: "ingresses.networking.k8s.io", object: {}, want: ["<none>", "*", "", "80", old] },
   {
     resource: "ingresses.networking.k8s.io",
@@ -172,7 +219,7 @@ for (const { resource, object, want, from = 1 } of [
     resource: "storageclasses.storage.k8s.io",
     from: 0,
     object: { provisioner: "p" },
-    want: ["x", "p", "Delete", "<unset>", false, old],
+    want: ["x", "p", "Delete", "Immediate", false, old],
   },
   ...["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"].map((key) => ({
     resource: "storageclasses.storage.k8s.io",
@@ -181,10 +228,10 @@ for (const { resource, object, want, from = 1 } of [
       metadata: { annotations: { [key]: "true" } },
       provisioner: "p",
       reclaimPolicy: "Retain",
-      volumeBindingMode: "Immediate",
+      volumeBindingMode: "WaitForFirstConsumer",
       allowVolumeExpansion: true,
     },
-    want: ["x (default)", "p", "Retain", "Immediate", true, old],
+    want: ["x (default)", "p", "Retain", "WaitForFirstConsumer", true, old],
   })),
   {
     resource: "rolebindings.rbac.authorization.k8s.io",
@@ -247,6 +294,17 @@ for (const { resource, object, want, from = 1 } of [
     },
     want: ["s", "False", 2, "60s", old, "c,d", "i,j", "<none>"],
   },
+  {
+    resource: "cronjobs.batch",
+    object: { spec: { schedule: "s", suspend: true, jobTemplate: { spec: { selector } } } },
+    want: ["s", "True", 0, "<none>", old, "", "", "a in (x,y),b=2"],
+  },
+  { resource: "jobs.batch", object: { spec: { parallelism: 1 } }, want: ["0/1", "", old, "", "", "<none>"] },
+  {
+    resource: "jobs.batch",
+    object: { spec: { parallelism: 2, selector, template: template() }, status: { succeeded: 3 } },
+    want: ["3/1 of 2", "", old, "c,d", "i,j", "a in (x,y),b=2"],
+  },
   { resource: "csidrivers.storage.k8s.io", object: { spec: {} }, want: [true, false, false, "<unset>", false, "<none>", old] },
   {
     resource: "csidrivers.storage.k8s.io",
@@ -275,6 +333,106 @@ for (const { resource, object, want, from = 1 } of [
     want: [old, "cpu: 0/1, pods: 1/3", "limits.cpu: 0/2"],
   },
   { resource: "leases.coordination.k8s.io", object: { spec: { holderIdentity: "h" } }, want: ["h", old] },
+  { resource: "leases.coordination.k8s.io", object: { spec: {} }, want: ["", old] },
+  { resource: "controllerrevisions.apps", object: { revision: 3 }, want: ["<none>", 3, old] },
+  ...[
+    ["apps/v1", "deployment.apps/d"],
+    ["v1", "deployment/d"],
+  ].map(([apiVersion, owner]) => ({
+    resource: "controllerrevisions.apps",
+    object: {
+      metadata: {
+        ownerReferences: [
+          { apiVersion: "v1", kind: "ConfigMap", name: "c" },
+          { apiVersion, kind: "Deployment", name: "d", controller: true },
+        ],
+      },
+    },
+    want: [owner, 0, old],
+  })),
+  { resource: "runtimeclasses.node.k8s.io", object: { handler: "h" }, want: ["h", old] },
+  { resource: "csinodes.storage.k8s.io", object: { spec: { drivers: [{}, {}] } }, want: [2, old] },
+  { resource: "csistoragecapacities.storage.k8s.io", object: { storageClassName: "s" }, want: ["s", "<unset>"] },
+  { resource: "csistoragecapacities.storage.k8s.io", object: { storageClassName: "s", capacity: "0" }, want: ["s", "0"] },
+  {
+    resource: "flowschemas.flowcontrol.apiserver.k8s.io",
+    object: {
+      spec: { priorityLevelConfiguration: { name: "p" }, matchingPrecedence: 7 },
+      status: { conditions: [{ type: "Other", status: "x" }] },
+    },
+    want: ["p", 7, "<none>", old, "?"],
+  },
+  {
+    resource: "flowschemas.flowcontrol.apiserver.k8s.io",
+    object: {
+      spec: { distinguisherMethod: { type: "ByUser" } },
+      status: { conditions: [{ type: "Other" }, { type: "Dangling", status: "False" }] },
+    },
+    want: ["", 0, "ByUser", old, "False"],
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    object: { spec: { type: "Exempt" } },
+    want: ["Exempt", "<none>", "<none>", "<none>", "<none>", old],
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    object: {
+      spec: {
+        type: "Limited",
+        limited: { assuredConcurrencyShares: 4, limitResponse: { queuing: { queues: 3, handSize: 2, queueLengthLimit: 1 } } },
+      },
+    },
+    want: ["Limited", 4, 3, 2, 1, old],
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    object: { spec: { type: "Limited", limited: { limitResponse: { type: "Reject" } } } },
+    want: ["Limited", 0, "<none>", "<none>", "<none>", old],
+  },
+  { resource: "networkpolicies.networking.k8s.io", object: { spec: { podSelector: selector } }, want: ["a in (x,y),b=2", old] },
+  { resource: "networkpolicies.networking.k8s.io", object: { spec: { podSelector: {} } }, want: ["<none>", old] },
+  ...["mutating", "validating"].map((kind) => ({
+    resource: `${kind}webhookconfigurations.admissionregistration.k8s.io`,
+    object: { webhooks: [{}, {}] },
+    want: [2, old],
+  })),
+  {
+    resource: "podsecuritypolicies.policy",
+    object: { spec: {} },
+    want: ["false", "", "", "", "", "", false, ""],
+  },
+  {
+    resource: "podsecuritypolicies.policy",
+    object: {
+      spec: {
+        ...{ privileged: true, allowedCapabilities: ["a", "b"], readOnlyRootFilesystem: true, volumes: ["c", "d"] },
+        ...{ seLinux: { rule: "1" }, runAsUser: { rule: "2" }, fsGroup: { rule: "3" }, supplementalGroups: { rule: "4" } },
+      },
+    },
+    want: ["true", "a,b", "1", "2", "3", "4", true, "c,d"],
+  },
+  { resource: "storageversions.internal.apiserver.k8s.io", object: { spec: {} }, want: ["<unset>", "<unset>", old] },
+  {
+    resource: "storageversions.internal.apiserver.k8s.io",
+    object: {
+      status: {
+        commonEncodingVersion: "v1",
+        storageVersions: ["a", "b", "c"].map((apiServerID) => ({ apiServerID, encodingVersion: "v1" })),
+      },
+    },
+    want: ["v1", "a=v1,b=v1,c=v1", old],
+  },
+  {
+    resource: "storageversions.internal.apiserver.k8s.io",
+    object: { status: { storageVersions: ["a", "b", "c", "d"].map((apiServerID) => ({ apiServerID, encodingVersion: "v1" })) } },
+    want: ["<unset>", "a=v1,b=v1,c=v1 + 1 more...", old],
+  },
+  {
+    resource: "volumeattachments.storage.k8s.io",
+    object: { spec: { attacher: "a", nodeName: "n", source: {} } },
+    want: ["a", "", "n", false, old],
+  },
   {
     resource: "volumeattachments.storage.k8s.io",
     object: { spec: { attacher: "a", nodeName: "n", source: { persistentVolumeName: "v" } }, status: { attached: true } },

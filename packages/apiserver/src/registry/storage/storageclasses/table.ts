@@ -10,7 +10,7 @@ export const storageClassTable = tableOf<StorageClass>("storageclasses", (storag
     isDefault ? `${name} (default)` : name,
     storageClass.provisioner ?? "",
     storageClass.reclaimPolicy ?? "Delete",
-    storageClass.volumeBindingMode ?? "<unset>",
+    storageClass.volumeBindingMode ?? "Immediate",
     storageClass.allowVolumeExpansion ?? false,
     age(storageClass, ages),
   ];
