@@ -9,6 +9,7 @@ import {
 import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { dns1123Label, dns1123SubdomainProblems, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { saying } from "../../rules.ts";
 import { strategyOf } from "../../strategies.ts";
 import { validateObjectReference } from "../ingresses/validation.ts";
 
@@ -47,14 +48,12 @@ function validateIngressClass(ingressClass: IngressClass): FieldError[] {
 function checkDomainPrefixedPath(value: string, path: string): FieldError[] {
   if (value === "") return [required(path)];
   const slash = value.indexOf("/");
-  const domain = slash < 0 ? value : value.slice(0, slash);
-  const rest = slash < 0 ? "" : value.slice(slash + 1);
-  if (slash < 0 || domain === "" || rest === "") {
+  const [domain, rest] = slash < 0 ? [value, ""] : [value.slice(0, slash), value.slice(slash + 1)];
+  if (domain === "" || rest === "") {
     return [invalidValue(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')];
   }
-  const messages = dns1123SubdomainProblems(domain);
-  if (messages.length > 0) return messages.map((message) => invalidValue(path, domain, message));
-  return /^([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+(\/([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)*$/.test(rest)
-    ? []
-    : [invalidValue(path, rest, "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')")];
+  const errors = saying(dns1123SubdomainProblems(domain), domain, path);
+  if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(rest))
+    errors.push(invalidValue(path, rest, "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"));
+  return errors;
 }

@@ -15,6 +15,12 @@ for (const { name, old, now } of [
     old: { serviceName: "s", servicePort: "http" },
     now: { service: { name: "s", port: { name: "http" } } },
   },
+  { name: "a port alone", old: { serviceName: "", servicePort: 80 }, now: { service: { name: "", port: { number: 80 } } } },
+  {
+    name: "a service without a port",
+    old: { serviceName: "s", servicePort: 0 },
+    now: { service: { name: "s", port: { number: 0 } } },
+  },
   { name: "a resource", old: { resource: { kind: "K", name: "n" } }, now: { resource: { kind: "K", name: "n" } } },
 ]) {
   test(`${name} is converted both ways between v1beta1 and v1`, () => {
@@ -32,4 +38,30 @@ test("a path of v1beta1 without a type gets the one that v1 requires", () => {
     v1beta1,
     ingress({ rules: rules({ serviceName: "s", servicePort: 80 }, { pathType: "ImplementationSpecific" }) }),
   );
+});
+
+test("a path that has a type keeps it, and rules without paths stay", () => {
+  const given = ingress({
+    rules: [{ host: "a" }, ...rules({ serviceName: "s", servicePort: 80 }, { pathType: "Exact" }), { http: { paths: [] } }],
+    tls: [{ secretName: "t" }],
+  });
+  const object = structuredClone(given);
+  defaultIngressV1beta1(object);
+  assert.deepEqual(object, given);
+  assert.deepEqual(ingressToV1beta1(ingressFromV1beta1(given)), given);
+});
+
+for (const { name, old, now } of [
+  { name: "nothing", old: {}, now: {} },
+  { name: "a service name alone", old: { serviceName: "s" }, now: { service: { name: "s", port: { number: 0 } } } },
+  { name: "an empty name and port", old: { serviceName: "", servicePort: 0 }, now: {} },
+]) {
+  test(`a backend of v1beta1 with ${name}`, () => {
+    assert.deepEqual(ingressFromV1beta1(ingress({ backend: old })), ingress({ defaultBackend: now }));
+  });
+}
+
+test("a service without a port is one of port 0 in v1beta1", () => {
+  const v1 = ingress({ defaultBackend: { service: { name: "s" } } });
+  assert.deepEqual(ingressToV1beta1(v1), ingress({ backend: { serviceName: "s", servicePort: 0 } }));
 });
