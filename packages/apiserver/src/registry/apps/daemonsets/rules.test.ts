@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { faultsOf, testKindRules } from "../../../testing/kind-rules.ts";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { faultsOf, strategiesOf, testKindRules } from "../../../testing/kind-rules.ts";
+import { prepareUpdate } from "../../../testing/run-strategy.ts";
 import { wrongExpressions } from "../../../testing/selector-cases.ts";
+import type { StrategyContext } from "../../generic/strategy.ts";
 
 testKindRules(
   "daemonsets.apps",
@@ -172,9 +175,63 @@ testKindRules(
   ],
 );
 
-test("daemonsets.apps: a template generation that is no number is no DaemonSet", () => {
-  const change = { "metadata.annotations": { "deprecated.daemonset.template.generation": "x" } };
-  assert.throws(() => faultsOf("daemonsets.apps", { spec: {} }, { change }), {
-    message: 'DaemonSet in version "v1" cannot be handled as a DaemonSet: strconv.ParseInt: parsing "x": invalid syntax',
+for (const { value, fault } of [
+  { value: "x", fault: "invalid syntax" },
+  { value: "", fault: "invalid syntax" },
+  { value: "1x", fault: "invalid syntax" },
+  { value: " 1", fault: "invalid syntax" },
+  { value: "1.5", fault: "invalid syntax" },
+  { value: "9223372036854775808", fault: "value out of range" },
+  { value: "-9223372036854775809", fault: "value out of range" },
+]) {
+  test(`daemonsets.apps: a template generation "${value}" makes no DaemonSet`, () => {
+    const change = { "metadata.annotations": { "deprecated.daemonset.template.generation": value } };
+    for (const before of [undefined, {}]) {
+      assert.throws(() => faultsOf("daemonsets.apps", { spec: {} }, { change, ...(before && { before }) }), {
+        message: `DaemonSet in version "v1" cannot be handled as a DaemonSet: strconv.ParseInt: parsing "${value}": ${fault}`,
+      });
+    }
   });
+}
+
+const { strategy, statusStrategy } = strategiesOf<DaemonSet>("daemonsets.apps");
+const generated = (generation: string | undefined, image = "i"): DaemonSet => ({
+  metadata: {
+    name: "d",
+    ...(generation !== undefined && { annotations: { "deprecated.daemonset.template.generation": generation } }),
+  },
+  spec: { selector: {}, template: { metadata: {}, spec: { containers: [{ name: "c", image }] } } },
+});
+const generationOf = ({ metadata }: DaemonSet) => metadata.annotations?.["deprecated.daemonset.template.generation"];
+const ctx = { featureEnabled: () => true } as unknown as StrategyContext;
+
+test("a created DaemonSet begins with the generation it comes with, and that is at least 1", () => {
+  for (const [given, want] of [
+    [undefined, "1"],
+    ["-3", "1"],
+    ["0", "1"],
+    ["1", "1"],
+    ["2", "2"],
+    ["9223372036854775807", "9223372036854775807"],
+  ] as const) {
+    const next = generated(given);
+    strategy.prepareForCreate?.(next, ctx);
+    assert.equal(generationOf(next), want);
+  }
+});
+
+test("the generation counts changes of the template, from what is stored, whatever a request says", () => {
+  for (const { stored, image, want } of [
+    { stored: "4", image: "i", want: "4" },
+    { stored: "4", image: "j", want: "5" },
+    { stored: undefined, image: "i", want: "0" },
+    { stored: undefined, image: "j", want: "1" },
+  ]) {
+    const next = generated("9", image);
+    prepareUpdate(strategy, next, generated(stored), ctx);
+    assert.equal(generationOf(next), want);
+    const status = generated("9", "j");
+    prepareUpdate(statusStrategy, status, generated(stored), ctx);
+    assert.equal(generationOf(status), stored ?? "0", "through the status nothing changes");
+  }
 });
