@@ -2,6 +2,26 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defaultsOf } from "../testing/kind-rules.ts";
 
+/** Parts of a workload that have no defaults left, all of values that are not the default. */
+const workload = {
+  replicas: 0,
+  revisionHistoryLimit: 0,
+  template: {
+    spec: {
+      dnsPolicy: "Default",
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 0,
+      securityContext: {},
+      schedulerName: "mine",
+    },
+  },
+};
+const generation = (value: string): object => ({
+  name: "valid",
+  annotations: { "deprecated.daemonset.template.generation": value },
+});
+const cron = { concurrencyPolicy: "Forbid", suspend: true, successfulJobsHistoryLimit: 0, failedJobsHistoryLimit: 0 };
+
 const rows: readonly { resource: string; given: object; want: object }[] = [
   {
     resource: "services",
@@ -185,6 +205,52 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
       },
     },
   },
+  ...[
+    [{ type: "OnDelete" }, { type: "OnDelete" }],
+    [{ type: "RollingUpdate" }, { type: "RollingUpdate" }],
+    [
+      { type: "RollingUpdate", rollingUpdate: {} },
+      { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+    ],
+    [{ rollingUpdate: { partition: 3 } }, { type: "RollingUpdate", rollingUpdate: { partition: 3 } }],
+    [
+      { type: "OnDelete", rollingUpdate: {} },
+      { type: "OnDelete", rollingUpdate: {} },
+    ],
+  ].map(([given, want]) => ({
+    resource: "statefulsets.apps",
+    given: { spec: { ...workload, podManagementPolicy: "Parallel", updateStrategy: given } },
+    want: { spec: { ...workload, podManagementPolicy: "Parallel", updateStrategy: want } },
+  })),
+  ...[
+    [{ type: "OnDelete" }, { type: "OnDelete" }],
+    [
+      { type: "", rollingUpdate: { maxSurge: 1 } },
+      { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } },
+    ],
+    [{ rollingUpdate: { maxUnavailable: 0 } }, { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 0 } }],
+  ].map(([given, want]) => ({
+    resource: "daemonsets.apps",
+    given: { spec: { ...workload, updateStrategy: given }, metadata: generation("7") },
+    want: { spec: { ...workload, updateStrategy: want }, metadata: generation("7") },
+  })),
+  ...[
+    [{ type: "Recreate" }, { type: "Recreate" }],
+    [
+      { type: "", rollingUpdate: { maxSurge: 1 } },
+      { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "25%", maxSurge: 1 } },
+    ],
+    [{ rollingUpdate: { maxUnavailable: 0 } }, { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: "25%" } }],
+  ].map(([given, want]) => ({
+    resource: "deployments.apps",
+    given: { spec: { ...workload, progressDeadlineSeconds: 0, strategy: given } },
+    want: { spec: { ...workload, progressDeadlineSeconds: 0, strategy: want } },
+  })),
+  {
+    resource: "cronjobs.batch",
+    given: { spec: { ...cron, jobTemplate: { spec: { template: workload.template } } } },
+    want: { spec: { ...cron, jobTemplate: { spec: { template: workload.template } } } },
+  },
   {
     resource: "replicasets.apps",
     given: {},
@@ -278,6 +344,29 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
     given: { spec: { ingress: [{ ports: [{}] }], egress: [{}] } },
     want: { spec: { ingress: [{ ports: [{ protocol: "TCP" }] }], egress: [{}], policyTypes: ["Ingress", "Egress"] } },
   },
+  {
+    resource: "networkpolicies.networking.k8s.io",
+    given: { spec: { ingress: [{ ports: [{ protocol: "UDP" }, {}] }, { ports: [{}] }], egress: [] } },
+    want: {
+      spec: {
+        ingress: [{ ports: [{ protocol: "UDP" }, { protocol: "TCP" }] }, { ports: [{ protocol: "TCP" }] }],
+        egress: [],
+        policyTypes: ["Ingress"],
+      },
+    },
+  },
+  {
+    resource: "networkpolicies.networking.k8s.io",
+    given: { spec: { egress: [{ ports: [{ protocol: "SCTP" }, {}] }], policyTypes: ["Egress"] } },
+    want: { spec: { egress: [{ ports: [{ protocol: "SCTP" }, { protocol: "TCP" }] }], policyTypes: ["Egress"] } },
+  },
+  { resource: "networkpolicies.networking.k8s.io", given: {}, want: { spec: { podSelector: {}, policyTypes: ["Ingress"] } } },
+  {
+    resource: "ingressclasses.networking.k8s.io",
+    given: { spec: { parameters: { kind: "A", name: "b", scope: "Namespace" } } },
+    want: { spec: { parameters: { kind: "A", name: "b", scope: "Namespace" } } },
+  },
+  { resource: "ingressclasses.networking.k8s.io", given: { spec: {} }, want: { spec: {} } },
   {
     resource: "ingressclasses.networking.k8s.io",
     given: { spec: { parameters: { kind: "A", name: "b" } } },

@@ -160,6 +160,20 @@ test("one address of two pods is listed for each, and ports that differ in proto
   );
 });
 
+test("the ports of a subset are in the order of their names and protocols, however they were listed", () => {
+  const ports = [
+    { name: "a", port: 9, protocol: "TCP" },
+    { name: "b", port: 1, protocol: "SCTP" },
+    { name: "b", port: 1, protocol: "TCP" },
+    { name: "b", port: 1, protocol: "TCP", appProtocol: "http" },
+    { name: "b", port: 2, protocol: "TCP" },
+  ];
+  const orders = [ports, ports.toReversed(), [2, 4, 0, 3, 1].map((at) => ports[at] as (typeof ports)[number])];
+  for (const listed of orders) {
+    assert.deepEqual(canonicalSubsets([{ addresses: [{ ip: "10.1.0.1" }], ports: listed }])[0]?.ports, ports);
+  }
+});
+
 const v4 = { clusterIP: "10.0.0.1" };
 const named = { ...v4, ports: [{ name: "http", port: 80, targetPort: "web" }] };
 for (const { name, pod, spec = v4, why } of [

@@ -1,4 +1,7 @@
-import { testKindRules } from "../../../testing/kind-rules.ts";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { faultsOf, testKindRules } from "../../../testing/kind-rules.ts";
+import { smallestObjects } from "../../../testing/smallest-objects.ts";
 
 testKindRules(
   "apiservices.apiregistration.k8s.io",
@@ -82,5 +85,63 @@ testKindRules(
         "spec.version: Required value",
       ],
     },
+    {
+      name: "the core group, which v1 names with nothing",
+      change: { "metadata.name": "v1.", "spec.group": "" },
+      want: [],
+    },
+    {
+      name: "another version of the core group",
+      change: { "metadata.name": "v2.", "spec.group": undefined, "spec.version": "v2" },
+      want: ["spec.group: Required value: only v1 may have an empty group and it better be legacy kube"],
+    },
+    {
+      name: "no service and nothing that only a service needs",
+      change: { "spec.service": undefined, "spec.insecureSkipTLSVerify": false },
+      want: [],
+    },
+    {
+      name: "a bundle for a service whose certificate is verified",
+      change: { "spec.insecureSkipTLSVerify": undefined, "spec.caBundle": "eA==" },
+      want: [],
+    },
+    {
+      name: "a name that is no path segment, which is reported once",
+      change: { "metadata.name": "a/b" },
+      want: ["metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+    },
+    {
+      name: "a name that misses only its version",
+      change: { "metadata.name": "a.b" },
+      want: ['metadata.name: Invalid value: "a.b": must be `spec.version+"."+spec.group`: "v1.a.b"'],
+    },
+    ...["True", "False", "Unknown"].map((status) => ({
+      name: `a condition that is ${status}`,
+      before: {},
+      status: true as const,
+      change: { status: { conditions: [{ type: "Available", status }] } },
+      want: [],
+    })),
+    {
+      name: "a condition without a status beside one that has it",
+      before: {},
+      status: true,
+      change: { status: { conditions: [{ type: "A", status: "True" }, { type: "B" }] } },
+      want: ['status.conditions[1].status: Unsupported value: "": supported values: "True", "False", "Unknown"'],
+    },
   ],
 );
+
+test("a group that is both too long and no domain is refused for both", () => {
+  const group = "_".repeat(254);
+  const change = { "metadata.name": `v1.${group}`, "spec.group": group };
+  assert.deepEqual(
+    faultsOf("apiservices.apiregistration.k8s.io", smallestObjects["apiservices"] ?? {}, { change }).map((fault) =>
+      fault.replace(group, "GROUP").slice(0, 80),
+    ),
+    [
+      'spec.group: Invalid value: "GROUP": must be no more than 253 characters',
+      'spec.group: Invalid value: "GROUP": a lowercase RFC 1123 subdomain must consist ',
+    ],
+  );
+});

@@ -4,7 +4,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { conversionsOf } from "../../conversion.ts";
 import { autoscalingResources } from "../group.ts";
-import { defaultAutoscaler } from "./defaults.ts";
+import { defaultAutoscaler, defaultAutoscalerV1, defaultAutoscalerV2beta1 } from "./defaults.ts";
 
 const { convert } = conversionsOf(autoscalingResources());
 // biome-ignore lint/suspicious/noExplicitAny: tests look into every shape.
@@ -66,6 +66,101 @@ test("nothing is lost on the way through v1, which is what is stored; its cpu me
 test("nothing is lost on the way through v2beta1 and v2beta2", () => {
   assert.deepEqual(inVersion(inVersion(hub, "v2beta1"), "v2"), hub);
   assert.deepEqual(inVersion(inVersion(hub, "v2beta2"), "v2"), hub);
+});
+
+const selector = { matchLabels: { a: "b" }, matchExpressions: [{ key: "c", operator: "In", values: ["d"] }] };
+const described = { kind: "Ingress", name: "i", apiVersion: "networking.k8s.io/v1" };
+
+test("metrics with selectors, of containers, all kinds of states and several policies go through each version", () => {
+  const percent = { type: "Percent", value: 10, periodSeconds: 60 };
+  const all = {
+    ...hub,
+    spec: {
+      scaleTargetRef: { kind: "Deployment", name: "d" },
+      maxReplicas: 5,
+      metrics: [
+        {
+          type: "ContainerResource",
+          containerResource: { name: "cpu", container: "c", target: { type: "Utilization", averageUtilization: 50 } },
+        },
+        {
+          type: "ContainerResource",
+          containerResource: { name: "memory", container: "c", target: { type: "AverageValue", averageValue: "1Gi" } },
+        },
+        { type: "Pods", pods: { metric: { name: "rps", selector }, target: { type: "AverageValue", averageValue: "10" } } },
+        {
+          type: "Object",
+          object: { describedObject: described, metric: { name: "hits", selector }, target: { type: "Value", value: "100" } },
+        },
+        { type: "External", external: { metric: { name: "queue", selector }, target: { type: "Value", value: "30" } } },
+      ],
+      behavior: {
+        scaleUp: { stabilizationWindowSeconds: 0, selectPolicy: "Min", policies: [{ ...percent, type: "Pods" }, percent] },
+        scaleDown: { policies: [percent] },
+      },
+    },
+    status: {
+      currentReplicas: 2,
+      desiredReplicas: 3,
+      currentMetrics: [
+        {
+          type: "ContainerResource",
+          containerResource: { name: "cpu", container: "c", current: { averageUtilization: 4, averageValue: "5" } },
+        },
+        { type: "Pods", pods: { metric: { name: "rps", selector }, current: { averageValue: "6" } } },
+        {
+          type: "Object",
+          object: { describedObject: described, metric: { name: "hits", selector }, current: { value: "7", averageValue: "8" } },
+        },
+        { type: "External", external: { metric: { name: "queue", selector }, current: { value: "9", averageValue: "10" } } },
+      ],
+      conditions: [{ type: "AbleToScale", status: "True" }],
+    },
+  } as unknown as KubeObject;
+  for (const version of ["v1", "v2beta1", "v2beta2"]) {
+    const back = inVersion(inVersion(all, version), "v2");
+    // Times that are not set have a form of their own in annotations.
+    back.status.conditions = back.status.conditions.map(({ type, status }: { type: string; status: string }) => ({
+      type,
+      status,
+    }));
+    assert.deepEqual(back, all, version);
+  }
+});
+
+test("v1 has no place for a second share of cpu, nor for one after an amount of cpu", () => {
+  const cpu = (target: object) => ({ type: "Resource", resource: { name: "cpu", target } });
+  const share = (averageUtilization: number) => cpu({ type: "Utilization", averageUtilization });
+  const amount = cpu({ type: "AverageValue", averageValue: "2" });
+  for (const { metrics, percent, back } of [
+    { metrics: [share(50), share(60)], percent: 50, back: [share(50)] },
+    { metrics: [amount, share(60)], percent: undefined, back: [amount] },
+    { metrics: [share(60), amount], percent: 60, back: [amount, share(60)] },
+  ]) {
+    const v1 = inVersion({ ...hub, spec: { maxReplicas: 1, metrics } } as unknown as KubeObject, "v1");
+    assert.equal(v1.spec.targetCPUUtilizationPercentage, percent);
+    assert.deepEqual(inVersion(v1, "v2").spec.metrics, back);
+  }
+});
+
+test("the annotations of older versions mean nothing in v2 and v2beta2, and are dropped", () => {
+  const annotations = {
+    [`${prefix}metrics`]: "[]",
+    [`${prefix}current-metrics`]: "",
+    [`${prefix}conditions`]: "",
+    [`${prefix}behavior`]: "",
+  };
+  for (const version of ["v2", "v2beta2"]) {
+    const object = {
+      ...hub,
+      apiVersion: `autoscaling/${version}`,
+      metadata: { name: "h", annotations: { ...annotations, mine: "stays" } },
+    };
+    for (const to of ["v1", "v2beta1"]) {
+      const { metadata } = inVersion(inVersion({ ...object, spec: { maxReplicas: 1 } } as unknown as KubeObject, to), "v2");
+      assert.deepEqual(metadata.annotations, { mine: "stays" });
+    }
+  }
 });
 
 test("v1 shows the first cpu metric in its fields and all but cpu in annotations, as upstream writes them", () => {
@@ -170,4 +265,23 @@ test("what the rules of one direction leave open, and the other direction, get d
     },
     scaleDown: { stabilizationWindowSeconds: 60, selectPolicy: "Max", policies: [percent] },
   });
+});
+
+test("v1 and v2beta1 get a minimum of one; a metric that is missing is cpu in v2beta1, and in v1 only after its conversion", () => {
+  const cpu = { type: "Resource", resource: { name: "cpu", targetAverageUtilization: 80 } };
+  const pods = { type: "Pods", pods: { metricName: "m", targetAverageValue: "1" } };
+  for (const { given, v1, v2beta1 } of [
+    { given: {}, v1: { minReplicas: 1 }, v2beta1: { minReplicas: 1, metrics: [cpu] } },
+    { given: { minReplicas: 0, metrics: [] }, v1: { minReplicas: 0, metrics: [] }, v2beta1: { minReplicas: 0, metrics: [cpu] } },
+    {
+      given: { minReplicas: 3, metrics: [pods] },
+      v1: { minReplicas: 3, metrics: [pods] },
+      v2beta1: { minReplicas: 3, metrics: [pods] },
+    },
+  ]) {
+    const [one, other] = [structuredClone({ spec: given }), structuredClone({ spec: given })];
+    defaultAutoscalerV1(one as never);
+    defaultAutoscalerV2beta1(other as never);
+    assert.deepEqual([one.spec, other.spec], [v1, v2beta1]);
+  }
 });

@@ -65,3 +65,76 @@ for (const { name, labels, want } of [
     assert.deepEqual(created.spec.template.metadata?.labels, { a: "b", "controller-uid": "1", "job-name": "work" });
   });
 }
+
+const tracking = "batch.kubernetes.io/job-tracking";
+const annotated = (annotations: Record<string, string> | undefined): Job => {
+  const made = job({});
+  if (annotations !== undefined) made.metadata.annotations = annotations;
+  return made;
+};
+const gate = "JobTrackingWithFinalizers";
+
+test("whether finalizers count the pods of a new job, the server says, whatever the request does", () => {
+  for (const { on, given, want } of [
+    { on: [gate], given: undefined, want: { [tracking]: "" } },
+    { on: [gate], given: { a: "b", [tracking]: "x" }, want: { a: "b", [tracking]: "" } },
+    { on: [], given: { a: "b", [tracking]: "" }, want: { a: "b" } },
+    { on: [], given: { [tracking]: "" }, want: undefined },
+    { on: [], given: undefined, want: undefined },
+  ]) {
+    const next = annotated(given);
+    jobStrategy.prepareForCreate?.(next, withGates(...on));
+    assert.deepEqual(next.metadata.annotations, want);
+  }
+});
+
+test("an update says that finalizers count the pods where the gate is on or the job did so before", () => {
+  const given = { a: "b", [tracking]: "" };
+  for (const { on, had, want } of [
+    { on: [], had: undefined, want: { a: "b" } },
+    { on: [], had: { [tracking]: "" }, want: given },
+    { on: [gate], had: undefined, want: given },
+  ]) {
+    const next = annotated(given);
+    prepareUpdate(jobStrategy, next, annotated(had), withGates(...on));
+    assert.deepEqual(next.metadata.annotations, want);
+  }
+  const without = annotated(undefined);
+  prepareUpdate(jobStrategy, without, annotated(undefined), withoutGates);
+  assert.equal(without.metadata.annotations, undefined);
+});
+
+test("a new job selects the pods with its uid, unless it brings a selector of its own", () => {
+  for (const { spec, want } of [
+    { spec: {}, want: { matchLabels: { "controller-uid": "1" } } },
+    { spec: { selector: { matchLabels: { a: "b" } } }, want: { matchLabels: { a: "b", "controller-uid": "1" } } },
+    { spec: { selector: { matchLabels: { "controller-uid": "2" } } }, want: { matchLabels: { "controller-uid": "2" } } },
+    {
+      spec: { selector: { matchExpressions: [{ key: "a", operator: "Exists" }] } },
+      want: { matchLabels: { "controller-uid": "1" }, matchExpressions: [{ key: "a", operator: "Exists" }] },
+    },
+    { spec: { manualSelector: true, selector: { matchLabels: { a: "b" } } }, want: { matchLabels: { a: "b" } } },
+    { spec: { manualSelector: true }, want: undefined },
+  ]) {
+    const next = job(spec);
+    next.metadata.uid = "1";
+    errorsOf(jobStrategy, next, undefined, withoutGates);
+    assert.deepEqual(next.spec.selector, want);
+    const labels = spec.manualSelector ? undefined : { "controller-uid": "1", "job-name": "work" };
+    assert.deepEqual(next.spec.template.metadata?.labels, labels);
+  }
+});
+
+test("a job of which one number alone is given", () => {
+  for (const { given, want } of [
+    { given: {}, want: [1, 1] },
+    { given: { completions: 3 }, want: [3, 1] },
+    { given: { parallelism: 3 }, want: [undefined, 3] },
+    { given: { parallelism: 0 }, want: [undefined, 0] },
+    { given: { completions: 0, parallelism: 2 }, want: [0, 2] },
+  ]) {
+    const made = job(given);
+    defaultJob(made);
+    assert.deepEqual([made.spec.completions, made.spec.parallelism], want);
+  }
+});
