@@ -1,4 +1,8 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { freePort, startEtcd, startOwnEtcd } from "./etcd.ts";
 
@@ -13,6 +17,20 @@ test("stops an own etcd with its test", async (t) => {
   const own = await startOwnEtcd(t);
   await own.stop();
   await assert.rejects(fetch(`${own.endpoint}/health`));
+});
+
+test("removes data that killed processes have left, and no one else's", async (t) => {
+  const ended = spawnSync("true").pid;
+  const folders = [`cox-etcd-${ended}-abc`, `cox-etcd-${process.ppid}-abc`, "cox-etcd-other"].map((name) => join(tmpdir(), name));
+  t.after(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+  for (const folder of folders) mkdirSync(folder, { recursive: true });
+  await startOwnEtcd(t);
+  assert.deepEqual(
+    folders.map((folder) => existsSync(folder)),
+    [false, true, true],
+  );
 });
 
 test("a free port is assigned once and is outside of the kernel's ephemeral range", async () => {

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { reserve } from "./reserve.ts";
+import { isRunning, reserve } from "./reserve.ts";
 import { waitFor } from "./wait-for.ts";
 
 interface TestEtcd {
@@ -32,7 +32,8 @@ export function startEtcd(_t?: TestContext): Promise<TestEtcd> {
 
 /** A separate etcd for one test, which may stop, pause or compact it. */
 export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[] = []): Promise<TestEtcd> {
-  const directory = mkdtempSync(join(tmpdir(), "cox-etcd-"));
+  removeAbandoned();
+  const directory = mkdtempSync(join(tmpdir(), `${folderPrefix}${process.pid}-`));
   let lastOutput = "";
   for (let attempt = 1; ; attempt++) {
     const [clientPort, peerPort] = await Promise.all([freePort(), freePort()]);
@@ -65,6 +66,17 @@ export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[
       throw new Error(`etcd did not start: ${lastOutput}`);
     }
     return owned(child, endpoint, directory, t);
+  }
+}
+
+/** Followed by the process that uses the folder. */
+const folderPrefix = "cox-etcd-";
+
+/** Removes the data of processes that were killed; a benchmark leaves gigabytes. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = name.startsWith(folderPrefix) ? Number(name.slice(folderPrefix.length).split("-", 1)[0]) : Number.NaN;
+    if (pid > 0 && !isRunning(pid)) rmSync(join(tmpdir(), name), { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

@@ -36,7 +36,15 @@ function giveBack(): void {
 
 function ownerRuns(link: string): boolean {
   try {
-    process.kill(Number(readlinkSync(link)), 0);
+    return isRunning(Number(readlinkSync(link)));
+  } catch {
+    return false; // given back meanwhile
+  }
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
     return true;
   } catch (err) {
     return (err as NodeJS.ErrnoException).code === "EPERM";
