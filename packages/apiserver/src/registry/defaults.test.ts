@@ -51,6 +51,143 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
     },
   },
   {
+    resource: "services",
+    given: {
+      spec: {
+        type: "NodePort",
+        sessionAffinity: "ClientIP",
+        ports: [
+          { port: 80, targetPort: "" },
+          { port: 81, targetPort: 0 },
+        ],
+      },
+    },
+    want: {
+      spec: {
+        type: "NodePort",
+        ports: [
+          { port: 80, targetPort: 80, protocol: "TCP" },
+          { port: 81, targetPort: 81, protocol: "TCP" },
+        ],
+        sessionAffinity: "ClientIP",
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: 10800 } },
+        externalTrafficPolicy: "Cluster",
+        internalTrafficPolicy: "Cluster",
+      },
+    },
+  },
+  {
+    resource: "services",
+    given: {
+      spec: {
+        sessionAffinity: "ClientIP",
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } },
+        internalTrafficPolicy: "Local",
+      },
+    },
+    want: {
+      spec: {
+        type: "ClusterIP",
+        sessionAffinity: "ClientIP",
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } },
+        internalTrafficPolicy: "Local",
+      },
+    },
+  },
+  {
+    resource: "services",
+    given: { spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", allocateLoadBalancerNodePorts: false } },
+    want: {
+      spec: {
+        type: "LoadBalancer",
+        sessionAffinity: "None",
+        externalTrafficPolicy: "Local",
+        internalTrafficPolicy: "Cluster",
+        allocateLoadBalancerNodePorts: false,
+      },
+    },
+  },
+  {
+    resource: "services",
+    given: { spec: { type: "ExternalName", externalName: "a.b" } },
+    want: { spec: { type: "ExternalName", externalName: "a.b", sessionAffinity: "None" } },
+  },
+  {
+    resource: "persistentvolumes",
+    given: {
+      spec: { persistentVolumeReclaimPolicy: "Delete", volumeMode: "Block", hostPath: { path: "/x", type: "File" } },
+      status: { phase: "Bound" },
+    },
+    want: {
+      spec: { persistentVolumeReclaimPolicy: "Delete", volumeMode: "Block", hostPath: { path: "/x", type: "File" } },
+      status: { phase: "Bound" },
+    },
+  },
+  {
+    resource: "secrets",
+    given: { type: "a", data: { a: "eA==", b: "eQ==" }, stringData: { b: "z", c: "é" } },
+    want: { type: "a", data: { a: "eA==", b: "eg==", c: "w6k=" } },
+  },
+  {
+    resource: "limitranges",
+    given: {
+      spec: {
+        limits: [
+          {
+            type: "Container",
+            max: { cpu: "4", memory: "4" },
+            min: { cpu: "1", "ephemeral-storage": "1" },
+            default: { cpu: "3" },
+            defaultRequest: { cpu: "2" },
+          },
+        ],
+      },
+    },
+    want: {
+      spec: {
+        limits: [
+          {
+            type: "Container",
+            max: { cpu: "4", memory: "4" },
+            min: { cpu: "1", "ephemeral-storage": "1" },
+            default: { cpu: "3", memory: "4" },
+            defaultRequest: { cpu: "2", memory: "4", "ephemeral-storage": "1" },
+          },
+        ],
+      },
+    },
+  },
+  {
+    resource: "resourcequotas",
+    given: { status: { hard: { cpu: "1500u" }, used: { cpu: "1n", memory: "1Ki" } } },
+    want: { status: { hard: { cpu: "2m" }, used: { cpu: "1m", memory: "1Ki" } } },
+  },
+  {
+    resource: "replicationcontrollers",
+    given: {
+      metadata: { name: "n", labels: { own: "x" } },
+      spec: { replicas: 0, selector: { c: "d" }, template: { metadata: { labels: { a: "b" } } } },
+    },
+    want: {
+      metadata: { name: "n", labels: { own: "x" } },
+      spec: {
+        replicas: 0,
+        selector: { c: "d" },
+        template: {
+          metadata: { labels: { a: "b" } },
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+      },
+    },
+  },
+  { resource: "replicationcontrollers", given: {}, want: { spec: { replicas: 1 } } },
+  {
     resource: "persistentvolumes",
     given: { spec: { hostPath: { path: "/x" } } },
     want: {

@@ -257,6 +257,52 @@ for (const { resource, object, want, from = 1 } of [
     object: { subsets: [{ addresses: [{ ip: "1" }, { ip: "2" }], ports: [{ port: 80 }, { port: 81 }] }] },
     want: ["1:80,2:80,1:81 + 1 more...", old],
   },
+  {
+    resource: "endpoints",
+    object: {
+      subsets: [{ addresses: [{ ip: "1" }, { ip: "2" }, { ip: "3" }], notReadyAddresses: [{ ip: "4" }], ports: [{ port: 80 }] }],
+    },
+    want: ["1:80,2:80,3:80", old],
+  },
+  { resource: "configmaps", object: { data: { a: "", b: "" }, binaryData: { c: "" } }, want: [3, old] },
+  { resource: "secrets", object: { type: "t", data: { a: "", b: "" } }, want: ["t", 2, old] },
+  { resource: "serviceaccounts", object: { secrets: [{}, {}], imagePullSecrets: [{}] }, want: [2, old] },
+  { resource: "namespaces", object: { status: { phase: "Terminating" } }, want: ["Terminating", old] },
+  {
+    resource: "podtemplates",
+    object: { template: { metadata: { labels: { b: "2", a: "1" } }, ...template() } },
+    want: ["c,d", "i,j", "a=1,b=2"],
+  },
+  {
+    resource: "persistentvolumes",
+    object: { spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteMany", "ReadWriteOnce"], volumeMode: "Block" } },
+    want: ["1Gi", "RWO,RWX", "", "", "", "", "", old, "Block"],
+  },
+  {
+    resource: "persistentvolumes",
+    object: {
+      metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "" } },
+      spec: { persistentVolumeReclaimPolicy: "Retain", storageClassName: "c", claimRef: { namespace: "n", name: "m" } },
+      status: { phase: "Failed", reason: "r" },
+    },
+    want: ["0", "", "Retain", "Failed", "n/m", "", "r", old, "<unset>"],
+  },
+  {
+    resource: claims,
+    object: {
+      metadata: { annotations: { "volume.beta.kubernetes.io/storage-class": "" } },
+      spec: { storageClassName: "c" },
+      status: { phase: "Pending", accessModes: ["ReadWriteOnce"] },
+    },
+    want: ["Pending", "", "", "", "", old, "<unset>"],
+  },
+  {
+    resource: "resourcequotas",
+    object: {
+      status: { hard: { "requests.cpu": "1", "limits.memory": "1Gi", "a.b/limits-of": "3" }, used: { "limits.memory": "0" } },
+    },
+    want: [old, "requests.cpu: 0/1", "a.b/limits-of: 0/3, limits.memory: 0/1Gi"],
+  },
   { resource: "endpointslices.discovery.k8s.io", object: { addressType: "IPv4" }, want: ["IPv4", "<unset>", "<unset>", old] },
   {
     resource: "endpointslices.discovery.k8s.io",

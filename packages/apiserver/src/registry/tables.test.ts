@@ -49,6 +49,34 @@ test("a node shows status, roles, version and addresses", () => {
   assert.deepEqual(cells(nodeTable, { status: {} }).slice(1, 3), ["Unknown", "<none>"]);
 });
 
+test("a node shows each role once in order, not ready, and all addresses", () => {
+  const node = {
+    metadata: {
+      name: "n",
+      labels: {
+        ...{ "node-role.kubernetes.io/": "x", "node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/a": "" },
+        ...{ "kubernetes.io/role": "worker", "other/role": "b" },
+      },
+    },
+    status: {
+      conditions: [
+        { type: "MemoryPressure", status: "True" },
+        { type: "Ready", status: "Unknown" },
+      ],
+      addresses: [
+        { type: "Hostname", address: "h" },
+        { type: "ExternalIP", address: "1.2.3.4" },
+        { type: "ExternalIP", address: "1.2.3.5" },
+      ],
+    },
+  };
+  assert.deepEqual(cells(nodeTable, node).slice(1), [
+    ...["NotReady", "a,worker", "<unknown>", "", "<none>", "1.2.3.4", "<unknown>", "<unknown>", "<unknown>"],
+  ]);
+  const roleless = { metadata: { name: "n", labels: { "kubernetes.io/role": "" } } };
+  assert.equal(cells(nodeTable, roleless)[2], "<none>");
+});
+
 for (const { name, spec, status, want } of [
   {
     name: "ClusterIP",
@@ -75,6 +103,35 @@ for (const { name, spec, status, want } of [
     spec: { type: "LoadBalancer", clusterIPs: ["10.0.0.1"] },
     status: { loadBalancer: { ingress: [{ ip: "5.6.7.8" }, { hostname: "lb" }] } },
     want: ["LoadBalancer", "10.0.0.1", "5.6.7.8,lb", "<none>", "120m", "<none>"],
+  },
+  {
+    name: "LoadBalancer with addresses of its own and others",
+    spec: {
+      ...{ type: "LoadBalancer", clusterIPs: ["10.0.0.1", "fd00::1"], externalIPs: ["9.9.9.9", "1.1.1.1"] },
+      ports: [
+        { port: 80, nodePort: 30000, protocol: "TCP" },
+        { port: 53, protocol: "UDP" },
+      ],
+    },
+    status: {
+      loadBalancer: { ingress: [{ ip: "5.6.7.8", hostname: "lb" }, { ip: "10.6.7.8" }, { ip: "5.6.7.8" }, {}] },
+    },
+    want: ["LoadBalancer", "10.0.0.1", "10.6.7.8,5.6.7.8,9.9.9.9,1.1.1.1", "80:30000/TCP,53/UDP", "120m", "<none>"],
+  },
+  {
+    name: "LoadBalancer with addresses of others only",
+    spec: { type: "LoadBalancer", clusterIP: "10.0.0.1", externalIPs: ["9.9.9.9"] },
+    want: ["LoadBalancer", "10.0.0.1", "9.9.9.9", "<none>", "120m", "<none>"],
+  },
+  {
+    name: "ClusterIP with other addresses",
+    spec: { type: "ClusterIP", clusterIP: "None", externalIPs: ["9.9.9.9", "1.1.1.1"] },
+    want: ["ClusterIP", "None", "9.9.9.9,1.1.1.1", "<none>", "120m", "<none>"],
+  },
+  {
+    name: "no known kind",
+    spec: { type: "Own" },
+    want: ["Own", "<none>", "<unknown>", "<none>", "120m", "<none>"],
   },
   {
     name: "ExternalName",
@@ -118,6 +175,45 @@ test("events show when, what and who, old and new ones", () => {
   const row = cells(eventTable, series);
   assert.deepEqual([row[0], row[3], row[5], row[8]], ["60s", "pod", "scheduler, s-1", 8]);
 });
+
+for (const { name, event, want } of [
+  {
+    name: "without times, of the new way",
+    event: { eventTime: "2022-01-01T01:30:00.000000Z", reportingComponent: "c", involvedObject: {} },
+    want: ["30m", "", "c", "30m", 1],
+  },
+  {
+    name: "that was seen first at a time",
+    event: {
+      firstTimestamp: "2022-01-01T01:00:00Z",
+      eventTime: "2022-01-01T01:30:00Z",
+      source: { host: "n" },
+      reportingInstance: "i",
+    },
+    want: ["60m", "", ", n", "60m", 1],
+  },
+  {
+    name: "whose component is known in both ways",
+    event: {
+      source: { component: "old" },
+      reportingComponent: "new",
+      reportingInstance: "i",
+      count: 2,
+      involvedObject: { kind: "Node" },
+    },
+    want: ["<unknown>", "node", "old", "<unknown>", 2],
+  },
+  {
+    name: "of a series without a time",
+    event: { firstTimestamp: created, lastTimestamp: created, series: { count: 1 }, count: 9 },
+    want: ["<unknown>", "", "", "120m", 2],
+  },
+]) {
+  test(`an event ${name}`, () => {
+    const row = cells(eventTable, event);
+    assert.deepEqual([row[0], row[3], row[5], row[7], row[8]], want);
+  });
+}
 
 test("jobs show completions and how long they took", () => {
   const job = (spec: object, status: object): unknown[] => cells(jobTable, { spec, status }).slice(1, 3);
@@ -163,4 +259,9 @@ test("selectors are written by key", () => {
     "a,b in (x,y),!c,d notin (q),z=1",
   );
   assert.equal(selectorText({}), "<none>");
+  assert.equal(selectorText(undefined), "<none>");
+  assert.equal(
+    selectorText({ matchLabels: { a: "b" }, matchExpressions: [{ key: "c", operator: "Gt", values: ["1"] }] }),
+    "<error>",
+  );
 });

@@ -66,4 +66,21 @@ testKindRules("endpoints", {}, [
     change: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
     want: ["subsets[0].ports[0].protocol: Required value"],
   },
+  {
+    name: "a port without a name of two, and a node with dots",
+    change: {
+      subsets: [
+        { addresses: [{ ip: "10.0.0.1", nodeName: "a.b", hostname: "h" }], ports: [{ port: 80, name: "a" }, { port: 65_535 }] },
+        { notReadyAddresses: [{ ip: "fd00::1" }], ports: [{ port: 80, protocol: "SCTP", appProtocol: "a.b/c" }] },
+      ],
+    },
+    want: ["subsets[0].ports[1].name: Required value"],
+  },
+  {
+    name: "an empty name of a node",
+    change: { subsets: [{ addresses: [{ ip: "10.0.0.1", nodeName: "" }] }] },
+    want: [
+      "subsets[0].addresses[0].nodeName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
 ]);

@@ -55,6 +55,45 @@ for (const { name, of, want } of [
     want: ["series.count", "series.lastObservedTime"],
   },
   { name: "of a node, in kube-system", of: event({ ...reported, involvedObject: { kind: "Node" } }, "kube-system"), want: [] },
+  {
+    name: "of a host of the old way, and seen last at a time",
+    of: event({ ...reported, source: { host: "h" }, lastTimestamp: "2022-01-01T00:00:00Z" }),
+    want: ["lastTimestamp", "source"],
+  },
+  {
+    name: "of a series of two, without the time of the second",
+    of: event({ ...reported, series: { count: 2 } }),
+    want: ["series.lastObservedTime"],
+  },
+  {
+    name: "with fields as long as they may be",
+    of: event({
+      ...reported,
+      reportingInstance: "i".repeat(128),
+      action: "a".repeat(128),
+      reason: "r".repeat(128),
+      message: "m".repeat(1024),
+    }),
+    want: [],
+  },
+  {
+    name: "with fields that are too long in bytes, not in characters",
+    of: event({
+      ...reported,
+      reportingInstance: "é".repeat(65),
+      action: "é".repeat(65),
+      reason: "é".repeat(65),
+      message: "é".repeat(513),
+    }),
+    want: ["reportingInstance", "action", "reason", "message"],
+  },
+  { name: "of a node, in default", of: event({ ...reported, involvedObject: { kind: "Node" } }, "default"), want: [] },
+  {
+    name: "of a node, anywhere else",
+    of: event({ ...reported, involvedObject: { kind: "Node" } }),
+    want: ["involvedObject.namespace"],
+  },
+  { name: "of a pod elsewhere", of: event({ ...reported, involvedObject: { kind: "Pod", namespace: "other" } }), want: [] },
   { name: "with a long note", of: event({ ...reported, message: "x".repeat(1025) }), want: ["message"] },
 ]) {
   test(`an event of events.k8s.io ${name}: ${want.length} errors`, () => assert.deepEqual(fieldsOf(validateNewEvent(of)), want));

@@ -1,5 +1,10 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const classAnnotation = "volume.beta.kubernetes.io/storage-class";
+const classOf = (name: string): object => ({ [classAnnotation]: name });
+const classChanged = (name: string): string =>
+  `metadata.annotations.${classAnnotation}: Invalid value: "${name}": field is immutable`;
+const immutable = "spec: Forbidden: spec is immutable after creation except resources.requests for bound claims";
 const bound = { "spec.volumeName": "v", "status.phase": "Bound", "status.capacity": { storage: "1Gi" } };
 
 testKindRules(
@@ -38,7 +43,7 @@ testKindRules(
       name: "another class",
       change: { "spec.storageClassName": "t" },
       before: { "spec.volumeName": "v", "spec.storageClassName": "s", "status.phase": "Bound" },
-      want: ["spec: Forbidden: spec is immutable after creation except resources.requests for bound claims"],
+      want: [immutable],
     },
     {
       name: "a larger bound claim",
@@ -50,7 +55,7 @@ testKindRules(
       name: "a larger claim that is not bound",
       change: { "spec.resources.requests.storage": "2Gi" },
       before: {},
-      want: ["spec: Forbidden: spec is immutable after creation except resources.requests for bound claims"],
+      want: [immutable],
     },
     {
       name: "a smaller claim",
@@ -62,10 +67,7 @@ testKindRules(
       name: "another mode of use",
       change: { "spec.volumeMode": "Block" },
       before: {},
-      want: [
-        "spec: Forbidden: spec is immutable after creation except resources.requests for bound claims",
-        'volumeMode: Invalid value: "Block": field is immutable',
-      ],
+      want: [immutable, 'volumeMode: Invalid value: "Block": field is immutable'],
     },
     { name: "a volume", change: { "spec.volumeName": "v" }, before: {}, want: [] },
     {
@@ -140,6 +142,114 @@ testKindRules(
       before: {},
       change: { "metadata.annotations": { "volume.beta.kubernetes.io/storage-class": "a" } },
       want: ['metadata.annotations.volume.beta.kubernetes.io/storage-class: Invalid value: "a": field is immutable'],
+    },
+    {
+      name: "many pods, and one pod at most",
+      gates: { ReadWriteOncePod: true },
+      change: { "spec.accessModes": ["ReadWriteMany", "ReadWriteOncePod"] },
+      want: ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+    },
+    {
+      name: "every mode but that of one pod",
+      change: { "spec.accessModes": ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"], "spec.storageClassName": "a.b" },
+      want: [],
+    },
+    {
+      name: "one pod at most, as before, without the gate",
+      before: { "spec.accessModes": ["ReadWriteOncePod"] },
+      change: { "metadata.labels": { a: "b" } },
+      want: [],
+    },
+    {
+      name: "one pod at most, without the gate",
+      change: { "spec.accessModes": ["ReadWriteOncePod"] },
+      want: [
+        'spec.accessModes: Unsupported value: "ReadWriteOncePod": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+      ],
+    },
+    ...["", undefined].map((apiGroup) => ({
+      name: `a source of ${apiGroup === "" ? "an empty" : "no"} group that is no claim`,
+      gates: { AnyVolumeDataSource: true },
+      change: { "spec.dataSourceRef": { kind: "Pod", name: "a", ...(apiGroup !== undefined && { apiGroup }) } },
+      want: ["dataSource", "dataSourceRef"].map((field) => `spec.${field}: Invalid value: "Pod"`),
+    })),
+    {
+      name: "a volume where its name was empty",
+      before: { "spec.volumeName": "" },
+      change: { "spec.volumeName": "v" },
+      want: [],
+    },
+    {
+      name: "another volume",
+      before: bound,
+      change: { "spec.volumeName": "w" },
+      want: [immutable],
+    },
+    {
+      name: "no volume any more",
+      before: bound,
+      change: { "spec.volumeName": undefined },
+      want: [immutable],
+    },
+    ...[
+      { name: "the class of the annotation, beside it", annotations: classOf("a"), want: [] },
+      { name: "the class of the annotation, instead of it", annotations: undefined, want: [] },
+      {
+        name: "the class of the annotation, beside another one",
+        annotations: classOf("b"),
+        want: [classChanged("b"), immutable],
+      },
+    ].map(({ name, annotations, want }) => ({
+      name,
+      before: { "metadata.annotations": classOf("a") },
+      change: { "metadata.annotations": annotations, "spec.storageClassName": "a" },
+      want,
+    })),
+    {
+      name: "another class than that of the annotation",
+      before: { "metadata.annotations": classOf("a") },
+      change: { "spec.storageClassName": "b" },
+      want: [immutable],
+    },
+    {
+      name: "the class of the annotation where there was another one",
+      before: { "metadata.annotations": classOf("a"), "spec.storageClassName": "b" },
+      change: { "spec.storageClassName": "a" },
+      want: [immutable],
+    },
+    {
+      name: "no class in the annotation any more",
+      before: { "metadata.annotations": classOf("a") },
+      change: { "metadata.annotations": undefined },
+      want: [classChanged("")],
+    },
+    {
+      name: "an annotation of no class",
+      before: {},
+      change: { "metadata.annotations": classOf("") },
+      want: [],
+    },
+    { name: "the same size of a bound claim", before: bound, change: { "metadata.labels": { a: "b" } }, want: [] },
+    {
+      name: "a larger bound claim, and other requests",
+      before: bound,
+      change: { "spec.resources.requests": { storage: "2Gi", cpu: "1" } },
+      want: [immutable],
+    },
+    {
+      name: "a larger bound claim without the gate",
+      gates: { ExpandPersistentVolumes: false },
+      before: bound,
+      change: { "spec.resources.requests.storage": "2Gi" },
+      want: ["spec: Forbidden: field is immutable after creation"],
+    },
+    {
+      name: "no capacity and a resize status of each kind",
+      gates: { RecoverVolumeExpansionFailure: true },
+      status: true,
+      before: bound,
+      change: { "status.capacity": { storage: "0" }, "status.resizeStatus": "ControllerExpansionInProgress" },
+      want: [],
     },
   ],
 );

@@ -17,6 +17,18 @@ for (const { name, any, sources, before, want } of [
   { name: "a claim", any: false, sources: { dataSource: claim }, want: { dataSource: claim } },
   { name: "a snapshot", any: false, sources: { dataSource: snapshot }, want: { dataSource: snapshot } },
   { name: "something else", any: false, sources: { dataSource: other }, want: {} },
+  {
+    name: "a claim of another group",
+    any: false,
+    sources: { dataSource: { ...claim, apiGroup: "example.com" } },
+    want: {},
+  },
+  {
+    name: "a snapshot of another group",
+    any: false,
+    sources: { dataSource: { ...snapshot, apiGroup: "example.com" } },
+    want: {},
+  },
   { name: "the newer form", any: false, sources: { dataSourceRef: claim }, want: {} },
   {
     name: "something else that was there before",

@@ -1,5 +1,12 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const csi = (secret: string | undefined): object => ({
+  ...{ driver: "d", volumeHandle: "h" },
+  ...(secret !== undefined && { controllerExpandSecretRef: { name: secret, namespace: "n" } }),
+});
+const sourceImmutable = "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation";
+const affinity = { required: { nodeSelectorTerms: [{ matchExpressions: [{ key: "a", operator: "Exists" }] }] } };
+
 testKindRules(
   "persistentvolumes",
   { spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: "/x" } } },
@@ -144,6 +151,59 @@ testKindRules(
       before: { "spec.accessModes": ["x"] },
       change: {},
       want: ['spec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"'],
+    },
+    ...[
+      { name: "a first secret to expand with", old: undefined, next: "a", want: [] },
+      { name: "another secret to expand with", old: "a", next: "b", want: [sourceImmutable] },
+      { name: "no secret to expand with any more", old: "a", next: undefined, want: [sourceImmutable] },
+    ].map(({ name, old, next, want }) => ({
+      name,
+      gates: { ExpandCSIVolumes: true },
+      before: { "spec.hostPath": undefined, "spec.csi": csi(old) },
+      change: { "spec.csi": csi(next) },
+      want,
+    })),
+    {
+      name: "another handle, with a first secret to expand with",
+      before: { "spec.hostPath": undefined, "spec.csi": csi(undefined) },
+      change: { "spec.csi": { ...csi("a"), volumeHandle: "other" } },
+      want: [sourceImmutable],
+    },
+    {
+      name: "one pod at most, as before, without the gate",
+      before: { "spec.accessModes": ["ReadWriteOncePod"] },
+      change: { "metadata.labels": { a: "b" } },
+      want: [],
+    },
+    { name: "a first affinity to nodes", before: {}, change: { "spec.nodeAffinity": affinity }, want: [] },
+    {
+      name: "no affinity to nodes any more",
+      before: { "spec.nodeAffinity": affinity },
+      change: { "spec.nodeAffinity": undefined },
+      want: ['nodeAffinity: Invalid value: "null": field is immutable'],
+    },
+    {
+      name: "a local volume on its nodes, of a class with dots, to be recycled",
+      change: {
+        "spec.hostPath": undefined,
+        "spec.local": { path: "/" },
+        "spec.nodeAffinity": affinity,
+        "spec.storageClassName": "a.b",
+        "spec.persistentVolumeReclaimPolicy": "Recycle",
+        "spec.volumeMode": "Block",
+      },
+      want: [],
+    },
+    {
+      name: "the host's root that is kept",
+      change: { "spec.hostPath.path": "/", "spec.persistentVolumeReclaimPolicy": "Retain" },
+      want: [],
+    },
+    {
+      name: "an access mode for one pod beside another",
+      gates: { ReadWriteOncePod: true },
+      change: { "spec.accessModes": ["ReadOnlyMany", "ReadWriteOncePod"] },
+      want: ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
     },
   ],
 );

@@ -1,5 +1,10 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const iscsi = (targetPortal: string): object => ({
+  ...{ targetPortal, iqn: "iqn.2015-02.a.b:c", lun: 0 },
+  initiatorName: "iqn.2015-02.a.b:i",
+});
+
 testKindRules("persistentvolumes", { spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"] } }, [
   {
     name: "a host path that climbs, of an unknown type",
@@ -183,5 +188,48 @@ testKindRules("persistentvolumes", { spec: { capacity: { storage: "1Gi" }, acces
       "spec.csi.name: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
       "spec.csi.nodePublishSecretRef .namespace: Required value",
     ],
+  },
+  {
+    name: "an iSCSI portal of as many characters as the name of the volume leaves",
+    change: { "spec.iscsi": iscsi("p".repeat(64 - "valid:".length)) },
+    want: [],
+  },
+  {
+    name: "an iSCSI portal of one character too many",
+    change: { "spec.iscsi": iscsi("p".repeat(65 - "valid:".length)) },
+    want: [
+      `spec.iscsi.targetportal: Invalid value: "${"p".repeat(59)}": Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.`,
+    ],
+  },
+  {
+    name: "a Cinder volume whose secret has no namespace",
+    change: { "spec.cinder": { volumeID: "v", secretRef: { name: "s" } } },
+    want: ["spec.cinder.secretRef.namespace: Required value"],
+  },
+  {
+    name: "an Azure file share whose secret is in an empty namespace",
+    change: { "spec.azureFile": { secretName: "s", shareName: "t", secretNamespace: "" } },
+    want: ["spec.azureFile.secretNamespace: Required value"],
+  },
+  { name: "an Azure file share", change: { "spec.azureFile": { secretName: "s", shareName: "t" } }, want: [] },
+  {
+    name: "a driver with all its secrets",
+    change: {
+      "spec.csi": {
+        ...{ driver: "A.b", volumeHandle: "h" },
+        ...Object.fromEntries(
+          ["controllerPublish", "controllerExpand", "nodePublish"].map((use) => [
+            `${use}SecretRef`,
+            { name: "a", namespace: "n" },
+          ]),
+        ),
+      },
+    },
+    want: [],
+  },
+  {
+    name: "a Gluster with the namespace of its endpoints",
+    change: { "spec.glusterfs": { endpoints: "e", path: "p", endpointsNamespace: "n" } },
+    want: [],
   },
 ]);

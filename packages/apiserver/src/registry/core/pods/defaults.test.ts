@@ -110,6 +110,109 @@ test("probes, handlers and volumes are completed", () => {
   ]);
 });
 
+test("containers of every kind are completed, numbers of probes that are 0 too, and both hooks", () => {
+  const probe = { timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0 };
+  const completed = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
+  const http = { path: "/", scheme: "HTTP", port: 80 };
+  const container = {
+    ...{ name: "c", image: "x:1", imagePullPolicy: "", ports: [{ containerPort: 80, protocol: "" }] },
+    livenessProbe: { ...probe, grpc: { port: 1 } },
+    readinessProbe: { ...probe, httpGet: { port: 80, path: "", scheme: "" } },
+    startupProbe: { ...probe, tcpSocket: { port: 1 } },
+    lifecycle: { postStart: { httpGet: { port: 80 } }, preStop: { httpGet: { port: 80 } } },
+  };
+  const spec = defaulted({
+    containers: [structuredClone(container)],
+    initContainers: [structuredClone(container)],
+    ephemeralContainers: [structuredClone(container)],
+  });
+  const want = {
+    ...{ name: "c", image: "x:1", imagePullPolicy: "IfNotPresent", ports: [{ containerPort: 80, protocol: "TCP" }] },
+    livenessProbe: { ...completed, grpc: { port: 1, service: "" } },
+    readinessProbe: { ...completed, httpGet: http },
+    startupProbe: { ...completed, tcpSocket: { port: 1 } },
+    lifecycle: { postStart: { httpGet: http }, preStop: { httpGet: http } },
+    ...{ terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File", resources: {} },
+  };
+  assert.deepEqual([...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])], [want, want, want]);
+});
+
+test("what is set is kept: false, 0, and a host port of its own", () => {
+  const spec = defaulted({
+    ...{ enableServiceLinks: false, hostNetwork: true, dnsPolicy: "Default", restartPolicy: "Never", schedulerName: "own" },
+    containers: [{ name: "c", image: "x", ports: [{ containerPort: 80, hostPort: 8080 }, { hostPort: 81 }] }],
+    ephemeralContainers: [{ name: "d", image: "x", ports: [{ containerPort: 80 }] }],
+    volumes: [
+      { name: "v", projected: { defaultMode: 0, sources: [{ serviceAccountToken: { path: "t", expirationSeconds: 0 } }] } },
+    ],
+  });
+  assert.deepEqual(
+    [spec.enableServiceLinks, spec.dnsPolicy, spec.restartPolicy, spec.schedulerName],
+    [false, "Default", "Never", "own"],
+  );
+  assert.deepEqual(spec.containers[0]?.ports, [
+    { containerPort: 80, hostPort: 8080, protocol: "TCP" },
+    { hostPort: 81, protocol: "TCP" },
+  ]);
+  assert.deepEqual(spec.ephemeralContainers?.[0]?.ports, [{ containerPort: 80, protocol: "TCP" }]);
+  assert.deepEqual(spec.volumes?.[0]?.projected, {
+    defaultMode: 0,
+    sources: [{ serviceAccountToken: { path: "t", expirationSeconds: 0 } }],
+  });
+});
+
+test("amounts finer than thousandths are rounded up, of limits, requests and the overhead", () => {
+  const resources = () => ({ limits: { cpu: "1500u", memory: "1n" }, requests: { cpu: "1u", memory: "0.5" } });
+  const spec = defaulted({
+    containers: [{ name: "c", image: "x", resources: resources() }],
+    initContainers: [{ name: "d", image: "x", resources: resources() }],
+    overhead: { cpu: "100n", memory: "1e3" },
+  });
+  const rounded = { limits: { cpu: "2m", memory: "1m" }, requests: { cpu: "1m", memory: "0.5" } };
+  assert.deepEqual([spec.containers[0]?.resources, spec.initContainers?.[0]?.resources], [rounded, rounded]);
+  assert.deepEqual(spec.overhead, { cpu: "1m", memory: "1e3" });
+});
+
+test("volume sources get their own defaults, those of value fields where they are empty, too", () => {
+  const field = (apiVersion?: string) => ({
+    path: "a",
+    fieldRef: { fieldPath: "metadata.name", ...(apiVersion && { apiVersion }) },
+  });
+  const spec = defaulted({
+    containers: [],
+    volumes: [
+      { name: "a", downwardAPI: { items: [field(), { path: "b", resourceFieldRef: { resource: "limits.cpu" } }] } },
+      { name: "b", projected: { sources: [{ downwardAPI: { items: [field(), field("v2")] } }] } },
+      { name: "c", configMap: { name: "m" } },
+      { name: "d", rbd: { monitors: [], image: "i", pool: "", user: "", keyring: "" } },
+      { name: "e", iscsi: { targetPortal: "p", iqn: "i", lun: 0, iscsiInterface: "" } },
+      { name: "f", scaleIO: { gateway: "g", system: "s", secretRef: {}, storageMode: "", fsType: "" } },
+      { name: "g", azureDisk: { diskName: "d", diskURI: "u", readOnly: true, fsType: "" } },
+      { name: "h", ephemeral: { volumeClaimTemplate: { spec: {} } } },
+      { name: "i", hostPath: { path: "/x", type: "File" } },
+      { name: "j", secret: null, emptyDir: undefined },
+    ],
+  });
+  assert.deepEqual(spec.volumes, [
+    {
+      name: "a",
+      downwardAPI: { defaultMode: 420, items: [field("v1"), { path: "b", resourceFieldRef: { resource: "limits.cpu" } }] },
+    },
+    { name: "b", projected: { defaultMode: 420, sources: [{ downwardAPI: { items: [field("v1"), field("v2")] } }] } },
+    { name: "c", configMap: { name: "m", defaultMode: 420 } },
+    { name: "d", rbd: { monitors: [], image: "i", pool: "rbd", user: "admin", keyring: "/etc/ceph/keyring" } },
+    { name: "e", iscsi: { targetPortal: "p", iqn: "i", lun: 0, iscsiInterface: "default" } },
+    { name: "f", scaleIO: { gateway: "g", system: "s", secretRef: {}, storageMode: "ThinProvisioned", fsType: "xfs" } },
+    {
+      name: "g",
+      azureDisk: { diskName: "d", diskURI: "u", readOnly: true, fsType: "", cachingMode: "ReadWrite", kind: "Shared" },
+    },
+    { name: "h", ephemeral: { volumeClaimTemplate: { spec: { volumeMode: "Filesystem" } } } },
+    { name: "i", hostPath: { path: "/x", type: "File" } },
+    { name: "j", secret: null, emptyDir: {} },
+  ]);
+});
+
 for (const { image, want } of [
   { image: "busybox", want: "Always" },
   { image: "busybox:latest", want: "Always" },

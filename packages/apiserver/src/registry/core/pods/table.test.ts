@@ -158,6 +158,70 @@ for (const { name, pod, want } of [
     },
     want: ["0/2", "Unknown", "0"],
   },
+  ...[0, 1].map((first) => ({
+    name: `restarted in two containers, last in number ${first}`,
+    pod: {
+      status: {
+        phase: "Running",
+        containerStatuses: ["00:09", "00:04"].map((_, i, times) => ({
+          ...running,
+          restartCount: 1,
+          lastState: { terminated: { finishedAt: `2022-01-01T${times[i === first ? 0 : 1]}:00Z` } },
+        })),
+      },
+    },
+    want: ["2/2", "Running", "2 (60s ago)"],
+  })),
+  {
+    name: "waits in its first container for one thing, in its second for another",
+    pod: {
+      status: {
+        phase: "Pending",
+        containerStatuses: ["ErrImagePull", "ContainerCreating"].map((reason) => ({
+          restartCount: 0,
+          state: { waiting: { reason } },
+        })),
+      },
+    },
+    want: ["0/2", "ErrImagePull", "0"],
+  },
+  {
+    name: "is ready in a container that does not run yet",
+    pod: { status: { phase: "Running", containerStatuses: [{ ...running, state: {} }, running] } },
+    want: ["1/2", "Running", "0"],
+  },
+  {
+    name: "runs in a container that is not ready",
+    pod: { status: { phase: "Running", containerStatuses: [{ ...running, ready: false }, running] } },
+    want: ["1/2", "Running", "0"],
+  },
+  {
+    name: "exits without a reason",
+    pod: { status: { phase: "Failed", containerStatuses: [{ restartCount: 0, state: { terminated: { exitCode: 3 } } }] } },
+    want: ["0/2", "ExitCode:3", "0"],
+  },
+  {
+    name: "waits for an init container that is being prepared",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}, {}] },
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [{ restartCount: 0, state: { waiting: { reason: "PodInitializing" } } }],
+      },
+    },
+    want: ["0/1", "Init:0/2", "0"],
+  },
+  {
+    name: "was killed while it initialized",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}] },
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [{ restartCount: 0, state: { terminated: { exitCode: 137, signal: 9 } } }],
+      },
+    },
+    want: ["0/1", "Init:Signal:9", "0"],
+  },
   { name: "was evicted", pod: { status: { phase: "Failed", reason: "Evicted" } }, want: ["0/2", "Evicted", "0"] },
 ]) {
   test(`a pod that ${name} shows ${want.join(" ")}`, () => assert.deepEqual(row(pod), ["p", ...want, "10m"]));
@@ -173,4 +237,18 @@ test("the wide columns have address, node, nomination and gates", () => {
     agesAt(now),
   );
   assert.deepEqual([...cells].slice(4), ["<unknown>", "10.0.0.1", "n", "<none>", "1/2"]);
+});
+
+test("the wide columns of a pod with one address and a nomination, whose gate is not met", () => {
+  const cells = podTable.cells(
+    {
+      metadata: { name: "p" },
+      spec: { containers: [{}], readinessGates: [{ conditionType: "a" }] },
+      status: { podIP: "10.0.0.1", nominatedNodeName: "m", conditions: [{ type: "a", status: "False" }] },
+    },
+    agesAt(now),
+  );
+  assert.deepEqual([...cells].slice(5), ["10.0.0.1", "<none>", "m", "0/1"]);
+  const bare = podTable.cells({ metadata: { name: "p" }, spec: {}, status: {} }, agesAt(now));
+  assert.deepEqual([...bare].slice(5), ["<none>", "<none>", "<none>", "<none>"]);
 });

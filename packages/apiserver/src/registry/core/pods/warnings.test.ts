@@ -33,6 +33,82 @@ for (const { name, annotations, spec, want } of [
     ],
   },
   {
+    name: "each old label of nodes, and in which place of which list",
+    spec: {
+      nodeSelector: { a: "b", "failure-domain.beta.kubernetes.io/region": "r", constructor: "x" },
+      affinity: {
+        nodeAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { weight: 1, preference: {} },
+            {
+              weight: 1,
+              preference: {
+                matchExpressions: [
+                  { key: "a", operator: "Exists" },
+                  { key: "beta.kubernetes.io/os", operator: "Exists" },
+                ],
+              },
+            },
+          ],
+        },
+      },
+      topologySpreadConstraints: [{ topologyKey: "zone" }, { topologyKey: "beta.kubernetes.io/arch" }],
+    },
+    want: [
+      'spec.nodeSelector[failure-domain.beta.kubernetes.io/region]: deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+      'spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[1].preference.matchExpressions[1].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead',
+      'spec.topologySpreadConstraints[1].topologyKey: beta.kubernetes.io/arch is deprecated since v1.14; use "kubernetes.io/arch" instead',
+    ],
+  },
+  {
+    name: "unsafe sysctls in an annotation",
+    annotations: { "security.alpha.kubernetes.io/unsafe-sysctls": "" },
+    spec: {},
+    want: [
+      'metadata.annotations[security.alpha.kubernetes.io/unsafe-sysctls]: non-functional in v1.11+; use the "sysctls" field instead',
+    ],
+  },
+  {
+    name: "empty names of secrets, and names of volumes twice",
+    spec: {
+      imagePullSecrets: [{ name: "" }, {}],
+      volumes: [
+        { name: "v", emptyDir: {} },
+        { name: "w", emptyDir: {} },
+        { name: "v", emptyDir: {} },
+        { name: "v", emptyDir: {} },
+      ],
+    },
+    want: [
+      'spec.imagePullSecrets[1].name: duplicate name ""',
+      'spec.imagePullSecrets[0].name: invalid empty name ""',
+      'spec.imagePullSecrets[1].name: invalid empty name ""',
+      'spec.volumes[2].name: duplicate name "v"',
+      'spec.volumes[3].name: duplicate name "v"',
+    ],
+  },
+  {
+    name: "parts of bytes of each list, but not of whole bytes however they are written",
+    spec: {
+      overhead: { memory: "1000m", "ephemeral-storage": "1500m" },
+      containers: [
+        container,
+        {
+          ...container,
+          resources: {
+            limits: { memory: "1.5", "ephemeral-storage": "0.5Ki" },
+            requests: { memory: "2500m", "ephemeral-storage": "1Ki" },
+          },
+        },
+      ],
+    },
+    want: [
+      'spec.overhead[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer',
+      'spec.containers[1].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer',
+      'spec.containers[1].resources.requests[memory]: fractional byte value "2500m" is invalid, must be an integer',
+    ],
+  },
+  {
     name: "annotations that do nothing",
     annotations: { "scheduler.alpha.kubernetes.io/critical-pod": "", "security.alpha.kubernetes.io/sysctls": "a=b" },
     spec: {},

@@ -58,5 +58,41 @@ testKindRules(
         "status.availableReplicas: Invalid value: 3: cannot be greater than readyReplicas",
       ],
     },
+    ...[
+      { replicas: 1, readOnly: false, refused: false },
+      { replicas: 2, readOnly: true, refused: false },
+      { replicas: 2, readOnly: false, refused: true },
+      { replicas: 2, readOnly: undefined, refused: true },
+    ].map(({ replicas, readOnly, refused }) => ({
+      name: `a disk whose readOnly is ${readOnly}, for ${replicas} pods`,
+      change: {
+        "spec.replicas": replicas,
+        "spec.template.spec.volumes": [
+          { name: "u", emptyDir: {} },
+          { name: "v", gcePersistentDisk: { pdName: "d", ...(readOnly !== undefined && { readOnly }) } },
+        ],
+      },
+      want: refused
+        ? [
+            "spec.template.spec.volumes[1].gcePersistentDisk.readOnly: Invalid value: false: must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only",
+          ]
+        : [],
+    })),
+    {
+      name: "a selector of fewer labels than the template has",
+      change: { "spec.template.metadata.labels": { a: "b", c: "d" }, "spec.minReadySeconds": 0, "spec.replicas": 0 },
+      want: [],
+    },
+    {
+      name: "a deadline of pods, and containers for debugging",
+      change: {
+        "spec.template.spec.activeDeadlineSeconds": 1,
+        "spec.template.spec.ephemeralContainers": [{ name: "d", image: "i" }],
+      },
+      want: [
+        "spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template",
+        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicationController is not Supported",
+      ],
+    },
   ],
 );

@@ -66,4 +66,54 @@ testKindRules("secrets", {}, [
       "data[a b]: Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
     ],
   },
+  {
+    name: "an empty key of SSH",
+    change: { type: "kubernetes.io/ssh-auth", data: { "ssh-privatekey": "" } },
+    want: ["data[%s][ssh-privatekey]: Required value"],
+  },
+  { name: "a key of SSH", change: { type: "kubernetes.io/ssh-auth", data: { "ssh-privatekey": "eA==" } }, want: [] },
+  ...["username", "password"].map((key) => ({
+    name: `a ${key} alone, which may be empty`,
+    change: { type: "kubernetes.io/basic-auth", data: { [key]: "" } },
+    want: [],
+  })),
+  ...["tls.crt", "tls.key"].map((key) => ({
+    name: `a ${key} alone`,
+    change: { type: "kubernetes.io/tls", data: { [key]: "" } },
+    want: [`data[${key === "tls.crt" ? "tls.key" : "tls.crt"}]: Required value`],
+  })),
+  ...[
+    { type: "kubernetes.io/dockercfg", key: ".dockercfg" },
+    { type: "kubernetes.io/dockerconfigjson", key: ".dockerconfigjson" },
+  ].flatMap(({ type, key }) => [
+    ...["{}", " null"].map((text) => ({ name: `${text} as ${key}`, change: { type, data: { [key]: btoa(text) } }, want: [] })),
+    {
+      name: `a list as ${key}`,
+      change: { type, data: { [key]: btoa("[]") } },
+      want: [
+        `data[${key}]: Invalid value: "<secret contents redacted>": json: cannot unmarshal array into Go value of type map[string]interface {}`,
+      ],
+    },
+  ]),
+  {
+    name: "a token of a service account",
+    change: {
+      type: "kubernetes.io/service-account-token",
+      "metadata.annotations": { "kubernetes.io/service-account.name": "a" },
+    },
+    want: [],
+  },
+  {
+    name: "data that may change again",
+    before: { immutable: true, data: { a: "YQ==" } },
+    change: { immutable: false },
+    want: ["immutable: Forbidden: field is immutable when `immutable` is set"],
+  },
+  {
+    name: "a label of what is fixed",
+    before: { immutable: true, data: { a: "YQ==" } },
+    change: { "metadata.labels": { a: "b" } },
+    want: [],
+  },
+  { name: "data that are fixed from now on", before: { data: { a: "YQ==" } }, change: { data: {}, immutable: true }, want: [] },
 ]);
