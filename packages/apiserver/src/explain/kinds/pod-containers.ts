@@ -27,6 +27,8 @@ interface OfContainer {
   readonly container: Container | undefined;
   /** `container web`, `init container setup` */
   readonly named: string;
+  /** Events about the pod but for those that name another container, the latest first. */
+  readonly events: readonly Event[];
 }
 
 type ContainerRule = (of: OfContainer) => Problem | undefined;
@@ -41,9 +43,9 @@ const detail = (text: string | undefined): string => {
 };
 
 const pulls: ContainerRule = (of) => {
-  const { status, named, facts } = of;
+  const { status, named, facts, events } = of;
   const { reason, message } = status.state?.waiting ?? {};
-  const event = latestEvent(facts.events, ["Failed", "ErrImageNeverPull", "InspectFailed"]);
+  const event = latestEvent(events, ["Failed", "ErrImageNeverPull", "InspectFailed"]);
   const common = { by: kubelet, ...since(event && firstTimeOfEvent(event), of) };
   const change = `Correct the image in ${template(facts)}`;
   const image = of.container?.image ?? status.image;
@@ -60,7 +62,7 @@ const pulls: ContainerRule = (of) => {
     case "ErrImagePull":
     case "ImagePullBackOff":
     case "RegistryUnavailable": {
-      const pull = facts.events.find(({ message: text = "" }) => /Failed to pull image/.test(text))?.message;
+      const pull = events.find(({ message: text = "" }) => /Failed to pull image/.test(text))?.message;
       const why = (reason === "ErrImagePull" ? message : pull) ?? message;
       return {
         ...common,
@@ -110,14 +112,14 @@ const config: ContainerRule = (of) => {
 };
 
 /** The event of the failed liveness or startup probe for which the kubelet killed the container; undefined for another cause. */
-function killedByProbe({ facts, status }: OfContainer): Event | undefined {
+function killedByProbe({ events, status }: OfContainer): Event | undefined {
   const ended = status.lastState?.terminated ?? status.state?.terminated;
   if (ended === undefined && status.restartCount === 0) return undefined;
-  const killing = facts.events.find(
+  const killing = events.find(
     ({ reason, message = "" }) =>
-      reason === "Killing" && /failed (liveness|startup) probe/.test(message) && message.includes(status.name),
+      reason === "Killing" && /^Container (\S+) failed (?:liveness|startup) probe/.exec(message)?.[1] === status.name,
   );
-  return killing && latestProbe(facts.events, /^(Liveness|Startup) probe/);
+  return killing && latestProbe(events, /^(Liveness|Startup) probe/);
 }
 
 const latestProbe = (events: readonly Event[], kind: RegExp): Event | undefined =>
@@ -183,7 +185,7 @@ const containers: PodRule = (facts) => {
   const { object } = facts;
   const ofAll = [
     ...pairs(facts, object.status?.initContainerStatuses, object.spec.initContainers, "init container"),
-    ...pairs(facts, object.status?.containerStatuses, object.spec.containers, "container"),
+    ...containersOf(facts),
   ];
   for (const of of ofAll) {
     if (of.named.startsWith("init") && of.status.state?.terminated?.exitCode === 0) continue;
@@ -195,17 +197,24 @@ const containers: PodRule = (facts) => {
   return undefined;
 };
 
+const containersOf = (facts: Facts<Pod, PodFacts>): OfContainer[] =>
+  pairs(facts, facts.object.status?.containerStatuses, facts.object.spec.containers, "container");
+
 function pairs(
   facts: Facts<Pod, PodFacts>,
   statuses: readonly ContainerStatus[] | undefined,
   of: readonly Container[] | undefined,
-  what: string,
+  what: "container" | "init container",
 ): OfContainer[] {
+  const field = what === "container" ? "containers" : "initContainers";
   return (statuses ?? []).map((status) => ({
     facts,
     status,
     container: of?.find(({ name }) => name === status.name),
     named: `${what} ${status.name}`,
+    events: facts.events.filter(({ involvedObject: { fieldPath } }) =>
+      [undefined, "", `spec.${field}{${status.name}}`].includes(fieldPath),
+    ),
   }));
 }
 
@@ -302,28 +311,37 @@ const failed: PodRule = ({ object }) => {
   };
 };
 
+/** The latest failure of the probe that keeps the container from being ready, unless an earlier start of the pod had it. */
+function failedProbe({ facts, status, events }: OfContainer): Event | undefined {
+  const startup = status.started === false ? latestProbe(events, /^Startup probe/) : undefined;
+  const probe = startup ?? latestProbe(events, /^Readiness probe/);
+  const began = parseTime(facts.object.status?.startTime ?? "") ?? 0;
+  return probe !== undefined && (parseTime(timeOfEvent(probe) ?? "") ?? 0) >= began ? probe : undefined;
+}
+
 const notReady: PodRule = (facts) => {
-  const { object, events } = facts;
+  const { object } = facts;
   const ready = conditionOf(object.status?.conditions, "Ready");
   if (object.status?.phase !== "Running" || ready?.status === "True") return undefined;
   const since = sinceTime(ready?.lastTransitionTime);
-  const began = parseTime(object.status?.startTime ?? "") ?? 0;
-  const unready = (object.status?.containerStatuses ?? []).find((status) => !status.ready);
-  const startup = unready?.started === false ? latestProbe(events, /^Startup probe/) : undefined;
-  const probe = startup ?? latestProbe(events, /^Readiness probe/);
-  if (unready !== undefined && probe !== undefined && (parseTime(timeOfEvent(probe) ?? "") ?? 0) >= began) {
+  const unready = containersOf(facts).filter(({ status }) => !status.ready);
+  for (const of of unready) {
+    const probe = failedProbe(of);
+    if (probe === undefined) continue;
+    const { name } = of.status;
     return {
       by: kubelet,
-      reason: startup === undefined ? "ReadinessProbeFailed" : "StartupProbeFailed",
-      summary: `container ${unready.name} is not ready: ${oneLine(probe.message, 240)}`,
-      remedy: `Correct the probe in ${template(facts)}, or the endpoint that it checks: kubectl logs ${object.metadata.name} -c ${unready.name}`,
+      reason: probe.message?.startsWith("Startup") ? "StartupProbeFailed" : "ReadinessProbeFailed",
+      summary: `container ${name} is not ready: ${oneLine(probe.message, 240)}`,
+      remedy: `Correct the probe in ${template(facts)}, or the endpoint that it checks: kubectl logs ${object.metadata.name} -c ${name}`,
       ...since,
     };
   }
   const gates = (object.spec.readinessGates ?? []).filter(
     ({ conditionType }) => conditionOf(object.status?.conditions, conditionType)?.status !== "True",
   );
-  if (unready === undefined && gates.length > 0) {
+  const [first] = unready;
+  if (first === undefined && gates.length > 0) {
     return {
       by: "explain",
       reason: "ReadinessGate",
@@ -332,14 +350,13 @@ const notReady: PodRule = (facts) => {
       ...since,
     };
   }
-  if (unready === undefined)
+  if (first === undefined)
     return { by: kubelet, reason: ready?.reason || "NotReady", summary: `is not ready${detail(ready?.message)}`, ...since };
-  const declared = object.spec.containers?.find(({ name }) => name === unready.name);
-  const delay = declared?.readinessProbe?.initialDelaySeconds;
+  const delay = first.container?.readinessProbe?.initialDelaySeconds;
   return {
     by: kubelet,
     reason: "NotReadyYet",
-    summary: `container ${unready.name} is not ready yet${delay ? ` (its first probe is after ${humanDuration(delay * 1000)})` : ""}`,
+    summary: `container ${first.status.name} is not ready yet${delay ? ` (its first probe is after ${humanDuration(delay * 1000)})` : ""}`,
     ...since,
   };
 };

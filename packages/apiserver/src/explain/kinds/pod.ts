@@ -11,11 +11,12 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 
 const isReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
-/** The pod's node is not ready: without its kubelet the pod makes no progress. */
+/** The pod's node is not ready: without its kubelet the pod makes no progress. One that has failed makes none anywhere. */
 const nodeUnreachable: PodRule = ({ object, related: { node } }) => {
   if (node === undefined || !isSeen(node) || isReady(node)) return undefined;
   const name = node.metadata.name ?? "";
   const deleted = object.metadata.deletionTimestamp;
+  if (!deleted && object.status?.phase === "Failed") return undefined;
   return {
     by: "explain",
     reason: "NodeNotReady",

@@ -7,6 +7,11 @@ const aPod = (status: object, spec: object = {}, metadata: object = {}): Unstruc
 const aNode = (name: string, spec: object = {}, allocatable: object = {}): Unstructured =>
   stored("v1", "Node", name, { spec, status: { allocatable, ...conditionOfType("Ready", "True", "X") } });
 const about = (reason: string, message: string, time?: string) => eventAbout("Pod", "p", reason, message, time);
+/** An event about one container, `containers{main}`. */
+const aboutContainer = (field: string, reason: string, message: string, time?: string): ReturnType<typeof about> => {
+  const { involvedObject, ...event } = about(reason, message, time);
+  return { ...event, involvedObject: { ...involvedObject, fieldPath: `spec.${field}` } };
+};
 const refusedBy = (message: string): object => ({
   phase: "Pending",
   ...conditionOfType("PodScheduled", "False", "Unschedulable", message),
@@ -262,6 +267,46 @@ testExplanations(
       reason: "ContainerExits",
     },
     {
+      name: "a probe that killed a container with a longer name is not the cause",
+      status: crashing(ended(1)),
+      events: [about("Unhealthy", "Liveness probe failed"), about("Killing", "Container main-2 failed liveness probe")],
+      reason: "ContainerExits",
+    },
+    {
+      name: "the probe that killed it, not that of another container",
+      status: crashing(ended(137)),
+      events: [
+        aboutContainer("containers{other}", "Unhealthy", "Liveness probe failed: theirs"),
+        aboutContainer("containers{main}", "Unhealthy", "Liveness probe failed: its own"),
+        aboutContainer("containers{main}", "Killing", "Container main failed liveness probe, will be restarted"),
+      ],
+      reason: "LivenessProbeFailed",
+      says: /Liveness probe failed: its own; restarted/,
+    },
+    {
+      name: "a back-off with the error of its own image",
+      status: withContainer(waiting("ImagePullBackOff", 'Back-off pulling image "img"')),
+      events: [
+        aboutContainer("containers{other}", "Failed", 'Failed to pull image "that": no such host', later),
+        aboutContainer("containers{main}", "Failed", 'Failed to pull image "img": no such tag'),
+      ],
+      reason: "ImagePullFailed",
+      says: /cannot be pulled: no such tag$/,
+      since: earlier,
+    },
+    {
+      name: "the image of an init container, with the error of its event",
+      status: {
+        ...withContainer(waiting("PodInitializing")),
+        initContainerStatuses: [{ name: "a", ready: false, restartCount: 0, state: waiting("ImagePullBackOff") }],
+      },
+      spec: { initContainers: [{ name: "a", image: "that" }] },
+      events: [aboutContainer("initContainers{a}", "Failed", 'Failed to pull image "that": no such host', later)],
+      reason: "ImagePullFailed",
+      says: /^init container a: image that cannot be pulled: no such host$/,
+      since: later,
+    },
+    {
       name: "the second container's failure",
       status: {
         ...withContainer({ running: {} }),
@@ -354,6 +399,33 @@ testExplanations(
       reason: "NotReadyYet",
     },
     {
+      name: "a readiness probe of the second container that is not ready",
+      status: {
+        ...withContainer({ running: {} }),
+        containerStatuses: [
+          { name: "slow", ready: false, restartCount: 0, state: { running: {} } },
+          { name: "main", ready: false, restartCount: 0, state: { running: {} } },
+        ],
+      },
+      events: [aboutContainer("containers{main}", "Unhealthy", "Readiness probe failed: 500")],
+      reason: "ReadinessProbeFailed",
+      says: /^container main is not ready: Readiness probe failed: 500$/,
+      remedy: /-c main$/,
+    },
+    {
+      name: "a readiness probe of a container that is ready again is no cause",
+      status: {
+        ...withContainer({ running: {} }),
+        containerStatuses: [
+          { name: "again", ready: true, restartCount: 0, state: { running: {} } },
+          { name: "main", ready: false, restartCount: 0, state: { running: {} } },
+        ],
+      },
+      events: [aboutContainer("containers{again}", "Unhealthy", "Readiness probe failed: 500")],
+      reason: "NotReadyYet",
+      says: /^container main is not ready yet$/,
+    },
+    {
       name: "a readiness gate that is not met, the second one",
       status: {
         phase: "Running",
@@ -407,6 +479,15 @@ testExplanations(
 );
 
 testExplanations([
+  {
+    name: "a pod that has failed has nothing to expect of its node, ready or not",
+    objects: [
+      aPod({ phase: "Failed", reason: "Evicted", message: "low on memory" }, onNode),
+      stored("v1", "Node", "n1", { spec: {}, status: conditionOfType("Ready", "Unknown", "NodeStatusUnknown") }),
+    ],
+    chain: pod,
+    reason: "Evicted",
+  },
   { name: "a pod whose node does not exist", objects: [aPod({ phase: "Pending" }, onNode)], chain: pod, reason: "NodeMissing" },
   {
     name: "the topmost controller is named whose template has to be changed",
