@@ -42,6 +42,18 @@ for (const { name, of, on, others = [], says } of [
     on: node({ taints: [{ key: "gpu", value: "yes", effect: "NoSchedule" }] }),
     says: [/gpu=yes:NoSchedule/],
   },
+  { name: "a taint that only repels", of: pod(), on: node({ taints: [{ key: "a", effect: "PreferNoSchedule" }] }), says: [] },
+  {
+    name: "the second taint",
+    of: pod({ tolerations: [{ key: "gpu", operator: "Exists" }] }),
+    on: node({
+      taints: [
+        { key: "gpu", effect: "NoSchedule" },
+        { key: "old", effect: "NoExecute" },
+      ],
+    }),
+    says: [/the node's taint old:NoExecute/],
+  },
   { name: "selector", of: pod({ nodeSelector: { disk: "ssd" } }), on: node(), says: [/node selector disk=ssd/] },
   { name: "more than the node has", of: pod(cpu("3")), on: node(), says: [/requests 3 cpu, the node has 2 in all/] },
   {
@@ -64,6 +76,33 @@ for (const { name, of, on, others = [], says } of [
     others: [pod({ ...cpu("2"), containers: [{ name: "main", ports: [{ hostPort: 80 }] }] })],
     says: [],
   },
+  {
+    name: "a port that is taken for another protocol",
+    of: pod({ containers: [{ name: "main", ports: [{ hostPort: 80, protocol: "UDP" }] }] }),
+    on: node(),
+    others: [pod({ containers: [{ name: "main", ports: [{ hostPort: 80 }] }] }, "q")],
+    says: [],
+  },
+  {
+    name: "the second container's port",
+    of: pod({
+      containers: [
+        { name: "a", ports: [{ containerPort: 80 }] },
+        { name: "b", ports: [{ containerPort: 1 }, { hostPort: 81 }] },
+      ],
+    }),
+    on: node(),
+    others: [pod({ containers: [{ name: "main", ports: [{ containerPort: 80 }, { hostPort: 81 }] }] }, "q")],
+    says: [/host port 81\/TCP/],
+  },
+  { name: "all that is free", of: pod(cpu("1")), on: node(), others: [pod(cpu("1"), "q")], says: [] },
+  { name: "the last place", of: pod(), on: node(), others: ["a", "b"].map((one) => pod({}, one)), says: [] },
+  {
+    name: "where it was scheduled to",
+    of: refused({ nodeName: "n2" }, "True"),
+    on: node(),
+    says: [/it was scheduled to n2/],
+  },
   { name: "pods", of: pod(), on: node(), others: ["a", "b", "c"].map((one) => pod({}, one)), says: [/holds 3 pods/] },
   {
     name: "two reasons, the first cause first",
@@ -77,6 +116,36 @@ for (const { name, of, on, others = [], says } of [
     const found = nodeProblems({ pod: of, node: on, onNode: others, volumes: [] });
     assert.equal(found.length, says.length, JSON.stringify(found));
     for (const [i, pattern] of says.entries()) assert.match(found[i]?.summary ?? "", pattern);
+  });
+}
+
+for (const { name, volume, claim } of [
+  { name: "a claim", volume: { persistentVolumeClaim: { claimName: "data" } }, claim: "data" },
+  { name: "an ephemeral volume", volume: { ephemeral: {} }, claim: "p-v" },
+]) {
+  test(`a pod is not on a node that the second volume, of ${name}, cannot be used on`, async () => {
+    const values = (value: string): object => ({
+      required: { nodeSelectorTerms: [{ matchExpressions: [{ key: "disk", operator: "In", values: [value] }] }] },
+    });
+    const objects = new Map<string, object>([
+      ["persistentvolumeclaims/here", { metadata: {}, spec: { volumeName: "pv-1" } }],
+      ["persistentvolumes/pv-1", { metadata: { name: "pv-1" }, spec: { nodeAffinity: values("own") } }],
+      [`persistentvolumeclaims/${claim}`, { metadata: {}, spec: { volumeName: "pv-2" } }],
+      [
+        "persistentvolumes/pv-2",
+        { metadata: { name: "pv-2" }, spec: { nodeAffinity: values("other"), claimRef: { name: claim } } },
+      ],
+    ]);
+    const reader = {
+      list: async () => [],
+      get: async (resource: string, _: string, __: string, wanted: string) => objects.get(`${resource}/${wanted}`) ?? "missing",
+    } as unknown as Reader;
+    const volumes = [{ name: "w", persistentVolumeClaim: { claimName: "here" } }, { name: "x" }, { name: "v", ...volume }];
+    const on = node();
+    on.metadata.labels = { disk: "own" };
+    const [problem, ...more] = nodeProblems(await gatherNodeFacts(pod({ volumes }), on, reader));
+    assert.deepEqual([problem?.reason, more], ["VolumeOnOtherNode", []]);
+    assert.match(problem?.summary ?? "", new RegExp(`volume pv-2 of its claim ${claim} can only`));
   });
 }
 

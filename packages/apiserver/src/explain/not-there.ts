@@ -6,6 +6,7 @@ import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
 import { Tolerations } from "@coxswain/apimachinery/scheduling/tolerations";
+import { claimNameOf } from "./kinds/pod-facts.ts";
 import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } from "./rule.ts";
 
 interface NodeFacts {
@@ -26,15 +27,10 @@ type NodeRule = (facts: NodeFacts) => Omit<Problem, "by"> | undefined;
 export async function gatherNodeFacts(pod: Pod, node: Node, reader: Reader): Promise<NodeFacts> {
   const pods = await reader.list<Pod>("pods", "", "");
   const volumes: PersistentVolume[] = [];
-  for (const { persistentVolumeClaim } of pod.spec.volumes ?? []) {
-    if (persistentVolumeClaim === undefined) continue;
-    const namespace = pod.metadata.namespace ?? "";
-    const claim = await reader.get<PersistentVolumeClaim>(
-      "persistentvolumeclaims",
-      "",
-      namespace,
-      persistentVolumeClaim.claimName,
-    );
+  for (const claimed of pod.spec.volumes ?? []) {
+    const name = claimNameOf(pod, claimed);
+    if (name === undefined) continue;
+    const claim = await reader.get<PersistentVolumeClaim>("persistentvolumeclaims", "", pod.metadata.namespace ?? "", name);
     if (!isSeen(claim) || !claim.spec.volumeName) continue;
     const volume = await reader.get<PersistentVolume>("persistentvolumes", "", "", claim.spec.volumeName);
     if (isSeen(volume)) volumes.push(volume);

@@ -43,6 +43,16 @@ for (const [message, reason, says] of [
     "LimitRange",
     "a LimitRange of the namespace forbids it: maximum cpu usage per Container is 2, but limit is 3, minimum memory usage per Pod is 1Gi, but request is 0",
   ],
+  [
+    `${forbidden}cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000`,
+    "LimitRange",
+    "a LimitRange of the namespace forbids it: cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+  ],
+  [
+    `${forbidden}[memory max limit to request ratio per Pod is 2, but no limit is specified or limit is 0]`,
+    "LimitRange",
+    "a LimitRange of the namespace forbids it: memory max limit to request ratio per Pod is 2, but no limit is specified or limit is 0",
+  ],
   [`${forbidden}no PriorityClass with name high was found`, "PriorityClassMissing", "priority class high does not exist"],
   [`${forbidden}pod rejected: RuntimeClass "kata" not found`, "RuntimeClassMissing", "runtime class kata does not exist"],
   [

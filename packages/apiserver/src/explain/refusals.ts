@@ -61,7 +61,8 @@ const refusals: readonly Refusal[] = [
     remedy: "Change the security context in the pod template, or the level in the namespace's labels.",
   },
   {
-    pattern: /((?:maximum|minimum) [\w./-]+ usage per \w+ is [^.\]]+)/,
+    pattern:
+      /((?:maximum|minimum) [\w./-]+ usage per \w+ is [^.\]]+|[\w./-]+ max limit to request ratio per \w+ is [^,]+, but [^,\]]+)/,
     reason: "LimitRange",
     summary: ([, what]) => `a LimitRange of the namespace forbids it: ${what}`,
     remedy: "Change requests and limits in the pod template, or the LimitRange.",

@@ -77,8 +77,10 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
         ...since,
       };
     }
+    // Metrics of objects and external ones come from other APIs.
+    const ofResource = active.reason === "FailedGetResourceMetric" || active.reason === "FailedGetContainerResourceMetric";
     const away = metrics === "missing" || /could not find the requested resource|metrics\.k8s\.io/.test(text ?? "");
-    if (away) {
+    if (ofResource && away) {
       return {
         by: scaler,
         reason: "MetricsApiAway",

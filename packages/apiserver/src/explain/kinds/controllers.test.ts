@@ -401,6 +401,22 @@ testExplanations([
     chain: [],
   },
   {
+    name: "a cron job that has started one since it missed a start is healthy",
+    objects: [aCronJob({}, { lastScheduleTime: later })],
+    events: [about("MissSchedule")],
+    chain: [],
+  },
+  {
+    name: "a job that a cron job has started since it waited is not what it waits for",
+    objects: [
+      aCronJob({}, { active: [{ uid: "uid-n-2" }], lastScheduleTime: later }),
+      jobOf("n-1", complete),
+      jobOf("n-2", { startTime: later }, later),
+    ],
+    events: [about("JobAlreadyActive")],
+    chain: [],
+  },
+  {
     name: "a cron job that cannot create its job",
     objects: [aCronJob()],
     events: [about("FailedCreate")],
@@ -473,6 +489,19 @@ testExplanations([
       target,
       metricsApi,
     ],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "MetricsApiAway",
+  },
+  {
+    name: "an autoscaler by a metric of another API does not miss the metrics API",
+    objects: [aScaler(inactive("FailedGetExternalMetric", "the server could not find the requested resource")), target],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "FailedGetExternalMetric",
+    says: /gets no metrics: the server could not find/,
+  },
+  {
+    name: "an autoscaler by a container's metric without the metrics API names it",
+    objects: [aScaler(inactive("FailedGetContainerResourceMetric", "x")), target],
     chain: ["horizontalpodautoscaler/web"],
     reason: "MetricsApiAway",
   },

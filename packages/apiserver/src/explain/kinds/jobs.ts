@@ -118,7 +118,10 @@ const cronJobRules: Rule<CronJob, CronJobFacts>[] = [
     const event = latestEvent(events, ["JobAlreadyActive", "MissSchedule", "TooManyMissedTimes", "FailedNeedsStart"]);
     const active = jobs.filter(({ object }) => status?.active?.some(({ uid }) => uid === object.metadata.uid));
     const since = event && sinceTime(firstTimeOfEvent(event));
-    if (event === undefined || (timeOfEvent(event) ?? "") < (status?.lastSuccessfulTime ?? "")) return undefined;
+    // A job that was started later, or has succeeded since, shows that the schedule is kept again.
+    const { lastScheduleTime, lastSuccessfulTime } = status ?? {};
+    const time = (event && timeOfEvent(event)) ?? "";
+    if (event === undefined || time < (lastSuccessfulTime ?? "") || time < (lastScheduleTime ?? "")) return undefined;
     if (event.reason === "JobAlreadyActive" && active.length > 0) {
       return {
         by: cronJob,

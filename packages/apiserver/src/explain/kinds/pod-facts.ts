@@ -2,7 +2,7 @@
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refToObject } from "../refusals.ts";
 import { isSeen, type Look, type Reader } from "../rule.ts";
 
@@ -25,6 +25,10 @@ export interface PodFacts {
   readonly missing: readonly string[];
 }
 
+/** The claim of a volume: the one that it names, or that of the ephemeral volume. */
+export const claimNameOf = ({ metadata }: Pod, { persistentVolumeClaim, ephemeral, name }: Volume): string | undefined =>
+  persistentVolumeClaim?.claimName ?? (ephemeral ? `${metadata.name}-${name}` : undefined);
+
 /**
  * Reads what the rules for pods need: the pod's claims, its owners, missing config maps and secrets, and either its node or, for
  * an unscheduled pod, all nodes.
@@ -33,8 +37,7 @@ export async function gatherPod(pod: Pod, reader: Reader): Promise<PodFacts> {
   const { namespace = "" } = pod.metadata;
   const claims: ClaimOfPod[] = [];
   for (const volume of pod.spec.volumes ?? []) {
-    const name =
-      volume.persistentVolumeClaim?.claimName ?? (volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined);
+    const name = claimNameOf(pod, volume);
     if (name === undefined) continue;
     const claim = await reader.get<PersistentVolumeClaim>("persistentvolumeclaims", "", namespace, name);
     claims.push({ name, claim, ref: refToObject("", "persistentvolumeclaims", "PersistentVolumeClaim", namespace, name) });

@@ -17,6 +17,7 @@ import {
   rulesFor,
   sinceTime,
 } from "../rule.ts";
+import { claimNameOf } from "./pod-facts.ts";
 
 interface ClaimFacts {
   /** Also "missing" when the claim names no class. */
@@ -29,11 +30,8 @@ interface ClaimFacts {
 
 const binder = "persistentvolume-controller";
 
-const usesClaim = ({ spec, metadata }: Pod, claim: string): boolean =>
-  (spec.volumes ?? []).some(
-    ({ persistentVolumeClaim, ephemeral, name }) =>
-      persistentVolumeClaim?.claimName === claim || (ephemeral !== undefined && `${metadata.name}-${name}` === claim),
-  );
+const usesClaim = (pod: Pod, claim: string): boolean =>
+  (pod.spec.volumes ?? []).some((volume) => claimNameOf(pod, volume) === claim);
 
 const isPending = ({ status }: PersistentVolumeClaim): boolean => (status?.phase ?? "Pending") === "Pending";
 const created = ({ metadata }: PersistentVolumeClaim): { since?: string } => sinceTime(metadata.creationTimestamp);
