@@ -217,18 +217,23 @@ test("a list of one object at an exact revision is of that revision", async () =
   assert.equal((await lists.list({ prefix: "web/a", revision: 5 })).revision, 7);
 });
 
-test("a list that fails is counted with what it has read until then", async () => {
-  const counted: number[][] = [];
-  let pages = 0;
-  const failure = new Error("unavailable");
-  const lists = listsOver(
-    async () => (++pages < 2 ? { kvs: pageOf(2), more: true, count: 4, revision: 7 } : Promise.reject(failure)),
-    readKey,
-    (...cost) => counted.push(cost),
-  );
-  for (let i = 0; i < 2; i++) await assert.rejects(lists.list({ prefix: "" }), failure);
-  assert.deepEqual(counted, [
-    [2, 2, 2],
-    [0, 0, 0],
-  ]);
-});
+for (const { what, read } of [
+  { what: "a list", read: (lists: EtcdLists) => lists.list({ prefix: "" }) },
+  { what: "a read of all there is", read: (lists: EtcdLists) => lists.readAll(() => {}) },
+]) {
+  test(`${what} that fails is counted with what it has read until then`, async () => {
+    const counted: number[][] = [];
+    let pages = 0;
+    const failure = new Error("unavailable");
+    const lists = listsOver(
+      async () => (++pages < 2 ? { kvs: pageOf(2), more: true, count: 4, revision: 7 } : Promise.reject(failure)),
+      readKey,
+      (...cost) => counted.push(cost),
+    );
+    for (let i = 0; i < 2; i++) await assert.rejects(read(lists), failure);
+    assert.deepEqual(counted, [
+      [2, 2, 2],
+      [0, 0, 0],
+    ]);
+  });
+}

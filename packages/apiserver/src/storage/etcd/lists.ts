@@ -130,8 +130,21 @@ export class EtcdLists {
    * @returns the revision that was read
    */
   async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
-    const { timed, client, prefix, turns, readInitial, passOver, listed } = this.#options;
     const cost: ListCost = { fetched: 0, evaluated: 0, returned: 0 };
+    try {
+      return await this.#readPages(cost, onPage, at, onUnreadable);
+    } finally {
+      this.#options.listed?.(cost.fetched, cost.evaluated, cost.returned);
+    }
+  }
+
+  async #readPages(
+    cost: ListCost,
+    onPage: (entries: Entry[]) => void,
+    at: number,
+    onUnreadable: ((key: string) => void) | undefined,
+  ): Promise<number> {
+    const { timed, client, prefix, turns, readInitial, passOver } = this.#options;
     const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
@@ -157,10 +170,7 @@ export class EtcdLists {
       onPage(entries);
       cost.evaluated += entries.length;
       cost.returned += entries.length;
-      if (next === undefined) {
-        listed?.(cost.fetched, cost.evaluated, cost.returned);
-        return revision;
-      }
+      if (next === undefined) return revision;
       page = await next;
     }
   }

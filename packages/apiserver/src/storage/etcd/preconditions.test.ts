@@ -15,6 +15,13 @@ for (const { name, current, wanted, problem } of [
     wanted: { uid: "u", resourceVersion: "6" },
     problem: "ResourceVersion in precondition: 6, ResourceVersion in object meta: 7",
   },
+  { name: "an empty uid", current: stored, wanted: { uid: "" }, problem: "UID in precondition: , UID in object meta: u" },
+  {
+    name: "an empty revision",
+    current: stored,
+    wanted: { resourceVersion: "" },
+    problem: "ResourceVersion in precondition: , ResourceVersion in object meta: 7",
+  },
   { name: "an absent object", current: undefined, wanted: { uid: "u" }, problem: "UID in precondition: u, UID in object meta: " },
   {
     name: "the revision of an absent object",
