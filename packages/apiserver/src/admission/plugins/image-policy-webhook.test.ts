@@ -92,6 +92,28 @@ for (const { ttl, allowed, times } of [
   });
 }
 
+for (const { ttl, allowed, seconds } of [
+  { ttl: {}, allowed: true, seconds: 300 },
+  { ttl: {}, allowed: false, seconds: 30 },
+  { ttl: { allowTTL: 7, denyTTL: 5 }, allowed: true, seconds: 7 },
+  { ttl: { allowTTL: 7, denyTTL: 5 }, allowed: false, seconds: 5 },
+]) {
+  test(`with ${JSON.stringify(ttl)} an answer that ${allowed ? "allows" : "refuses"} is kept for ${seconds} s`, async (t) => {
+    let nowMs = 1;
+    t.mock.method(performance, "now", () => nowMs);
+    const { requested, review } = await policy(t, ttl, { allowed });
+    for (const [ms, times] of [
+      [0, 1],
+      [seconds * 1000 - 1, 1],
+      [2, 2],
+    ] as const) {
+      nowMs += ms;
+      await review();
+      assert.equal(requested.length, times, `after ${nowMs - 1} ms`);
+    }
+  });
+}
+
 test("the backend's annotations of an allowed image are added to each request, also from the cache", async (t) => {
   const { requested, review } = await policy(t, {}, { allowed: true, auditAnnotations: { why: "x", who: "y" } });
   const want = ["allowed", ...["why=x", "who=y"].map((note) => `imagepolicywebhook.image-policy.k8s.io/${note}`)];
