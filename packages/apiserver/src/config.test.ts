@@ -203,3 +203,57 @@ for (const { argv, want } of [
     assert.throws(() => configFromFlags(parseFlags(kubeApiserver.flags, [...bare, ...argv]).values), { message: want });
   });
 }
+
+const longestToken = `${2 ** 32}s`;
+const badExpiration = "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds";
+for (const { flags, message } of [
+  { flags: ["--goaway-chance=0.02"], message: undefined },
+  { flags: ["--goaway-chance=0.021"], message: "--goaway-chance can not be less than 0 or greater than 0.02" },
+  { flags: ["--goaway-chance=-0.001"], message: "--goaway-chance can not be less than 0 or greater than 0.02" },
+  { flags: ["--service-account-max-token-expiration=0"], message: undefined },
+  { flags: ["--service-account-max-token-expiration=1h"], message: undefined },
+  { flags: [`--service-account-max-token-expiration=${longestToken}`], message: undefined },
+  { flags: ["--service-account-max-token-expiration=59m59.999s"], message: badExpiration },
+  { flags: [`--service-account-max-token-expiration=${2 ** 32 + 1}s`], message: badExpiration },
+  { flags: ["--service-account-max-token-expiration=-1h"], message: badExpiration },
+  { flags: ["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"], message: undefined },
+  { flags: ["--max-requests-inflight=-1"], message: "--max-requests-inflight can not be negative value" },
+  { flags: ["--max-mutating-requests-inflight=-1"], message: "--max-mutating-requests-inflight can not be negative value" },
+  { flags: ["--request-timeout=1ms"], message: undefined },
+  { flags: ["--request-timeout=0"], message: "--request-timeout can not be negative value" },
+  { flags: ["--identity-lease-duration-seconds=1", "--identity-lease-renew-interval-seconds=1"], message: undefined },
+  {
+    flags: ["--identity-lease-renew-interval-seconds=0"],
+    message: "--identity-lease-renew-interval-seconds should be a positive number, but value '0' provided",
+  },
+  { flags: ["--service-node-port-range=1-65535", "--kubernetes-service-node-port=65535"], message: undefined },
+  { flags: ["--service-node-port-range=1-65535", "--kubernetes-service-node-port=1"], message: undefined },
+  {
+    flags: ["--kubernetes-service-node-port=65536"],
+    message:
+      "[--kubernetes-service-node-port 65536 must be between 0 and 65535, inclusive. If 0, the Kubernetes master service will be of type " +
+      "ClusterIP, kubernetes service port range 30000-32767 doesn't contain 65536]",
+  },
+  { flags: ["--storage-backend="], message: undefined },
+  {
+    flags: ["--storage-backend=etcd2"],
+    message: "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'",
+  },
+  { flags: ["--storage-media-type=application/json"], message: undefined },
+  {
+    flags: ["--storage-media-type=application/yaml"],
+    message:
+      '--storage-media-type "application/yaml" is not supported by this server: application/json or ' +
+      "application/vnd.kubernetes.protobuf",
+  },
+  { flags: ["--authorization-mode="], message: "at least one authorization-mode must be passed" },
+  { flags: ['--service-account-issuer=""'], message: "service-account-issuer should not be an empty string" },
+  { flags: ["--tls-cert-file=/x"], message: "--tls-cert-file and --tls-private-key-file must be specified together" },
+  { flags: ["--tls-private-key-file=/x"], message: "--tls-cert-file and --tls-private-key-file must be specified together" },
+  { flags: ["--watch-cache-sizes=pods#+1"], message: undefined },
+]) {
+  test(`${flags.join(" ")}: ${message ?? "taken"}`, () => {
+    if (message === undefined) assert.doesNotThrow(() => configOf(...flags));
+    else assert.throws(() => configOf(...flags), { message });
+  });
+}

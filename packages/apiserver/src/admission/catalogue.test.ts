@@ -72,6 +72,11 @@ for (const { name, selection, want } of [
     selection: { only: ["AlwaysAdmit"], enable: ["AlwaysDeny"] },
     want: "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive",
   },
+  {
+    name: "an exclusive list beside plugins to disable",
+    selection: { only: ["AlwaysAdmit"], disable: ["AlwaysDeny"] },
+    want: "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive",
+  },
   { name: "an unknown name in the old list", selection: { only: ["x"] }, want: 'admission-control plugin "x" is unknown' },
 ]) {
   test(`refuses ${name}`, () => assert.throws(() => namesOf(selection), { message: want }));

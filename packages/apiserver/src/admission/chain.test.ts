@@ -96,10 +96,12 @@ test("a webhook's request for reinvocation runs the mutating plugins once more, 
     { name: "Webhook", handles: () => true, admit: admit("webhook", true) },
   ];
   const chain = newAdmissionChain(plugins, newMetricsRegistry());
-  const attributes = { operation: "CREATE", resource: { group: "", version: "v1", resource: "pods" } } as AdmissionAttributes;
-  await chain.mutate(attributes);
-  await chain.validate(attributes);
-  assert.deepEqual(called, ["first 0", "webhook 0", "first 1", "webhook 1", "validate"]);
+  for (const operation of ["CREATE", "UPDATE"]) {
+    const attributes = { operation, resource: { group: "", version: "v1", resource: "pods" } } as AdmissionAttributes;
+    await chain.mutate(attributes);
+    await chain.validate(attributes);
+    assert.deepEqual(called.splice(0), ["first 0", "webhook 0", "first 1", "webhook 1", "validate"], operation);
+  }
 });
 
 test("plugins and steps are observed in seconds", async (t) => {

@@ -46,6 +46,15 @@ for (const { wanted, granted } of [
   });
 }
 
+test("a server without audiences knows a token without audiences, and reviews it for none", async (t) => {
+  const { authenticateToken } = built(t, { apiAudiences: [] });
+  for (const wanted of [undefined, []]) {
+    const result = await authenticateToken("t", wanted);
+    assert.deepEqual([result?.user.name, result?.audiences], ["joe", undefined]);
+  }
+  await assert.rejects(authenticateToken("t", ["vault"]), { message: "invalid bearer token" });
+});
+
 test("a token is invalid for the audiences of others, and one that nobody knows for all", async (t) => {
   const { authenticateToken } = built(t);
   await assert.rejects(authenticateToken("t", ["vault"]), { message: "invalid bearer token" });

@@ -57,12 +57,43 @@ for (const { argv, error } of [
     error: /invalid audit truncate webhook max batch size 5, must be greater than max event size \(102400\)/,
   },
   { argv: [webhook, "--audit-webhook-version=v1"], error: /invalid group version, allowed versions are/ },
+  {
+    argv: ["--audit-log-path=/tmp/x", "--audit-log-maxbackup=-1", "--audit-log-maxsize=-2"],
+    error: /^Error: \[--audit-log-maxbackup -1 can't be a negative number, --audit-log-maxsize -2 can't be a negative number\]/,
+  },
+  { argv: [log, "--audit-log-mode=batch", "--audit-log-batch-max-size=0"], error: /invalid audit batch log max batch size 0/ },
+  {
+    argv: [webhook, "--audit-webhook-batch-throttle-enable", "--audit-webhook-batch-throttle-qps=0"],
+    error: /invalid audit batch webhook throttle QPS 0/,
+  },
+  {
+    argv: [log, "--audit-log-truncate-max-event-size=0"],
+    error: /invalid audit truncate log max event size 0, must be a positive/,
+  },
+  {
+    argv: [log, webhook, "--audit-log-version=v1", "--audit-webhook-version=v2"],
+    error: /\[invalid group version.*, invalid group version/,
+  },
   { argv: [log, "--audit-policy-file=/missing"], error: /loading audit policy file: failed to read file path "\/missing"/ },
 ]) {
   test(`refuses ${argv.slice(1).join(" ")}`, () => {
     assert.throws(() => make(...argv), error);
   });
 }
+
+for (const { what, argv } of [
+  { what: "a size, an age and a number of backups of 0", argv: ["maxsize=0", "maxage=0", "maxbackup=0"] },
+  { what: "numbers for batches that its mode does not form", argv: ["mode=blocking", "batch-max-size=0"] },
+  { what: "numbers of a throttle that is off", argv: ["mode=batch", "batch-throttle-enable=false", "batch-throttle-qps=0"] },
+]) {
+  test(`a log may have ${what}`, () => {
+    assert.equal(make("--audit-log-path=/tmp/x", ...argv.map((flag) => `--audit-log-${flag}`)), undefined);
+  });
+}
+
+test("standard output has no size, no age and no backups to refuse; no flag of a backend that is not used is looked at", () => {
+  assert.equal(make(log, "--audit-log-maxsize=-1", "--audit-webhook-mode=fast"), undefined);
+});
 
 /** An auditor with a webhook on loopback whose first answer is 500. @returns also the number of requests that it got */
 async function withWebhook(t: TestContext, argv: readonly string[]) {

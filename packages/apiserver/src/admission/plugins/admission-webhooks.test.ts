@@ -126,6 +126,17 @@ test("a webhook's patch is applied to the object itself, and what it removes is 
   assert.deepEqual(JSON.parse(value ?? "").patch, patch);
 });
 
+test("of a long patch the first twenty paths are recorded, each up to 200 characters", async (t) => {
+  const long = `/data/${"k".repeat(250)}`;
+  const paths = [long, ...Array.from({ length: 24 }, (_, i) => `/data/k${i}`)];
+  const { mutating } = await webhooksOf(t, {
+    answer: () => patchOf(...paths.map((path) => ({ op: "add", path, value: "1" }))),
+  });
+  const { attributes } = aWrite();
+  await mutating.admit?.(attributes);
+  assert.deepEqual(attributes.changes?.[0]?.paths, [long.slice(0, 200), ...paths.slice(1, 20)]);
+});
+
 test("a patch that changes nothing asks for no other round", async (t) => {
   const { mutating } = await webhooksOf(t, { answer: () => patchOf({ op: "replace", path: "/data/x", value: "1" }) });
   const { attributes, annotations, contents } = aWrite();

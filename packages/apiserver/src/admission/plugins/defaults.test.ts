@@ -201,6 +201,17 @@ for (const { name, overhead, podFixed, want } of [
   });
 }
 
+test("a pod without a runtime class may not have an overhead", async () => {
+  const plugin = runtimeClass(contextOf([vm({ overhead: { podFixed: { cpu: "1" } } })]).context) as never;
+  for (const runtimeClassName of [undefined, ""]) {
+    assert.equal(await refusalOf(plugin, write({ spec: { runtimeClassName } })), "");
+    assert.equal(
+      await refusalOf(plugin, write({ spec: { runtimeClassName, overhead: { cpu: "1" } } })),
+      'pods "a" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead',
+    );
+  }
+});
+
 test("without PodOverhead a pod gets no overhead of its runtime class, and keeps its own, which the registry drops", async () => {
   const { context } = contextOf([vm({ overhead: { podFixed: { cpu: "1" } } })], [], false);
   for (const overhead of [undefined, { cpu: "2" }]) {

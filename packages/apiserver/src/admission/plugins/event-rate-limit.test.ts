@@ -93,6 +93,13 @@ test("the least recently used entries are evicted when the cache is full", async
   assert.equal(await write({ namespace: "a" }), "");
 });
 
+test("the buckets of 4,096 keys are kept when no number is given", async () => {
+  const { write } = limited({ type: "Namespace", qps: 1, burst: 1 });
+  for (let i = 0; i <= 4096; i++) assert.equal(await write({ namespace: `n${i}` }), "");
+  assert.match(await write({ namespace: "n1" }), /for key n1$/);
+  assert.equal(await write({ namespace: "n0" }), "");
+});
+
 test("dry runs, other kinds and other groups are not counted", async () => {
   const { write } = limited({ type: "Server", qps: 1, burst: 1 });
   for (const more of [

@@ -114,6 +114,13 @@ for (const { name, containers, initContainers = [], limit, want } of [
     want: ["maximum cpu usage per Pod is 2, but limit is 3"],
   },
   {
+    name: "is held to an init container that alone asks for something",
+    containers: [{ name: "c" }],
+    initContainers: [requests("3")],
+    limit: { max: { cpu: "2" } },
+    want: ["maximum cpu usage per Pod is 2, but limit is 3"],
+  },
+  {
     name: "with a container without a limit is refused by a maximum",
     containers: [requests("1"), { name: "d" }],
     limit: { max: { cpu: "2" } },

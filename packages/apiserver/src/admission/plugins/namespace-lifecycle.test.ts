@@ -84,6 +84,11 @@ for (const { name, attributes, want } of [
     want: "403",
   })),
   {
+    name: "the deletion of kube-node-lease",
+    attributes: { ...ofNamespace, namespace: "kube-node-lease", name: "kube-node-lease" },
+    want: "admitted",
+  },
+  {
     name: "the deletion of an object called default",
     attributes: { ...inNamespace, operation: "DELETE", name: "default" },
     want: "admitted",
@@ -123,4 +128,20 @@ test("of two namespaces that were deleted the store is read for each", async (t)
   for (const namespace of ["other", "web"]) assert.equal(await admit({ ...inNamespace, namespace }), "403 NamespaceTerminating");
   const pending = client.actions.filter(({ verb }) => verb === "get").map(({ name }) => name);
   assert.deepEqual(pending, ["other", "web"]);
+});
+
+test("thirty seconds after the deletion of a namespace the cache is read again", async (t) => {
+  let nowMs = 1;
+  t.mock.method(performance, "now", () => nowMs);
+  const { admit, client } = await aPlugin(t);
+  const reads = () => client.actions.filter(({ verb }) => verb === "get").length;
+  await admit(ofNamespace);
+  for (const [ms, want] of [
+    [29_999, 1],
+    [2, 1],
+  ] as const) {
+    nowMs += ms;
+    assert.equal(await admit(inNamespace), "admitted");
+    assert.equal(reads(), want, `after ${nowMs - 1} ms`);
+  }
 });

@@ -251,6 +251,11 @@ const refused: readonly Attempt[] = [
     want: "node requested token with a pod binding without a uid",
   },
   {
+    what: "asks for a token of a pod with an empty uid",
+    call: ["POST", token, () => bound({ name: "mine", uid: "" })],
+    want: "node requested token with a pod binding without a uid",
+  },
+  {
     what: "asks for a token of an earlier pod",
     call: ["POST", token, () => bound({ name: "mine", uid: "old" })],
     want: "the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated",

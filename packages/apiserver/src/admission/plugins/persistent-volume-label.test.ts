@@ -4,7 +4,7 @@ import type { AdmissionAttributes } from "../plugin.ts";
 import { persistentVolumeLabel } from "./persistent-volume-label.ts";
 
 const [zoneKey, regionKey] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
-const zoned = { [zoneKey]: "b__a", [regionKey]: "r__s" };
+const zoned = { [zoneKey]: "b__ a__b", [regionKey]: "r__s" };
 const provisioned = { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs" };
 const aws = { awsElasticBlockStore: { volumeID: "vol-1" } };
 const ofZones = [

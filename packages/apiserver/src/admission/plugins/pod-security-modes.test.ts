@@ -127,6 +127,30 @@ for (const { name, world, write = aPod(), want } of [
   });
 }
 
+test("a refused pod is noted for the audit, and its user is not warned besides", async () => {
+  const modes = { enforce: "baseline", audit: "baseline", warn: "baseline" };
+  const { refusal, annotations, warnings, metrics } = await outcomeOf({ modes }, aPod());
+  assert.equal(refusal, `pods "a" is forbidden: violates PodSecurity ${violation}`);
+  const noted = { "enforce-policy": "baseline:latest", "audit-violations": `would violate PodSecurity ${violation}` };
+  assert.deepEqual([annotations, warnings], [noted, []]);
+  const evaluated = [...metrics.matchAll(/^pod_security_evaluations_total\{decision="(\w+)".*mode="(\w+)".*\} (\d+)$/gm)];
+  assert.deepEqual(
+    evaluated.map(([, ...found]) => found.join(" ")),
+    ["deny enforce 1", "deny audit 1"],
+  );
+});
+
+for (const [subresource, isJudged] of [
+  ...["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"].map((name) => [name, false] as const),
+  ["ephemeralcontainers", true],
+  ["unknown", true],
+] as const) {
+  test(`the subresource ${subresource} of a pod is ${isJudged ? "" : "not "}judged`, async () => {
+    const { refusal } = await outcomeOf({ modes: { enforce: "baseline" } }, { ...aPod(), subresource });
+    assert.equal(refusal, isJudged ? `pods "a" is forbidden: violates PodSecurity ${violation}` : "");
+  });
+}
+
 for (const { version, label } of [
   { version: "v1.22", label: "v1.22" },
   { version: "v1.23", label: "v1.23" },

@@ -84,6 +84,7 @@ test("a pod preempts others without any class, and may not choose another policy
 
 for (const { name, operation, wanted, refused } of [
   { name: "the creation of a second default", operation: "CREATE", wanted: aClass("other", 1, true), refused: true },
+  { name: "the creation of a class with the default's name", operation: "CREATE", wanted: usual, refused: true },
   { name: "an update that makes a second default", operation: "UPDATE", wanted: aClass("other", 1, true), refused: true },
   { name: "an update of the default itself", operation: "UPDATE", wanted: usual, refused: false },
   { name: "the creation of a class that is no default", operation: "CREATE", wanted: aClass("other", 1), refused: false },

@@ -66,6 +66,25 @@ test("a webhook whose CA bundle was replaced by another authority's is no longer
   await caller.call({ url, caBundle }, question);
 });
 
+test("after calls with two hundred other CA bundles a webhook gets a new connection", async (t) => {
+  const connections = new Set<unknown>();
+  const { caller, url, caBundle } = await aWebhook(t, ({ socket }, response) => {
+    connections.add(socket);
+    response.end("{}");
+  });
+  const callOthers = async (from: number, to: number): Promise<void> => {
+    for (let i = from; i < to; i++)
+      await assert.rejects(caller.call({ url: "https://127.0.0.1:1/", caBundle: base64(`${i}`) }, question));
+  };
+  await caller.call({ url, caBundle }, question);
+  await callOthers(0, 200);
+  await caller.call({ url, caBundle }, question);
+  assert.equal(connections.size, 1);
+  await callOthers(200, 201);
+  await caller.call({ url, caBundle }, question);
+  assert.equal(connections.size, 2);
+});
+
 test("a webhook whose certificate has its address as common name only is refused and counted", async (t) => {
   const answer: RequestListener = (_request, response) => response.end("{}");
   const legacy = await aWebhook(t, answer, { commonName: "127.0.0.1" });

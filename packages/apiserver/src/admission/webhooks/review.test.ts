@@ -88,6 +88,11 @@ for (const { name, response, more = {}, want } of [
     want: /may not return response.patchType$/,
   },
   {
+    name: "with an empty type of a patch that was not asked for",
+    response: { patchType: "" },
+    want: /may not return response.patchType$/,
+  },
+  {
     ...{ name: "with a patch of no type", response: { patch }, more: { expectsPatch: true } },
     want: /returned response.patch but not response.patchType$/,
   },
