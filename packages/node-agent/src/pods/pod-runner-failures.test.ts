@@ -115,6 +115,65 @@ test("a pod whose termination is requested during sandbox creation starts no con
   assert.deepEqual(runtime.calls, ["RunPodSandbox web"]);
 });
 
+test("a sandbox that cannot be created since its pod is being removed is not reported as a failure", async (t) => {
+  const starts: unknown[] = [];
+  const { runner, runtime, events } = await bench(t, { onStart: (...start) => void starts.push(start) });
+  const stop = new AbortController();
+  runtime.runPodSandbox = async () => {
+    stop.abort();
+    throw broken;
+  };
+  const outcome = await runner.sync(two(), stop.signal);
+  assert.ok(!events.some(({ reason }) => reason === "FailedCreatePodSandBox"));
+  assert.deepEqual([outcome.kind, starts], ["synced", [["pod"]]]);
+});
+
+test("after its sandbox has exited all init containers of a pod run again, one by one", async (t) => {
+  const { runner, runtime } = await bench(t);
+  const initContainers = ["i1", "i2"].map((name) => aContainer({ name }));
+  const pod = aNodePod({ initContainers });
+  const run = async (): Promise<string[]> => {
+    const before = runtime.calls.length;
+    for (const name of ["i1", "i2"]) {
+      await runner.sync(pod, never);
+      runtime.exit(runtime.find(name)?.id ?? "", 0);
+    }
+    await runner.sync(pod, never);
+    return runtime.calls.slice(before).filter((call) => call.startsWith("StartContainer"));
+  };
+  const all = ["i1", "i2", "main"].map((name) => `StartContainer ${name}`);
+  assert.deepEqual(await run(), all);
+  await runtime.stopPodSandbox([...runtime.sandboxes.keys()][0] ?? "");
+  assert.deepEqual(await run(), all);
+});
+
+test("a postStart hook gets the first of the sandbox's addresses", async (t) => {
+  const { runtime, clock, ...made } = await bench(t);
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = async (id) => {
+    const status = await podSandboxStatus(id);
+    return { ...status, network: { ip: "10.0.0.1", additionalIps: [{ ip: "fd00::1" }] } };
+  };
+  const asked: string[] = [];
+  const { runner } = await newTestRunner(t, runtime, clock, {
+    dir: made.dir,
+    containers: {
+      runtime,
+      clock,
+      log: discardLogger,
+      event: () => undefined,
+      runHook: async ({ podIp }) => void asked.push(podIp),
+      podLogsDir: `${made.dir}/logs`,
+      containerLogsDir: `${made.dir}/links`,
+      seccompDefault: false,
+      seccompRoot: made.dir,
+    },
+  });
+  const lifecycle = { postStart: { exec: { command: ["hello"] } } };
+  await runner.sync(aNodePod({ containers: [aContainer({ lifecycle })] }), never);
+  assert.deepEqual(asked, ["10.0.0.1"]);
+});
+
 test("a container that cannot be stopped does not prevent stopping the others, and termination is retried", async (t) => {
   const { runner, runtime, events } = await bench(t);
   await runner.sync(two(), never);

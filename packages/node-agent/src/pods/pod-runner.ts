@@ -265,7 +265,7 @@ class RuntimePodRunner implements PodRunner {
 
     const starting = plan.ephemeralToStart.length + plan.toStart.length + (plan.nextInitContainer === undefined ? 0 : 1);
     if (!plan.createSandbox && (starting === 0 || plan.killPod)) return outcome;
-    const sandbox = await this.#ensureSandbox(pod, record, plan, groupsOfVolumes(pod, mounted), outcome);
+    const sandbox = await this.#ensureSandbox(pod, record, plan, { mounted, signal }, outcome);
     if (sandbox === undefined) return outcome;
     // `sandbox` has the Pod's IPs, which environment variables may refer to; `record` predates a new sandbox.
     const context = { record, ...sandbox, mounted, signal, pullSecrets: await this.#starter.pullSecretsOf(pod) };
@@ -306,12 +306,12 @@ class RuntimePodRunner implements PodRunner {
     }
   }
 
-  /** @returns the existing or new sandbox; undefined when creating it failed, which is reported in `outcome` and as an event */
+  /** @returns the existing or new sandbox; undefined when creating it failed, which is reported in `outcome` and as an event unless the Pod has to terminate */
   async #ensureSandbox(
     pod: NodePod,
     record: PodRecord,
     plan: PodActions,
-    volumeGroups: readonly number[],
+    { mounted, signal }: Pick<StartContext, "mounted" | "signal">,
     outcome: Outcome,
   ): Promise<Pick<StartContext, "sandboxId" | "config" | "ips"> | undefined> {
     const { containers } = this.#options;
@@ -319,13 +319,14 @@ class RuntimePodRunner implements PodRunner {
     let sandboxId: string;
     let config: CriInput<"PodSandboxConfig">;
     try {
-      config = this.#sandboxOf(pod, plan.attempt, volumeGroups);
+      config = this.#sandboxOf(pod, plan.attempt, groupsOfVolumes(pod, mounted));
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
       await makeFolder(config.logDirectory!, 0o755);
       this.#options.onStart?.("pod");
       sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
     } catch (err) {
+      if (signal.aborted) return undefined; // a Pod that is being removed may lack what its sandbox needs
       const message = messageOf(err);
       if (plan.createSandbox) this.#options.onStart?.("pod", message);
       containers.event(pod, undefined, "Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${message}`);

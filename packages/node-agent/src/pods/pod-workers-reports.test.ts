@@ -81,6 +81,17 @@ test("a deadline that is due does not cause one sync after the other without a p
   workers.stop();
 });
 
+test("a pod is synced again after --sync-frequency and up to half of it more", async () => {
+  const { workers, clock, synced } = reporting();
+  workers.update(aNodePod());
+  await workers.idle();
+  await clock.advance(89_999);
+  assert.equal(synced.length, 1);
+  await clock.advance(1);
+  assert.equal(synced.length, 2);
+  workers.stop();
+});
+
 for (const { outcome, wantMs } of [
   { outcome: { retryMs: 1_000 }, wantMs: 1_000 },
   { outcome: { retryMs: 1_000, jitter: true }, wantMs: 1_500 },

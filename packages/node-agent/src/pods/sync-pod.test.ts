@@ -20,6 +20,7 @@ interface Case {
     start: string[];
     kill: string[];
     ephemeral: string[];
+    sandboxId: string | undefined;
   }>;
 }
 
@@ -241,7 +242,7 @@ const cases: Case[] = [
     name: "makes the sandbox anew for a pod in the host's network that had its own",
     spec: { hostNetwork: true },
     containers: [{}],
-    want: { killPod: true, createSandbox: true, attempt: 1 },
+    want: { killPod: true, createSandbox: true, attempt: 1, sandboxId: undefined },
   },
   {
     name: "needs no address in the host's network",
@@ -280,6 +281,7 @@ for (const { name, spec, containers = [], sandboxes = [{}], probes, want } of ca
       killPod: plan.killPod,
       createSandbox: plan.createSandbox,
       attempt: plan.attempt,
+      sandboxId: plan.sandboxId,
       init: plan.nextInitContainer?.name,
       start: plan.toStart.map((container) => container.name),
       kill: plan.toKill.map((kill) => kill.record.name),

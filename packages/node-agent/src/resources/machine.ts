@@ -80,13 +80,22 @@ async function text(path: string): Promise<string> {
   }
 }
 
+/** Capacity and usage of a file system. */
+interface Filesystem {
+  capacityBytes: number;
+  /** Without blocks that are reserved for root, which are not available either. */
+  usedBytes: number;
+  availableBytes: number;
+  inodes: number;
+  inodesFree: number;
+}
+
 /** Capacity and free space of the file system that contains `path`. @throws Error when `path` does not exist */
-export async function filesystemOf(
-  path: string,
-): Promise<{ capacityBytes: number; availableBytes: number; inodes: number; inodesFree: number }> {
+export async function filesystemOf(path: string): Promise<Filesystem> {
   const info = await statfs(path);
   return {
     capacityBytes: info.blocks * info.bsize,
+    usedBytes: (info.blocks - info.bfree) * info.bsize,
     availableBytes: info.bavail * info.bsize,
     inodes: info.files,
     inodesFree: info.ffree,

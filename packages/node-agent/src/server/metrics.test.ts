@@ -35,6 +35,21 @@ test("starts of pods and containers are counted, failures by their reason", asyn
   ]);
 });
 
+test("a container that waits in CrashLoopBackOff counts neither as a start nor as a failed one", async (t) => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const starts: string[] = [];
+  const { runner } = await newTestRunner(t, runtime, clock, { onStart: (...start) => void starts.push(start.join(" ")) });
+  const sync = () => runner.sync(aNodePod(), new AbortController().signal);
+  for (let life = 0; life < 3; life++) {
+    await sync();
+    runtime.exit(runtime.find("main")?.id ?? "", 1);
+  }
+  const { kind } = await sync();
+  assert.deepEqual([kind, starts], ["failed", ["pod", "regular", "regular"]]);
+});
+
 test("failed runtime calls are counted by operation", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import files, { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -123,8 +124,17 @@ test("the machine's CPU time, boot, memory, processes and disk are what the kern
   const processes = Number((await readFile("/proc/loadavg", "utf8")).split(" ")[3]?.split("/")[1]);
   assert.equal(maxpid, Number(await readFile("/proc/sys/kernel/pid_max", "utf8")));
   assert.ok(curproc > processes / 2 && curproc < processes * 2, `${curproc} of ${processes}`);
-  const fs = node.fs as Record<"usedBytes" | "capacityBytes" | "availableBytes" | "inodesUsed" | "inodes" | "inodesFree", number>;
-  assert.deepEqual([fs.usedBytes, fs.inodesUsed], [fs.capacityBytes - fs.availableBytes, fs.inodes - fs.inodesFree]);
+});
+
+test("blocks that are reserved for root are neither used nor available in the node's file system", async (t) => {
+  t.mock.method(files, "statfs", async () => ({ blocks: 100, bsize: 10, bfree: 50, bavail: 45, files: 20, ffree: 8 }));
+  t.after(syncBuiltinESMExports);
+  syncBuiltinESMExports();
+  const { node } = await summaryOf([], []);
+  t.mock.restoreAll();
+  const bytes = { capacityBytes: 1000, usedBytes: 500, availableBytes: 450 };
+  for (const fs of [node.fs, (node.runtime as { imageFs: unknown }).imageFs])
+    assert.partialDeepStrictEqual(fs, { ...bytes, inodes: 20, inodesUsed: 12, inodesFree: 8 });
 });
 
 test("pods that are not of the node and containers that do not run yet are not in the summary", async () => {

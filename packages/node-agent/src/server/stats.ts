@@ -131,7 +131,7 @@ export async function summary(context: StatsContext, sampler: CpuSampler, reader
     time,
     availableBytes: fs.availableBytes,
     capacityBytes: fs.capacityBytes,
-    usedBytes: fs.capacityBytes - fs.availableBytes,
+    usedBytes: fs.usedBytes,
     inodesFree: fs.inodesFree,
     inodes: fs.inodes,
     inodesUsed: fs.inodes - fs.inodesFree,

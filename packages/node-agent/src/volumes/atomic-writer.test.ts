@@ -30,6 +30,7 @@ test("a path may be 4096 and a name 255 characters long, and no longer", async (
   await assert.rejects(write("n".repeat(256)), {
     message: "invalid path: filenames must be less than or equal to 255 characters",
   });
+  await assert.rejects(write(`${"n/".repeat(2047)}nn`), { code: "ENAMETOOLONG" }, "the kernel's limit, not that of the API");
   await assert.rejects(write("n/".repeat(2048) + "n"), {
     message: "invalid path: must be less than or equal to 4096 characters",
   });

@@ -142,6 +142,9 @@ test("a failed clone is repeated; an existing one keeps containers' changes, als
 });
 
 test("files belong to the pod's group", async () => {
-  const { path } = await setUp({ revision: "old" }, { securityContext: { fsGroup: 4711 } });
-  assert.equal((await stat(join(path, "app/file"))).gid, 4711);
+  for (const revision of ["old", ""]) {
+    const { path } = await setUp({ revision }, { securityContext: { fsGroup: 4711 } });
+    const { gid, mode } = await stat(join(path, "app/file"));
+    assert.deepEqual([gid, mode & 0o660], [4711, revision === "" ? 0o640 : 0o660], "the group may write after a checkout");
+  }
 });

@@ -57,13 +57,6 @@ function sizeOf(
 
 /** Usage of a directory with a separate file system. Source: pkg/volume/metrics_statfs.go */
 export async function filesystemSize(path: string): Promise<VolumeSize> {
-  const { capacityBytes, availableBytes, inodes, inodesFree } = await filesystemOf(path);
-  return {
-    usedBytes: capacityBytes - availableBytes,
-    inodesUsed: inodes - inodesFree,
-    availableBytes,
-    capacityBytes,
-    inodes,
-    inodesFree,
-  };
+  const size = await filesystemOf(path);
+  return { ...size, inodesUsed: size.inodes - size.inodesFree };
 }

@@ -453,6 +453,14 @@ test("a hostPath must match its type, is created where the type allows it, and i
   );
 });
 
+test("a file that is created for a hostPath may be read by everyone and written by its owner", async (t) => {
+  const path = join(await tempDir(t), "file");
+  const before = process.umask(0);
+  t.after(() => void process.umask(before));
+  await checkHostPath(path, "FileOrCreate");
+  assert.equal((await stat(path)).mode & 0o777, 0o644);
+});
+
 const bound: PersistentVolumeClaim = {
   metadata: { uid: "c", namespace: "default", name: "data" },
   spec: { volumeName: "pv" },

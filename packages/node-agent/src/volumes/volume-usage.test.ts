@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import files, { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -7,7 +8,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aNodePod } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
-import { type MeasuredVolume, walked, walkedOnChange } from "./measure.ts";
+import { filesystemSize, type MeasuredVolume, walked, walkedOnChange } from "./measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
 test("a volume's usage is that of the last walk and excludes links' targets", async (t) => {
@@ -39,6 +40,16 @@ test("a volume's usage is that of the last walk and excludes links' targets", as
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) < 200_000, "it was not walked yet");
   await usages.refresh();
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) >= 300_000);
+});
+
+test("blocks that are reserved for root are neither used nor available in a volume's file system", async (t) => {
+  t.mock.method(files, "statfs", async () => ({ blocks: 100, bsize: 10, bfree: 50, bavail: 45, files: 20, ffree: 8 }));
+  t.after(syncBuiltinESMExports);
+  syncBuiltinESMExports();
+  const measured = await filesystemSize("/volume");
+  t.mock.restoreAll();
+  const bytes = { capacityBytes: 1000, usedBytes: 500, availableBytes: 450 };
+  assert.deepEqual(measured, { ...bytes, inodes: 20, inodesUsed: 12, inodesFree: 8 });
 });
 
 test("the last measurement is shown until the next one is complete, and an ended pod has none", async () => {

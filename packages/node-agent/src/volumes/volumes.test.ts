@@ -273,6 +273,7 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   const pod = aPodWithVolumes(
     [
       { name: "s", secret: { secretName: "s", defaultMode: 0o400 } },
+      { name: "c", configMap: { name: "cm", defaultMode: 0o400 } },
       { name: "e", emptyDir: {} },
       { name: "m", emptyDir: { medium: "Memory" } },
     ] as Volume[],
@@ -281,6 +282,8 @@ test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 
   const { volumes } = await manager(dir, fakeMounter()).setUp(pod, downward);
   const secret = await stat(join(volumes.get("s")?.path ?? "", "key"));
   assert.deepEqual([secret.uid, secret.gid, secret.mode & 0o777], [0, 1234, 0o440]);
+  const map = await stat(join(volumes.get("c")?.path ?? "", "..data/"));
+  assert.deepEqual([map.uid, map.gid, map.mode & 0o7777], [0, 1234, 0o2755], "the group may not add files");
   const scratch = await stat(volumes.get("e")?.path ?? "");
   assert.deepEqual([scratch.gid, scratch.mode & 0o7777], [1234, 0o2777]);
   const memory = await stat(volumes.get("m")?.path ?? "");

@@ -285,7 +285,12 @@ test("project files: a folder is found by its full path, and removing a project'
   const two = withProject(files, "/e", 7);
   assert.deepEqual(withoutProject(two, "/a/b", 7).projid, two.projid);
   assert.deepEqual(withoutProject(files, "/a/b", 7), { projects: ["8:/a", "x:/c", "# 9:/d"], projid: ["eight:8"] });
-  assert.throws(() => [...freeProjects(files)], { message: "cannot find available quota ID" });
+  let tried = 0;
+  const tryAll = () => {
+    for (const _ of freeProjects(files)) tried++;
+  };
+  assert.throws(tryAll, { message: "cannot find available quota ID" });
+  assert.equal(tried, 129, "128 in use, and one more");
   const taken = [0, 1, 2, 3].map((i) => firstProject + i);
   const busy = { projects: [`${taken[0]}:/a`, `${taken[1]}:/b`], projid: [`x:${taken[2]}`, `y:${taken[3]}`] };
   assert.equal(freeProjects(busy).next().value, firstProject + 4);

@@ -29,8 +29,8 @@ export function* freeProjects({ projects, projid }: ProjectFiles): Generator<num
   let tries = 0;
   for (let id = firstProject; ; id++) {
     if (taken.has(String(id))) continue;
-    if (++tries > mostTries) throw new Error("cannot find available quota ID");
     yield id;
+    if (++tries > mostTries) throw new Error("cannot find available quota ID");
   }
 }
 
