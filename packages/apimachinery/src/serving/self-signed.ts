@@ -1,7 +1,7 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "../process/files/make-folder.ts";
-import { pairOfTemporaryAuthority } from "./temporary-authority.ts";
+import { pairOfTemporaryAuthority } from "./certificates-aside.ts";
 
 interface SelfSignedOptions {
   /** `--cert-dir`; `""`: the pair is kept in memory only. */

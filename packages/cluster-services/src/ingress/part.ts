@@ -17,7 +17,7 @@ import {
   services,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
-import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/temporary-authority";
+import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/certificates-aside";
 import type { Part, PartContext } from "../part.ts";
 import type { Backends } from "./backends.ts";
 import { CertificateReader } from "./certificate-reader.ts";

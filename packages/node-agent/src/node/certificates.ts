@@ -13,6 +13,7 @@ import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schem
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { newCertificateRequestAside } from "@coxswain/apimachinery/serving/certificates-aside";
 import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import type { CertificateMetrics } from "./certificate-metrics.ts";
 
@@ -194,8 +195,7 @@ async function obtainCertificate(
 ): Promise<string> {
   const { nodeName, certDir, clock, purpose } = options;
   const { signer, files, usage } = purposes[purpose];
-  const { newCertificateRequest } = await import("@coxswain/apimachinery/serving/certificates");
-  const { csrPem, keyPem } = await newCertificateRequest({
+  const { csrPem, keyPem } = await newCertificateRequestAside({
     commonName: `system:node:${nodeName}`,
     organizations: ["system:nodes"],
     ...options.names?.(),
