@@ -1,4 +1,4 @@
-import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
+import { Fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 
 /**
@@ -19,44 +19,67 @@ export type GoType =
  * Source: pkg/kubelet/checkpointmanager/checksum, pkg/util/hash; github.com/davecgh/go-spew, %#v with sorted keys
  */
 export function goChecksum(value: unknown, type: GoType): number {
-  return fnv32a(Buffer.from(show(value, type, true)));
+  const hash = new Fnv32a();
+  show(hash, value, type, true);
+  return hash.value;
 }
 
-function show(value: unknown, type: GoType, withType: boolean): string {
+/** Hashes the text as it is made: it is several times as long as a checkpoint of tens of thousands of devices. */
+function show(hash: Fnv32a, value: unknown, type: GoType, withType: boolean): void {
   if (type.kind === "pointer") {
     // go-spew prints one asterisk with the type pointed to and does not repeat the type name of the value.
-    const asterisk = withType ? `(*${nameOf(type.to)})` : "<*>";
-    return asterisk + show(value, type.to, false);
+    hash.text(withType ? `(*${nameOf(type.to)})` : "<*>");
+    show(hash, value, type.to, false);
+    return;
   }
-  const head = withType ? `(${type.name})` : "";
-  if (value === undefined || value === null) return `${head}<nil>`;
-  return head + body(value, type);
+  if (withType) hash.text(`(${type.name})`);
+  if (value === undefined || value === null) hash.text("<nil>");
+  else showPresent(hash, value, type);
 }
 
 /** @throws TypeError for a value of another type, which a damaged checkpoint may hold */
-function body(value: unknown, type: Exclude<GoType, { kind: "pointer" }>): string {
+function showPresent(hash: Fnv32a, value: unknown, type: Exclude<GoType, { kind: "pointer" }>): void {
   const mismatch = (): Error => new TypeError(`a value is not a ${type.name}`);
   switch (type.kind) {
     case "string":
     case "number":
-      return String(value);
+      hash.text(String(value));
+      break;
     case "bytes":
       if (!Buffer.isBuffer(value)) throw mismatch();
-      return `[${value.join(" ")}]`;
+      hash.printedBytes(value);
+      break;
     case "list":
       if (!Array.isArray(value)) throw mismatch();
-      return `[${value.map((item) => show(item, type.of, false)).join(" ")}]`;
+      showAll(hash, "[", value, "]", (item) => show(hash, item, type.of, false));
+      break;
     case "map": {
       if (!(value instanceof Map)) throw mismatch();
       const entries = [...value].sort(([a], [b]) =>
         type.numericKeys ? Number(a) - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(b)),
       );
-      return `map[${entries.map(([key, item]) => `${key}:${show(item, type.of, false)}`).join(" ")}]`;
+      showAll(hash, "map[", entries, "]", ([key, item]) => {
+        hash.text(`${key}:`);
+        show(hash, item, type.of, false);
+      });
+      break;
     }
     case "struct":
       if (!isJsonObject(value)) throw mismatch();
-      return `{${type.fields.map(([name, of]) => `${name}:${show(value[name], of, true)}`).join(" ")}}`;
+      showAll(hash, "{", type.fields, "}", ([name, of]) => {
+        hash.text(`${name}:`);
+        show(hash, value[name], of, true);
+      });
   }
+}
+
+function showAll<T>(hash: Fnv32a, open: string, items: readonly T[], close: string, showOne: (item: T) => void): void {
+  hash.text(open);
+  for (const [at, item] of items.entries()) {
+    if (at > 0) hash.text(" ");
+    showOne(item);
+  }
+  hash.text(close);
 }
 
 const nameOf = (type: GoType): string => (type.kind === "pointer" ? `*${nameOf(type.to)}` : type.name);

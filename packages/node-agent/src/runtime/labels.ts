@@ -1,5 +1,5 @@
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
-import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
+import { Fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
 import type { Container, ContainerPort, LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
@@ -121,20 +121,8 @@ function hashOf(container: AnyContainer): string {
   const json = encodeJson(container, descriptor).toString("utf8");
   // Go's JSON encoder escapes these five characters, and the hash is over its output.
   const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  return fnv32a(printed(Buffer.from(escaped, "utf8"))).toString(16);
-}
-
-/** As Go prints bytes: `([]uint8)[123 34]`. */
-function printed(bytes: Uint8Array): Uint8Array {
-  const text = Buffer.allocUnsafe(4 * bytes.length + 11);
-  let at = text.write("([]uint8)[", "latin1");
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i]!;
-    if (i > 0) text[at++] = 0x20;
-    if (byte >= 100) text[at++] = 0x30 + Math.trunc(byte / 100);
-    if (byte >= 10) text[at++] = 0x30 + (Math.trunc(byte / 10) % 10);
-    text[at++] = 0x30 + (byte % 10);
-  }
-  text[at++] = 0x5d;
-  return text.subarray(0, at);
+  const hash = new Fnv32a();
+  hash.text("([]uint8)");
+  hash.printedBytes(Buffer.from(escaped, "utf8"));
+  return hash.value.toString(16);
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { nextIteration } from "@coxswain/apimachinery/process/event-loop/iterations";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
@@ -60,6 +61,7 @@ test("40,000 devices are listed, allocated, mounted and released, each without a
     },
     options: async () => ({ preStartRequired: false, getPreferredAllocationAvailable: false }),
     async allocate(given: readonly string[]) {
+      await nextIteration();
       const paths = given.map((id) => ({ containerPath: `/dev/${id}`, hostPath: `/dev/${id}`, permissions: "rw" }));
       const access = { envs: {}, mounts: [], devices: paths, annotations: {} };
       return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
