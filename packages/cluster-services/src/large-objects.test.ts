@@ -1,14 +1,19 @@
 /** Services, EndpointSlices and Ingresses as large as the API server stores: no event-loop turn exceeds 100 ms, with threefold slack. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { cpuMsOf, leastOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { types } from "./dns/protocol.ts";
 import { addressKeysOf, recordsOfSlice } from "./dns/service-records.ts";
 import { newZone } from "./dns/zone.ts";
 import { Backends } from "./ingress/backends.ts";
+import { commandsFor } from "./pod-network/kernel-state.ts";
+import { isProblem, planNetwork } from "./pod-network/plan.ts";
 import { portRules } from "./services/port-rules.ts";
 import { RuleSet } from "./services/rule-set.ts";
 import { servicePorts } from "./services/service-port.ts";
+import { aNode, settingsIn } from "./testing/machines.ts";
 import { testSettings } from "./testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "./testing/objects.ts";
 
@@ -62,6 +67,31 @@ test("an EndpointSlice of 100,000 addresses is indexed and its records are made,
   const slices = many(3, slice);
   await takesNoLongTurn(t, () => void addressKeysOf(slices[0]!));
   await takesNoLongTurn(t, () => void recordsOfSlice(slices.pop()!));
+});
+
+test("the network of 5,000 nodes in VXLAN is planned, and compared with the kernel's, each without a long turn", async (t) => {
+  const nodes = many(5_000, (at) =>
+    aNode(`n${at}`, [`${ip(256 * at)}/24`], [`172.${16 + (at >> 12)}.${(at >> 4) & 255}.${at & 15}`]),
+  );
+  const eth0 = { name: "eth0", mtu: 1500, address: "02:00:00:00:00:01", isUp: true, addresses: [{ ip: "172.16.0.0", bits: 32 }] };
+  const settings = settingsIn("/net.d");
+  const planning = () => planNetwork({ nodeName: "n0", nodes, links: [eth0], families: [4], settings });
+  const turns = new Turns();
+  const longest = await longestTurnOf(longestTurnMs, async () => void (await turns.run(planning())));
+  t.diagnostic(`planned ${longest} ms`);
+  assert.ok(longest < longestTurnMs, `${longest} ms`);
+  const plan = atOnce(planning());
+  assert.ok(!isProblem(plan) && plan.vxlan !== undefined);
+  const { peers, mac, local, mtu, link } = plan.vxlan;
+  assert.equal(peers.length, nodes.length - 1);
+  const vxlan = { id: settings.vxlanId, port: settings.vxlanPort, local };
+  const state = {
+    links: [eth0, { ...{ name: link, mtu, address: mac, kind: "vxlan", isUp: true, vxlan }, addresses: [] }],
+    routes: plan.routes,
+    neighbours: peers.flatMap((peer) => peer.gateways.map((gateway) => `${gateway} ${peer.mac}`)),
+    forwarding: peers.map((peer) => `${peer.mac} ${peer.underlay}`),
+  };
+  await takesNoLongTurn(t, () => assert.deepEqual(commandsFor(plan, state, settings).bridge, []));
 });
 
 test("the backends of an Ingress of 15,000 paths to as many ports are looked up without a long turn", (t) => {

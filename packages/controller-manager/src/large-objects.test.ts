@@ -19,12 +19,14 @@ import {
 } from "@coxswain/apimachinery/testing/builders";
 import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { mismatchOf } from "@coxswain/apimachinery/volumes/matching";
 import { newCronJobController } from "./controllers/cronjob/controller.ts";
 import { eligibilityFor } from "./controllers/daemonset/eligibility.ts";
 import { pinnedTo } from "./controllers/daemonset/pod-template.ts";
 import { buildNewSet } from "./controllers/deployment/new-replica-set.ts";
 import { planningMirror } from "./controllers/endpointslicemirroring/mirror.ts";
 import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpodautoscaling/controller.ts";
+import { withDeletionFinalizers } from "./controllers/persistentvolume-binder/finalizers.ts";
 import { usageOf } from "./controllers/resourcequota/usage.ts";
 import { planSteps } from "./controllers/statefulset/plan.ts";
 import { makingRevisionData, withData } from "./history/revision-data.ts";
@@ -149,6 +151,23 @@ test("500 pods are compared with 100,000 scopes, and with 10,000 scope expressio
       for (const spec of specs) assert.deepEqual(usageOf(spec, [{ evaluator, objects }]), { pods: "500" });
     });
   });
+});
+
+test("a volume of 50,000 finalizers is found unchanged, and one of as many access modes matched, each in a short step", async (t) => {
+  const provisioned = { "pv.kubernetes.io/provisioned-by": "kubernetes.io/host-path" };
+  const finalizers = ["kubernetes.io/pv-controller", ...many(50_000, (at) => `example.com/f${at}`)];
+  const modes = [...many(50_000, () => "ReadWriteOnce"), "ReadWriteMany"];
+  const volume = {
+    metadata: { name: "v", annotations: provisioned, finalizers },
+    spec: { capacity: { storage: "1Gi" }, accessModes: modes, persistentVolumeReclaimPolicy: "Delete" },
+  };
+  const claim = {
+    metadata: { name: "c", namespace: "default" },
+    spec: { accessModes: modes.toReversed(), resources: { requests: { storage: "1Gi" } } },
+  };
+  const gates = { enabled: (name: string) => name === "HonorPVReclaimPolicy" };
+  await takesLittle(t, () => cpuMsOf(() => assert.equal(withDeletionFinalizers(volume, gates), undefined)));
+  await takesLittle(t, () => cpuMsOf(() => assert.equal(mismatchOf(volume, claim), undefined)));
 });
 
 test("the pods of a Service that selects 60,000 labels are looked up in a short step", async (t) => {

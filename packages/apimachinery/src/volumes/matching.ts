@@ -129,9 +129,12 @@ export function classNameOf({ metadata, spec }: PersistentVolumeClaim | Persiste
 
 /** True when the volume has all access modes that the claim requests. */
 function hasAccessModes(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
-  const offered = volume.spec.accessModes ?? [];
-  return (claim.spec.accessModes ?? []).every((mode) => offered.includes(mode));
+  const offered = distinct(volume.spec.accessModes ?? []);
+  return distinct(claim.spec.accessModes ?? []).every((mode) => offered.includes(mode));
 }
+
+/** There are four modes; a list may repeat them 100,000 times. */
+const distinct = (modes: readonly string[]): readonly string[] => (modes.length > 4 ? [...new Set(modes)] : modes);
 
 /** True for the same volumeMode; Filesystem by default. */
 export function hasSameMode(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {

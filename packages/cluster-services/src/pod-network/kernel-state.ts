@@ -105,10 +105,11 @@ export function commandsFor(
   const isUsable = found !== undefined && vxlan !== undefined && isSameTunnel(found, vxlan, vxlanId, vxlanPort);
   // Routes, neighbours and entries end with their interface.
   if (found !== undefined && !isUsable) ip.push(`link delete dev ${link}`);
+  const destinations = new Set(plan.routes.map(({ destination }) => destination));
   for (const route of state.routes) {
     if (!isOurs(route) || wanted.has(routeText(route)) || (route.link === link && !isUsable)) continue;
-    const isReplaced = plan.routes.some(({ destination }) => destination === route.destination);
-    if (!isReplaced || route.destination.includes(":")) ip.push(`route delete ${routeText(route)} proto ${routeProtocol}`);
+    if (!destinations.has(route.destination) || route.destination.includes(":"))
+      ip.push(`route delete ${routeText(route)} proto ${routeProtocol}`);
   }
   if (vxlan !== undefined) {
     const { local, device, mac, mtu, addresses, peers } = vxlan;
@@ -125,22 +126,25 @@ export function commandsFor(
     // Last: with its only address an interface loses all of its routes.
     for (const address of present.filter((one) => !needed.includes(one) && !one.startsWith("fe80:")))
       ip.push(`address delete ${address} dev ${link}`);
-    const neighbours = peers.flatMap((peer) => peer.gateways.map((gateway) => `${gateway} ${peer.mac}`));
-    const entries = peers.map((peer) => `${peer.mac} ${peer.underlay}`);
-    const knownNeighbours = isUsable ? state.neighbours : [];
-    const knownEntries = isUsable ? state.forwarding : [];
-    for (const text of knownNeighbours.filter((one) => !neighbours.includes(one)))
-      if (!neighbours.some((one) => one.split(" ")[0] === text.split(" ")[0]))
-        ip.push(`neighbour delete ${text.split(" ")[0]} dev ${link}`);
-    for (const text of neighbours.filter((one) => !knownNeighbours.includes(one))) {
+    // Sets: there are as many as nodes.
+    const neighbours = new Set(peers.flatMap((peer) => peer.gateways.map((gateway) => `${gateway} ${peer.mac}`)));
+    const entries = new Set(peers.map((peer) => `${peer.mac} ${peer.underlay}`));
+    const knownNeighbours = new Set(isUsable ? state.neighbours : []);
+    const knownEntries = new Set(isUsable ? state.forwarding : []);
+    const replaced = new Set([...neighbours].map((one) => one.split(" ")[0]));
+    for (const text of knownNeighbours.difference(neighbours)) {
+      const [gateway] = text.split(" ");
+      if (!replaced.has(gateway)) ip.push(`neighbour delete ${gateway} dev ${link}`);
+    }
+    for (const text of neighbours.difference(knownNeighbours)) {
       const [gateway, mac] = text.split(" ");
       ip.push(`neighbour replace ${gateway} lladdr ${mac} dev ${link} nud permanent`);
     }
-    for (const text of knownEntries.filter((one) => !entries.includes(one))) {
+    for (const text of knownEntries.difference(entries)) {
       const [mac, underlay] = text.split(" ");
       forwarding.push(`fdb delete ${mac} dev ${link} dst ${underlay} self`);
     }
-    for (const text of entries.filter((one) => !knownEntries.includes(one))) {
+    for (const text of entries.difference(knownEntries)) {
       const [mac, underlay] = text.split(" ");
       forwarding.push(`fdb append ${mac} dev ${link} dst ${underlay} self permanent`);
     }

@@ -41,6 +41,27 @@ export const overlaps = (one: Network, other: Network): boolean =>
 export const contains = (outer: Network, inner: Network): boolean =>
   outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;
 
+/** Networks of which none overlaps another, with what they are of. */
+export class DisjointNetworks<T> {
+  /** By family, in order of their addresses. */
+  readonly #sorted: Readonly<Record<IpFamily, { readonly network: Network; readonly of: T }[]>> = { 4: [], 6: [] };
+
+  /** @returns one that overlaps it, in which case it is not added */
+  add(network: Network, of: T): { readonly network: Network; readonly of: T } | undefined {
+    const sorted = this.#sorted[network.family];
+    let [from, to] = [0, sorted.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (sorted[middle]!.network.last < network.first) from = middle + 1;
+      else to = middle;
+    }
+    const next = sorted[from];
+    if (next !== undefined && overlaps(next.network, network)) return next;
+    sorted.splice(from, 0, { network, of });
+    return undefined;
+  }
+}
+
 /** The network's own address, `10.244.1.0` of `10.244.1.0/24`; the gateway has the next one. */
 export const firstAddress = ({ first, family }: Network): string => bigIntToIp(first, family);
 

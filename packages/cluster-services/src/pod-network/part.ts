@@ -20,7 +20,7 @@ export async function startPodNetwork(context: PartContext, host: PodNetworkHost
   await informer.waitForSync(signal);
   await makeFolder(settings.configFolder, 0o755);
   const network = new PodNetwork({
-    ...{ nodeName, settings, host, log, clock },
+    ...{ nodeName, settings, host, log, clock, turns: context.turns },
     nodes: () => informer.lister.list(),
     notify: (type, reason, message) =>
       recorder.event({ apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName }, type, reason, message),

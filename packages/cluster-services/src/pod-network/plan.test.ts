@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aNode, settingsIn } from "../testing/machines.ts";
 import type { IpFamily } from "./networks.ts";
 import { internalAddresses, isProblem, type Link, macOf, type Plan, planNetwork } from "./plan.ts";
@@ -23,12 +24,14 @@ const plan = (
   settings: Partial<PodNetworkSettings> = {},
   { links = [eth0], families = [4, 6] as IpFamily[] } = {},
 ): Plan => {
-  const result = planNetwork({ nodeName: "m1", nodes, links, families, settings: { ...settingsIn("/net.d"), ...settings } });
+  const result = atOnce(
+    planNetwork({ nodeName: "m1", nodes, links, families, settings: { ...settingsIn("/net.d"), ...settings } }),
+  );
   assert.ok(!isProblem(result), isProblem(result) ? result.message : "");
   return result;
 };
 const problemOf = (nodes: Node[], links = [eth0]): string => {
-  const result = planNetwork({ nodeName: "m1", nodes, links, families: [4, 6], settings: settingsIn("/net.d") });
+  const result = atOnce(planNetwork({ nodeName: "m1", nodes, links, families: [4, 6], settings: settingsIn("/net.d") }));
   return isProblem(result) ? `${result.reason}: ${result.message}` : "none";
 };
 const routesOf = ({ routes }: Plan): string[] =>

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { vxlanLink } from "./names.ts";
 import {
   contains,
+  DisjointNetworks,
   familyOf,
   firstAddress,
   hostNetwork,
@@ -85,12 +87,15 @@ interface PlanInput {
 const overhead = (family: IpFamily): number => (family === 4 ? 50 : 70);
 const defaultMtu = 1500;
 
+/** Nodes that are looked at in a few milliseconds. */
+const nodesPerStep = 128;
+
 /**
- * Pure: routes to the other nodes' pods. A node whose address is in a network of one of this machine's interfaces is the gateway to
+ * Pure, in steps: routes to the other nodes' pods. A node whose address is in a network of one of this machine's interfaces is the gateway to
  * its pods; others are reached in VXLAN. Of nodes with the same pod range the older one gets the route.
  * @returns a problem instead when this node has no pod range that it can use
  */
-export function planNetwork({ nodeName, nodes, links, families, settings }: PlanInput): Plan | Problem {
+export function* planNetwork({ nodeName, nodes, links, families, settings }: PlanInput): Steps<Plan | Problem> {
   const { mode, bridge } = settings;
   const me = nodes.find(({ metadata }) => metadata.name === nodeName);
   if (me === undefined) return { reason: "NodeNotFound", message: `there is no Node ${nodeName} yet` };
@@ -117,13 +122,16 @@ export function planNetwork({ nodeName, nodes, links, families, settings }: Plan
   const myAddresses = internalAddresses(me);
   const uplink = foreign.find(({ addresses }) => addresses.some(({ ip }) => isSame(ip, myAddresses[0])));
   const segments = foreign.flatMap(({ name, addresses }) => networksOfLink(addresses).map((network) => ({ network, name })));
-  const taken = own.map((network) => ({ network, name: nodeName }));
+  const taken = new DisjointNetworks<string>();
+  for (const network of own) taken.add(network, nodeName);
   const all = [...own];
   const routes: PodRoute[] = [];
   const peers: Peer[] = [];
   const nodeAddresses: string[] = [];
 
+  const pace = new Pace(nodesPerStep);
   for (const node of byAge(nodes)) {
+    if (pace.isDue()) yield;
     const { name = "" } = node.metadata;
     if (name === nodeName) continue;
     const addresses = internalAddresses(node);
@@ -131,12 +139,11 @@ export function planNetwork({ nodeName, nodes, links, families, settings }: Plan
     const gateways: string[] = [];
     const underlay = addresses.find((ip) => myAddresses[0] !== undefined && familyOf(ip) === familyOf(myAddresses[0]));
     for (const network of networksOf(node, families)) {
-      const other = taken.find((one) => overlaps(one.network, network));
+      const other = taken.add(network, name);
       if (other !== undefined) {
-        conflict(`the pod range ${network.text} of node ${name} overlaps ${other.network.text} of node ${other.name}`);
+        conflict(`the pod range ${network.text} of node ${name} overlaps ${other.network.text} of node ${other.of}`);
         continue;
       }
-      taken.push({ network, name });
       all.push(network);
       if (addresses.length === 0) continue; // it has just been created
       if (addresses.some((ip) => isWithin(ip, network))) {

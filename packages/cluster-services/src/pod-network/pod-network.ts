@@ -2,6 +2,8 @@ import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { addingJumps, newIptables } from "../services/iptables.ts";
 import { cniConfig, missingPlugins, otherNetwork, rangesIn, writeConfig } from "./cni-config.ts";
@@ -26,6 +28,8 @@ interface PodNetworkOptions {
   readonly metrics: PodNetworkMetrics;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Thousands of Nodes are looked at in; absent: at once. */
+  readonly turns?: Turns | undefined;
 }
 
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
@@ -102,7 +106,8 @@ export class PodNetwork {
     this.#families ??= (await host.hasIpv6()) ? [4, 6] : [4];
     const families = this.#families;
     const state = await readKernelState(host.run, settings.bridge);
-    const plan = planNetwork({ nodeName, nodes: nodes(), links: state.links, families, settings });
+    const planning = planNetwork({ nodeName, nodes: nodes(), links: state.links, families, settings });
+    const plan = await (this.#options.turns?.run(planning) ?? atOnce(planning));
     if (isProblem(plan)) return this.#report([plan]); // the kernel keeps what it has: the Node may be back soon
     for (const { family } of plan.own) await host.forward(family);
     await runCommands(

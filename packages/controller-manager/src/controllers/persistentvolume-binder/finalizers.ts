@@ -26,6 +26,7 @@ export function withDeletionFinalizers(
     name === ownDeletion ? needsFinalizer : isMigrated || name !== provisionersDeletion,
   );
   if (needsFinalizer && !changed.includes(ownDeletion)) changed.push(ownDeletion);
-  if (changed.length === finalizers.length && changed.every((name) => finalizers.includes(name))) return undefined;
+  const present = new Set(finalizers); // there may be 50,000
+  if (changed.length === finalizers.length && changed.every((name) => present.has(name))) return undefined;
   return { ...volume, metadata: { ...volume.metadata, finalizers: changed } };
 }
