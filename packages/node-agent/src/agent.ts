@@ -281,6 +281,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
   const { status, mirrors } = openStatuses({ api, node, clock, log });
   const probes = new ProbeManager({
     ...basics,
+    turns: foundation.turns,
     runtime,
     event: notify.pod,
     statusOf: (uid) => status.get(uid),
@@ -425,7 +426,7 @@ async function startModules(
 }
 
 function serveRequests(
-  { basics, identity, background, metrics, probeMetrics, podLogsDir, startedAt }: Foundation,
+  { basics, identity, background, turns, metrics, probeMetrics, podLogsDir, startedAt }: Foundation,
   { runtime, api, events }: Runtime,
   { cgroups }: Machine,
   { intake, status, usages }: Pods,
@@ -434,6 +435,7 @@ function serveRequests(
     ...basics,
     identity,
     api,
+    turns,
     runtime,
     metrics,
     probeMetrics,

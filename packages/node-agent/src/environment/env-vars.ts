@@ -1,6 +1,6 @@
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, chunksOf, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
@@ -11,7 +11,7 @@ import { serviceEnvironment } from "./service-links.ts";
 interface EnvironmentContext extends DownwardContext {
   objects: PodObjects;
   services: readonly Service[];
-  /** The links of large Services are made in; absent: at once. */
+  /** Thousands of variables are made in; absent: at once. */
   turns?: Turns | undefined;
   /** Called with keys that are not valid variable names and are skipped. */
   onInvalidNames: (kind: "ConfigMap" | "Secret", name: string, keys: readonly string[]) => void;
@@ -28,8 +28,8 @@ export async function environmentOf(
   container: AnyContainer,
   context: EnvironmentContext,
 ): Promise<Map<string, string>> {
-  const making = serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true);
-  const links = await (context.turns?.run(making) ?? atOnce(making));
+  const run = <T>(steps: Steps<T>): T | Promise<T> => (context.turns === undefined ? atOnce(steps) : context.turns.run(steps));
+  const links = await run(serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true));
   const variables = new Map<string, string>();
   for (const source of container.envFrom ?? []) {
     const ref = source.configMapRef ?? source.secretRef;
@@ -37,13 +37,8 @@ export async function environmentOf(
     const kind = source.configMapRef !== undefined ? "ConfigMap" : "Secret";
     const data = await dataOf(kind, ref.name ?? "", ref.optional === true, pod, context);
     if (data === undefined) continue;
-    const invalid: string[] = [];
-    for (const [key, value] of Object.entries(data)) {
-      const name = `${source.prefix ?? ""}${key}`;
-      if (isVariableName(name)) variables.set(name, valueIn(kind, value));
-      else invalid.push(name);
-    }
-    if (invalid.length > 0) context.onInvalidNames(kind, `${pod.metadata.namespace}/${ref.name ?? ""}`, invalid.sort());
+    const invalid = await run(addAll(variables, { data, kind, prefix: source.prefix ?? "" }));
+    if (invalid.length > 0) context.onInvalidNames(kind, `${pod.metadata.namespace}/${ref.name ?? ""}`, invalid);
   }
   const lookup = (name: string): string | undefined => variables.get(name) ?? links.get(name);
   let length = 0;
@@ -69,6 +64,40 @@ export async function environmentOf(
   }
   for (const [name, value] of links) if (!variables.has(name)) variables.set(name, value);
   return variables;
+}
+
+interface DataSource {
+  data: Data;
+  kind: "ConfigMap" | "Secret";
+  prefix: string;
+}
+
+const keysPerStep = 2048;
+
+/**
+ * Adds a variable for each key.
+ * @returns names that no variable may have, in order
+ * @throws Error when the variables are longer than any program's may be: a ConfigMap can be named with a thousand prefixes
+ */
+function* addAll(variables: Map<string, string>, { data, kind, prefix }: DataSource): Steps<string[]> {
+  const invalid: string[] = [];
+  let length = 0;
+  for (const [name, value] of variables) length += name.length + value.length;
+  for (const keys of chunksOf(Object.keys(data), keysPerStep)) {
+    for (const key of keys) {
+      const name = `${prefix}${key}`;
+      if (!isVariableName(name)) {
+        invalid.push(name);
+        continue;
+      }
+      const value = valueIn(kind, data[key] ?? "");
+      if (!variables.has(name)) length += name.length + value.length;
+      variables.set(name, value);
+    }
+    checkLength(length);
+    yield;
+  }
+  return yield* sortedInSteps(invalid, (a, b) => (a < b ? -1 : 1));
 }
 
 interface KeyRef {

@@ -13,6 +13,9 @@ const attachCheckMs = 1_000;
 /** An event with all missing volumes is recorded after this time. */
 const waitMs = 123_000;
 
+/** Failures reported as events: of each Pod's, the recorder writes a burst of 25. */
+const mostReported = 100;
+
 /** Tracks Pods with missing volumes: events and retry delays. */
 export interface MissingVolumes {
   /** Records events. @returns the sync error, and when to retry */
@@ -35,7 +38,7 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
 
   function reportEach(pod: NodePod, failures: readonly VolumeFailure[]): (reason: string, message: string) => void {
     const warn = (reason: string, message: string): void => event(pod, undefined, "Warning", reason, message);
-    for (const failure of failures) reportFailure(failure, warn);
+    for (const failure of failures.slice(0, mostReported)) reportFailure(failure, warn);
     return warn;
   }
 

@@ -269,8 +269,10 @@ class RuntimePodRunner implements PodRunner {
     if (sandbox === undefined) return outcome;
     // `sandbox` has the Pod's IPs, which environment variables may refer to; `record` predates a new sandbox.
     const context = { record, ...sandbox, mounted, signal, pullSecrets: await this.#starter.pullSecretsOf(pod) };
-    const start = (container: AnyContainer, kind: ContainerKind): Promise<void> =>
-      signal.aborted ? Promise.resolve() : this.#startOne(pod, container, kind, context, outcome);
+    const start = async (container: AnyContainer, kind: ContainerKind): Promise<void> => {
+      await this.#options.turns?.next(); // of thousands, none may get as far as a call to the runtime
+      if (!signal.aborted) await this.#startOne(pod, container, kind, context, outcome);
+    };
     for (const container of plan.ephemeralToStart) await start(container, "ephemeral");
     if (plan.nextInitContainer !== undefined) await start(plan.nextInitContainer, "init");
     else for (const container of plan.toStart) await start(container, "regular");

@@ -1,7 +1,8 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
-import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Container, ContainerStatus, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
@@ -18,6 +19,8 @@ const kinds: readonly ProbeKind[] = ["startup", "readiness", "liveness"];
 export interface ProbeManagerOptions {
   runtime: ContainerRuntime;
   clock: Clock;
+  /** The probes of thousands of containers, whose timers end together, begin in; absent: at once. */
+  turns?: Turns | undefined;
   log: Logger;
   event: ContainerEvent;
   /** The last computed status of a Pod: container states and start times. */
@@ -108,8 +111,7 @@ export class ProbeManager {
    * node with many Pods they would all be executed at once.
    */
   #firstDelayMs({ pod, container, spec }: Worker): number {
-    const statuses = this.#options.statusOf(pod.metadata.uid)?.containerStatuses ?? [];
-    const startedAt = statuses.find(({ name }) => name === container.name)?.state?.running?.startedAt;
+    const startedAt = containerIn(this.#options.statusOf(pod.metadata.uid), container.name)?.state?.running?.startedAt;
     const isFound = startedAt != null && (parseTime(startedAt) ?? 0) < this.#startedAt;
     return isFound ? this.#random() * periodMs(spec) : firstDelayMs;
   }
@@ -168,12 +170,15 @@ export class ProbeManager {
 
   /** @returns false when the worker is done */
   async #tick(worker: Worker): Promise<boolean> {
+    const turn = this.#options.turns?.next();
+    if (turn !== undefined) await turn;
+    if (worker.stopped) return false;
     const { uid } = worker.pod.metadata;
     const status = this.#options.statusOf(uid);
     worker.idle = true;
     if (status === undefined) return true;
     if (status.phase === "Failed" || status.phase === "Succeeded") return false;
-    const containerStatus = (status.containerStatuses ?? []).find((candidate) => candidate.name === worker.container.name);
+    const containerStatus = containerIn(status, worker.container.name);
     const id = stripRuntime(containerStatus?.containerID ?? "");
     if (containerStatus === undefined || id === "") return true; // not created yet
     if (worker.containerId !== id) {
@@ -255,6 +260,15 @@ export class ProbeManager {
     }
     throw new Error(`missing probe handler for ${worker.pod.metadata.name}:${container.name}`);
   }
+}
+
+/** Statuses by container: each probe of thousands of containers looks for its own, every second until it has started. */
+const byName = new WeakMap<readonly ContainerStatus[], ReadonlyMap<string, ContainerStatus>>();
+
+function containerIn(status: PodStatus | undefined, name: string): ContainerStatus | undefined {
+  const statuses = status?.containerStatuses;
+  if (statuses === undefined) return undefined;
+  return byName.getOrInsertComputed(statuses, () => new Map(statuses.map((one) => [one.name, one]))).get(name);
 }
 
 const keyOf = (uid: string, container: string, kind: ProbeKind): string => `${uid}/${container}/${kind}`;

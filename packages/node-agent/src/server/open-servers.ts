@@ -16,7 +16,7 @@ import { type Listening, listen } from "./listen.ts";
 import type { ServerContext } from "./server.ts";
 
 interface OpenServersOptions
-  extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir" | "cgroupParentOf"> {
+  extends Pick<ServerContext, "turns" | "runtime" | "metrics" | "probeMetrics" | "podLogsDir" | "cgroupParentOf"> {
   config: AgentConfig;
   featureGates: FeatureGates;
   identity: NodeIdentity;
@@ -50,6 +50,7 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
     log,
     auth: openAuth(options),
     context: {
+      turns: options.turns,
       runtime,
       metrics,
       probeMetrics,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { newCertificateMetrics } from "../node/certificate-metrics.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
@@ -134,6 +135,24 @@ test("log metrics count each container's log files, rotated ones included", asyn
   );
   assert.ok(Number(line.split(" ")[1]) >= 10_000);
   assert.deepEqual(more, []);
+});
+
+test("20,000 containers that have no logs yet are left out without a long turn", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-logs-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await mkdir(join(dir, "another"));
+  const containers = Array.from({ length: 20_000 }, (_, at) => aContainer({ name: `c${at}` }));
+  const registry = newMetricsRegistry();
+  newLogMetrics(
+    registry,
+    () => [aNodePod({ containers })],
+    () => dir,
+  );
+  const longest = await longestTurnOf(300, async () => {
+    assert.deepEqual(await linesOf(registry, "kubelet_container_log_filesystem_used_bytes"), []);
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < 300, `${longest} ms`);
 });
 
 for (const { purpose, errors } of [

@@ -98,13 +98,26 @@ export function newLogMetrics(registry: MetricsRegistry, pods: () => readonly No
       gauge.reset();
       for (const pod of pods()) {
         const { uid, namespace, name } = pod.metadata;
+        const logs = logsOf(pod);
+        const present = new Set(namesIn(logs)); // a Pod may have thousands of containers that have not started
+        if (present.size === 0) continue;
         for (const { container } of containersOf(pod)) {
-          const bytes = sizeOf(join(logsOf(pod), container.name));
+          if (!present.has(container.name)) continue;
+          const bytes = sizeOf(join(logs, container.name));
           if (bytes !== undefined) gauge.labels(uid, namespace, name, container.name).set(bytes);
         }
       }
     },
   });
+}
+
+/** @returns nothing for a folder that does not exist */
+function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return [];
+  }
 }
 
 /** Synchronous, as metrics are collected: a folder has a handful of files. @returns undefined for a folder that does not exist */

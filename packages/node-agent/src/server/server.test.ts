@@ -9,8 +9,10 @@ import { newCertificatePool } from "@coxswain/apimachinery/serving/authenticatio
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import type { NodePod } from "../pod/pod.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
-import { aNodePod } from "../testing/builders.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { attributesOf, newAuth } from "./auth.ts";
 import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
@@ -47,6 +49,37 @@ test("every route requires authentication and authorization", async (t) => {
     assert.equal((await get(path, "nobody")).status, 403, `${path} without rights`);
   }
   assert.equal((await get("/pods", "nobody")).body, "Forbidden (user=nobody, verb=get, resource=nodes, subresource=proxy)\n");
+});
+
+test("a list of 100 pods of 1.5 MB each is written without a long turn", async (t) => {
+  const env = Array.from({ length: 40_000 }, (_, at) => ({ name: `VARIABLE_${at}`, value: "v" }));
+  const pod = aNodePod({ containers: [aContainer({ env })] });
+  const { port } = await serveKubelet(t, { readOnly: true, pods: Array.from({ length: 100 }, () => pod) });
+  const longest = await longestTurnOf(300, async () => {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    request({ port, path: "/pods", agent: false }, (response) => {
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      response.on("end", () => resolve(bytes));
+    }).end();
+    assert.ok((await promise) > 100 * 1_400_000);
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < 300, `${longest} ms`);
+});
+
+test("/pods is a list, also of no pods", async (t) => {
+  for (const pods of [[], [aNodePod(), aNodePod({}, { name: "other", uid: "uid-2" })]]) {
+    const { get } = await serveKubelet(t, { readOnly: true, pods });
+    const { kind, apiVersion, metadata, items } = JSON.parse((await get("/pods")).body);
+    assert.deepEqual({ kind, apiVersion, metadata }, { kind: "PodList", apiVersion: "v1", metadata: {} });
+    assert.deepEqual(
+      items.map((item: NodePod) => item.metadata.name),
+      pods.map((pod) => pod.metadata.name),
+    );
+  }
 });
 
 test("requests without credentials are those of system:anonymous, and an invalid token is 401", async (t) => {
@@ -238,9 +271,13 @@ test("/pods shows a pod's own status until the agent has one, and an empty one i
     aNodePod({}, { name: "known" }, { phase: "Failed" }),
   ];
   const statusOf: ServerContext["statusOf"] = ({ metadata }) => (metadata.name === "known" ? { phase: "Running" } : undefined);
-  const { did, handled } = handling({ pods: () => pods, statusOf }, { url: "/pods" });
-  await handled;
-  const [[, body]] = did as [[number, string]];
+  let body = "";
+  const add = (chunk?: Buffer | string): boolean => {
+    body += chunk ?? "";
+    return true;
+  };
+  const stream = () => ({ write: add, end: add, drained: async () => {} });
+  await handling({ pods: () => pods, statusOf }, { url: "/pods", stream }).handled;
   assert.deepEqual(
     JSON.parse(body).items.map(({ status }: { status: object }) => status),
     [{ phase: "Failed" }, {}, { phase: "Running" }],

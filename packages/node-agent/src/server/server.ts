@@ -1,5 +1,6 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
@@ -22,6 +23,8 @@ export interface ServerContext {
   /** Undefined for the read-only port, which has no access control. */
   auth: Auth | undefined;
   log: Logger;
+  /** The program's instance; default: one of its own. */
+  turns?: Turns | undefined;
   runtime: ContainerRuntime;
   metrics: MetricsRegistry;
   probeMetrics: MetricsRegistry;
@@ -59,9 +62,9 @@ const json = { "content-type": "application/json" };
  */
 export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   const sampler = newCpuSampler();
-  const { runtime, pods, cgroupParentOf, sandboxImage, machine, now } = context;
+  const { runtime, pods, cgroupParentOf, sandboxImage, machine, now, turns = new Turns() } = context;
   let opening: Promise<CgroupReader> | undefined;
-  const cadvisor = newCadvisor({ runtime, pods, cgroupParentOf, sandboxImage, machine, now });
+  const cadvisor = newCadvisor({ runtime, pods, cgroupParentOf, sandboxImage, machine, now, turns });
   const sendJson = (exchange: Exchange, value: unknown): void => exchange.respond(200, json, JSON.stringify(value));
   const sendText = (exchange: Exchange, body: string): void =>
     exchange.respond(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }, body);
@@ -75,7 +78,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
 
   const routes = new Map<string, Route>([
     ["healthz", (exchange, names) => serveHealth(exchange, context.health, names)],
-    ["pods", (exchange) => sendJson(exchange, podList(context))],
+    ["pods", (exchange) => sendPods(exchange, context, turns)],
     [
       "stats",
       async (exchange, names) => {
@@ -182,12 +185,19 @@ function parsePath(url: string): { path: string; segments: string[]; query: URLS
   return { path: `/${segments.join("/")}${folder}`, segments, query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)) };
 }
 
-function podList(context: ServerContext): unknown {
-  const items = context.pods().map((pod) => {
+/** A PodList, Pod by Pod: a node may have 110 of 1.5 MB. */
+async function sendPods(exchange: Exchange, context: ServerContext, turns: Turns): Promise<void> {
+  const response = exchange.stream(200, json);
+  response.write('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[');
+  for (const [at, pod] of context.pods().entries()) {
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
+    if (exchange.isGone) return;
     const { apiVersion: _, kind: __, ...rest } = pod;
-    return { ...rest, status: context.statusOf(pod) ?? pod.status ?? {} };
-  });
-  return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
+    const text = JSON.stringify({ ...rest, status: context.statusOf(pod) ?? pod.status ?? {} });
+    if (!response.write(at === 0 ? text : `,${text}`)) await response.drained();
+  }
+  response.end("]}");
 }
 
 /** Pods and containers that are running, wanted or not. Source: pkg/kubelet/container/runtime.go ToAPIPod */

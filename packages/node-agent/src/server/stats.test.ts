@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { NodePod } from "../pod/pod.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import { newCgroupReader } from "./cadvisor/cgroup-usage.ts";
@@ -67,6 +68,20 @@ test("a pod's usage is the sum of its containers'", async () => {
     pods.map(({ cpu, memory, containers }) => [cpu.usageCoreNanoSeconds, memory.workingSetBytes, containers.length]),
     [[7, 70, 2]],
   );
+});
+
+test("the usage of 20,000 volumes of a pod is that of each, found without a long turn", async (t) => {
+  const names = Array.from({ length: 20_000 }, (_, at) => `v${at}`);
+  const pod = podOf(
+    "a",
+    names.map((name) => ({ name, emptyDir: { medium: "Memory" } })),
+  );
+  const longest = await longestTurnOf(300, async () => {
+    const { pods } = await summaryOf([pod], [statOf("a", "one", 3)], names);
+    assert.equal(pods[0]?.volume?.length, names.length);
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < 300, `${longest} ms`);
 });
 
 test("a container started when the runtime created it", async () => {

@@ -236,8 +236,9 @@ function withVolumes(
   context: StatsContext,
   node: Omit<VolumeStats, "name">,
 ): PodSummary {
+  const byName = new Map(pod?.spec.volumes?.map((volume) => [volume.name, volume])); // a Pod may have 20,000
   const volume = context.volumes(summary.podRef.uid).map(({ at, ...usage }): VolumeStats => {
-    const volume = pod?.spec.volumes?.find(({ name }) => name === usage.name);
+    const volume = byName.get(usage.name);
     const claim = volume && claimNameOf(pod!, volume);
     const pvcRef = claim === undefined ? {} : { pvcRef: { name: claim, namespace: summary.podRef.namespace } };
     return { time: formatTime(at), ...usage, ...pvcRef };

@@ -34,6 +34,8 @@ interface ServeOptions {
   clientCa?: CertificatePool;
   tls?: TlsOptions;
   readOnly?: boolean;
+  /** Default: the running one. */
+  pods?: readonly NodePod[];
   volumes?: readonly VolumeUsage[];
   ofSandboxes?: boolean;
 }
@@ -95,7 +97,7 @@ export async function serveKubelet(t: TestContext, options: ServeOptions = {}): 
       sandboxImage: "pause",
       debuggingHandlers: !options.readOnly,
       debugPages: options.readOnly ? undefined : newDebugPages({ log: newLogger({ write: () => undefined }), clock }),
-      pods: () => [pod],
+      pods: () => options.pods ?? [pod],
       podByName: byName,
       statusOf,
       stats: {

@@ -16,6 +16,7 @@ import { maxManifestBytes, staticPod, staticPods } from "./static-pod.ts";
 
 const longestTurnMs = 300;
 const many = <T>(count: number, item: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => item(at));
+const dict = (count: number): Record<string, string> => Object.fromEntries(many(count, (at) => [`k${at}`, "v"]));
 const origin = { source: "file", from: "/web.yaml", nodeName: "n", now: 0, turns: new Turns() } as const;
 const variables = (count: number) => many(count, (at) => ({ name: `VARIABLE_${at}`, value: "v" }));
 const manifest = (container: object, spec: object = {}) => ({
@@ -41,6 +42,8 @@ for (const { name, value } of [
     name: "100,000 containers",
     value: manifest({}, { containers: many(100_000, (at) => ({ name: `c${at}`, image: "i:1" })) }),
   },
+  { name: "160,000 labels", value: { ...manifest({}), metadata: { name: "web", labels: dict(160_000) } } },
+  { name: "160,000 annotations", value: { ...manifest({}), metadata: { name: "web", annotations: dict(160_000) } } },
 ]) {
   test(`a manifest of ${name} is read without a long turn`, async (t) => {
     const text = JSON.stringify(value);
@@ -48,6 +51,13 @@ for (const { name, value } of [
     await takesNoLongTurn(t, async () => void (await staticPod(text, origin)));
   });
 }
+
+test("a manifest of 500,000 labels, of which the API server would accept no mirror Pod, is refused without a long turn", async (t) => {
+  const text = JSON.stringify({ ...manifest({}), metadata: { name: "web", labels: dict(500_000) } });
+  assert.ok(text.length < maxManifestBytes);
+  const refused = /an object has more than 165000 fields$/;
+  await takesNoLongTurn(t, () => assert.rejects(staticPod(text, origin), refused));
+});
 
 test("YAML of 8,000 variables, and of documents with as many, is read without a long turn", async (t) => {
   const text = toYaml(manifest({ env: variables(8_000) }));

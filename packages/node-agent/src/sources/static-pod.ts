@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { decodePod } from "@coxswain/apimachinery/objects/codec/decode-pod";
 import { parseYamlAside } from "@coxswain/apimachinery/objects/codec/yaml-aside";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
-import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { hasManyValues, isContainer } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Container, Pod, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -69,7 +69,9 @@ function* podOf(manifest: unknown, origin: ManifestOrigin): Steps<NodePod> {
   const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
   if (problems.length > 0) throw new Error(`invalid pod: ${formatFieldErrors(problems)}`);
   yield;
-  return withStaticDefaults(pod, pod.metadata?.uid || (yield* generatedUid(pod, origin)), origin);
+  const uid = pod.metadata?.uid || (yield* generatedUid(pod, origin));
+  yield;
+  return withStaticDefaults(pod, uid, origin);
 }
 
 function* generatedUid(pod: Pod, { source, from, nodeName }: ManifestOrigin): Steps<string> {
@@ -77,7 +79,7 @@ function* generatedUid(pod: Pod, { source, from, nodeName }: ManifestOrigin): St
   let text = "";
   for (const piece of jsonPieces(pod)) {
     text += piece;
-    if (text.length < hashedAtOnce) continue;
+    if (piece !== "" && text.length < hashedAtOnce) continue;
     hash.update(text);
     text = "";
     yield;
@@ -90,16 +92,17 @@ const hashedAtOnce = 64 * 1024;
 /** Values with more members than this are not written in one piece. */
 const mostInPiece = 256;
 
-/** The text of `JSON.stringify`. */
+/** The text of `JSON.stringify`. An empty piece comes before work of some milliseconds. */
 function* jsonPieces(value: unknown): Generator<string> {
-  if (!hasManyValues(value, mostInPiece)) {
+  if (!isContainer(value) || !hasManyValues(value, mostInPiece)) {
     yield JSON.stringify(value);
     return;
   }
+  yield "";
   const isList = Array.isArray(value);
   let before = isList ? "[" : "{";
-  // Cast: what has members and is no list is an object.
-  for (const [key, member] of isList ? value.entries() : Object.entries(value as object)) {
+  for (const key of isList ? value.keys() : Object.keys(value)) {
+    const member = value[key];
     if (member === undefined) continue;
     yield isList ? before : `${before}${JSON.stringify(key)}:`;
     yield* jsonPieces(member);
@@ -108,16 +111,16 @@ function* jsonPieces(value: unknown): Generator<string> {
   yield isList ? "]" : "}";
 }
 
+/** Takes ownership of the Pod. */
 function withStaticDefaults(pod: Pod, uid: string, { source, nodeName, now }: ManifestOrigin): NodePod {
   const metadata = { ...pod.metadata };
   const named = metadata.name!;
   const node = nodeName.toLowerCase();
-  const annotations = {
-    ...metadata.annotations,
-    [configHashAnnotation]: uid,
-    [configSeenAnnotation]: formatTime(now),
-    [configSourceAnnotation]: source,
-  };
+  // In place: to copy 160,000 takes 100 ms.
+  const annotations = metadata.annotations ?? {};
+  annotations[configHashAnnotation] = uid;
+  annotations[configSeenAnnotation] = formatTime(now);
+  annotations[configSourceAnnotation] = source;
   const tolerations = [...(pod.spec?.tolerations ?? []), { operator: "Exists", effect: "NoExecute" }];
   return {
     apiVersion: "v1",

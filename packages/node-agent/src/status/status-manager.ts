@@ -228,8 +228,9 @@ const removable = [
 
 /** Conditions are merged by type: a field that a condition no longer has is set to null, a removed condition of the kubelet is deleted. */
 function conditionPatches(present: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
+  const byType = new Map(present.map((condition) => [condition.type, condition])); // others than the kubelet may set thousands
   const patches = next.map((condition) => {
-    const old = present.find(({ type }) => type === condition.type);
+    const old = byType.get(condition.type);
     const gone = Object.keys(old ?? {}).filter((field) => !(field in condition));
     return { ...condition, ...Object.fromEntries(gone.map((field) => [field, null])) };
   });

@@ -10,13 +10,14 @@ export const configMap: VolumePlugin = {
   name: "kubernetes.io~configmap",
   refreshed: true,
   supports: (volume) => volume.configMap !== undefined,
-  async setUp({ pod, volume, dir, objects, now, operations, log }) {
+  async setUp({ pod, volume, dir, objects, now, operations, turns, log }) {
     const source = volume.configMap ?? {};
     const files = await configMapFiles(
       objects,
       pod.metadata.namespace,
       { ...source, name: source.name ?? "" },
       source.defaultMode ?? 0o644,
+      turns,
     );
     await openDir(dir);
     if (await writeAtomically(dir, files, now))

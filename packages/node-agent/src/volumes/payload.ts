@@ -1,5 +1,7 @@
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { KeyToPath } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type DownwardContext, fieldValue, type ResourceFieldRef, resourceValue } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
@@ -18,11 +20,13 @@ export async function configMapFiles(
   namespace: string,
   source: KeyedSource,
   defaultMode: number,
+  turns?: Turns,
 ): Promise<Map<string, PayloadFile>> {
   const object = await orEmpty(source.optional === true, () => objects.configMap(namespace, source.name));
   const { data = {}, binaryData = {} } = object ?? {};
   const bytesOf = (key: string): Buffer | undefined => bytesIn(binaryData, key, "base64") ?? bytesIn(data, key, "utf8");
-  return project([...Object.keys(data), ...Object.keys(binaryData)], bytesOf, source, defaultMode, "config");
+  const keys = [...Object.keys(data), ...Object.keys(binaryData)];
+  return run(project(keys, bytesOf, source, defaultMode, "config"), turns);
 }
 
 /** The files of a secret volume. @throws Error when the object or a selected key is missing and not optional */
@@ -31,11 +35,16 @@ export async function secretFiles(
   namespace: string,
   source: KeyedSource,
   defaultMode: number,
+  turns?: Turns,
 ): Promise<Map<string, PayloadFile>> {
   const object = await orEmpty(source.optional === true, () => objects.secret(namespace, source.name));
   const { data = {} } = object ?? {};
-  return project(Object.keys(data), (key) => bytesIn(data, key, "base64"), source, defaultMode, "secret");
+  const bytesOf = (key: string): Buffer | undefined => bytesIn(data, key, "base64");
+  return run(project(Object.keys(data), bytesOf, source, defaultMode, "secret"), turns);
 }
+
+const run = <T>(steps: Steps<T>, turns: Turns | undefined): T | Promise<T> =>
+  turns === undefined ? atOnce(steps) : turns.run(steps);
 
 const bytesIn = (map: Readonly<Record<string, string>>, key: string, encoding: "utf8" | "base64"): Buffer | undefined =>
   Object.hasOwn(map, key) ? Buffer.from(map[key]!, encoding) : undefined;
@@ -49,20 +58,28 @@ async function orEmpty<T>(optional: boolean, read: () => Promise<T>): Promise<T 
   }
 }
 
+/** Keys that are decoded in a few milliseconds. */
+const keysPerStep = 2048;
+
 /** Decodes only the selected keys: there may be 100,000 others. */
-function project(
+function* project(
   keys: readonly string[],
   bytesOf: (key: string) => Buffer | undefined,
   source: KeyedSource,
   defaultMode: number,
   what: string,
-): Map<string, PayloadFile> {
+): Steps<Map<string, PayloadFile>> {
   const files = new Map<string, PayloadFile>();
+  const pace = new Pace(keysPerStep);
   if (source.items === undefined || source.items.length === 0) {
-    for (const key of keys) files.set(key, { data: bytesOf(key) ?? noBytes, mode: defaultMode });
+    for (const key of keys) {
+      files.set(key, { data: bytesOf(key) ?? noBytes, mode: defaultMode });
+      if (pace.isDue()) yield;
+    }
     return files;
   }
   for (const item of source.items) {
+    if (pace.isDue()) yield;
     const bytes = bytesOf(item.key);
     if (bytes === undefined) {
       if (source.optional === true) continue;

@@ -16,18 +16,26 @@ export const projected: VolumePlugin = {
   setUp: async (context) => inMemory(context, await collect(context)),
 };
 
-async function collect({ pod, volume, objects, downward }: VolumeContext): Promise<Map<string, PayloadFile>> {
+async function collect({ pod, volume, objects, downward, turns }: VolumeContext): Promise<Map<string, PayloadFile>> {
   const { sources = [], defaultMode = 0o644 } = volume.projected ?? {};
   const files = new Map<string, PayloadFile>();
   const errors: string[] = [];
   const namespace = pod.metadata.namespace;
   for (const source of sources) {
+    const turn = turns?.next(); // a thousand sources may each be the 100,000 keys of a ConfigMap
+    if (turn !== undefined) await turn;
     try {
       let found = new Map<string, PayloadFile>();
       if (source.secret !== undefined) {
-        found = await secretFiles(objects, namespace, { ...source.secret, name: source.secret.name ?? "" }, defaultMode);
+        found = await secretFiles(objects, namespace, { ...source.secret, name: source.secret.name ?? "" }, defaultMode, turns);
       } else if (source.configMap !== undefined) {
-        found = await configMapFiles(objects, namespace, { ...source.configMap, name: source.configMap.name ?? "" }, defaultMode);
+        found = await configMapFiles(
+          objects,
+          namespace,
+          { ...source.configMap, name: source.configMap.name ?? "" },
+          defaultMode,
+          turns,
+        );
       } else if (source.downwardAPI !== undefined) {
         found = downwardFiles(pod, source.downwardAPI.items ?? [], defaultMode, downward);
       } else if (source.serviceAccountToken !== undefined) {

@@ -8,9 +8,9 @@ export const secret: VolumePlugin = {
   refreshed: true,
   supports: (volume) => volume.secret !== undefined,
   async setUp(context) {
-    const { pod, volume, objects } = context;
+    const { pod, volume, objects, turns } = context;
     const { secretName = "", items, optional, defaultMode = 0o644 } = volume.secret ?? {};
     const source = { name: secretName, items, optional };
-    return inMemory(context, await secretFiles(objects, pod.metadata.namespace, source, defaultMode));
+    return inMemory(context, await secretFiles(objects, pod.metadata.namespace, source, defaultMode, turns));
   },
 };

@@ -166,6 +166,7 @@ class NodeVolumeManager implements VolumeManager {
             sizesMemory: this.#options.sizesMemory ?? true,
             observed,
             operations: this.#operations.begin,
+            turns: this.#options.turns,
             log,
           };
           const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);

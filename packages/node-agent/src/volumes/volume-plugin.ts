@@ -1,4 +1,5 @@
 import type { Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
@@ -37,6 +38,8 @@ export interface VolumeContext {
   observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
   /** Observes a partial operation. */
   operations: BeginOperation;
+  /** Long work is divided into; absent: it is done at once. */
+  turns?: Turns | undefined;
   log: Logger;
 }
 

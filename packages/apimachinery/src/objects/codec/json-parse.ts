@@ -37,6 +37,8 @@ export interface ParseOptions {
    * depth of the value. Counting brackets would take as long as parsing.
    */
   readonly anyDepth?: boolean;
+  /** Most fields of one object, in steps only. Default: no limit. */
+  readonly maxFields?: number;
 }
 
 /**
@@ -63,7 +65,7 @@ const valuesPerStep = 4096;
 
 /**
  * As `parseJsonText`, for texts of many values, which `JSON.parse` would block the event loop for.
- * @throws JsonSyntaxError
+ * @throws JsonSyntaxError; StatusError 413 for an object of more than `maxFields`
  */
 export function* parseJsonInSteps(text: string, options: ParseOptions = {}): Steps<unknown> {
   refuseDeep(text, options.maxDepth);
@@ -126,6 +128,8 @@ interface Open {
   readonly container: unknown[] | Record<string, unknown>;
   /** The key whose value is being parsed; unused in lists. */
   key: string;
+  /** Fields so far, repeated ones included. */
+  fields: number;
 }
 
 /** An iterative parser, so that no input can exhaust the stack. */
@@ -190,7 +194,7 @@ class Parser {
       case "{":
       case "[": {
         this.#at++;
-        const top: Open = { container: char === "[" ? [] : {}, key: "" };
+        const top: Open = { container: char === "[" ? [] : {}, key: "", fields: 0 };
         this.#space();
         if (this.#text[this.#at] === (char === "[" ? "]" : "}")) {
           this.#at++;
@@ -219,7 +223,9 @@ class Parser {
       top.container.push(value);
       return;
     }
-    const { onDuplicate } = this.#options;
+    const { onDuplicate, maxFields } = this.#options;
+    if (maxFields !== undefined && ++top.fields > maxFields)
+      throw requestEntityTooLarge(`an object has more than ${maxFields} fields`);
     if (onDuplicate !== undefined && Object.hasOwn(top.container, top.key)) {
       onDuplicate(top.container, top.key, () => this.#path());
       delete top.container[top.key];

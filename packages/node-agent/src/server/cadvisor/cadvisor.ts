@@ -1,9 +1,11 @@
 import { dirname, join } from "node:path";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { findContainer, type NodePod } from "../../pod/pod.ts";
 import type { Cri } from "../../runtime/cri-schema.ts";
 import { labelNames } from "../../runtime/labels.ts";
 import { type ContainerRuntime, containerState, sandboxState } from "../../runtime/runtime.ts";
-import { MetricText } from "../metric-text.ts";
+import { labelText, MetricText } from "../metric-text.ts";
 import {
   type CgroupReader,
   type CgroupUsage,
@@ -23,6 +25,8 @@ interface CadvisorContext {
   sandboxImage: string;
   machine: { cpuCount: number; memoryBytes: number };
   now: () => number;
+  /** The page of hundreds of containers is written in; absent: at once. */
+  turns?: Turns | undefined;
   /** Overridden in tests. */
   mountPoint?: string;
 }
@@ -38,7 +42,8 @@ export function newCadvisor(context: CadvisorContext): () => Promise<string> {
   let opening: Promise<CgroupReader> | undefined;
   return async () => {
     opening ??= newCgroupReader(context.mountPoint);
-    return textOf(await subjects(context, await opening), context);
+    const writing = textOf(await subjects(context, await opening), context);
+    return context.turns?.run(writing) ?? atOnce(writing);
   };
 }
 
@@ -154,14 +159,18 @@ export async function cgroupOf(
   return { path: join(below, id), usage: { disks: new Map() }, pids: [] };
 }
 
-function textOf(all: readonly CadvisorSubject[], { machine: { cpuCount, memoryBytes }, now }: CadvisorContext): string {
+function* textOf(all: readonly CadvisorSubject[], { machine: { cpuCount, memoryBytes }, now }: CadvisorContext): Steps<string> {
   const text = new MetricText();
   const nowSeconds = now() / 1000;
+  const named = all.map((subject) => ({ subject, names: labelText(subject.labels) }));
+  yield;
   for (const { name, type, help, samples } of families) {
     text.family(name, type, help);
-    for (const subject of all) {
-      for (const { labels, value } of samples(subject, nowSeconds)) text.sample(name, { ...subject.labels, ...labels }, value);
+    for (const { subject, names } of named) {
+      for (const { labels, value } of samples(subject, nowSeconds))
+        text.sample(name, labels === undefined ? names : `${names},${labelText(labels)}`, value);
     }
+    yield;
   }
   text.family("container_scrape_error", "gauge", "1 if there was an error while getting container metrics, 0 otherwise");
   text.sample("container_scrape_error", {}, 0);
