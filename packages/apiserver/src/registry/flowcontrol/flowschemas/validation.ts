@@ -148,5 +148,6 @@ function validateUrlPath(url: string, path: string): FieldError[] {
     [url.includes("//"), "must not contain double slash"],
     [stars > 1 || (stars === 1 && !url.endsWith("/*")), "wildcard can only do suffix matching"],
   ];
-  return rules.filter(([wrong]) => wrong).map(([, text]) => invalidValue(path, url, text));
+  const first = rules.find(([wrong]) => wrong); // like upstream, no more than one
+  return first === undefined ? [] : [invalidValue(path, url, first[1])];
 }
