@@ -593,6 +593,112 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
       status: { storedVersions: [] },
     },
   },
+  {
+    resource: "customresourcedefinitions.apiextensions.k8s.io",
+    given: {
+      spec: {
+        names: { kind: "Cron", singular: "c", listKind: "Crons" },
+        versions: [
+          { name: "v1", storage: false },
+          { name: "v2", storage: true },
+        ],
+      },
+    },
+    want: {
+      spec: {
+        names: { kind: "Cron", singular: "c", listKind: "Crons" },
+        versions: [
+          { name: "v1", storage: false },
+          { name: "v2", storage: true },
+        ],
+        conversion: { strategy: "None" },
+      },
+      status: { storedVersions: ["v2"] },
+    },
+  },
+  {
+    resource: "customresourcedefinitions.apiextensions.k8s.io",
+    given: { spec: { versions: [{ name: "v2", storage: true }] }, status: { storedVersions: ["v1"] } },
+    want: {
+      spec: { versions: [{ name: "v2", storage: true }], names: { singular: "" }, conversion: { strategy: "None" } },
+      status: { storedVersions: ["v1"] },
+    },
+  },
+  { resource: "customresourcedefinitions.apiextensions.k8s.io", given: {}, want: {} },
+  {
+    resource: "certificatesigningrequests.certificates.k8s.io",
+    given: { spec: { request: "r" } },
+    want: { spec: { request: "r" } },
+  },
+  {
+    resource: "certificatesigningrequests.certificates.k8s.io",
+    given: { metadata: { uid: "u" }, spec: { request: "r" } },
+    want: { metadata: { name: "valid", uid: "u" }, spec: { request: "r", signerName: "kubernetes.io/legacy-unknown" } },
+  },
+  {
+    resource: "certificatesigningrequests.certificates.k8s.io",
+    given: { metadata: { uid: "u" }, spec: { signerName: "a.b/c" } },
+    want: { metadata: { name: "valid", uid: "u" }, spec: { signerName: "a.b/c" } },
+  },
+  {
+    resource: "flowschemas.flowcontrol.apiserver.k8s.io",
+    given: { spec: { matchingPrecedence: 3 } },
+    want: { spec: { matchingPrecedence: 3 } },
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    given: { spec: { type: "Exempt" } },
+    want: { spec: { type: "Exempt" } },
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    given: {
+      spec: {
+        limited: { assuredConcurrencyShares: 1, limitResponse: { queuing: { handSize: 2, queues: 3, queueLengthLimit: 4 } } },
+      },
+    },
+    want: {
+      spec: {
+        limited: { assuredConcurrencyShares: 1, limitResponse: { queuing: { handSize: 2, queues: 3, queueLengthLimit: 4 } } },
+      },
+    },
+  },
+  {
+    resource: "csidrivers.storage.k8s.io",
+    given: {
+      spec: {
+        ...{ attachRequired: false, podInfoOnMount: true, storageCapacity: true, requiresRepublish: true },
+        ...{ fsGroupPolicy: "None", volumeLifecycleModes: ["Ephemeral"] },
+      },
+    },
+    want: {
+      spec: {
+        ...{ attachRequired: false, podInfoOnMount: true, storageCapacity: true, requiresRepublish: true },
+        ...{ fsGroupPolicy: "None", volumeLifecycleModes: ["Ephemeral"] },
+      },
+    },
+  },
+  {
+    resource: "storageclasses.storage.k8s.io",
+    given: { reclaimPolicy: "Retain", volumeBindingMode: "WaitForFirstConsumer" },
+    want: { reclaimPolicy: "Retain", volumeBindingMode: "WaitForFirstConsumer" },
+  },
+  { resource: "priorityclasses.scheduling.k8s.io", given: { preemptionPolicy: "Never" }, want: { preemptionPolicy: "Never" } },
+  {
+    resource: "podsecuritypolicies.policy",
+    given: { spec: { allowPrivilegeEscalation: false } },
+    want: { spec: { allowPrivilegeEscalation: false } },
+  },
+  {
+    resource: "endpointslices.discovery.k8s.io",
+    given: { ports: [{ name: "a", protocol: "UDP" }, {}] },
+    want: {
+      ports: [
+        { name: "a", protocol: "UDP" },
+        { name: "", protocol: "TCP" },
+      ],
+    },
+  },
   { resource: "flowschemas.flowcontrol.apiserver.k8s.io", given: {}, want: { spec: { matchingPrecedence: 1000 } } },
   {
     resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
