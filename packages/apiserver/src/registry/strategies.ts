@@ -86,25 +86,34 @@ interface StatusStrategyOptions<T extends KubeObject> {
   readonly validateUpdate?: (next: T, current: T, ctx: StrategyContext) => FieldError[];
   /** Replaces `validateUpdate`. */
   readonly validateInSteps?: Strategy<T>["validateInSteps"];
-  /** Labels cannot be changed through `/status` (workloads). */
+  /** Labels cannot be changed through `/status` (deployments). */
   readonly keepLabels?: boolean;
+  /** Labels, annotations, finalizers and owner references cannot be changed through `/status`. */
+  readonly keepMetadata?: boolean;
+  /** Default: what cannot be changed. */
+  readonly resetFields?: readonly string[];
 }
+
+const keptOfMetadata = ["labels", "annotations", "finalizers", "ownerReferences"] as const;
 
 /** The strategy of `/status`: only status and metadata can change. */
 export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOptions<T>): Strategy<T> {
+  const { keepLabels, keepMetadata } = options;
+  const kept = keepMetadata ? keptOfMetadata : keepLabels ? (["labels"] as const) : [];
+  const notOwned = keepMetadata ? ["metadata"] : keepLabels ? ["metadata.labels"] : [];
   return {
     namespaceScoped: options.namespaced,
     ...(options.anyFinalizer ? { anyFinalizer: true } : {}),
-    resetFields: options.keepLabels ? ["spec", "metadata.labels"] : ["spec"],
+    resetFields: options.resetFields ?? ["spec", ...notOwned],
     prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
       for (const field of new Set([...Object.keys(next), ...Object.keys(current)])) {
         if (field !== "status" && field !== "metadata" && field !== "apiVersion" && field !== "kind") keep(next, current, field);
       }
       if (current.metadata.generation === undefined) delete next.metadata.generation;
       else next.metadata.generation = current.metadata.generation;
-      if (options.keepLabels) {
-        if (current.metadata.labels === undefined) delete next.metadata.labels;
-        else next.metadata.labels = current.metadata.labels;
+      for (const field of kept) {
+        if (current.metadata[field] === undefined) delete next.metadata[field];
+        else Object.assign(next.metadata, { [field]: current.metadata[field] });
       }
       options.prepareForUpdate?.(next, current, ctx);
     },

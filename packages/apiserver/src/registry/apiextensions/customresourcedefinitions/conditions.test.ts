@@ -1,11 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withCondition } from "./conditions.ts";
+import type { CustomResourceDefinitionCondition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { type ConditionState, withCondition } from "./conditions.ts";
 
 const now = Date.parse("2022-01-01T00:01:00Z");
 const [since, later] = ["2022-01-01T00:00:00Z", "2022-01-01T00:01:00Z"];
-const other = { type: "Other", status: "True", lastTransitionTime: since };
-const old = { type: "Established", status: "False", reason: "R", message: "m", lastTransitionTime: since };
+interface Row {
+  readonly name: string;
+  readonly conditions: CustomResourceDefinitionCondition[];
+  readonly state: ConditionState;
+  readonly want: CustomResourceDefinitionCondition[];
+}
+const other: CustomResourceDefinitionCondition = { type: "Other", status: "True", lastTransitionTime: since };
+const old: CustomResourceDefinitionCondition = {
+  type: "Established",
+  status: "False",
+  reason: "R",
+  message: "m",
+  lastTransitionTime: since,
+};
 
 for (const { name, conditions, state, want } of [
   {
@@ -32,7 +45,7 @@ for (const { name, conditions, state, want } of [
     state: { type: "Established", status: "False" },
     want: [{ type: "Established", status: "False", lastTransitionTime: later }],
   },
-]) {
+] satisfies Row[] as Row[]) {
   test(name, () => {
     const given = structuredClone(conditions);
     assert.deepEqual(withCondition(given, state, now), want);

@@ -91,5 +91,7 @@ function dropRules(schema: Schema, level: number): void {
 export const customResourceDefinitionStatusStrategy: Strategy<CustomResourceDefinition> = statusStrategyOf({
   namespaced: false,
   anyFinalizer: true,
+  // Metadata can be changed, but is owned through the main resource alone, like upstream.
+  resetFields: ["metadata", "spec"],
   validateUpdate: (next) => validateCustomResourceDefinitionStatus(next),
 });

@@ -34,12 +34,7 @@ function localCondition(nowMs: number): APIServiceCondition {
 export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({
   namespaced: false,
   anyFinalizer: true,
-  prepareForUpdate(next, { metadata }) {
-    for (const field of ["labels", "annotations", "finalizers", "ownerReferences"] as const) {
-      if (metadata[field] === undefined) delete next.metadata[field];
-      else Object.assign(next.metadata, { [field]: metadata[field] });
-    }
-  },
+  keepMetadata: true,
   validateUpdate: (next) =>
     each(next.status?.conditions, "status.conditions", ({ status }, path) =>
       optionalOneOf(status ?? "", ["True", "False", "Unknown"], child(path, "status")),

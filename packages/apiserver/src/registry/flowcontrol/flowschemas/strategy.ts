@@ -16,5 +16,6 @@ export const flowSchemaStrategy: Strategy<FlowSchema> = strategyOf<FlowSchema>({
 
 export const flowSchemaStatusStrategy: Strategy<FlowSchema> = statusStrategyOf({
   namespaced: false,
+  keepMetadata: true,
   validateUpdate: (next) => validateTypedConditions(next.status?.conditions),
 });

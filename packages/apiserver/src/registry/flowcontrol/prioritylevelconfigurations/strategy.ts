@@ -22,6 +22,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strat
 
 export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({
   namespaced: false,
+  keepMetadata: true,
   validateUpdate: (next) => validateTypedConditions(next.status?.conditions),
 });
 

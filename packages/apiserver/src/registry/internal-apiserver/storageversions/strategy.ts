@@ -8,11 +8,13 @@ export const storageVersionStrategy: Strategy<StorageVersion> = strategyOf<Stora
   namespaced: false,
   status: true,
   anyFinalizer: true,
+  allowUnconditionalUpdate: false,
   validateName: storageVersionNameFaults,
 });
 
 export const storageVersionStatusStrategy: Strategy<StorageVersion> = statusStrategyOf({
   namespaced: false,
   anyFinalizer: true,
+  keepMetadata: true,
   validateUpdate: (next) => validateStorageVersionStatus(next.status, "status"),
 });

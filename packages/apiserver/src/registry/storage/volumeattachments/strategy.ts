@@ -30,5 +30,6 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
 
 export const volumeAttachmentStatusStrategy: Strategy<VolumeAttachment> = statusStrategyOf({
   namespaced: false,
+  keepMetadata: true,
   validateUpdate: (next, _current, ctx) => validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
 });
