@@ -46,12 +46,14 @@ function decodeObject(value: unknown, shape: ObjectShape, unknown: string[], pat
   if (!isJsonObject(value)) throw mismatch(value, within, shape);
   const { goName, fields } = shape;
   const decoded: Record<string, unknown> = {};
+  // Go's texts name fields without the indexes and keys on the way to them.
+  const above = within === "" ? "" : `${within.slice(within.indexOf(".") + 1)}.`;
   for (const [name, each] of Object.entries(value)) {
     const place = path === "" ? name : `${path}.${name}`;
     const own = Object.hasOwn(fields, name) ? fields[name] : undefined;
     if (own === undefined) unknown.push(place);
     else {
-      const read = decodeShape(each, own, unknown, place, `${goName}.${place}`);
+      const read = decodeShape(each, own, unknown, place, `${goName}.${above}${name}`);
       if (read !== undefined) decoded[name] = read;
     }
   }
@@ -70,8 +72,9 @@ function decodeScalar(value: unknown, shape: Scalar | "any", within: string): un
       break;
     case "int":
     case "int64":
-      if (typeof value === "number" && Number.isInteger(value)) return value;
-      break;
+      if (typeof value !== "number") break;
+      if (Number.isInteger(value) && (shape === "int64" || (value | 0) === value)) return value;
+      throw new DecodeError(`json: cannot unmarshal number ${value} into Go struct field ${within} of type ${goType(shape)}`);
     case "float":
     case "float64":
       if (typeof value === "number") return value;

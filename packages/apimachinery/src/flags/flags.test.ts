@@ -61,6 +61,18 @@ for (const { name, argv, want } of [
   },
   { name: "shorthand with a blank", argv: ["-v", "4"], want: { v: 4 } },
   { name: "shorthand with =", argv: ["-v=5"], want: { v: 5 } },
+  {
+    name: "several underscores are dashes",
+    argv: ["--etcd_servers", "a", "--request_timeout", "1s"],
+    want: { "etcd-servers": ["a"], "request-timeout": 1_000 },
+  },
+  { name: "an empty value", argv: ["--name="], want: { name: "" } },
+  { name: "a value with = and line breaks", argv: ["--name=a=b\nc"], want: { name: "a=b\nc" } },
+  {
+    name: "empty pairs are left out",
+    argv: ["--labels=a=1,,b=2,", "--feature-gates=A=true,"],
+    want: { labels: { a: "1", b: "2" }, "feature-gates": { A: true } },
+  },
   { name: "shorthand without anything between", argv: ["-v6"], want: { v: 6 } },
   { name: "defaults", argv: [], want: { "request-timeout": 60_000, range: { first: 30_000, last: 32_767 } } },
 ]) {
@@ -87,6 +99,10 @@ for (const { argv, message } of [
   },
   { argv: ["--feature-gates=A"], message: 'invalid argument "A" for "--feature-gates" flag: missing bool value for A' },
   { argv: ["serve"], message: 'unknown command "serve"' },
+  { argv: ["--", "--port=1"], message: 'unknown command "--port=1"' },
+  { argv: ["-v"], message: "flag needs an argument: 'v' in -v" },
+  { argv: ["-v=x"], message: 'invalid argument "x" for "-v, --v" flag: strconv.ParseInt: parsing "x": invalid syntax' },
+  { argv: ["--leader-elect", "false"], message: 'unknown command "false"' },
 ]) {
   test(`refuses ${argv.join(" ")}`, () =>
     assert.throws(
@@ -105,6 +121,82 @@ test("help shows sections, types, defaults and deprecations, and hides what is h
   assert.match(help, / {2}-v, --v Level {3,}Verbosity\./);
   assert.match(help, /\n\s+APIListChunking=true\|false \(BETA - default=true\)\n/);
   assert.doesNotMatch(help, /secret|AdvancedAuditing/);
+});
+
+test("help and version are known to every program, and what else is on the command line does not matter to help", () => {
+  const given = (...argv: string[]) => {
+    const { help, version, set } = parse(...argv);
+    return [help, version, [...set]];
+  };
+  assert.deepEqual(given(), [false, undefined, []]);
+  assert.deepEqual(given("--help", "serve", "--port", "2"), [true, undefined, ["port"]]);
+  assert.deepEqual(given("-h"), [true, undefined, []]);
+  assert.deepEqual(given("--help=false"), [false, undefined, []]);
+  assert.deepEqual(given("--version"), [false, "true", []]);
+  assert.deepEqual(given("--version=raw", "--name=x"), [false, "raw", ["name"]]);
+});
+
+test("--help is written as upstream's: sections of aligned flags in alphabetical order, then the global ones", () => {
+  const own = {
+    period: duration({ help: "Zero." }),
+    b: int({ help: "One.", default: 1, shorthand: "b" }),
+    long: string({ help: "Quoted.", default: "x" }),
+    list: stringSlice({ help: "List.", default: ["x", "y"] }),
+    address: ip({ help: "None." }),
+    old: bool({ help: "Old.", deprecated: "gone." }),
+    path: string({ help: "Path.", defaultText: "beside it" }),
+  };
+  const rows = (width: number, ...lines: [string, string][]) => lines.map(([left, right]) => left.padEnd(width) + right);
+  const lines: [string, string][] = [
+    ["      --address ip", "None."],
+    ["  -b, --b int", "One. (default 1)"],
+    ["      --list strings", "List. (default [x,y])"],
+    ["      --long string", 'Quoted. (default "x")'],
+    ["      --old", "Old. (DEPRECATED: gone.)"],
+    ["      --path string", 'Path. (default "beside it")'],
+    ["      --period duration", "Zero."],
+  ];
+  const global: [string, string][] = [
+    ["  -h, --help", "help for small"],
+    ["      --version version[=true]", "Print version information and quit"],
+  ];
+  const small = { name: "small", description: "Small.", flags: flags(section("Own", own)) } satisfies Program;
+  assert.equal(
+    helpText(small),
+    [
+      "Small.",
+      "",
+      "Usage:",
+      "  small [flags]",
+      "",
+      "Own flags:",
+      "",
+      ...rows(26, ...lines),
+      "",
+      "Global flags:",
+      "",
+      ...rows(33, ...global),
+      "",
+    ].join("\n"),
+  );
+  const all = [...lines, ...global].sort(([a], [b]) => (a.slice(6) < b.slice(6) ? -1 : 1));
+  assert.equal(
+    helpText({ ...small, unsectioned: true }),
+    ["Small.", "", "Usage:", "  small [flags]", "", "Flags:", ...rows(33, ...all), ""].join("\n"),
+  );
+});
+
+test("a line of help is as long as the terminal is wide, where at least 24 columns are left for the text", () => {
+  const words = `${"x".repeat(11)} ${"y".repeat(12)}`;
+  const wide = { ...program, flags: flags(section("Own", { x: string({ help: `${words} ${words}` }) })) };
+  const shown = (columns: number) =>
+    helpText(wide, columns)
+      .split("\n")
+      .filter((line) => line.includes("xxx") || line.includes("yyy"))
+      .map((line) => line.replace("--x string", "").trim());
+  const indent = "      --x string   ".length;
+  assert.deepEqual(shown(indent + 24), [words, words]);
+  assert.deepEqual(shown(indent + 23), [`${words} ${words}`]);
 });
 
 test("a flag is declared once", () => {

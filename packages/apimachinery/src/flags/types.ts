@@ -162,7 +162,7 @@ export const mapStringString = (
     {
       typeName: "mapStringString",
       parse: (text, before = {}) =>
-        fromPairs(before, text === "" ? [] : text.split(","), options.separator ?? "=", (value) => {
+        fromPairs(before, pairsOf(text), options.separator ?? "=", (value) => {
           if (value === undefined && !options.bareKeys)
             throw new Error(`malformed pair, expect string${options.separator ?? "="}string`);
           return value ?? "";
@@ -210,7 +210,7 @@ export const mapStringBool = (
     {},
     {
       typeName: "mapStringBool",
-      parse: (text, before = {}) => fromPairs(before, text === "" ? [] : text.split(","), "=", parseBoolOf),
+      parse: (text, before = {}) => fromPairs(before, pairsOf(text), "=", parseBoolOf),
       format: (value) =>
         Object.entries(value)
           .map(([key, each]) => `${key}=${each}`)
@@ -227,7 +227,7 @@ export const multiMap = (
     typeName: "colonSeparatedMultimapStringString",
     parse: (text, before = []) => [
       ...before,
-      ...text.split(",").map((pair): [string, string] => {
+      ...pairsOf(text).map((pair): [string, string] => {
         const colon = pair.indexOf(":");
         if (colon < 0) throw new Error(`malformed pair, expect string:string`);
         return [pair.slice(0, colon).trim(), pair.slice(colon + 1).trim()];
@@ -287,6 +287,9 @@ function parseBoolOf(written: string | undefined, key: string): boolean {
     throw new Error(`invalid value of ${key}=${written}, err: ${messageOf(err)}`);
   }
 }
+
+/** The pairs of a comma-separated list. Empty ones, as behind a last comma, are left out. */
+const pairsOf = (text: string): string[] => text.split(",").filter((pair) => pair !== "");
 
 /** @param read converts a value; undefined for a pair without separator */
 function fromPairs<T>(
