@@ -41,4 +41,9 @@ test("long values are cut, and of many differences the first are shown", () => {
   assert.equal(text, `  a: "x" -> "${"y".repeat(119)}…`);
   const many = differencesText({ list: Array(20).fill(1) }, { list: Array(20).fill(2) }).split("\n");
   assert.deepEqual([many.length, many[15], many[16]], [17, "  list[15]: 1 -> 2", "  and 4 more"]);
+  const of = (count: number) => differencesText({ list: Array(count).fill(1) }, { list: [] }).split("\n");
+  assert.equal(of(16).length, 16);
+  assert.equal(of(17).at(-1), "  and 1 more");
+  assert.equal(of(999).at(-1), "  and 983 more");
+  assert.equal(of(1001).at(-1), "  and at least 984 more");
 });

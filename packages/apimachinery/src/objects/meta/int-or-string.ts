@@ -23,6 +23,6 @@ export function parsePercent(text: string): number | undefined {
 
 function whyNoPercent(text: string): string {
   if (!text.endsWith("%")) return "invalid type: string is not a percentage";
-  const number = text.replaceAll("%", "");
+  const number = text.slice(0, -1);
   return `invalid value ${goQuote(text)}: strconv.Atoi: parsing ${goQuote(number)}: invalid syntax`;
 }

@@ -20,6 +20,20 @@ test("addresses are numbers and back", () => {
 });
 
 test("ranges contain their own addresses only", () => {
+  for (const [text, want] of [
+    ["10.0.0.0/0", { ip: "10.0.0.0", bits: 0, family: 4 }],
+    ["10.0.0.1/32", { ip: "10.0.0.1", bits: 32, family: 4 }],
+    ["fd00::/128", { ip: "fd00::", bits: 128, family: 6 }],
+    ["fd00::/129", undefined],
+    ["fd00::%eth0/64", undefined],
+    ["10.0.0.0/", undefined],
+    ["10.0.0.0/-1", undefined],
+    ["10.0.0.0/8/8", undefined],
+  ] as const) {
+    assert.deepEqual(parseCidr(text), want, text);
+  }
+  assert.equal(cidrContains("fd00::/64", "fd00:0:0:1::"), false);
+  assert.equal(cidrContains("::/0", "10.0.0.1"), false);
   assert.deepEqual(parseCidr("10.0.0.0/8"), { ip: "10.0.0.0", bits: 8, family: 4 });
   assert.equal(parseCidr("10.0.0.0/33"), undefined);
   assert.equal(parseCidr("10.0.0.0"), undefined);
