@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { kindOf } from "./kinds.ts";
-import type { NodeRow, PodRow, WorkloadRow } from "./row.ts";
+import type { EventRow, NodeRow, PodRow, WorkloadRow } from "./row.ts";
 
 const rowOf = <R>(resource: string, object: object): R =>
   kindOf(resource)?.rowOf({
@@ -68,6 +68,93 @@ for (const { name, pod, want } of [
     pod: { status: { phase: "Pending", initContainerStatuses: [status("a", { state: waiting("CrashLoopBackOff") })] } },
     want: ["bad", "Init:CrashLoopBackOff"],
   },
+  {
+    name: "waits for its init containers, of which none has a reason",
+    pod: {
+      spec: { containers, initContainers: containers },
+      status: { phase: "Pending", initContainerStatuses: [status("a", { state: waiting("PodInitializing") }), status("b", {})] },
+    },
+    want: ["moving", "Init:0/2"],
+  },
+  {
+    name: "was stopped in an init container",
+    pod: {
+      status: { phase: "Pending", initContainerStatuses: [status("a", { state: { terminated: { exitCode: 137, signal: 9 } } })] },
+    },
+    want: ["moving", "Init:Signal:9"],
+  },
+  {
+    name: "failed again in an init container",
+    pod: {
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [status("a", { restartCount: 1, state: { terminated: { exitCode: 3 } } })],
+      },
+    },
+    want: ["bad", "Init:ExitCode:3"],
+  },
+  {
+    name: "crashes, whatever its second container does",
+    pod: {
+      status: {
+        phase: "Running",
+        containerStatuses: [
+          status("a", { state: waiting("CrashLoopBackOff") }),
+          status("b", { state: waiting("ContainerCreating") }),
+        ],
+      },
+    },
+    want: ["bad", "CrashLoopBackOff"],
+  },
+  ...([true, false] as const).flatMap((isReady) =>
+    [
+      ["a", "b"],
+      ["b", "a"],
+    ].map((order) => ({
+      name: `has a container that is complete and another that runs (${order.join(" first, then ")}), and is ${isReady ? "" : "not "}ready`,
+      pod: {
+        status: {
+          phase: "Running",
+          conditions: [{ type: "Ready", status: isReady ? "True" : "False" }],
+          containerStatuses: order.map((one) =>
+            one === "a"
+              ? status("a", { state: { terminated: { exitCode: 0, reason: "Completed" } } })
+              : status("b", { ready: true, state: { running: {} } }),
+          ),
+        },
+      },
+      want: ["moving", isReady ? "Running" : "NotReady"],
+    })),
+  ),
+  {
+    name: "has containers that are complete",
+    pod: {
+      status: {
+        phase: "Succeeded",
+        containerStatuses: ["a", "b"].map((one) => status(one, { state: { terminated: { exitCode: 0, reason: "Completed" } } })),
+      },
+    },
+    want: ["idle", "Completed"],
+  },
+  {
+    name: "was stopped by a signal",
+    pod: {
+      status: { phase: "Failed", containerStatuses: [status("a", { state: { terminated: { exitCode: 143, signal: 15 } } })] },
+    },
+    want: ["bad", "Signal:15"],
+  },
+  {
+    name: "ended with an exit code",
+    pod: { status: { phase: "Failed", containerStatuses: [status("a", { state: { terminated: { exitCode: 2 } } })] } },
+    want: ["bad", "ExitCode:2"],
+  },
+  {
+    name: "is deleted on a node that is lost",
+    pod: { metadata: { ...meta, deletionTimestamp: meta.creationTimestamp }, status: { phase: "Running", reason: "NodeLost" } },
+    want: ["moving", "Unknown"],
+  },
+  { name: "is on a node that is away", pod: { status: { phase: "Unknown" } }, want: ["bad", "Unknown"] },
+  { name: "has no status", pod: {}, want: ["moving", "Pending"] },
   { name: "is done", pod: { status: { phase: "Succeeded" } }, want: ["idle", "Succeeded"] },
   { name: "was evicted", pod: { status: { phase: "Failed", reason: "Evicted" } }, want: ["bad", "Evicted"] },
   {
@@ -166,4 +253,146 @@ test("objects without a status, and with empty fields, become rows", () => {
     assert.equal(rowOf<PodRow>(resource, {}).uid, "u");
   }
   assert.equal(rowOf<PodRow>("events", { involvedObject: {} }).uid, "u");
+});
+
+for (const { resource, object, want } of [
+  {
+    resource: "jobs.batch",
+    object: { spec: { completions: 3, parallelism: 2 }, status: { succeeded: 1 } },
+    want: ["moving", "Running", 3, 1],
+  },
+  { resource: "jobs.batch", object: { spec: { parallelism: 2 } }, want: ["moving", "Running", 2, 0] },
+  { resource: "jobs.batch", object: { spec: { suspend: true } }, want: ["idle", "Suspended", 1, 0] },
+  {
+    resource: "jobs.batch",
+    object: { status: { conditions: [{ type: "Failed", status: "True", reason: "BackoffLimitExceeded" }] } },
+    want: ["bad", "BackoffLimitExceeded", 1, 0],
+  },
+  {
+    resource: "jobs.batch",
+    object: { status: { succeeded: 1, conditions: [{ type: "Complete", status: "True" }] } },
+    want: ["idle", "Complete", 1, 1],
+  },
+  { resource: "cronjobs.batch", object: { spec: { schedule: "@daily", jobTemplate: {} } }, want: ["idle", "@daily", 0, 0] },
+  {
+    resource: "cronjobs.batch",
+    object: { spec: { schedule: "@daily", suspend: true, jobTemplate: {} }, status: { active: [{}] } },
+    want: ["moving", "Suspended", 0, 1],
+  },
+  { resource: "deployments.apps", object: { spec: { replicas: 2, paused: true } }, want: ["idle", "Paused", 2, 0] },
+  {
+    resource: "deployments.apps",
+    object: {
+      metadata: { ...meta, generation: 2 },
+      spec: {},
+      status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
+    },
+    want: ["moving", "Updating", 1, 1],
+  },
+  {
+    resource: "deployments.apps",
+    object: { spec: {}, status: { conditions: [{ type: "ReplicaFailure", status: "True", reason: "FailedCreate" }] } },
+    want: ["bad", "FailedCreate", 1, 0],
+  },
+  { resource: "replicasets.apps", object: { spec: {}, status: { readyReplicas: 1 } }, want: ["good", "Available", 1, 1] },
+  { resource: "replicasets.apps", object: { spec: { replicas: 0 } }, want: ["idle", "Scaled to 0", 0, 0] },
+  {
+    resource: "statefulsets.apps",
+    object: { spec: { replicas: 2 }, status: { readyReplicas: 1 } },
+    want: ["moving", "Starting", 2, 1],
+  },
+  {
+    resource: "statefulsets.apps",
+    object: {
+      spec: { replicas: 2 },
+      status: { replicas: 2, readyReplicas: 2, updatedReplicas: 1, currentRevision: "a", updateRevision: "b" },
+    },
+    want: ["moving", "Updating", 2, 2],
+  },
+  {
+    resource: "daemonsets.apps",
+    object: { status: { desiredNumberScheduled: 2, numberReady: 2, updatedNumberScheduled: 1 } },
+    want: ["moving", "Updating", 2, 2],
+  },
+] as { resource: string; object: object; want: unknown[] }[]) {
+  test(`${resource} ${JSON.stringify(object)}: ${want.join(", ")}`, () => {
+    const row = rowOf<WorkloadRow>(resource, object);
+    assert.deepEqual([row.health, row.status, row.desired, row.ready], want);
+  });
+}
+
+test("claims, namespaces and autoscalers show what they wait for, and since when", () => {
+  const shown = (resource: string, object: object) => {
+    const { health, status: word, sinceMs } = rowOf<PodRow>(resource, { metadata: meta, ...object });
+    return [health, word, sinceMs];
+  };
+  const createdMs = Date.parse(meta.creationTimestamp);
+  assert.deepEqual(shown("persistentvolumeclaims", { status: { phase: "Bound" } }), ["good", "Bound", createdMs]);
+  assert.deepEqual(shown("persistentvolumeclaims", { status: { phase: "Lost" } }), ["bad", "Lost", createdMs]);
+  assert.deepEqual(shown("persistentvolumeclaims", {}), ["moving", "Pending", createdMs]);
+  const ending = { metadata: { ...meta, deletionTimestamp: "2026-01-02T00:00:00Z" }, status: { phase: "Terminating" } };
+  assert.deepEqual(shown("namespaces", ending), ["moving", "Terminating", Date.parse("2026-01-02T00:00:00Z")]);
+  assert.deepEqual(shown("namespaces", { status: { phase: "Active" } }), ["good", "Active", 0]);
+  const scaling = { status: { currentReplicas: 1, desiredReplicas: 2 } };
+  assert.deepEqual(shown("horizontalpodautoscalers.autoscaling", scaling), ["moving", "1 of 2 replicas", 0]);
+});
+
+test("an event is as old as its last occurrence, and from whoever reported it", () => {
+  const event = (more: object) =>
+    rowOf<EventRow>("events", { metadata: meta, involvedObject: { kind: "Pod", name: "p", namespace: "n", uid: "v" }, ...more });
+  const at = (hour: number): string => `2026-01-01T0${hour}:00:00Z`;
+  const times = { firstTimestamp: at(1), eventTime: at(2), lastTimestamp: at(3) };
+  const repeated = event({
+    ...times,
+    type: "Warning",
+    reason: "Failed",
+    message: "x".repeat(1_001),
+    count: 2,
+    series: { count: 7, lastObservedTime: at(4) },
+    source: { component: "kubelet" },
+  });
+  assert.partialDeepStrictEqual(repeated, {
+    ...{ health: "bad", status: "Warning", isWarning: true, reason: "Failed", message: "x".repeat(1_000), count: 7 },
+    ...{ lastMs: Date.parse(at(4)), source: "kubelet", about: "v", aboutKind: "Pod", aboutName: "p", aboutNamespace: "n" },
+  });
+  const lastMs = (more: object): number => event(more).lastMs;
+  assert.deepEqual(
+    [lastMs(times), lastMs({ ...times, lastTimestamp: null }), lastMs({ firstTimestamp: at(1) }), lastMs({})],
+    [3, 2, 1, 0].map((hour) => Date.parse(at(hour))),
+  );
+  assert.partialDeepStrictEqual(event({ type: "Normal", count: 2, reportingComponent: "r", source: { component: "s" } }), {
+    ...{ health: "good", isWarning: false, count: 2, source: "r" },
+  });
+  assert.equal(event({}).count, 1);
+});
+
+test("a node has the roles of its labels, its internal address and what pods may use", () => {
+  const node = rowOf<NodeRow>("nodes", {
+    metadata: { ...meta, labels: { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "", other: "" } },
+    status: {
+      nodeInfo: { kubeletVersion: "v1.23.0" },
+      addresses: [
+        { type: "ExternalIP", address: "203.0.113.1" },
+        { type: "InternalIP", address: "192.0.2.1" },
+      ],
+      allocatable: { cpu: "1500m", memory: "1Ki", pods: "110" },
+      capacity: { cpu: "2", memory: "2Ki", pods: "111" },
+    },
+  });
+  assert.partialDeepStrictEqual(node, {
+    ...{ roles: "control-plane, etcd", version: "v1.23.0", address: "192.0.2.1" },
+    ...{ cpuMilli: 1500, memoryBytes: 1024, pods: 110 },
+  });
+});
+
+test("a pod is in transition since its readiness changed, since its creation, or since its time to end was over", () => {
+  const since = (more: object): number => rowOf<PodRow>("pods", { metadata: meta, spec: { containers }, ...more }).sinceMs;
+  const ready = { type: "Ready", status: "False", lastTransitionTime: "2026-01-02T00:00:00Z" };
+  assert.equal(
+    since({ status: { conditions: [{ type: "PodScheduled", lastTransitionTime: "2026-01-05T00:00:00Z" }, ready] } }),
+    Date.parse(ready.lastTransitionTime),
+  );
+  assert.equal(since({ status: {} }), Date.parse(meta.creationTimestamp));
+  const deleted = { ...meta, deletionTimestamp: "2026-01-03T00:00:00Z" };
+  assert.equal(since({ metadata: deleted, status: { conditions: [ready] } }), Date.parse(deleted.deletionTimestamp));
 });

@@ -9,12 +9,13 @@ export function podStatus({ metadata, spec, status }: Pod): string {
   let word = status?.reason || status?.phase || "Pending";
   if (starting >= 0) word = initStatus(inits[starting]?.state, starting, spec.initContainers?.length ?? inits.length);
   else {
-    const states = (status?.containerStatuses ?? []).toReversed();
-    for (const { state, ready } of states) {
+    let isRunning = false;
+    for (const { state, ready } of (status?.containerStatuses ?? []).toReversed()) {
       const reason = stateReason(state);
       if (reason !== undefined) word = reason;
-      else if (ready && state?.running !== undefined && word === "Completed") word = "Running";
+      else if (ready && state?.running !== undefined) isRunning = true;
     }
+    if (word === "Completed" && isRunning) word = isReady(status?.conditions) ? "Running" : "NotReady";
   }
   if (metadata?.deletionTimestamp) return status?.reason === "NodeLost" ? "Unknown" : "Terminating";
   if (word === "Pending" && isUnschedulable(status?.conditions)) return "Unschedulable";
@@ -35,7 +36,12 @@ function stateReason(state: ContainerState | undefined): string | undefined {
   return terminated.reason || (terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode}`);
 }
 
-const isUnschedulable = (conditions: readonly { type: string; status: string; reason?: string }[] | undefined): boolean =>
+type Conditions = readonly { readonly type: string; readonly status: string; readonly reason?: string }[] | undefined;
+
+const isReady = (conditions: Conditions): boolean =>
+  conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+
+const isUnschedulable = (conditions: Conditions): boolean =>
   conditions?.some(({ type, status, reason }) => type === "PodScheduled" && status === "False" && reason === "Unschedulable") ===
   true;
 
