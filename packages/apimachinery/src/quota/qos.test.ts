@@ -29,6 +29,24 @@ for (const { name, containers, initContainers, want } of [
     initContainers: [container()],
     want: "Burstable",
   },
+  { name: "limits what it does not request", containers: [container(undefined, both)], want: "Burstable" },
+  {
+    name: "limits both in one of two containers",
+    containers: [container(both, both), container(both, { cpu: "1" })],
+    want: "Burstable",
+  },
+  {
+    name: "limits both in each container",
+    containers: [container(both, both), container({ cpu: "2", memory: "1" }, { cpu: "2", memory: "1" })],
+    want: "Guaranteed",
+  },
+  {
+    name: "has an init container that alone asks",
+    containers: [container()],
+    initContainers: [container({ memory: "1" })],
+    want: "Burstable",
+  },
+  { name: "has limits of zero", containers: [container(undefined, { cpu: "0", memory: "0" })], want: "BestEffort" },
   { name: "asks only for ephemeral storage", containers: [container({ "ephemeral-storage": "1Gi" })], want: "BestEffort" },
 ]) {
   test(`a pod that ${name} is ${want}`, () => {

@@ -34,6 +34,8 @@ test("sums, maxima and differences are taken by name, in any notation", () => {
     memory: "2",
   });
   assert.deepEqual(addResources({ cpu: "1" }, { cpu: "many" }), { cpu: "1" }, "what is no quantity adds nothing");
+  assert.deepEqual(addResources({}, { cpu: "many", pods: "1" }), { pods: "1" });
+  assert.deepEqual(maxResources({}, { pods: "1" }), { pods: "1" });
 });
 
 test("a limit is exceeded above it, not at it, and by names without a limit never", () => {

@@ -26,16 +26,45 @@ test("a pod uses the sum of its containers, or its greatest init container", () 
   });
 });
 
-test("a finished pod counts only as an object", () => {
-  assert.deepEqual(core("pods").usage(aPod({ containers: [container({ cpu: "1" })] }, { status: { phase: "Succeeded" } })), {
+test("ephemeral storage, huge pages and extended resources are requested, only the first is limited", () => {
+  const amounts = { "ephemeral-storage": "1Gi", "hugepages-2Mi": "4Mi", "example.com/gpu": "1" };
+  assert.deepEqual(core("pods").usage(aPod({ containers: [container(amounts, { ...amounts, "ephemeral-storage": "2Gi" })] })), {
     "count/pods": "1",
+    pods: "1",
+    "ephemeral-storage": "1Gi",
+    "requests.ephemeral-storage": "1Gi",
+    "hugepages-2Mi": "4Mi",
+    "requests.hugepages-2Mi": "4Mi",
+    "requests.example.com/gpu": "1",
+    "limits.ephemeral-storage": "2Gi",
   });
 });
+
+test("overhead adds to requests, and to limits that are not zero", () => {
+  const pod = aPod({ containers: [container({}, { cpu: "0", memory: "1Gi" })], overhead: { cpu: "1", memory: "1Gi" } });
+  assert.partialDeepStrictEqual(core("pods").usage(pod), {
+    "requests.cpu": "1",
+    "requests.memory": "1Gi",
+    "limits.cpu": "0",
+    "limits.memory": "2Gi",
+  });
+});
+
+for (const phase of ["Succeeded", "Failed"]) {
+  test(`a pod that has ${phase} counts only as an object`, () => {
+    const pod = aPod({ containers: [container({ cpu: "1" })] }, { status: { phase } });
+    assert.deepEqual(core("pods").usage(pod), { "count/pods": "1" });
+    assert.equal(core("pods").replenishes(aPod({}, { status: { phase: "Running" } }), pod), true);
+  });
+}
 
 test("a container must set the resources that a quota limits", () => {
   const pod = aPod({ containers: [container({ cpu: "1" }), container({})] });
   assert.equal(core("pods").missing(["requests.cpu", "limits.memory", "pods"], pod), "must specify limits.memory,requests.cpu");
   assert.equal(core("pods").missing(["pods"], pod), "");
+  const all = ["limits.cpu", "memory", "cpu", "requests.memory", "limits.memory", "requests.cpu"];
+  assert.equal(core("pods").missing(all, aPod({ containers: [container({})] })), `must specify ${all.toSorted().join(",")}`);
+  assert.equal(core("pods").missing(["limits.ephemeral-storage", "hugepages-2Mi"], pod), "");
   const each = aPod({ containers: [container({}, { memory: "1Gi" }), container({ cpu: "1" })] });
   assert.equal(core("pods").missing(["requests.cpu", "limits.memory"], each), "must specify limits.memory,requests.cpu");
 });
@@ -64,7 +93,18 @@ for (const { name, scope, spec, want } of [
 }
 
 test("scopes match only pods", () => {
-  assert.equal(core("services").inScope({ scopes: ["BestEffort"] }, aPod({})), false);
+  const scopeSelector = { matchExpressions: [{ scopeName: "BestEffort", operator: "Exists" }] };
+  for (const resource of ["services", "persistentvolumeclaims", "secrets", "events"]) {
+    assert.equal(core(resource).inScope({ scopes: ["BestEffort"] }, aPod({})), false);
+    assert.equal(core(resource).inScope({ scopeSelector }, aPod({})), false);
+    assert.equal(core(resource).inScope({ scopes: [], scopeSelector: { matchExpressions: [] } }, aPod({})), true);
+    assert.equal(core(resource).inScope(undefined, aPod({})), true);
+  }
+});
+
+test("updates are charged for services and claims only", () => {
+  const charging = ["pods", "services", "persistentvolumeclaims", "secrets"].filter((resource) => core(resource).chargesUpdates);
+  assert.deepEqual(charging, ["services", "persistentvolumeclaims"]);
 });
 
 test("a service uses node ports by its type", () => {
@@ -118,7 +158,11 @@ for (const { gate, allocated, want } of [
 test("other objects are counted, some also by an earlier name", () => {
   const deployments = quotaEvaluator({ group: "apps", resource: "deployments" }, clock, () => false);
   assert.deepEqual(deployments.usage(aPod({})), { "count/deployments.apps": "1" });
-  assert.deepEqual(core("secrets").usage(aPod({})), { "count/secrets": "1", secrets: "1" });
+  for (const resource of ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"])
+    assert.deepEqual(core(resource).usage(aPod({})), { [`count/${resource}`]: "1", [resource]: "1" });
+  assert.deepEqual(core("events").usage(aPod({})), { "count/events": "1" });
+  const others = quotaEvaluator({ group: "example.com", resource: "secrets" }, clock, () => false);
+  assert.deepEqual(others.usage(aPod({})), { "count/secrets.example.com": "1" });
   assert.deepEqual(deployments.matching(["count/deployments.apps", "pods"]), ["count/deployments.apps"]);
 });
 
@@ -131,6 +175,16 @@ for (const { name, metadata, isOver } of [
     name: "within its grace period",
     metadata: { deletionTimestamp: at(-20_000), deletionGracePeriodSeconds: 30 },
     isOver: false,
+  },
+  {
+    name: "in the last moment of its grace period",
+    metadata: { deletionTimestamp: at(-30_000), deletionGracePeriodSeconds: 30 },
+    isOver: false,
+  },
+  {
+    name: "that had no time to end",
+    metadata: { deletionTimestamp: at(-1_000), deletionGracePeriodSeconds: 0 },
+    isOver: true,
   },
   {
     name: "whose grace period has passed",
@@ -170,8 +224,20 @@ test("a change of a service's type may free quota, another change does not", () 
 for (const { resource, names, others } of [
   {
     resource: "pods",
-    names: ["pods", "count/pods", "limits.memory", "hugepages-2Mi", "requests.hugepages-2Mi", "requests.example.com/gpu"],
-    others: ["services", "limits.example.com/gpu", "requests.storage", "requests.pods"],
+    names: [
+      ...["pods", "count/pods", "cpu", "memory", "ephemeral-storage"],
+      ...["requests.cpu", "requests.memory", "requests.ephemeral-storage"],
+      ...["limits.cpu", "limits.memory", "limits.ephemeral-storage"],
+      ...["hugepages-2Mi", "requests.hugepages-2Mi", "requests.example.com/gpu"],
+    ],
+    others: [
+      "services",
+      "limits.example.com/gpu",
+      "limits.hugepages-2Mi",
+      "requests.storage",
+      "requests.pods",
+      "example.com/gpu",
+    ],
   },
   {
     resource: "persistentvolumeclaims",
@@ -194,6 +260,14 @@ for (const { resource, names, others } of [
     assert.deepEqual(core(resource).matching([...others, ...names]), names);
   });
 }
+
+test("a claim without a request and a class is only counted", () => {
+  const claim = (spec: object) => core("persistentvolumeclaims").usage({ metadata: {}, spec } as KubeObject);
+  const counted = { "count/persistentvolumeclaims": "1", persistentvolumeclaims: "1" };
+  assert.deepEqual([claim({}), claim({ storageClassName: "" })], [counted, counted]);
+  const gold = "gold.storageclass.storage.k8s.io/persistentvolumeclaims";
+  assert.deepEqual(claim({ storageClassName: "gold" }), { ...counted, [gold]: "1" });
+});
 
 test("the class of a claim's annotation takes precedence over its field", () => {
   const annotations = { "volume.beta.kubernetes.io/storage-class": "old" };

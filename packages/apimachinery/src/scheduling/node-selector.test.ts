@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NodeSelectorTerm } from "../objects/schema/kinds/core/v1.ts";
-import { matchesTerm, matchingTerms } from "./node-selector.ts";
+import type { NodeSelectorTerm, Pod } from "../objects/schema/kinds/core/v1.ts";
+import { matchesNode, matchesTerm, matchingTerms, selectsNodes } from "./node-selector.ts";
 
 const nodes: { metadata: { name: string; labels?: Record<string, string> } }[] = [
   { metadata: { name: "bare" } },
@@ -32,6 +32,86 @@ const terms: NodeSelectorTerm[] = [
   ...requirements.flatMap((one) => names.map((name) => ({ matchExpressions: [{ ...one }], matchFields: [{ ...name }] }))),
   ...requirements.flatMap((one) => requirements.map((other) => ({ matchExpressions: [{ ...one }, { ...other }] }))),
 ] as NodeSelectorTerm[];
+
+const labelled = {
+  metadata: { name: "n", labels: { zone: "z1", cores: "8", big: "9223372036854775807", empty: "", text: "8x" } },
+};
+for (const [key, operator, values, want] of [
+  ["zone", "In", ["z2", "z1"], true],
+  ["zone", "In", [], false],
+  ["rack", "In", [""], false],
+  ["empty", "In", [""], true],
+  ["zone", "NotIn", ["z2"], true],
+  ["zone", "NotIn", ["z2", "z1"], false],
+  ["rack", "NotIn", ["z1"], true],
+  ["empty", "Exists", [], true],
+  ["rack", "Exists", [], false],
+  ["empty", "DoesNotExist", [], false],
+  ["rack", "DoesNotExist", [], true],
+  ["cores", "Gt", ["7"], true],
+  ["cores", "Gt", ["8"], false],
+  ["cores", "Lt", ["9"], true],
+  ["cores", "Lt", ["8"], false],
+  ["cores", "Lt", ["10"], true],
+  ["cores", "Gt", ["-1"], true],
+  ["big", "Gt", ["9223372036854775806"], true],
+  ["rack", "Lt", ["9"], false],
+  ["cores", "Gt", [], false],
+  ["cores", "Gt", ["x"], false],
+  ["text", "Gt", ["7"], false],
+  ["zone", "Like", ["z1"], false],
+  ["constructor", "Exists", [], false],
+] as [string, string, string[], boolean][]) {
+  test(`${key} ${operator} ${JSON.stringify(values)} ${want ? "matches" : "does not match"} the node`, () => {
+    // Cast: the types list only the operators that exist.
+    const term = { matchExpressions: [{ key, operator, values }] } as NodeSelectorTerm;
+    assert.equal(matchesTerm(term, labelled), want);
+    const and = { matchExpressions: [{ key: "zone", operator: "Exists" }, ...(term.matchExpressions ?? [])] } as NodeSelectorTerm;
+    assert.equal(matchesTerm(and, labelled), want);
+  });
+}
+
+test("fields are those of the node, of which only the name is known", () => {
+  const field = (key: string, operator: string, ...values: string[]) =>
+    matchesTerm({ matchFields: [{ key, operator, values }] } as NodeSelectorTerm, labelled);
+  assert.deepEqual(
+    [field("metadata.name", "In", "n"), field("metadata.name", "In", "m"), field("metadata.name", "NotIn", "n")],
+    [true, false, false],
+  );
+  assert.deepEqual([field("metadata.uid", "In", "n"), field("metadata.uid", "NotIn", "n")], [false, true]);
+  assert.deepEqual([matchesTerm({}, labelled), matchesTerm({ matchExpressions: [], matchFields: [] }, labelled)], [false, false]);
+});
+
+test("a pod's node has its nodeSelector and one of the required terms", () => {
+  const on = (zone: string) => ({ matchExpressions: [{ key: "zone", operator: "In", values: [zone] }] });
+  const pod = (nodeSelector?: Record<string, string>, terms?: object[]): Pod =>
+    ({
+      metadata: { name: "p" },
+      spec: {
+        containers: [],
+        ...(nodeSelector && { nodeSelector }),
+        ...(terms && {
+          affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
+        }),
+      },
+    }) as Pod;
+  for (const [one, selects, want] of [
+    [pod(), false, true],
+    [pod({}), true, true],
+    [pod({ zone: "z1", cores: "8" }), true, true],
+    [pod({ zone: "z1", cores: "9" }), true, false],
+    [pod({ rack: "" }), true, false],
+    [pod({ empty: "" }), true, true],
+    [pod(undefined, [on("z2"), on("z1")]), true, true],
+    [pod(undefined, [on("z2")]), true, false],
+    [pod(undefined, []), true, false],
+    [pod({ cores: "9" }, [on("z1")]), true, false],
+    [pod({ cores: "8" }, [on("z2")]), true, false],
+  ] as const) {
+    assert.deepEqual([selectsNodes(one), matchesNode(one, labelled)], [selects, want], JSON.stringify(one.spec));
+  }
+  assert.equal(matchesNode(pod({ zone: "z1" }), { metadata: { name: "bare" } }), false);
+});
 
 for (const node of nodes) {
   test(`of many terms those match node ${node.metadata.name} that match it one by one`, () => {

@@ -70,3 +70,18 @@ for (const { name, before, servers, want } of [
     assert.deepEqual(statusWith(current, servers, Date.parse(now)), { storageVersions: servers, ...want });
   });
 }
+
+test("the condition has the generation that it was computed for, and a time that it lacks stays absent", () => {
+  const { lastTransitionTime: _, ...timeless } = set(long);
+  const current = {
+    metadata: { name: "apps.deployments", generation: 3 },
+    spec: {},
+    status: { commonEncodingVersion: "v1", conditions: [timeless] },
+  } as StorageVersion;
+  assert.deepEqual(statusWith(current, [a1], Date.parse(now)).conditions, [
+    { ...timeless, observedGeneration: 3, lastTransitionTime: null },
+  ]);
+  assert.deepEqual(statusWith({ ...current, status: {} }, [a1], Date.parse(now)).conditions, [
+    { ...set(now), observedGeneration: 3 },
+  ]);
+});

@@ -53,6 +53,24 @@ for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want
     want: terms([one(zone, "a")]),
   },
   {
+    name: "a zone of OpenStack's",
+    plugin: "kubernetes.io/cinder",
+    affinity: terms([one(zone, "a")]),
+    want: terms([one("topology.cinder.csi.openstack.org/zone", "a")]),
+  },
+  {
+    name: "a region of before, with the zone of its labels of before",
+    affinity: terms([one(betaRegion, "r")]),
+    labels: { [betaZone]: "b" },
+    want: terms([one(region, "r"), one(ebs, "b")]),
+  },
+  {
+    name: "a zone of its labels of now rather than of before",
+    affinity: undefined,
+    labels: { [betaZone]: "b", [zone]: "a" },
+    want: terms([one(ebs, "a")]),
+  },
+  {
     name: "a zone of Google's",
     plugin: "kubernetes.io/gce-pd",
     affinity: terms([one(zone, "a")]),

@@ -109,6 +109,11 @@ for (const { name, source, annotations = {}, accessModes = ["ReadOnlyMany"], csi
     },
   },
   {
+    name: "a disk of vSphere without a policy",
+    source: { vsphereVolume: { volumePath: "p", storagePolicyName: "" } },
+    csi: { driver: "csi.vsphere.vmware.com", volumeHandle: "p" },
+  },
+  {
     name: "a volume of Portworx",
     source: { portworxVolume: { volumeID: "p", fsType: "xfs", readOnly: true } },
     csi: { driver: "pxd.portworx.com", volumeHandle: "p", fsType: "xfs" },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "../objects/schema/kinds/core/v1.ts";
 import { betaStorageClass, boundByController } from "./annotations.ts";
-import { boundTo, findBestVolume, findMatchingVolume, mismatchOf, waitsForConsumer } from "./matching.ts";
+import { boundTo, findBestVolume, findMatchingVolume, hasSelectedNode, mismatchOf, waitsForConsumer } from "./matching.ts";
 
 const claimRef = { namespace: "web", name: "data", uid: "claim-uid" };
 
@@ -95,6 +95,32 @@ for (const { name, claim = aClaim(), volumes, waits = false, want } of [
   });
 }
 
+test("of volumes of one size the first is taken; when they are sorted, the first that fits", () => {
+  const volumes = [
+    aVolume("s", { size: "1Mi" }),
+    aVolume("a", { size: "4Gi" }),
+    aVolume("b", { size: "2Gi" }),
+    aVolume("c", { size: "2Gi" }),
+  ];
+  assert.equal(findBestVolume(aClaim(), volumes, false)?.metadata.name, "b");
+  assert.equal(findMatchingVolume(aClaim(), volumes)?.metadata.name, "b");
+  assert.equal(findMatchingVolume(aClaim(), volumes, { isSorted: true })?.metadata.name, "a");
+});
+
+test("access modes that are listed twice count once, and sizes that cannot be read count as none", () => {
+  const twice = aVolume("twice", { accessModes: ["ReadWriteOnce", "ReadWriteOnce"] });
+  assert.equal(findBestVolume(aClaim(), [aVolume("other", { size: "2Gi" }), twice], false)?.metadata.name, "twice");
+  assert.equal(findBestVolume(aClaim(), [aVolume("odd", { size: "much" })], false), undefined);
+  assert.equal(findBestVolume(aClaim({ size: "much" }), [aVolume("a")], false)?.metadata.name, "a");
+});
+
+test("a volume that is taken is not found though it is reserved", () => {
+  const volumes = [aVolume("own", { claimRef }), aVolume("free")];
+  const options = { nodeLabels: {}, waits: true };
+  assert.equal(findMatchingVolume(aClaim(), volumes, options)?.metadata.name, "own");
+  assert.equal(findMatchingVolume(aClaim(), volumes, { ...options, taken: new Set(["own"]) })?.metadata.name, "free");
+});
+
 test("on a node only volumes that it can access are found", () => {
   const volumes = [aVolume("a", onNode("east")), aVolume("b", { ...onNode("west"), size: "4Gi" })];
   const on = (zone: string, taken: string[] = []) =>
@@ -133,6 +159,24 @@ test("binds a free volume, fills the uid of a reserved one, and leaves a bound o
   assert.equal(reserved?.spec.claimRef?.uid, "claim-uid");
   assert.equal(reserved?.metadata.annotations, undefined);
   assert.equal(boundTo(bound, aClaim()), undefined);
+});
+
+test("a volume's reference to another claim is replaced, and its other annotations stay", () => {
+  const claim = aClaim();
+  claim.metadata.resourceVersion = "7";
+  const before = { ...aVolume("v", { claimRef: { ...claimRef, uid: "old" } }) };
+  before.metadata = { ...before.metadata, annotations: { note: "x" } };
+  const bound = boundTo(before, claim);
+  assert.deepEqual(bound?.spec.claimRef, { kind: "PersistentVolumeClaim", apiVersion: "v1", resourceVersion: "7", ...claimRef });
+  assert.deepEqual(bound?.metadata.annotations, { note: "x", [boundByController]: "yes" });
+  assert.deepEqual(before.metadata.annotations, { note: "x" });
+});
+
+test("the scheduler's choice is a claim's annotation", () => {
+  const claim = aClaim();
+  assert.equal(hasSelectedNode(claim), false);
+  claim.metadata.annotations = { "volume.kubernetes.io/selected-node": "" };
+  assert.equal(hasSelectedNode(claim), true);
 });
 
 test("waits for a consumer only if the class has WaitForFirstConsumer", () => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newDelayingQueue } from "./delaying-queue.ts";
 import { newWorkQueue } from "./queue.ts";
-import { exponentialBackoff, longestOf, overallBucket } from "./rate-limiters.ts";
+import { defaultControllerRateLimiter, exponentialBackoff, longestOf, overallBucket } from "./rate-limiters.ts";
 import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
 
 test("returns keys in order, each once", async () => {
@@ -244,6 +244,18 @@ test("each limiter forgets and counts, and a bucket fills up again", async () =>
   assert.deepEqual([one.numRequeues("a"), two.numRequeues("a"), limiter.numRequeues("a")], [0, 0, 0]);
   two.when("a");
   assert.equal(limiter.numRequeues("a"), 1);
+});
+
+test("controllers retry a key after 5 ms, doubled up to 1,000 s, and all keys ten times a second after a hundred at once", () => {
+  const limiter = defaultControllerRateLimiter<string>(newFakeClock());
+  const waits = Array.from({ length: 20 }, () => limiter.when("a"));
+  assert.deepEqual(
+    waits,
+    waits.map((_, i) => Math.min(1_000_000, 5 * 2 ** i)),
+  );
+  const others = Array.from({ length: 82 }, (_, i) => limiter.when(`b${i}`));
+  assert.deepEqual(others.slice(0, 80), new Array(80).fill(5));
+  assert.deepEqual(others.slice(80), [100, 200]);
 });
 
 test("a key added while a worker has it is returned also after a shutdown meanwhile", async () => {

@@ -21,6 +21,23 @@ test("a refused connection reads as Go's", async () => {
 for (const { parts, want } of [
   { parts: { code: "ECONNREFUSED", address: "fd00::1", port: 443 }, want: "dial tcp [fd00::1]:443: connect: connection refused" },
   { parts: { code: "EHOSTUNREACH", address: "10.0.0.7", port: 80 }, want: "dial tcp 10.0.0.7:80: connect: no route to host" },
+  {
+    parts: { code: "ENETUNREACH", address: "10.0.0.7", port: 80 },
+    want: "dial tcp 10.0.0.7:80: connect: network is unreachable",
+  },
+  { parts: { code: "ETIMEDOUT", address: "10.0.0.7", port: 80 }, want: "dial tcp 10.0.0.7:80: connect: connection timed out" },
+  ...(
+    [
+      ["ENOENT", "no such file or directory"],
+      ["ECONNREFUSED", "connection refused"],
+      ["EACCES", "permission denied"],
+    ] as const
+  ).map(([code, why]) => ({
+    parts: { code, syscall: "connect", address: "/run/x.sock" },
+    want: `dial unix /run/x.sock: connect: ${why}`,
+  })),
+  { parts: { code: "CERT_NOT_YET_VALID" }, want: "x509: certificate has expired or is not yet valid" },
+  { parts: { code: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY" }, want: "x509: certificate signed by unknown authority" },
   { parts: { code: "ENOTFOUND", hostname: "web.example" }, want: "dial tcp: lookup web.example: no such host" },
   { parts: { code: "CERT_HAS_EXPIRED" }, want: "x509: certificate has expired or is not yet valid" },
   { parts: { code: "ECONNRESET", message: "socket hang up" }, want: "EOF" },

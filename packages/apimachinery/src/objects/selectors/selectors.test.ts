@@ -15,6 +15,12 @@ for (const { text, canonical, yes = [], no = [] } of [
   { text: "x notin (a,)", canonical: "x notin (,a)", yes: [{}, { x: "b" }], no: [{ x: "a" }, { x: "" }] },
   { text: "x in ()", canonical: "x in ()", yes: [{ x: "" }] },
   { text: "x>5,y<3", canonical: "x>5,y<3", yes: [{ x: "6", y: "2" }], no: [{ x: "5", y: "2" }, { x: "six", y: "2" }, {}] },
+  { text: "x>5", canonical: "x>5", yes: [{ x: "6" }, { x: "+6" }], no: [{ x: "5" }, { x: "99999999999999999999" }] },
+  { text: "x<5", canonical: "x<5", yes: [{ x: "4" }, { x: "-9" }], no: [{ x: "5" }, { x: "-99999999999999999999" }] },
+  { text: "x in (,)", canonical: "x in ()", yes: [{ x: "" }], no: [{ x: "a" }, {}] },
+  { text: "x in (a,,b)", canonical: "x in (,a,b)", yes: [{ x: "" }, { x: "b" }], no: [{ x: "c" }] },
+  { text: "x\tin\r\n(a)", canonical: "x in (a)", yes: [{ x: "a" }] },
+  { text: "x!=", canonical: "x!=", yes: [{}, { x: "a" }], no: [{ x: "" }] },
   { text: "in in (notin)", canonical: "in in (notin)", yes: [{ in: "notin" }] },
   { text: "notin", canonical: "notin", yes: [{ notin: "" }] },
   { text: "z=1,a=2", canonical: "a=2,z=1", yes: [{ a: "2", z: "1" }] },
@@ -39,6 +45,11 @@ for (const [text, want] of [
     "unable to parse requirement: values[0][x]: Invalid value: \"a||y\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
   ],
   ["x=a,", "found '', expected: identifier after ','"],
+  ["x=a,,y", "found ',', expected: identifier after ','"],
+  [
+    "x>9223372036854775808",
+    "unable to parse requirement: values[0]: Invalid value: \"9223372036854775808\": for 'Gt', 'Lt' operators, the value must be an integer",
+  ],
   [",x", "found ',', expected: !, identifier, or 'end of string'"],
   ["x in a", "unable to parse requirement: found 'a' expected: '('"],
   ["x in (a", "unable to parse requirement: found '', expected: ',' or ')'"],
@@ -73,9 +84,26 @@ test("makes selectors from sets and from objects", () => {
     () => LabelSelector.fromObject({ matchExpressions: [{ key: "a", operator: "Like" }] }),
     /"Like" is not a valid label selector operator/,
   );
+  for (const [expression, message] of [
+    [{ key: "a", operator: "In" }, "values: Invalid value: []string{}: for 'in', 'notin' operators, values set can't be empty"],
+    [
+      { key: "a", operator: "NotIn", values: [] },
+      "values: Invalid value: []string{}: for 'in', 'notin' operators, values set can't be empty",
+    ],
+    [
+      { key: "a", operator: "Exists", values: ["x"] },
+      'values: Invalid value: []string{"x"}: values set must be empty for exists and does not exist',
+    ],
+    [
+      { key: "a", operator: "DoesNotExist", values: ["x"] },
+      'values: Invalid value: []string{"x"}: values set must be empty for exists and does not exist',
+    ],
+  ] as const) {
+    assert.throws(() => LabelSelector.fromObject({ matchExpressions: [expression as never] }), { message });
+  }
   assert.throws(
-    () => LabelSelector.fromObject({ matchExpressions: [{ key: "a", operator: "In" }] }),
-    /values set can't be empty/,
+    () => LabelSelector.fromObject({ matchExpressions: [{ key: "a", operator: "In", values: ["b", "-"] }] }),
+    /^StatusError: values\[1\]\[a\]: Invalid value: "-": a valid label/,
   );
 });
 
@@ -83,11 +111,17 @@ test("returns the value that a label must have", () => {
   assert.equal(LabelSelector.parse("a=1,b in (x)").requiresExact("b"), "x");
   assert.equal(LabelSelector.parse("a in (x,y)").requiresExact("a"), undefined);
   assert.equal(LabelSelector.parse("a").requiresExact("a"), undefined);
+  assert.deepEqual(
+    ["a==1", "a!=1", "a notin (1)", "a>1", "!a", "b=1"].map((text) => LabelSelector.parse(text).requiresExact("a")),
+    ["1", undefined, undefined, undefined, undefined, undefined],
+  );
 });
 
 test("joins selectors", () => {
   assert.equal(LabelSelector.parse("b=1").and(LabelSelector.parse("a")).toString(), "a,b=1");
   assert.equal(LabelSelector.nothing.and(LabelSelector.everything).matches({}), false);
+  assert.equal(LabelSelector.everything.and(LabelSelector.nothing).matches({}), false);
+  assert.equal(LabelSelector.nothing.empty, false);
 });
 
 for (const { text, canonical = text, yes = [], no = [] } of [
@@ -96,6 +130,9 @@ for (const { text, canonical = text, yes = [], no = [] } of [
   { text: "x!=Running,a==b", canonical: "a=b,x!=Running", yes: [{ a: "b" }], no: [{ a: "b", x: "Running" }] },
   { text: "a=", yes: [{}, { a: "" }], no: [{ a: "b" }] },
   { text: "a=x\\,y\\=z\\\\", yes: [{ a: "x,y=z\\" }] },
+  { text: "b=2,a=1", canonical: "a=1,b=2", yes: [{ a: "1", b: "2" }] },
+  { text: "a!=1", yes: [{}, { a: "2" }], no: [{ a: "1" }] },
+  { text: "a=x\\,y\\=z", yes: [{ a: "x,y=z" }] },
   { text: "a=1,,b=2", canonical: "a=1,b=2", yes: [{ a: "1", b: "2" }] },
 ]) {
   test(`field selector ${JSON.stringify(text)}`, () => {
@@ -108,6 +145,7 @@ for (const { text, canonical = text, yes = [], no = [] } of [
 
 for (const [text, want] of [
   ["a", "invalid selector: 'a'; can't understand 'a'"],
+  ["a=b\\,c=d", "invalid field selector: unescaped character in value: 61"],
   ["a=b=c", "invalid field selector: unescaped character in value: 61"],
   ["a=\\x", "invalid field selector: invalid escape sequence: \\x"],
   ["a=b\\", "invalid field selector: invalid escape sequence: \\"],

@@ -4,8 +4,14 @@ import { atOnce } from "../../process/event-loop/steps.ts";
 import { cpuMsOf } from "../../testing/cpu-time.ts";
 import { formatFieldErrors } from "../errors/field-error.ts";
 import type { ObjectMeta } from "../meta/types.ts";
-import { dns1035LabelProblems, dns1123LabelProblems, dns1123SubdomainProblems, wildcardDns1123SubdomainProblems } from "./dns.ts";
-import { validateObjectMeta, validatingObjectMeta, validatingObjectMetaUpdate } from "./object-meta.ts";
+import {
+  dns1035LabelProblems,
+  dns1123LabelProblems,
+  dns1123SubdomainProblems,
+  pathSegmentFaults,
+  wildcardDns1123SubdomainProblems,
+} from "./dns.ts";
+import { validateKubeFinalizer, validateObjectMeta, validatingObjectMeta, validatingObjectMetaUpdate } from "./object-meta.ts";
 import { labelValueProblems, qualifiedNameProblems } from "./qualified-name.ts";
 
 const long = (length: number): string => "a".repeat(length);
@@ -17,12 +23,16 @@ for (const { check, good, bad } of [
     good: ["a", "a.b-c.0", long(253)],
     bad: ["", ".", "a.", ".a", "a..b", "A.b", "a_b", long(254), "a.-b"],
   },
-  { check: dns1035LabelProblems, good: ["a", "a0", "a-b"], bad: ["", "0a", "-a", "a-", "A"] },
-  { check: wildcardDns1123SubdomainProblems, good: ["*.a", "*.a.b"], bad: ["*", "a", "*.*.a", "*a.b", "*."] },
+  { check: dns1035LabelProblems, good: ["a", "a0", "a-b", long(63)], bad: ["", "0a", "-a", "a-", "A", long(64)] },
+  {
+    check: wildcardDns1123SubdomainProblems,
+    good: ["*.a", "*.a.b", `*.${long(251)}`],
+    bad: ["*", "a", "a.b.c", "*.*.a", "*a.b", "*.", `*.${long(252)}`],
+  },
   {
     check: qualifiedNameProblems,
-    good: ["a", "A_b.c-1", "example.com/A", long(63)],
-    bad: ["", "/a", "a/", "a/b/c", "-a", "a b", "Ex.com/a", long(64)],
+    good: ["a", "A_b.c-1", "example.com/A", long(63), `${long(253)}/${long(63)}`],
+    bad: [`${long(254)}/a`, `a/${long(64)}`, "", "/a", "a/", "a/b/c", "-a", "a b", "Ex.com/a", long(64)],
   },
   { check: labelValueProblems, good: ["", "a", "A_b.c-1", long(63)], bad: ["-", "a/", "a b", "a-", long(64)] },
 ]) {
@@ -31,6 +41,29 @@ for (const { check, good, bad } of [
     for (const text of bad) assert.notDeepEqual(check(text), [], text);
   });
 }
+
+test("a segment of a path is not one that leads elsewhere", () => {
+  for (const [name, want] of [
+    ["a.b:c", []],
+    ["...", []],
+    [".", ["may not be '.'"]],
+    ["..", ["may not be '..'"]],
+    ["a%b/c", ["may not contain '/'", "may not contain '%'"]],
+    ["a%b", ["may not contain '%'"]],
+    ["/", ["may not contain '/'"]],
+  ] as const) {
+    assert.deepEqual(pathSegmentFaults(name), want, name);
+  }
+});
+
+test("a finalizer of a built-in kind is a standard one or has a domain", () => {
+  for (const name of ["kubernetes", "orphan", "foregroundDeletion", "example.com/x"])
+    assert.deepEqual(validateKubeFinalizer(name, "f"), []);
+  assert.equal(
+    formatFieldErrors(validateKubeFinalizer("other", "f")),
+    'f: Invalid value: "other": name is neither a standard finalizer name nor is it fully qualified',
+  );
+});
 
 test("explains a name in upstream's words", () => {
   assert.deepEqual(dns1123SubdomainProblems("Web"), [
@@ -89,6 +122,64 @@ for (const { name, meta, namespaced = true, want } of [
     name: "annotations of more than 256 KiB",
     meta: { name: "a", namespace: "b", annotations: { a: long(256 * 1024) } },
     want: /^metadata.annotations: Too long: must have at most 262144 bytes$/,
+  },
+  {
+    name: "annotations of 256 KiB together",
+    meta: { name: "a", namespace: "b", annotations: { a: long(128 * 1024), é1: "", b: long(128 * 1024 - 5) } },
+    want: /^metadata.annotations: Invalid value: "é1": name part must consist/,
+  },
+  {
+    name: "annotations of one byte more",
+    meta: { name: "a", namespace: "b", annotations: { a: "é".repeat(64 * 1024), b: long(128 * 1024 - 1) } },
+    want: /^metadata.annotations: Too long: must have at most 262144 bytes$/,
+  },
+  {
+    name: "a label's key",
+    meta: { name: "a", namespace: "b", labels: { "Example.com/a": "" } },
+    want: /^metadata.labels: Invalid value: "Example.com\/a": prefix part a lowercase RFC 1123 subdomain/,
+  },
+  {
+    name: "a negative generation",
+    meta: { name: "a", namespace: "b", generation: -1 },
+    want: /^metadata.generation: Invalid value: -1: must be greater than or equal to 0$/,
+  },
+  { name: "the generation 0", meta: { name: "a", namespace: "b", generation: 0 }, want: /^$/ },
+  {
+    name: "a base that is only a dash",
+    meta: { name: "a", generateName: "-", namespace: "b" },
+    want: /^metadata.generateName: Invalid value: "-": /,
+  },
+  {
+    name: "a finalizer that is no name",
+    meta: { name: "a", namespace: "b", finalizers: ["orphan", "a b"] },
+    want: /^metadata.finalizers: Invalid value: "a b": name part must consist/,
+  },
+  {
+    name: "an owner of another group that is an Event",
+    meta: { name: "a", namespace: "b", ownerReferences: [{ apiVersion: "x/v1", kind: "Event", name: "n", uid: "u" }] },
+    want: /^$/,
+  },
+  {
+    name: "an owner of a later version that is an Event",
+    meta: { name: "a", namespace: "b", ownerReferences: [{ apiVersion: "v2", kind: "Event", name: "n", uid: "u" }] },
+    want: /^$/,
+  },
+  {
+    name: "an owner without anything",
+    meta: { name: "a", namespace: "b", ownerReferences: [{ apiVersion: "a/b/c", kind: "", name: "", uid: "" }] },
+    want: /^\[metadata.ownerReferences.apiVersion: Invalid value: "a\/b\/c": version must not be empty, metadata.ownerReferences.kind: .*: kind must not be empty, metadata.ownerReferences.name: .*: name must not be empty, metadata.ownerReferences.uid: .*: uid must not be empty\]$/,
+  },
+  {
+    name: "managed fields of the longest manager and subresource",
+    meta: {
+      name: "a",
+      namespace: "b",
+      managedFields: [
+        { operation: "Update" as const, manager: "é".repeat(64), subresource: "s".repeat(256), fieldsType: "FieldsV1" },
+        { operation: "Apply" as const },
+      ],
+    },
+    want: /^$/,
   },
   {
     name: "both deletion finalizers",
@@ -173,6 +264,43 @@ for (const { name, change, current = stored, want } of [
       managedFields: [{ operation: "Merge" as "Apply", manager: "m" }],
     },
     want: /^\[metadata.ownerReferences.kind: Invalid value: "": kind must not be empty, metadata.managedFields\[0\].operation: Invalid value: "Merge": must be `Apply` or `Update`\]$/,
+  },
+  { name: "a larger generation", change: { generation: 3 }, want: /^$/ },
+  {
+    name: "no generation",
+    change: { generation: undefined },
+    want: /^metadata.generation: Invalid value: 0: must not be decremented$/,
+  },
+  { name: "a cluster", change: { clusterName: "c" }, want: /^metadata.clusterName: Invalid value: "c": field is immutable$/ },
+  { name: "the time of creation in another form", change: { creationTimestamp: "2022-01-01T01:00:00+01:00" }, want: /^$/ },
+  {
+    name: "no time of creation",
+    change: { creationTimestamp: undefined },
+    want: /^metadata.creationTimestamp: Invalid value: 0001-01-01 00:00:00 \+0000 UTC: field is immutable$/,
+  },
+  {
+    name: "no time of deletion any more, and no time to end",
+    change: { deletionTimestamp: undefined, deletionGracePeriodSeconds: undefined },
+    current: { ...stored, deletionTimestamp: "2022-01-02T00:00:00Z", deletionGracePeriodSeconds: 0 },
+    want: /^\[metadata.deletionTimestamp: Invalid value: "null": field is immutable, metadata.deletionGracePeriodSeconds: Invalid value: "null": field is immutable\]$/,
+  },
+  { name: "a new finalizer", change: { finalizers: ["a/b"] }, want: /^$/ },
+  {
+    name: "one finalizer less while it is being deleted",
+    change: { finalizers: ["x/y"], deletionTimestamp: "2022-01-02T00:00:00Z" },
+    current: { ...stored, deletionTimestamp: "2022-01-02T00:00:00Z", finalizers: ["x/y", "a/b"] },
+    want: /^$/,
+  },
+  {
+    name: "two new finalizers while it is being deleted, which are sorted",
+    change: { finalizers: ["z/z", "a/b"], deletionTimestamp: "2022-01-02T00:00:00Z" },
+    current: { ...stored, deletionTimestamp: "2022-01-02T00:00:00Z" },
+    want: /found new finalizers \[\]string\{"a\/b", "z\/z"\}$/,
+  },
+  {
+    name: "annotations and labels of nothing",
+    change: { annotations: { "-": "" }, labels: { a: "-" } },
+    want: /^\[metadata.labels: Invalid value: "-": a valid label .*, metadata.annotations: Invalid value: "-": name part/,
   },
   { name: "the uid", change: { uid: "2" }, want: /^metadata.uid: Invalid value: "2": field is immutable$/ },
   {
