@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { answerResource, type Inventory, targetOf } from "./api.ts";
+import { nodeMetrics } from "./objects.ts";
 import { newUsageStore } from "./usage-store.ts";
 
 const t0 = Date.parse("2022-01-01T00:00:00Z");
@@ -61,6 +62,26 @@ test("gives a node's usage in the notation of metrics-server", () => {
   });
 });
 
+test("gives a pod's usage by container", () => {
+  assert.deepEqual(get(`${base}/namespaces/default/pods/web`), {
+    kind: "PodMetrics",
+    apiVersion: "metrics.k8s.io/v1beta1",
+    metadata: { name: "web", namespace: "default", labels: { app: "web" }, creationTimestamp: "2022-01-01T00:00:20Z" },
+    timestamp: "2022-01-01T00:00:15Z",
+    window: "15.5s",
+    containers: [
+      { name: "main", usage: { cpu: "250m", memory: "12Mi" } },
+      { name: "side", usage: { cpu: "250m", memory: "1k" } },
+    ],
+  });
+});
+
+test("use is written in billionths of a core and whole bytes", () => {
+  const usage = { at: t0, windowMs: 1_000, cpuCores: 0.1234567891, memoryBytes: 2047.6 };
+  const { usage: written } = nodeMetrics({ name: "n" }, usage, t0);
+  assert.deepEqual(written, { cpu: "123456789n", memory: "2Ki" });
+});
+
 test("lists pods that have metrics, by labels and fields, sorted", () => {
   assert.deepEqual(names(get(`${base}/pods`)), ["db", "web", "x"]);
   assert.deepEqual(names(get(`${base}/namespaces/default/pods`)), ["db", "web"]);
@@ -108,6 +129,8 @@ test("of the forms that a client accepts the first that is served is used", () =
   for (const [accept, want] of [
     ["", "NodeMetricsList"],
     ["*/*", "NodeMetricsList"],
+    ["application/*", "NodeMetricsList"],
+    ["text/html, application/json;q=0.5", "NodeMetricsList"],
     [`text/html, ${table}`, "Table"],
     [`application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, ${table}, application/json`, "Table"],
     ["application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json", "NodeMetricsList"],
@@ -157,6 +180,9 @@ test("serves discovery and OpenAPI, and nothing under other paths", () => {
     `${base}/namespaces/a`,
     `${base}/namespaces//pods`,
     `${base}/namespaces/a/pods/b/c`,
+    `${base}/nodes/a/b`,
+    `${base}/pods/a`,
+    `${base}2/nodes`,
     `${base}/nodes/%ff`,
   ])
     assert.equal(targetOf(path), undefined, path);

@@ -29,6 +29,17 @@ test("registers once; where it serves and its authority are renewed, what others
   const { client, take } = setUp();
   await register(client, here, signal);
   assert.deepEqual(take(), ["create services", "create endpoints", "create apiservices"]);
+  assert.deepEqual(client.object<Service>(services, key)?.spec.ports, [
+    { name: "https", protocol: "TCP", port: 443, targetPort: 10444 },
+  ]);
+  assert.deepEqual(client.object<Endpoints>(endpoints, key)?.subsets, [
+    { addresses: [{ ip: "192.0.2.1" }], ports: [{ name: "https", port: 10444, protocol: "TCP" }] },
+  ]);
+  assert.deepEqual(client.object<APIService>(apiServices, apiServiceName)?.spec, {
+    ...{ group: "metrics.k8s.io", version: "v1beta1", groupPriorityMinimum: 100, versionPriority: 100 },
+    service: { namespace: "kube-system", name: "coxswain-metrics", port: 443 },
+    caBundle: Buffer.from("CA 1").toString("base64"),
+  });
   await register(client, here, signal);
   assert.deepEqual(take(), []);
   const known = client.object<APIService>(apiServices, apiServiceName) as APIService;

@@ -37,12 +37,21 @@ container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 5 1
 container_memory_working_set_bytes{container="b",namespace="n",pod="p"} 5 1`,
   },
   {
+    name: "that is not named",
+    text: [
+      'container_cpu_usage_seconds_total{container="a",pod="p"} 1 1',
+      'container_memory_working_set_bytes{container="a",pod="p"} 1 1',
+      'container_cpu_usage_seconds_total{container="a",namespace="n"} 1 1',
+      'container_cpu_usage_seconds_total{namespace="n",pod="p"} 1 1',
+    ].join("\n"),
+  },
+  {
     name: "whose numbers are none",
     text: 'container_cpu_usage_seconds_total{container="a",namespace="n",pod="p"} NaN 1\ngarbage {',
   },
 ]) {
   test(`leaves out a pod ${name}`, () => {
-    assert.equal(parseSamples(text, 1).pods.has("n/p"), false);
+    assert.deepEqual([...parseSamples(text, 1).pods.keys()], []);
   });
 }
 

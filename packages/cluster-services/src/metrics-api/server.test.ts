@@ -89,7 +89,7 @@ test("each request is authorized as what it asks for: the verb, the resource, it
 test("health needs no credentials; discovery and metrics answer 401 without a user, also when the check of one fails", async (t) => {
   const { state, asked, errors, ask } = await start(t);
   state.user = undefined;
-  assert.deepEqual(await ask("/healthz"), { code: 200, body: "ok" });
+  for (const path of ["/healthz", "/livez", "/readyz?verbose"]) assert.deepEqual(await ask(path), { code: 200, body: "ok" });
   for (const path of [base, `${base}/nodes`]) {
     const answer = await ask(path);
     assert.deepEqual([answer.code, messageOf(answer)], [401, "Unauthorized"], path);

@@ -107,6 +107,24 @@ test("a container has a usage since its start from 10 s on and until it is a min
   assert.deepEqual([9_999, 10_000, 59_999, 60_000].map(known), [false, true, true, false]);
 });
 
+test("a container that was restarted has a usage since its start, also when it has used more since than before", () => {
+  const store = newUsageStore();
+  const started = (seconds: number, cpu: number, at: number): Sample => ({ ...sample(seconds, cpu), startedAt: t0 + at * 1000 });
+  const put = (one: Sample) => store.put("n", samples(undefined, { "a/p": { main: one } }));
+  put(started(0, 1, -3_600));
+  put(started(30, 4, 10));
+  assert.deepEqual(store.pod("a/p")?.containers.get("main"), {
+    at: t0 + 30_000,
+    windowMs: 20_000,
+    cpuCores: 0.2,
+    memoryBytes: 100,
+  });
+  put(started(45, 7, 10));
+  assert.equal(store.pod("a/p")?.containers.get("main")?.windowMs, 15_000);
+  put(started(60, 100, 55));
+  assert.equal(store.pod("a/p"), undefined, "too young for a usage");
+});
+
 test("a pod that moved is known on its new node when the old one forgets it later", () => {
   const store = newUsageStore();
   const at = (seconds: number) => samples(undefined, { "a/p": { main: sample(seconds, seconds) } });

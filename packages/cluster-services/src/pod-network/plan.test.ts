@@ -139,6 +139,27 @@ for (const { name, nodes, links, want } of [
   test(`nothing is planned for a node that ${name}`, () => assert.match(problemOf(nodes, links), want));
 }
 
+test("an address of its own, without a network, is no conflict, and its neighbours are on no segment", () => {
+  const single: Link = {
+    ...eth0,
+    name: "lo2",
+    addresses: [
+      { ip: "10.77.1.7", bits: 32 },
+      { ip: "192.168.78.3", bits: 32 },
+    ],
+  };
+  assert.equal(problemOf([me], [eth0, single]), "none");
+  assert.deepEqual(routesOf(plan([me, far], {}, { links: [eth0, single] })), ["10.77.3.0/24 10.77.3.0 cox0-vx"]);
+});
+
+test("the list of a node's pod ranges counts, and the single one without it", () => {
+  const of = (spec: object): Node => ({ ...me, spec });
+  const own = (spec: object) => plan([of(spec)]).own.map(({ text }) => text);
+  assert.deepEqual(own({ podCIDR: "10.77.9.0/24", podCIDRs: ["10.77.1.0/24", "fd00:1::/64"] }), ["10.77.1.0/24", "fd00:1::/64"]);
+  assert.deepEqual(own({ podCIDR: "10.77.9.0/24", podCIDRs: [] }), ["10.77.9.0/24"]);
+  assert.deepEqual(own({ podCIDR: "10.77.9.0/24" }), ["10.77.9.0/24"]);
+});
+
 test("this network's own bridge is no conflict", () => {
   const bridge: Link = { ...eth0, name: "cox0", addresses: [{ ip: "10.77.1.1", bits: 24 }] };
   assert.deepEqual(routesOf(plan([me, near], {}, { links: [eth0, bridge] })), ["10.77.2.0/24 192.168.77.2 eth0"]);

@@ -63,7 +63,23 @@ test("the configuration names the node's range, the MTU and Debian's plugins", a
     ipam: { type: "host-local", ranges: [[{ subnet: "10.77.1.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
   });
   assert.equal(plugins[0].ipMasq, undefined);
-  assert.equal(plugins[1].type, "portmap");
+  assert.deepEqual(plugins[1], { type: "portmap", capabilities: { portMappings: true }, snat: true });
+});
+
+test("another range of the node is written and reported, the first and the same one are not", async (t) => {
+  const { network, nodes, events, config } = setUp(t);
+  await network.sync();
+  await network.sync();
+  assert.deepEqual(events, []);
+  nodes.splice(0, 1, aNode("m1", ["10.77.9.0/24", "fd00:9::/64"], ["192.168.77.1"]));
+  await network.sync();
+  assert.match(
+    config(),
+    /"subnet": "10\.77\.9\.0\/24"[\s\S]*"subnet": "fd00:9::\/64"[\s\S]*"dst": "0\.0\.0\.0\/0"[\s\S]*"dst": "::\/0"/,
+  );
+  assert.deepEqual(events, [
+    "Warning PodCIDRChanged the pod range is 10.77.9.0/24, fd00:9::/64, it was 10.77.1.0/24; pods with addresses of the old one reach no other node until they are made anew",
+  ]);
 });
 
 test("a draft of a process that was killed is no configuration, and is gone after the next write", async (t) => {

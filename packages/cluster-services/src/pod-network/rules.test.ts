@@ -52,3 +52,11 @@ test("the tunnel takes packets of nodes of its family, each once, and none of po
   const without = podRules({ ...plan, vxlan: undefined }, settings, 4);
   assert.deepEqual([rulesOf("VXLAN", without), rulesOf("FORWARD", without).includes(drop)], [[], false]);
 });
+
+test("rules that the kernel has lead to the chains: that of forwarded packets comes behind those of Services", () => {
+  assert.deepEqual(podRules(plan, settings, 6).jumps, [
+    { table: "nat", from: "POSTROUTING", rule: "-j COX-NET-MASQ" },
+    { table: "filter", from: "FORWARD", rule: "-j COX-NET-FORWARD", behind: ["COX-FORWARD", "COX-FILTER", "KUBE-"] },
+    { table: "filter", from: "INPUT", rule: "-p udp -m udp --dport 8472 -j COX-NET-VXLAN" },
+  ]);
+});

@@ -56,6 +56,8 @@ for (const { name, before, after, want } of [
     after: portsOf("UDP", "10.0.0.1"),
     want: [clusterIp, nodePort],
   },
+  { name: "nothing of a new Service without endpoints", before: [], after: portsOf("UDP"), want: [] },
+  { name: "nothing of a Service that stays without", before: portsOf("UDP"), after: portsOf("UDP"), want: [] },
   { name: "whatever an earlier process left", before: [], after: portsOf("UDP", "10.0.0.1"), want: [clusterIp, nodePort] },
 ]) {
   test(`deletes ${name}`, () => {

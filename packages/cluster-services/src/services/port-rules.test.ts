@@ -98,3 +98,46 @@ test("with external policy Local pods of the cluster and the node itself reach a
   assert.deepEqual(shape(rulesOf(local, { clusterCidr: undefined })), ofNode);
   assert.deepEqual(shape(rulesOf({ ...local, localEndpoints: [] })), ["-s 10.77.0.0/16 -j COX-S", ...ofNode.slice(0, 2)]);
 });
+
+for (const { name, change, settings = {}, want } of [
+  {
+    name: "rejected at every destination, without endpoints",
+    change: { endpoints: [], externalIps: ["192.0.2.1"], loadBalancerIps: ["192.0.2.2"], nodePort: 30_080 },
+    want: ["10.96.0.10/32 REJECT", "192.0.2.1/32 REJECT", "192.0.2.2/32 REJECT", "30080 REJECT"],
+  },
+  {
+    name: "reset, over TCP and IPv6",
+    change: { endpoints: [], clusterIp: "fd00::10" },
+    settings: { family: "IPv6" },
+    want: ["fd00::10/128 REJECT --reject-with tcp-reset"],
+  },
+  {
+    name: "rejected, over UDP and IPv6",
+    change: { endpoints: [], clusterIp: "fd00::10", protocol: "udp" },
+    settings: { family: "IPv6" },
+    want: ["fd00::10/128 REJECT"],
+  },
+  {
+    name: "dropped from outside, where only endpoints on this node count and there are none",
+    change: { externalPolicy: "Local", externalIps: ["192.0.2.1"], nodePort: 30_080 },
+    want: ["192.0.2.1/32 DROP", "30080 DROP"],
+  },
+  {
+    name: "rejected at the cluster IP, where only endpoints on this node count and there are none",
+    change: { internalPolicy: "Local", nodePort: 30_080 },
+    want: ["10.96.0.10/32 REJECT"],
+  },
+  {
+    name: "sent on, else",
+    change: { externalIps: ["192.0.2.1"], loadBalancerIps: ["192.0.2.2"], nodePort: 30_080 },
+    want: [],
+  },
+] satisfies { name: string; change: Partial<ServicePort>; settings?: Partial<RuleSettings>; want: string[] }[])
+  test(`connections are ${name}`, () => {
+    const left = rulesOf(change, settings).dispatch.flatMap(({ table, rules }) => (table === "filter" ? rules : []));
+    const short = left.map((rule) => {
+      const [, address, port] = /^(?:-d (\S+))?.* --dport (\d+) /.exec(rule) ?? [];
+      return `${address ?? port} ${rule.slice(rule.indexOf(" -j ") + 4)}`;
+    });
+    assert.deepEqual(short, want);
+  });

@@ -170,3 +170,34 @@ test("the highest bit of the mark is a positive number; invalid packets are drop
   assert.match(text, /^-A COX-MARK-MASQ -j MARK --set-xmark 0x80000000\/0x80000000$/m);
   assert.match(text, /^-A COX-FORWARD -m conntrack --ctstate INVALID -j DROP\n-A COX-FORWARD -m mark --mark 0x80000000/m);
 });
+
+test("marked connections are masqueraded once, and those of pods to themselves before", () => {
+  const text = new RuleSet({ ...testSettings, masqueradeBit: 14 }).pending()?.text ?? "";
+  const chain = text.split("\n").filter((line) => line.startsWith("-A COX-POSTROUTING "));
+  assert.deepEqual(
+    chain.map((line) => line.slice("-A COX-POSTROUTING ".length)),
+    [
+      "-m conntrack --ctstate DNAT -j COX-HAIRPIN",
+      "-m mark ! --mark 0x4000/0x4000 -j RETURN",
+      "-j MARK --set-xmark 0x0/0x4000",
+      "-j MASQUERADE --random-fully",
+    ],
+  );
+});
+
+test("the kernel's own chains lead to those of Services, those of the filter for new connections only", () => {
+  const fresh = "-m conntrack --ctstate NEW";
+  assert.deepEqual(
+    new RuleSet(testSettings).jumps.map(({ table, from, rule, behind }) => [`${table} ${from} ${rule}`, behind]),
+    [
+      "nat PREROUTING -j COX-SERVICES",
+      "nat OUTPUT -j COX-SERVICES",
+      "nat POSTROUTING -j COX-POSTROUTING",
+      "filter INPUT -j COX-FIREWALL",
+      `filter INPUT ${fresh} -j COX-FILTER`,
+      "filter FORWARD -j COX-FORWARD",
+      `filter FORWARD ${fresh} -j COX-FILTER`,
+      `filter OUTPUT ${fresh} -j COX-FILTER`,
+    ].map((jump) => [jump, undefined]),
+  );
+});
