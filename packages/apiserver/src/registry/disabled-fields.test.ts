@@ -120,3 +120,133 @@ for (const { resource, path } of [
     assert.deepEqual(held(kept), used());
   });
 }
+
+interface GatedField {
+  readonly resource: string;
+  readonly gate: string;
+  /** An object of the resource with this value in the field, and what it has there. */
+  readonly of: (value: unknown) => object;
+  readonly field: (object: never) => unknown;
+  readonly used: unknown;
+  /** What remains of a use that is dropped. */
+  readonly dropped?: unknown;
+  /** Stored values that are no use. */
+  readonly unused?: readonly unknown[];
+  readonly always?: true;
+  readonly status?: true;
+}
+
+const rows: readonly GatedField[] = [
+  ...(
+    [
+      {
+        name: "internalTrafficPolicy",
+        gate: "ServiceInternalTrafficPolicy",
+        used: "Local",
+        dropped: "Cluster",
+        unused: ["Cluster", ""],
+      },
+      { name: "allocateLoadBalancerNodePorts", gate: "ServiceLBNodePortControl", used: false, dropped: true, unused: [true] },
+      { name: "loadBalancerClass", gate: "ServiceLoadBalancerClass", used: "a.b/c", unused: [undefined, ""] },
+    ] as const
+  ).map(({ name, ...row }) => ({
+    ...row,
+    resource: "services",
+    of: (value: unknown) => ({
+      spec: { type: "LoadBalancer", clusterIP: "10.96.0.1", clusterIPs: ["10.96.0.1"], [name]: value },
+    }),
+    field: ({ spec }: { spec: Record<string, unknown> }) => spec[name],
+  })),
+  {
+    resource: "persistentvolumes",
+    gate: "ExpandCSIVolumes",
+    of: (value) => ({ spec: { csi: { driver: "d", volumeHandle: "h", controllerExpandSecretRef: value } } }),
+    field: ({ spec }: { spec: { csi: { controllerExpandSecretRef?: unknown } } }) => spec.csi.controllerExpandSecretRef,
+    used: { name: "s", namespace: "n" },
+  },
+  {
+    resource: "persistentvolumeclaims",
+    gate: "AnyVolumeDataSource",
+    of: (value) => ({ spec: { dataSourceRef: value } }),
+    field: ({ spec }: { spec: { dataSourceRef?: unknown } }) => spec.dataSourceRef,
+    used: { kind: "PersistentVolumeClaim", name: "c" },
+    always: true,
+  },
+  {
+    resource: "nodes",
+    gate: "DynamicKubeletConfig",
+    of: (value) => ({ spec: { configSource: value } }),
+    field: ({ spec }: { spec: { configSource?: unknown } }) => spec.configSource,
+    used: { configMap: { name: "a" } },
+  },
+  ...[
+    { gate: "DynamicKubeletConfig", resource: "nodes", name: "config", used: { error: "e" } },
+    {
+      gate: "ExpandPersistentVolumes",
+      resource: "persistentvolumeclaims",
+      name: "conditions",
+      used: [{ type: "a" }],
+      unused: [[]],
+    },
+    {
+      ...{ gate: "RecoverVolumeExpansionFailure", resource: "persistentvolumeclaims", name: "allocatedResources" },
+      used: { storage: "1" },
+    },
+    {
+      ...{ gate: "RecoverVolumeExpansionFailure", resource: "persistentvolumeclaims", name: "resizeStatus" },
+      ...{ used: "NodeExpansionPending", unused: [""] },
+    },
+  ].map(({ name, ...row }) => ({
+    ...row,
+    of: (value: unknown) => ({ spec: {}, status: { [name]: value } }),
+    field: ({ status }: { status: Record<string, unknown> }) => status[name],
+    status: true as const,
+  })),
+  ...["priority", "priorityClassName"].map((name) => ({
+    resource: "pods",
+    gate: "NonPreemptingPriority",
+    of: (value: unknown) => ({
+      spec: { containers: [], ...(value === "Never" ? { preemptionPolicy: value, [name]: 1 } : (value ?? {})) },
+    }),
+    field: ({ spec }: { spec: { preemptionPolicy?: unknown } }) => spec.preemptionPolicy,
+    used: "Never",
+    // The policy itself is no use of it.
+    unused: [{ preemptionPolicy: "Never" }, { [name]: 0 }, { [name]: "" }],
+  })),
+  {
+    resource: "pods",
+    gate: "EphemeralContainers",
+    of: (value) => ({ spec: { containers: [], ephemeralContainers: value } }),
+    field: ({ spec }: { spec: { ephemeralContainers?: unknown } }) => spec.ephemeralContainers,
+    used: [{ name: "d" }],
+    unused: [undefined, null, []],
+  },
+  ...["initContainers", "containers", "ephemeralContainers"].flatMap((list) =>
+    ["livenessProbe", "readinessProbe", "startupProbe"].map((probe) => ({
+      resource: "pods",
+      gate: "GRPCContainerProbe",
+      of: (value: unknown) => ({ spec: { containers: [], [list]: [{ name: "b" }, { name: "c", [probe]: { grpc: value } }] } }),
+      field: ({ spec }: { spec: Record<string, Record<string, { grpc?: unknown }>[]> }) => spec[list]?.[1]?.[probe]?.grpc,
+      used: { port: 1 },
+    })),
+  ),
+];
+
+for (const { resource, gate, of, field, used, dropped, unused = [undefined], always, status } of rows) {
+  const definition = resourcesForTests.find((one) => one.group === "" && one.resource === resource);
+  const strategy = status ? definition?.statusStrategy : definition?.strategy;
+  assert.ok(definition && strategy);
+  const made = (value: unknown): KubeObject => ({ metadata: { name: "x" }, ...structuredClone(of(value)) }) as KubeObject;
+  const after = (stored: unknown, enabled: boolean): unknown => {
+    const next = made(used);
+    prepareUpdate(strategy, next, made(stored), contextOf(definition, definition.hub, { [gate]: enabled }));
+    return field(next as never);
+  };
+  const shown = JSON.stringify(of(used)).slice(0, 100);
+
+  test(`${resource}: without ${gate}, ${shown} is dropped unless the stored object uses it`, () => {
+    for (const stored of unused) assert.deepEqual(after(stored, false), dropped, JSON.stringify(stored));
+    assert.deepEqual(after(used, false), always ? dropped : used);
+    for (const stored of [used, ...unused]) assert.deepEqual(after(stored, true), used, JSON.stringify(stored));
+  });
+}

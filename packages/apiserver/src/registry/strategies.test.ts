@@ -340,6 +340,75 @@ describe("custom resource definitions", () => {
   });
 });
 
+describe("templates, controllers, namespaces and quotas", () => {
+  const prepared = (resource: string, next: object, current: object): Unstructured => {
+    const object = anObject(next, { generation: 77 });
+    prepareUpdate(strategiesOf<Unstructured>(resource).strategy, object, anObject(current, { generation: 4 }), ctx);
+    return object;
+  };
+
+  test("a template counts its changes", () => {
+    const made = anObject({ template: {} }, { generation: 9 });
+    strategiesOf<Unstructured>("podtemplates").strategy.prepareForCreate?.(made, ctx);
+    assert.equal(made.metadata.generation, 1);
+    const of = (image: string): object => ({ template: { spec: { containers: [{ name: "c", image }] } } });
+    assert.equal(prepared("podtemplates", of("i"), of("i")).metadata.generation, 4);
+    assert.equal(prepared("podtemplates", of("j"), of("i")).metadata.generation, 5);
+  });
+
+  test("a new controller has no pods, whatever its status says, and is deleted without its pods by default", () => {
+    const made = anObject({ spec: {}, status: { replicas: 3, readyReplicas: 3 } });
+    const { strategy } = strategiesOf<Unstructured>("replicationcontrollers");
+    strategy.prepareForCreate?.(made, ctx);
+    assert.deepEqual([made["status"], made.metadata.generation], [{ replicas: 0 }, 1]);
+    const collected = ["replicationcontrollers", "pods", "namespaces", "events"].map(
+      (resource) => strategiesOf<Unstructured>(resource).strategy.defaultGarbageCollection,
+    );
+    assert.deepEqual(collected, ["Orphan", "Background", "Background", "Unsupported"]);
+  });
+
+  for (const { given, want } of [
+    { given: undefined, want: ["kubernetes"] },
+    { given: ["kubernetes"], want: ["kubernetes"] },
+    { given: ["example.com/own", "kubernetes"], want: ["example.com/own", "kubernetes"] },
+    { given: ["example.com/own"], want: ["example.com/own", "kubernetes"] },
+  ]) {
+    test(`a new namespace with the finalizers ${given} has ${want}, and is active`, () => {
+      const made = anObject({ spec: { ...(given && { finalizers: given }) }, status: { phase: "Terminating" } });
+      strategiesOf<Unstructured>("namespaces").strategy.prepareForCreate?.(made, ctx);
+      assert.deepEqual([made["spec"], made["status"]], [{ finalizers: want }, { phase: "Active" }]);
+      assert.deepEqual(made.metadata.labels, { "kubernetes.io/metadata.name": "a" });
+    });
+  }
+
+  test("a namespace keeps the label of its name, among others, whatever a client writes", () => {
+    const { strategy } = strategiesOf<Unstructured>("namespaces");
+    for (const labels of [undefined, {}, { b: "c" }, { "kubernetes.io/metadata.name": "other", b: "c" }]) {
+      const next = anObject({}, labels && { labels });
+      strategy.canonicalize?.(next);
+      assert.deepEqual(next.metadata.labels, { ...labels, "kubernetes.io/metadata.name": "a" });
+    }
+  });
+
+  for (const resource of ["resourcequotas", "persistentvolumes", "persistentvolumeclaims", "services"]) {
+    test(`${resource}: a create and an update leave the status to the server, an update of the status the spec`, () => {
+      const service = resource === "services" ? { type: "ExternalName" } : {};
+      const { strategy, statusStrategy } = strategiesOf<Unstructured>(resource);
+      const made = anObject({ spec: { ...service }, status: { own: 1 } });
+      strategy.prepareForCreate?.(made, ctx);
+      const fresh = { resourcequotas: {}, services: { loadBalancer: {} } }[resource] ?? { phase: "Pending" };
+      assert.deepEqual(made["status"], fresh);
+      const stored = anObject({ spec: { ...service, a: 1 }, status: { own: 2 } });
+      const next = anObject({ spec: { ...service, a: 3 }, status: { own: 3 } });
+      prepareUpdate(strategy, next, stored, ctx);
+      assert.deepEqual([next["spec"], next["status"]], [{ ...service, a: 3 }, { own: 2 }]);
+      const reported = anObject({ spec: { ...service, a: 3 }, status: { own: 3 } });
+      prepareUpdate(statusStrategy, reported, stored, ctx);
+      assert.deepEqual([reported["spec"], reported["status"]], [{ ...service, a: 1 }, { own: 3 }]);
+    });
+  }
+});
+
 describe("services", () => {
   const aService = (spec: object): Service => ({ metadata: { name: "s" }, spec }) as Service;
 

@@ -218,6 +218,12 @@ testKindRules(
       want: [immutable],
     },
     {
+      name: "the class of the annotation as before",
+      before: { "metadata.annotations": classOf("a"), "spec.storageClassName": "a" },
+      change: { "metadata.labels": { a: "b" } },
+      want: [],
+    },
+    {
       name: "no class in the annotation any more",
       before: { "metadata.annotations": classOf("a") },
       change: { "metadata.annotations": undefined },

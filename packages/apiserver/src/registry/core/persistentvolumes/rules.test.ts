@@ -154,6 +154,7 @@ testKindRules(
     },
     ...[
       { name: "a first secret to expand with", old: undefined, next: "a", want: [] },
+      { name: "the same secret to expand with", old: "a", next: "a", want: [] },
       { name: "another secret to expand with", old: "a", next: "b", want: [sourceImmutable] },
       { name: "no secret to expand with any more", old: "a", next: undefined, want: [sourceImmutable] },
     ].map(({ name, old, next, want }) => ({
@@ -192,6 +193,12 @@ testKindRules(
         "spec.persistentVolumeReclaimPolicy": "Recycle",
         "spec.volumeMode": "Block",
       },
+      want: [],
+    },
+    {
+      name: "an empty policy that was not defaulted",
+      undefaulted: true,
+      change: { "spec.persistentVolumeReclaimPolicy": "" },
       want: [],
     },
     {

@@ -5,7 +5,6 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { bind } from "./binding.ts";
-import { chooseContainer } from "./container-choice.ts";
 import { newEphemeralContainersStrategy } from "./ephemeral-containers.ts";
 import { countDisruption } from "./eviction.ts";
 import { logOptions, validateLogOptions } from "./log.ts";
@@ -60,32 +59,6 @@ for (const { name, pod, want } of [
     assert.throws(
       () => bind(pod, binding, now),
       (err: StatusError) => err.code === 409 && want.test(err.message),
-    );
-  });
-}
-
-const two = { containers: [{ name: "a" }, { name: "b" }] };
-for (const { name, spec, requested, want } of [
-  { name: "the only one", spec: {}, requested: "", want: "a" },
-  { name: "the one that is named", spec: two, requested: "b", want: "b" },
-  { name: "an init container by name", spec: { initContainers: [{ name: "i" }] }, requested: "i", want: "i" },
-]) {
-  test(`chooses ${name}`, () => assert.equal(chooseContainer(aPod(spec), requested), want));
-}
-for (const { name, spec, requested, want } of [
-  { name: "none is named", spec: two, requested: "", want: "a container name must be specified for pod p, choose one of: [a b]" },
-  {
-    name: "there are others besides",
-    spec: { ...two, initContainers: [{ name: "i" }], ephemeralContainers: [{ name: "e" }] },
-    requested: "",
-    want: "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i] or one of the ephemeral containers: [e]",
-  },
-  { name: "it is not there", spec: {}, requested: "z", want: "container z is not valid for pod p" },
-]) {
-  test(`answers 400 when ${name}`, () => {
-    assert.throws(
-      () => chooseContainer(aPod(spec), requested),
-      (err: StatusError) => err.code === 400 && err.message === want,
     );
   });
 }
@@ -170,10 +143,21 @@ test("proxied names carry scheme and port", () => {
   assert.deepEqual(splitSchemeNamePort("pod", "web"), { scheme: "", name: "web", port: "" });
   assert.deepEqual(splitSchemeNamePort("pod", "web:80"), { scheme: "", name: "web", port: "80" });
   assert.deepEqual(splitSchemeNamePort("pod", "https:web:"), { scheme: "https", name: "web", port: "" });
-  assert.throws(
-    () => splitSchemeNamePort("pod", "ftp:web:21"),
-    (err: StatusError) => err.code === 400,
-  );
+  assert.deepEqual(splitSchemeNamePort("pod", "http:web:a"), { scheme: "http", name: "web", port: "a" });
+  for (const id of ["ftp:web:21", "", ":80", "http::80", "http:web:80:", "HTTP:web:80"]) {
+    assert.throws(
+      () => splitSchemeNamePort("pod", id),
+      (err: StatusError) => err.code === 400 && err.message === `invalid pod request "${id}"`,
+      id,
+    );
+  }
+});
+
+test("an update of ephemeral containers that names none removes them, and a status that there was not", () => {
+  const current = aPod({ ephemeralContainers: [{ name: "debug", image: "i" }] }, { resourceVersion: "9" });
+  const next = { ...aPod({}, {}), status: { phase: "Running" } } as Pod;
+  newEphemeralContainersStrategy({ allowPrivileged: false }).prepareForUpdate?.(next, current, {} as StrategyContext);
+  assert.deepEqual(next, { metadata: { name: "p", resourceVersion: "9" }, spec: { containers: [{ name: "a" }] } });
 });
 
 for (const { name, requested, want } of [

@@ -129,6 +129,13 @@ test("a dry run chooses no port twice and takes none; a write that fails gives b
   }
 });
 
+test("a dry run takes no requested port, and is refused one that is taken", async () => {
+  const { allocate } = ports(30_001);
+  await allocate([{ nodePort: 30_000 }], { dryRun: true });
+  await allocate([{ nodePort: 30_000 }]);
+  await assert.rejects(allocate([{ nodePort: 30_000 }], { dryRun: true }), /provided port is already allocated/);
+});
+
 test("two ports share a node port when their protocols differ, not when they are the same", async () => {
   const { allocate } = ports(30_009);
   const shared = await allocate([{ protocol: "TCP" }, { protocol: "UDP" }]);
@@ -212,13 +219,13 @@ const both = ["10.0.0.9", "fd00::9"];
 
 test("an update gives back what it leaves out, when it is written, and keeps the rest", async () => {
   const { aService, begin, free } = services();
-  const current = aService(both, [30_001, 30_002]);
+  const current = aService(both, [30_001, 30_000, 30_009]);
   await begin(current);
   const update = await begin(aService(["10.0.0.9"], [30_001]), current);
-  const all = { "10.0.0.9": false, "fd00::9": false, 30001: false, 30002: false };
-  assert.deepEqual(await free(both, [30_001, 30_002]), all, "before the write");
+  const all = { "10.0.0.9": false, "fd00::9": false, 30001: false, 30000: false, 30009: false };
+  assert.deepEqual(await free(both, [30_001, 30_000, 30_009]), all, "before the write");
   await update.commit();
-  assert.deepEqual(await free(both, [30_001, 30_002]), { ...all, "fd00::9": true, 30002: true });
+  assert.deepEqual(await free(both, [30_001, 30_000, 30_009]), { ...all, "fd00::9": true, 30000: true, 30009: true });
 });
 
 test("the dry run of an update gives nothing back", async () => {
@@ -243,12 +250,12 @@ test("a service that is not written gives back addresses and ports; so does one 
 
 test("a deleted service gives back what it had, also when its endpoints cannot be deleted", async () => {
   const { aService, begin, free, remove, deleted } = services();
-  const service = aService(both, [30_001, 30_002]);
+  const service = aService(both, [30_000, 30_009]);
   service.metadata.namespace = "web";
   await begin(service);
   await remove(service);
   assert.deepEqual(deleted, ["web/s"]);
-  assert.deepEqual(await free(both, [30_001, 30_002]), { "10.0.0.9": true, "fd00::9": true, 30001: true, 30002: true });
+  assert.deepEqual(await free(both, [30_000, 30_009]), { "10.0.0.9": true, "fd00::9": true, 30000: true, 30009: true });
 });
 
 test("a load balancer that becomes local gets a port for health checks, and gives it back when it is so no more", async () => {

@@ -56,6 +56,13 @@ for (const { what, name = "s:http", subsets, ports, want } of [
     want: "https://10.1.0.1:8443/path?x=1",
   },
   {
+    what: "a port by a number of five digits",
+    name: "s:65535",
+    subsets: [subset(http, address("10.1.0.1", "a"))],
+    ports: [{ port: 65_535, name: "http" }],
+    want: "http://10.1.0.1:8080/path?x=1",
+  },
+  {
     what: "an unnamed port",
     name: "s",
     subsets: [subset({ port: 80 }, address("10.1.0.1", "a"))],

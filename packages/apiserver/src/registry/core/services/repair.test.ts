@@ -178,6 +178,7 @@ test("reports what services hold twice, out of range, of another family, or in n
     service("second", ["10.0.0.9", "fd00::9"], 30001, 29999),
     service("third", ["10.0.1.9"], 30101),
     service("fourth", ["10.0.0.256"]),
+    service("fifth", ["None"], 30000, 30100),
   ];
   const faults: string[][] = [];
   const repair = newServiceRepair({
@@ -217,5 +218,7 @@ test("reports what services hold twice, out of range, of another family, or in n
     ["second", "po", "PortOutOfRange", "Port 29999 is not within the port range 30000-30100; please recreate service"],
     ["third", "po", "PortOutOfRange", "Port 30101 is not within the port range 30000-30100; please recreate service"],
     ["first", "po", "PortNotAllocated", "Port 30001 is not allocated; repairing"],
+    ["fifth", "po", "PortNotAllocated", "Port 30000 is not allocated; repairing"],
+    ["fifth", "po", "PortNotAllocated", "Port 30100 is not allocated; repairing"],
   ]);
 });

@@ -1,6 +1,13 @@
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const rangesKey = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const subdomainText =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const balanced = {
+  ...{ "spec.type": "LoadBalancer", "spec.clusterIP": "10.96.0.8", "spec.clusterIPs": ["10.96.0.8"] },
+  ...{ "spec.ipFamilies": ["IPv4"], "spec.ipFamilyPolicy": "SingleStack" },
+};
 const mixedPorts = [
   { name: "a", port: 53, protocol: "TCP", targetPort: 53 },
   { name: "b", port: 53, protocol: "UDP", targetPort: 53 },
@@ -412,5 +419,151 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     before: { "spec.ipFamilyPolicy": "PreferDualStack", "spec.clusterIP": "x", "spec.clusterIPs": ["x"] },
     change: {},
     want: ['spec.clusterIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
+  },
+  {
+    name: "a headless service without ports",
+    change: { "spec.clusterIP": "None", "spec.clusterIPs": ["None"], "spec.ports": [] },
+    want: [],
+  },
+  {
+    name: "a name outside that ends with a dot, without ports",
+    change: { "spec.type": "ExternalName", "spec.ports": [], "spec.externalName": "a.b." },
+    want: [],
+  },
+  {
+    name: "a name outside that ends with two dots",
+    change: { "spec.type": "ExternalName", "spec.externalName": "a.b.." },
+    want: [`spec.externalName: Invalid value: "a.b.": ${subdomainText}`],
+  },
+  {
+    name: "a name outside with a class, node ports and a policy for traffic",
+    change: {
+      ...{ "spec.type": "ExternalName", "spec.externalName": "a.b", "spec.externalTrafficPolicy": "Cluster" },
+      ...{ "spec.internalTrafficPolicy": "Local", "spec.allocateLoadBalancerNodePorts": false },
+    },
+    want: [
+      "spec.allocateLoadBalancerNodePorts: Forbidden: may only be used when `type` is 'LoadBalancer'",
+      'spec.externalTrafficPolicy: Invalid value: "Cluster": ExternalTrafficPolicy can only be set on NodePort and LoadBalancer service',
+    ],
+  },
+  {
+    name: "two ports of which one has no name",
+    change: { "spec.ports": [{ port: 80, name: "a" }, { port: 81 }] },
+    want: ["spec.ports[1].name: Required value"],
+  },
+  {
+    name: "one number of three protocols, two node ports of a load balancer and a port by name",
+    change: {
+      "spec.type": "NodePort",
+      "spec.ports": [
+        { port: 80, name: "a", protocol: "TCP", nodePort: 30_080, targetPort: "http" },
+        { port: 80, name: "b", protocol: "UDP", nodePort: 30_080, appProtocol: "a.b/c" },
+        { port: 80, name: "c", protocol: "SCTP", nodePort: 30_081 },
+      ],
+    },
+    want: [],
+  },
+  {
+    name: "one node port of one protocol twice, beside another",
+    change: {
+      "spec.type": "LoadBalancer",
+      "spec.ports": [
+        { port: 80, name: "a", nodePort: 30_080 },
+        { port: 81, name: "b", nodePort: 30_081 },
+        { port: 82, name: "c", nodePort: 30_081 },
+      ],
+    },
+    want: ["spec.ports[2].nodePort: Duplicate value: 30081"],
+  },
+  {
+    name: "ranges of a load balancer with spaces around them, and a policy",
+    change: {
+      "spec.type": "LoadBalancer",
+      "spec.loadBalancerSourceRanges": [" 10.0.0.0/8 ", "fd00::/8"],
+      "spec.externalTrafficPolicy": "Local",
+      "spec.healthCheckNodePort": 30_000,
+      "metadata.annotations": { [rangesKey]: "x" },
+    },
+    want: [],
+  },
+  ...["", "  ", "10.0.0.0/8, 192.168.0.0/16"].map((ranges) => ({
+    name: `ranges of a load balancer in the annotation: ${JSON.stringify(ranges)}`,
+    change: { "spec.type": "LoadBalancer", "metadata.annotations": { [rangesKey]: ranges } },
+    want: [],
+  })),
+  {
+    name: "ranges in the annotation of which the second is none",
+    change: { "spec.type": "LoadBalancer", "metadata.annotations": { [rangesKey]: "10.0.0.0/8,x" } },
+    want: [
+      `metadata.annotations[${rangesKey}]: Invalid value: "10.0.0.0/8,x": must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 `,
+    ],
+  },
+  {
+    name: "an empty annotation of ranges where nothing is balanced",
+    change: { "metadata.annotations": { [rangesKey]: "" } },
+    want: [`metadata.annotations[${rangesKey}]: Forbidden: may only be used when \`type\` is 'LoadBalancer'`],
+  },
+  {
+    name: "a policy for traffic from outside where none comes in",
+    change: { "spec.externalTrafficPolicy": "Cluster" },
+    want: [
+      'spec.externalTrafficPolicy: Invalid value: "Cluster": ExternalTrafficPolicy can only be set on NodePort and LoadBalancer service',
+    ],
+  },
+  {
+    name: "a port for health checks where all nodes take part",
+    change: { "spec.type": "LoadBalancer", "spec.healthCheckNodePort": 30_000 },
+    want: [
+      "spec.healthCheckNodePort: Invalid value: 30000: HealthCheckNodePort can only be set on LoadBalancer service with ExternalTrafficPolicy=Local",
+    ],
+  },
+  {
+    name: "a class of a load balancer that had none",
+    before: balanced,
+    change: { "spec.loadBalancerClass": "a.com/x" },
+    want: ['spec.loadBalancerClass: Invalid value: "a.com/x": may not change once set'],
+  },
+  {
+    name: "no class of a load balancer that had one",
+    before: { ...balanced, "spec.loadBalancerClass": "a.com/x" },
+    change: { "spec.loadBalancerClass": undefined },
+    want: ['spec.loadBalancerClass: Invalid value: "null": may not change once set'],
+  },
+  {
+    name: "a class of what becomes a load balancer",
+    before: { ...balanced, "spec.type": "NodePort" },
+    change: { "spec.type": "LoadBalancer", "spec.loadBalancerClass": "a.com/x", "spec.allocateLoadBalancerNodePorts": false },
+    want: [],
+  },
+  {
+    name: "a first port for health checks of a load balancer that stays local",
+    before: { ...balanced, "spec.externalTrafficPolicy": "Local" },
+    change: { "spec.healthCheckNodePort": 30_001 },
+    want: [
+      "spec.healthCheckNodePort: Invalid value: 30001: cannot change healthCheckNodePort on loadBalancer service with externalTraffic=Local during update",
+    ],
+  },
+  {
+    name: "a first port for health checks of a load balancer that becomes local",
+    before: balanced,
+    change: { "spec.externalTrafficPolicy": "Local", "spec.healthCheckNodePort": 30_001 },
+    want: [],
+  },
+  {
+    name: "two protocols of a load balancer that had one",
+    before: balanced,
+    change: { "spec.ports": mixedPorts },
+    want: [
+      `spec.ports: Invalid value: ${goStruct("[]core/v1.ServicePort", mixedPorts).text}: may not contain more than 1 protocol when type is 'LoadBalancer'`,
+    ],
+  },
+  { name: "two protocols of node ports", change: { ...mixed, "spec.type": "NodePort" }, want: [] },
+  {
+    name: "addresses from outside of which the second is no one's",
+    change: { "spec.externalIPs": ["192.0.2.1", "0.0.0.0", "fd00::1", "fe80::1"] },
+    want: [
+      'spec.externalIPs[1]: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)',
+      'spec.externalIPs[3]: Invalid value: "fe80::1": may not be in the link-local range (169.254.0.0/16, fe80::/10)',
+    ],
   },
 ]);
