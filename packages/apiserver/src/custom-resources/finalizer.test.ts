@@ -10,12 +10,22 @@ import { customResourceCleanupFinalizer } from "../registry/apiextensions/custom
 import type { CustomResourceDefinition } from "./definitions.ts";
 import { newFinalizer } from "./finalizer.ts";
 
+interface Given {
+  readonly finalizers?: string[];
+  /** Of each write of the status. */
+  readonly failure?: Error;
+  readonly established?: string;
+  readonly served?: boolean;
+  /** Replaces the list of instances. */
+  readonly listed?: () => Promise<never>;
+}
+
 /** Runs the controller for one definition that is being deleted. @param left namespaces of its instances */
 function started(
   t: { after(fn: () => void): void },
   left: string[],
   remove: (namespace: string) => void,
-  { finalizers = [customResourceCleanupFinalizer], failure }: { finalizers?: string[]; failure?: Error } = {},
+  { finalizers = [customResourceCleanupFinalizer], failure, established = "True", served = true, listed }: Given = {},
 ) {
   const definition = {
     metadata: {
@@ -24,7 +34,7 @@ function started(
       finalizers,
     },
     spec: { group: "example.com" },
-    status: { conditions: [{ type: "Established", status: "True" }] },
+    status: { conditions: [{ type: "Established", status: established }] },
   } as unknown as CustomResourceDefinition;
   let enqueue: ((one: CustomResourceDefinition) => void) | undefined;
   const definitions = {
@@ -46,7 +56,7 @@ function started(
   } as unknown as Client;
   const asked: string[] = [];
   const store = {
-    list: async () => ({ entries: left.map((namespace) => ({ object: () => ({ metadata: { namespace } }) })) }),
+    list: listed ?? (async () => ({ entries: left.map((namespace) => ({ object: () => ({ metadata: { namespace } }) })) })),
     async deleteCollection({ namespace }: { namespace: string }) {
       asked.push(namespace);
       remove(namespace);
@@ -56,7 +66,7 @@ function started(
   const controller = newFinalizer({
     client,
     definitions,
-    storeOf: () => store as never,
+    storeOf: () => (served ? (store as never) : undefined),
     featureEnabled: () => false,
     clock,
     log: discardLogger,
@@ -66,8 +76,9 @@ function started(
   void controller.run(stop.signal);
   enqueue?.(definition);
   const last = () => written.at(-1);
-  const message = () => last()?.status?.conditions?.find(({ type }) => type === "Terminating")?.message;
-  return { asked, clock, left, last, message, writes: () => written.length };
+  const condition = () => last()?.status?.conditions?.find(({ type }) => type === "Terminating");
+  const message = () => condition()?.message;
+  return { asked, clock, left, last, condition, message, writes: () => written.length };
 }
 
 test("instances of all namespaces are deleted though one cannot be, and the failures are named", async (t) => {
@@ -135,4 +146,42 @@ test("a definition that another writer has changed is left to the next event; ot
     for (let s = 0; s < 20; s++) await clock.advance(1_000);
     assert.equal(writes() > 1, retried, failure.message);
   }
+});
+
+test("a definition that was never established has no instances to delete", async (t) => {
+  const { asked, last, condition, message } = started(t, ["a"], () => undefined, { established: "False" });
+  await waitFor(() => message() === "resource was never established");
+  assert.deepEqual([asked, condition()?.status, condition()?.reason], [[], "False", "NeverEstablished"]);
+  assert.deepEqual(last()?.metadata.finalizers, []);
+});
+
+for (const { name, given, want } of [
+  {
+    name: "that is not served",
+    given: { served: false },
+    want: "could not get client: widgets.example.com is not served",
+  },
+  {
+    name: "whose instances cannot be listed",
+    given: { listed: () => Promise.reject(new Error("etcd is away")) },
+    want: "could not list instances: etcd is away",
+  },
+]) {
+  test(`a definition ${name} keeps its finalizer and is tried again`, async (t) => {
+    const { clock, last, condition, message, writes } = started(t, ["a"], () => undefined, given);
+    await waitFor(() => message() === want);
+    assert.deepEqual([condition()?.status, condition()?.reason], ["True", "InstanceDeletionFailed"]);
+    assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
+    const before = writes();
+    await waitFor(() => clock.waiting > 0, { what: "the next attempt to be planned" });
+    await clock.advance(1_000);
+    await waitFor(() => writes() > before, { what: "the next attempt" });
+  });
+}
+
+test("a failure to delete in one namespace is named alone", async (t) => {
+  const { message } = started(t, ["a", "b"], (namespace) => {
+    if (namespace === "b") throw new Error("no b");
+  });
+  await waitFor(() => message() === "could not issue all deletes: no b");
 });

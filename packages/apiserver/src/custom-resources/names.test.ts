@@ -36,6 +36,27 @@ for (const { name, wanted, reason, message, accepted } of [
     accepted: { plural: "xs", singular: "x", kind: "X" },
   },
   {
+    name: "a singular that is another one's plural",
+    wanted: { plural: "xs", singular: "widgets", kind: "X", listKind: "XList" },
+    reason: "SingularConflict",
+    message: '"widgets" is already in use',
+    accepted: { plural: "xs", kind: "X", listKind: "XList" },
+  },
+  {
+    name: "a list that is another one's kind",
+    wanted: { plural: "xs", singular: "x", kind: "X", listKind: "Widget" },
+    reason: "ListKindConflict",
+    message: '"Widget" is already in use',
+    accepted: { plural: "xs", singular: "x", kind: "X" },
+  },
+  {
+    name: "several names, of which the last one is named,",
+    wanted: { plural: "widgets", singular: "widget", kind: "Widget", listKind: "XList" },
+    reason: "KindConflict",
+    message: '"Widget" is already in use',
+    accepted: { listKind: "XList" },
+  },
+  {
     name: "a kind that is another one's list",
     wanted: { plural: "xs", singular: "x", kind: "WidgetList", listKind: "XList" },
     reason: "KindConflict",

@@ -133,9 +133,18 @@ test("from the moment its deletion begins nothing is created, and neither that n
   const definition = serve(aDefinition([aVersion("v1")]), { isTerminating: () => isTerminating })[0]?.definition;
   const refused = () => ["create", "update", "delete"].map((verb) => definition?.refusal?.(verb as never)?.message);
   assert.deepEqual([refused(), definition?.announcedVerbs?.().includes("create")], [[undefined, undefined, undefined], true]);
+  const all = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+  assert.deepEqual([definition?.verbs, definition?.announcedVerbs?.()], [all, all]);
   isTerminating = true;
+  assert.equal((definition?.refusal?.("create") as { status?: { code?: number } } | undefined)?.status?.code, 405);
   assert.deepEqual(refused(), ["create not allowed while custom resource definition is terminating", undefined, undefined]);
   assert.deepEqual(definition?.announcedVerbs?.(), ["delete", "deletecollection", "get", "list", "watch"]);
+});
+
+test("fields that cannot be selected by are named, and the objects of lists keep their kind", () => {
+  const definition = serve(aDefinition([aVersion("v1")]))[0]?.definition;
+  assert.equal(definition?.unknownFieldText?.("a.b"), "field label not supported: a.b");
+  assert.deepEqual([definition?.custom, definition?.itemsKeepKind], [true, true]);
 });
 
 test("status and scale are served where the version has them, and only a structural schema is published", () => {

@@ -174,3 +174,75 @@ test("a status update takes the status and nothing else from the request", () =>
   assert.deepEqual(next, { ...current, status: { ready: true } });
   assert.notEqual(next.metadata, current.metadata, "the stored object's metadata is changed later");
 });
+
+const accepted = (plural: string, conditions: object[]): CustomResourceDefinition => {
+  const one = definition(plural, "1");
+  one.status = { acceptedNames: one.spec.names, conditions, storedVersions: ["v1"] } as never;
+  return one;
+};
+const since = "2021-01-01T00:00:00Z";
+const hasNames = {
+  type: "NamesAccepted",
+  status: "True",
+  reason: "NoConflicts",
+  message: "no conflicts found",
+  lastTransitionTime: since,
+};
+
+test("a definition that is served is established, soon or after a time, and only once its names are accepted", async () => {
+  for (const { conditions, delayMs, writes } of [
+    { conditions: [hasNames], delayMs: 0, writes: 1 },
+    { conditions: [hasNames], delayMs: 5_000, writes: 1 },
+    { conditions: [{ ...hasNames, status: "False" }], delayMs: 0, writes: 0 },
+    { conditions: [], delayMs: 0, writes: 0 },
+    { conditions: [hasNames, { ...hasNames, type: "Established" }], delayMs: 0, writes: 0 },
+  ]) {
+    const { clock, status, written } = controllers(accepted("as", conditions));
+    const stop = new AbortController();
+    const running = status.run(stop.signal);
+    status.establish("as.example.com", delayMs);
+    for (let turn = 0; turn < 20; turn++) await new Promise((next) => setImmediate(next));
+    assert.equal(written.length, delayMs > 0 ? 0 : writes);
+    await clock.advance(delayMs);
+    if (writes > 0) await waitFor(() => written.length > 0, { what: "the condition" });
+    assert.equal(written.length, writes);
+    assert.deepEqual(
+      written[0]?.status?.conditions?.slice(1).map(({ type, status: is, reason, message }) => [type, is, reason, message]),
+      writes > 0 ? [["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"]] : undefined,
+    );
+    stop.abort();
+    await running;
+  }
+});
+
+test("a group of the project has a condition about its approval, which another group loses", async () => {
+  const approved = accepted("as", [hasNames]);
+  approved.spec.group = "x.k8s.io";
+  const left = accepted("bs", [hasNames, { ...hasNames, type: "KubernetesAPIApprovalPolicyConformant" }]);
+  const { status, written, show } = controllers(approved, left);
+  const stop = new AbortController();
+  const running = status.run(stop.signal);
+  show(approved);
+  show(left);
+  await waitFor(() => written.length >= 2, { what: "both statuses" });
+  const types = Object.fromEntries(
+    written.map(({ metadata, status: is }) => [metadata.name, is?.conditions?.map(({ type }) => type)]),
+  );
+  assert.deepEqual(types, {
+    "as.example.com": ["NamesAccepted", "KubernetesAPIApprovalPolicyConformant"],
+    "bs.example.com": ["NamesAccepted"],
+  });
+  stop.abort();
+  await running;
+});
+
+test("a definition whose status says all that is to be said is not written", async () => {
+  const { clock, status, written, show } = controllers(accepted("as", [hasNames]));
+  const stop = new AbortController();
+  const running = status.run(stop.signal);
+  show(accepted("as", [hasNames]));
+  for (let turn = 0; turn < 10; turn++) await clock.advance(1_000);
+  assert.deepEqual(written, []);
+  stop.abort();
+  await running;
+});

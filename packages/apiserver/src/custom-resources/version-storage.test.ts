@@ -42,6 +42,11 @@ function converting(count: number, turns = new Turns()) {
   });
   const written: { object: KubeObject; suggestion: Entry | undefined }[] = [];
   const base: Partial<Storage> = {
+    async create(key, object) {
+      written.push({ object, suggestion: undefined });
+      return newEntry(codec, key, 7, object);
+    },
+    get: async (key) => entries.find((one) => one.key === key),
     list: async () => ({ entries, revision: count }),
     async guaranteedUpdate(key, change, { suggestion } = {}) {
       const entry = entries.find((one) => one.key === key)!;
@@ -115,4 +120,17 @@ test("a write that begins with an entry that was shown begins with the stored on
     written.map(({ suggestion }) => suggestion && suggestion === entries[0]),
     [true, true, true, undefined],
   );
+});
+
+test("what is created is stored in the storage version, and answered and read in the served one", async () => {
+  const { storage, written } = converting(1);
+  const metadata = { name: "new", namespace: "a", generation: 1 };
+  const created = await storage.create("a/new", { apiVersion: "example.com/v2", kind: "Thing", metadata });
+  assert.equal(written[0]?.object.apiVersion, "example.com/v1");
+  assert.deepEqual(
+    [created.object().apiVersion, created.revision, created.object().metadata],
+    ["example.com/v2", 7, { ...metadata, resourceVersion: "7" }],
+  );
+  assert.equal((await storage.get("a/n0"))?.object().apiVersion, "example.com/v2");
+  assert.equal(await storage.get("a/none"), undefined);
 });

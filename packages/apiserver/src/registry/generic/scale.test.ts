@@ -57,3 +57,48 @@ test("a scale without selector has none, one with a selector has it", () => {
     (scaleOf({ metadata: {} }, { ...paths, selector: () => selector }) as KubeObject & { status: object }).status;
   assert.deepEqual([statusOf(""), statusOf("a=b")], [{ replicas: 0 }, { replicas: 0, selector: "a=b" }]);
 });
+
+test("a scale has the identity of its object, and nothing else of its metadata", () => {
+  const identity = { name: "d", namespace: "n", uid: "u", resourceVersion: "7", creationTimestamp: "2022-01-01T00:00:00Z" };
+  const metadata = { ...identity, labels: { a: "b" }, annotations: { a: "b" }, generation: 3, finalizers: ["a/b"] };
+  const object = { metadata, spec: { replicas: 3 }, status: { replicas: 2 } };
+  assert.deepEqual(scaleOf(object, paths), {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: identity,
+    spec: { replicas: 3 },
+    status: { replicas: 2 },
+  });
+  assert.deepEqual(scaleOf({ metadata: {} }, paths), {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: {},
+    spec: {},
+    status: { replicas: 0 },
+  });
+});
+
+test("replicas are set where the object has no such field yet, and where something else is in the way", () => {
+  const deep = { ...paths, specReplicas: ".spec.a.b" };
+  for (const [object, want] of [
+    [{ metadata: {} }, { a: { b: 3 } }],
+    [
+      { metadata: {}, spec: { a: null, c: 1 } },
+      { a: { b: 3 }, c: 1 },
+    ],
+    [{ metadata: {}, spec: { a: "text" } }, { a: { b: 3 } }],
+    [{ metadata: {}, spec: { a: { b: 1, c: 2 } } }, { a: { b: 3, c: 2 } }],
+  ] as const) {
+    const given = structuredClone(object) as KubeObject & { spec?: object };
+    applyScale(given, { metadata: {}, spec: { replicas: 3 } } as KubeObject, deep);
+    assert.deepEqual(given.spec, want);
+  }
+});
+
+test("replicas that are no number, or only inherited, are none", () => {
+  for (const spec of [{ replicas: "3" }, { replicas: null }, [], "text", null, undefined]) {
+    assert.deepEqual((scaleOf({ metadata: {}, spec } as KubeObject, paths) as KubeObject & { spec: object }).spec, {});
+  }
+  const inherited = { ...paths, specReplicas: ".spec.constructor.length" };
+  assert.deepEqual((scaleOf({ metadata: {}, spec: {} } as KubeObject, inherited) as KubeObject & { spec: object }).spec, {});
+});

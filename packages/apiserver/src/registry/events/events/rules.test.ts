@@ -52,5 +52,21 @@ testKindRules(
       change: { eventTime: undefined, "involvedObject.namespace": "other" },
       want: ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
     },
+    ...["Normal", "Warning"].map((type) => ({ name: `an event of type ${type}`, change: { type }, want: [] })),
+    { name: "a series of two", change: { series: { count: 2, lastObservedTime: "2020-01-01T00:00:00.000000Z" } }, want: [] },
+    {
+      name: "in v1beta1 what is no event in v1",
+      requestVersion: "v1beta1",
+      change: {
+        eventTime: undefined,
+        reportingComponent: "",
+        reportingInstance: "",
+        action: "",
+        reason: "",
+        type: "Odd",
+        count: 1,
+      },
+      want: [],
+    },
   ],
 );
