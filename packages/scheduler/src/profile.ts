@@ -166,8 +166,7 @@ export class NodeFilter {
     this.#pod = pod;
     this.#nominator = nominator;
     this.#timer = timer;
-    const { filter } = profile.at;
-    this.#needed = filter.filter((plugin) => plugin.mayRefuse?.(state, pod) !== false);
+    this.#needed = neededFilters(profile, state, pod);
   }
 
   /**
@@ -179,30 +178,47 @@ export class NodeFilter {
   refusal(node: NodeInfo): Status | undefined {
     const timer = this.#measured < mostMeasured ? this.#timer : undefined;
     if (timer !== undefined) this.#measured++;
+    const state = this.#state;
     const filters = timer === undefined ? this.#needed : this.#profile.at.filter;
-    const nominated = this.#nominator.onNode(node.name);
+    const beside = besideNominated(this.#profile, { state, node }, this.#pod, this.#nominator);
     return (
-      (nominated.length > 0 ? this.#refusalBeside(nominated, node, timer) : undefined) ??
-      runFilters(filters, this.#state, this.#pod, node, timer)
+      (beside && runFilters(this.#profile.at.filter, beside.state, this.#pod, beside.node, timer)) ??
+      runFilters(filters, state, this.#pod, node, timer)
     );
   }
+}
 
-  #refusalBeside(nominated: readonly PodInfo[], node: NodeInfo, timer: PluginTimer | undefined): Status | undefined {
-    const { preFilter, filter } = this.#profile.at;
-    const pod = this.#pod;
-    const priority = pod.pod.spec.priority ?? 0;
-    const present = nominated.filter(
-      (other) => (other.pod.spec.priority ?? 0) >= priority && other.pod.metadata.uid !== pod.pod.metadata.uid,
-    );
-    if (present.length === 0) return undefined;
-    const state = cloneState(this.#state);
-    const nodeWith = cloneNodeInfo(node);
-    for (const other of present) {
-      addPod(nodeWith, other);
-      for (const plugin of preFilter) plugin.addPod?.(state, pod, other, nodeWith);
-    }
-    return runFilters(filter, state, pod, nodeWith, timer);
+/** The filters that may refuse the pod on some node. @param state as preFilter left it */
+export function neededFilters({ at: { filter } }: Profile, state: CycleState, pod: PodInfo): Plugin[] {
+  return filter.filter((plugin) => plugin.mayRefuse?.(state, pod) !== false);
+}
+
+/** A node, and the state of the cycle in which the pod is compared with it. */
+export interface Trial {
+  readonly state: CycleState;
+  readonly node: NodeInfo;
+}
+
+/** A copy with the pods added that are nominated to the node and have at least the pod's priority; undefined when there are none. */
+export function besideNominated(
+  { at: { preFilter } }: Profile,
+  { state, node }: Trial,
+  pod: PodInfo,
+  nominator: Nominator,
+): Trial | undefined {
+  const nominated = nominator.onNode(node.name);
+  if (nominated.length === 0) return undefined;
+  const priority = pod.pod.spec.priority ?? 0;
+  const present = nominated.filter(
+    (other) => (other.pod.spec.priority ?? 0) >= priority && other.pod.metadata.uid !== pod.pod.metadata.uid,
+  );
+  if (present.length === 0) return undefined;
+  const beside = { state: cloneState(state), node: cloneNodeInfo(node) };
+  for (const other of present) {
+    addPod(beside.node, other);
+    for (const plugin of preFilter) plugin.addPod?.(beside.state, pod, other, beside.node);
   }
+  return beside;
 }
 
 /** @throws PluginError */

@@ -8,7 +8,7 @@ import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";
 import type { Nominator } from "../framework/nominator.ts";
 import { type Status, unresolvable } from "../framework/status.ts";
-import { NodeFilter, type Profile } from "../profile.ts";
+import { besideNominated, neededFilters, type Profile, runFilters, type Trial } from "../profile.ts";
 
 /** The pod's priority; 0 by default. */
 export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
@@ -30,23 +30,37 @@ export function* selectVictims(
   nominator: Nominator,
 ): Steps<Victims | Status> {
   const isLarge = pod.isLarge;
-  const trialState = cloneState(state);
-  const trialNode = cloneNodeInfo(node);
-  const take = (other: PodInfo): void => {
-    removePod(trialNode, other.pod.metadata.uid ?? "");
-    for (const plugin of profile.at.preFilter) plugin.removePod?.(trialState, pod, other, trialNode);
-  };
-  const putBack = (other: PodInfo): void => {
-    addPod(trialNode, other);
-    for (const plugin of profile.at.preFilter) plugin.addPod?.(trialState, pod, other, trialNode);
-  };
-  const filter = new NodeFilter(profile, trialState, pod, nominator);
-
   const lesser = [...node.pods.values()].filter((other) => priorityOf(other.pod) < priorityOf(pod.pod));
   if (lesser.length === 0)
     return unresolvable(`No victims found on node ${node.name} for preemptor pod ${pod.pod.metadata.name}`);
+  const { preFilter, filter } = profile.at;
+  const needed = neededFilters(profile, state, pod);
+  const alone: Trial = { state: cloneState(state), node: cloneNodeInfo(node) };
+  const trials = [alone];
+  const take = (other: PodInfo): void => {
+    for (const trial of trials) {
+      removePod(trial.node, other.pod.metadata.uid ?? "");
+      for (const plugin of preFilter) plugin.removePod?.(trial.state, pod, other, trial.node);
+    }
+  };
+  const putBack = (other: PodInfo): void => {
+    for (const trial of trials) {
+      addPod(trial.node, other);
+      for (const plugin of preFilter) plugin.addPod?.(trial.state, pod, other, trial.node);
+    }
+  };
+  const refusal = (): Status | undefined => {
+    for (const trial of trials) {
+      const status = runFilters(trial === alone ? needed : filter, trial.state, pod, trial.node);
+      if (status !== undefined) return status;
+    }
+    return undefined;
+  };
+
   for (const other of lesser) take(other);
-  const status = filter.refusal(trialNode);
+  const beside = besideNominated(profile, alone, pod, nominator);
+  if (beside !== undefined) trials.unshift(beside);
+  const status = refusal();
   if (status !== undefined) return status;
   const { violating, others } = splitByBudgets(
     lesser.toSorted((a, b) => compareImportance(a.pod, b.pod)),
@@ -57,7 +71,7 @@ export function* selectVictims(
   for (const other of [...violating, ...others]) {
     if (isLarge) yield;
     putBack(other);
-    if (filter.refusal(trialNode) === undefined) continue;
+    if (refusal() === undefined) continue;
     take(other);
     victims.push(other.pod);
     if (violating.includes(other)) violations++;
