@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { clearNomination, patchScheduling } from "./pod-status.ts";
+import { PodStatuses } from "./pod-status.ts";
 import { aTestPod } from "./testing/test-cluster.ts";
 
 const nowMs = Date.UTC(2022, 0, 1);
@@ -66,12 +67,9 @@ for (const { name, status, state = {}, want } of [
     const client = newFakeClient();
     const pod = aTestPod("web", { status });
     client.put(pods, pod);
-    await patchScheduling(client, pod, {
-      reason: "Unschedulable",
-      message: "full",
-      nominatedNode: state.nominatedNode,
-      nowMs,
-    });
+    const statuses = new PodStatuses(client, discardLogger);
+    statuses.refuse(pod, { reason: "Unschedulable", message: "full", nominatedNode: state.nominatedNode, nowMs });
+    await statuses.written(pod);
     const sent = client.writes.map(({ subresource, sent: body }) => [subresource, body]);
     assert.deepEqual(sent, want === undefined ? [] : [["status", { metadata: { uid: "web" }, status: want }]]);
   });
@@ -81,8 +79,9 @@ test("a nomination is cleared only if there is one", async () => {
   const client = newFakeClient();
   const nominated = aTestPod("web", { status: { nominatedNodeName: "a" } });
   client.put(pods, nominated);
-  await clearNomination(client, aTestPod("web"));
+  const statuses = new PodStatuses(client, discardLogger);
+  await statuses.clearNomination(aTestPod("web"));
   assert.deepEqual(client.writes, []);
-  await clearNomination(client, nominated);
+  await statuses.clearNomination(nominated);
   assert.equal(client.object<Pod>(pods, "default/web")?.status?.nominatedNodeName, undefined);
 });

@@ -78,6 +78,60 @@ test("a failed binding wakes the pods that wait for the resources that it had", 
   assert.equal(names.where("next"), "a");
 });
 
+test("no pod waits for the status of another one to be written, and its own next attempt does", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  const held = Promise.withResolvers<object>();
+  client.react("patch", "pods", ({ name }) => (name === "large" ? held.promise : undefined));
+  names.node("a");
+  names.pod("large", { cpu: "40" });
+  await step();
+  names.pod("web", { cpu: "1" });
+  await step();
+  assert.equal(names.where("web"), "a");
+  names.node("b", { cpu: "40" });
+  await step(5_000);
+  assert.equal(names.where("large"), undefined);
+  held.resolve({});
+  await step();
+  assert.equal(names.where("large"), "b");
+});
+
+test("sixteen statuses are written at a time, and the next one when the first of them is", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  const answers: (() => void)[] = [];
+  client.react("patch", "pods", () => new Promise<object>((resolve) => answers.push(() => resolve({}))));
+  names.node("a");
+  for (let i = 0; i < 20; i++) names.pod(`large-${i}`, { cpu: "40" });
+  await step();
+  assert.equal(answers.length, 16);
+  answers[0]?.();
+  await step();
+  assert.equal(answers.length, 17);
+});
+
+test("a nomination whose write has no answer yet is cleared after it by a more important pod", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  const held = Promise.withResolvers<undefined>();
+  const sent: unknown[] = [];
+  client.react("delete", "pods", () => ({}));
+  client.react("patch", "pods", ({ name, sent: body }) => {
+    if (name !== "urgent") return undefined;
+    sent.push((body as { status: { nominatedNodeName?: string | null } }).status.nominatedNodeName);
+    return sent.length === 1 ? held.promise : {};
+  });
+  names.node("a");
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  names.pod("first", { cpu: "4", priority: 20 });
+  await step();
+  assert.deepEqual(sent, ["a"]);
+  held.resolve(undefined);
+  await step();
+  assert.deepEqual(sent, ["a", null]);
+});
+
 test("after an unexpected failure any event may help, whatever refused the pod before", async (t) => {
   const bench = await startScheduler(t);
   const { client, step, names } = bench;

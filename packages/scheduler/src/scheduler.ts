@@ -5,7 +5,6 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
-import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Namespace, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { namespaces, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -26,7 +25,7 @@ import { newNominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
-import { patchScheduling } from "./pod-status.ts";
+import { PodStatuses } from "./pod-status.ts";
 import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
 import { type QueuedPod, SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { type Decision, decide } from "./scheduling-cycle.ts";
@@ -77,6 +76,7 @@ export class Scheduler {
   readonly #namespaceLister: Lister<Namespace>;
   readonly #preferNominatedNode: boolean;
   readonly #decisions: SchedulingDecisions;
+  readonly #statuses: PodStatuses;
   #startIndex = 0;
 
   constructor(options: SchedulerOptions) {
@@ -86,6 +86,7 @@ export class Scheduler {
     this.#percentageOfNodesToScore = percentageOfNodesToScore;
     this.#random = random;
     this.#nominator = newNominator((pod) => this.#stillWaiting(pod) !== undefined);
+    this.#statuses = new PodStatuses(options.client, options.log);
     this.#recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
     this.profiles = newProfiles({
       ...options,
@@ -93,6 +94,7 @@ export class Scheduler {
       nominator: this.#nominator,
       random: this.#random,
       recorders: this.#recorders,
+      statuses: this.#statuses,
     });
     this.#byName = new Map(this.profiles.map((profile) => [profile.schedulerName, profile]));
     const [firstProfile] = this.profiles;
@@ -160,7 +162,7 @@ export class Scheduler {
     return pod;
   }
 
-  /** Requeues the pod, records an event, patches its status. @param nominatedNode `""` clears a nomination, undefined keeps it */
+  /** Requeues the pod, records an event, begins to patch its status. @param nominatedNode `""` clears a nomination, undefined keeps it */
   async #refuse(
     attempt: Attempt,
     err: unknown,
@@ -168,7 +170,7 @@ export class Scheduler {
     nominatedNode: string | undefined,
     preemption?: string,
   ): Promise<void> {
-    const { metrics, log, client, clock } = this.#options;
+    const { metrics, log, clock } = this.#options;
     // Only these parts, because the diagnosis keeps what it refers to in memory.
     const { entry, profile, info, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
@@ -190,12 +192,8 @@ export class Scheduler {
       nextTryMs: () => this.#nextTryMs(current),
     });
     this.#report(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
-    try {
-      await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
-    } catch (failure) {
-      if (!isNotFound(failure))
-        log.error("cannot update the status of a pod that does not fit", failure, { pod: keyOf(current) });
-    }
+    this.#statuses.refuse(current, { reason, message, nominatedNode, nowMs: clock.now() });
+    await this.#statuses.room();
   }
 
   /** Time of the next attempt, in ms since the epoch. */
@@ -272,6 +270,8 @@ export class Scheduler {
   async #schedule(entry: QueuedPod): Promise<void> {
     const { metrics, clock } = this.#options;
     const cycle = this.#queue.cycle;
+    const written = this.#statuses.written(entry.pod);
+    if (written !== undefined) await written;
     const current = this.#stillWaiting(entry.pod);
     if (current === undefined || this.#cache.isAssumed(current)) return;
     const profile = this.#profileOf(current);
@@ -338,6 +338,7 @@ type ProfileParts = SchedulerOptions & {
   readonly nominator: ReturnType<typeof newNominator>;
   readonly random: () => number;
   readonly recorders: ReadonlyMap<string, EventRecorder>;
+  readonly statuses: PodStatuses;
 };
 
 function newProfiles(parts: ProfileParts): Profile[] {

@@ -11,7 +11,6 @@ import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
 import { failed, fitMessage, type Status, unresolvable, unschedulable } from "../framework/status.ts";
-import { clearNomination } from "../pod-status.ts";
 import { pickNode } from "../preemption/pick-node.ts";
 import { priorityOf, selectVictims } from "../preemption/victims.ts";
 import type { PluginContext } from "./plugin-context.ts";
@@ -24,13 +23,13 @@ const name = "DefaultPreemption";
  * Source: pkg/scheduler/framework/plugins/defaultpreemption, framework/preemption
  */
 export function newDefaultPreemption(context: PluginContext, args: PluginArgs["DefaultPreemption"]): Plugin {
-  const { client, informers, recorder, metrics, nominator, log, random, turns } = context;
+  const { client, informers, recorder, metrics, nominator, statuses, log, random, turns } = context;
   const budgets = informers.for<PodDisruptionBudget>(podDisruptionBudgets).lister;
   const podLister = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" }).lister;
 
   const clear = async (pod: Pod): Promise<void> => {
     try {
-      await clearNomination(client, pod);
+      await statuses.clearNomination(pod);
     } catch (err) {
       if (!isNotFound(err)) log.error("cannot clear 'NominatedNodeName' field of pod", err, { pod: keyOf(pod) });
     }

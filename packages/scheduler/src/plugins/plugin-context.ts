@@ -8,6 +8,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Extender } from "../extenders/extender.ts";
 import type { Nominator } from "../framework/nominator.ts";
 import type { SchedulerMetrics } from "../metrics.ts";
+import type { PodStatuses } from "../pod-status.ts";
 import type { Profile } from "../profile.ts";
 
 /** Dependencies of plugins, passed to their constructors. */
@@ -20,6 +21,7 @@ export interface PluginContext {
   readonly recorder: EventRecorder;
   readonly metrics: SchedulerMetrics;
   readonly nominator: Nominator;
+  readonly statuses: Pick<PodStatuses, "clearNomination">;
   readonly extenders: readonly Extender[];
   readonly random: () => number;
   /** Yields to the event loop in long searches; undefined: never. */

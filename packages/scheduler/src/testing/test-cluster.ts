@@ -24,6 +24,7 @@ import { FitError } from "../framework/status.ts";
 import { noMetrics } from "../metrics.ts";
 import { plugins } from "../plugins/catalogue.ts";
 import type { PluginContext } from "../plugins/plugin-context.ts";
+import { PodStatuses } from "../pod-status.ts";
 import { newProfile, type Profile, runPreFilter, runPreScore, scoreNodes } from "../profile.ts";
 import { type Decision, decide } from "../scheduling-cycle.ts";
 
@@ -76,16 +77,18 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   const errors: string[] = [];
   for (const node of nodes) cache.setNode(node);
   for (const pod of pods) cache.setPod(pod);
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
   let profile: Profile | undefined;
   const context: PluginContext = {
     client,
     informers: listersOver(options.objects ?? []),
     gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
     clock,
-    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    log,
     recorder: recorderInto(events, related),
     metrics: noMetrics,
     nominator,
+    statuses: new PodStatuses(client, log),
     extenders,
     random: options.random ?? (() => 0),
     turns: options.turns,
