@@ -12,7 +12,11 @@ import type { Resize } from "./rolling-update.ts";
  */
 export async function writeDeploymentStatus(rollout: Rollout, changed: Deployment): Promise<void> {
   const { ctx, signal } = rollout;
-  const stored = await ctx.client.update<Deployment>(deployments, changed, { subresource: "status", signal });
+  const stored = await ctx.client.update<Deployment>(deployments, changed, {
+    subresource: "status",
+    readsMetadataOnly: true,
+    signal,
+  });
   rollout.deployment = { ...changed, metadata: stored.metadata };
 }
 

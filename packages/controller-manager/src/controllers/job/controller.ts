@@ -237,7 +237,8 @@ async function reconcileOrphan(ctx: JobContext, key: ObjectKey, signal: AbortSig
   const job = jobOfPod(ctx, pod);
   if (job !== undefined && !isJobFinished(job)) return done; // adopted in the meantime; the new Job counts the Pod
   try {
-    await ctx.client.patch(podsResource, splitKey(key), { type: "strategic", body: removeFinalizerPatch }, { signal });
+    const patch = { type: "strategic", body: removeFinalizerPatch } as const;
+    await ctx.client.patch(podsResource, splitKey(key), patch, { readsMetadataOnly: true, signal });
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }

@@ -59,7 +59,7 @@ export async function patchNode(
     metadata: { resourceVersion, ...(labels === undefined ? {} : { labels }) },
     ...(taints === undefined ? {} : { spec: { taints: taints.length === 0 ? null : taints } }),
   };
-  await client.patch(nodes, { name }, { type: "merge", body }, { signal });
+  await client.patch(nodes, { name }, { type: "merge", body }, { readsMetadataOnly: true, signal });
 }
 
 /** Deletes a Pod by uid, so that a newer Pod of the same name is kept; a missing one is ignored. */

@@ -160,26 +160,81 @@ test("pods that a former leader did not come to mark are marked by the next one"
   assert.deepEqual([isReady(world, "left"), isReady(world, "fine")], [false, true]);
 });
 
-test("eviction queues are looked at only while a node is in one", async (t) => {
+/** The controller on two nodes. @param queue whose keys are counted */
+async function countingKeysOf(t: Parameters<typeof started>[0], queue: string, ...present: readonly Pod[]) {
   const world = newTestContext(t);
   world.client.put(nodes, aNode({ name: "good" }), aNode({ name: "bad" }));
-  let looks = 0;
+  world.client.put(pods, ...present);
+  let keys = 0;
   const none = (): void => {};
-  const queueMetrics: NonNullable<ControllerContext["queueMetrics"]> = (queue) => ({
+  const queueMetrics: NonNullable<ControllerContext["queueMetrics"]> = (name) => ({
     ...{ added: none, done: none, retried: none },
     got() {
-      if (queue === "nodelifecycle_evictions") looks++;
+      if (name === queue) keys++;
     },
   });
   await world.run(newNodeLifecycleController({ ...world.ctx, queueMetrics }));
+  return { world, keys: () => keys };
+}
+
+test("eviction queues are looked at only while a node is in one", async (t) => {
+  const { world, keys } = await countingKeysOf(t, "nodelifecycle_evictions");
   await pass(world, 60, "good", "bad");
-  assert.equal(looks, 0);
+  assert.equal(keys(), 0);
   await pass(world, 55, "good");
   assert.ok(taintsOf(world, "bad").includes("node.kubernetes.io/unreachable:NoExecute"));
-  const looksAtBad = looks;
+  const looksAtBad = keys();
   assert.notEqual(looksAtBad, 0);
   await pass(world, 60, "good");
-  assert.equal(looks, looksAtBad);
+  assert.equal(keys(), looksAtBad);
+});
+
+test("the taint manager looks at a pod when it is bound or its tolerations change, not at changes of its status", async (t) => {
+  const { nodeName: _, ...unbound } = aPod({ name: "later", nodeName: "good" }).spec;
+  const { world, keys } = await countingKeysOf(
+    t,
+    "noexec_taint_pod",
+    aPod({ name: "web", nodeName: "good" }),
+    aPod({ name: "gone", nodeName: "good" }),
+    { ...aPod({ name: "later" }), spec: unbound },
+  );
+  const looksAfter = async (change: () => void): Promise<number> => {
+    const before = keys();
+    change();
+    await settle(30);
+    return keys() - before;
+  };
+  const { client } = world;
+  assert.equal(keys(), 2, "at the start");
+  assert.equal(await looksAfter(() => client.put(pods, aPod({ name: "web", nodeName: "good", ready: false }))), 0);
+  assert.equal(await looksAfter(() => client.put(pods, aPod({ name: "later", nodeName: "good" }))), 1);
+  const spec = { tolerations: [{ operator: "Exists" }] };
+  assert.equal(await looksAfter(() => client.put(pods, aPod({ name: "web", nodeName: "good", ready: false, spec }))), 1);
+  assert.equal(await looksAfter(() => client.remove(pods, "default/gone")), 0);
+});
+
+test("a pod whose toleration gets longer while it waits stays", async (t) => {
+  const world = await started(t);
+  await pass(world, 60, "good");
+  const patient = world.client.object<Pod>(pods, "default/patient") as Pod;
+  const tolerations = patient.spec.tolerations?.map(({ tolerationSeconds: _, ...toleration }) => toleration) ?? [];
+  world.client.put(pods, { ...patient, spec: { ...patient.spec, tolerations } });
+  await pass(world, 60, "good");
+  assert.deepEqual(names(world), ["on-good", "patient", "immortal"]);
+});
+
+test("eight lost nodes are written at a time, and the next one when one of them is done", async (t) => {
+  const world = newTestContext(t);
+  const lost = Array.from({ length: 10 }, (_, at) => `lost-${at}`);
+  world.client.put(nodes, aNode({ name: "good" }), ...lost.map((name) => aNode({ name })));
+  await world.run(newNodeLifecycleController(world.ctx));
+  const answers: (() => void)[] = [];
+  world.client.react("update", "nodes", () => new Promise<object>((resolve) => answers.push(() => resolve({}))));
+  await pass(world, 45, "good");
+  assert.equal(answers.length, 8);
+  answers[3]?.();
+  await settle(30);
+  assert.equal(answers.length, 9);
 });
 
 test("without a taint manager pods go after the eviction timeout", async (t) => {

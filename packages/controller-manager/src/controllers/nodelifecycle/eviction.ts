@@ -121,7 +121,7 @@ async function setNodeLost({ client }: ControllerContext, pod: Pod, node: string
   if (pod.status?.reason === "NodeLost") return;
   const message = `Node ${node} which was running pod ${pod.metadata.name} is unresponsive`;
   const changed = { ...pod, status: { ...pod.status, reason: "NodeLost", message } };
-  await client.update<Pod>(podResource, changed, { subresource: "status", signal });
+  await client.update<Pod>(podResource, changed, { subresource: "status", readsMetadataOnly: true, signal });
 }
 
 function queueOf(ctx: NodeLifecycleContext, node: Node): EvictionQueue {

@@ -9,21 +9,27 @@ import { handleDisruption, updateEviction } from "./eviction.ts";
 import { checkHealth, conditionOf } from "./health.ts";
 
 const leaseNamespace = "kube-node-lease";
+/** A lost node takes several requests, one after the other. Source: scheduler/taint_manager.go UpdateWorkerSize */
+const nodesAtOnce = 8;
 
 /** Checks the health of all nodes once and updates conditions, evictions and Pods accordingly. */
 export async function monitorNodes(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
   const all = ctx.nodes.lister.list();
   updateKnownNodes(ctx, all);
   const readiness = new Map<string, boolean>();
-  for (const node of all) {
-    if (signal.aborted) return;
-    try {
-      readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
-    } catch (err) {
-      ctx.log.error("cannot update the state of a node", err, { node: node.metadata.name });
+  const left = all.values();
+  const check = async (): Promise<void> => {
+    for (const node of left) {
+      if (signal.aborted) return;
+      try {
+        readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
+      } catch (err) {
+        ctx.log.error("cannot update the state of a node", err, { node: node.metadata.name });
+      }
     }
-  }
-  await handleDisruption(ctx, all, readiness, signal);
+  };
+  await Promise.all(Array.from({ length: nodesAtOnce }, check));
+  if (!signal.aborted) await handleDisruption(ctx, all, readiness, signal);
 }
 
 function updateKnownNodes(ctx: NodeLifecycleContext, all: readonly Node[]): void {
@@ -63,7 +69,7 @@ async function monitorNode(ctx: NodeLifecycleContext, node: Node, signal: AbortS
     ctx.log.v(2)?.info("node hasn't been updated", { node: name, silentMs: ctx.clock.monotonic() - check.health.seenAt });
     try {
       const changed = { ...node, status: { ...node.status, conditions: check.conditions } };
-      await ctx.client.update<Node>(nodes, changed, { subresource: "status", signal });
+      await ctx.client.update<Node>(nodes, changed, { subresource: "status", readsMetadataOnly: true, signal });
     } catch (err) {
       if (!isConflict(err)) throw err;
       health.set(name, known ?? check.health); // the node reported in the meantime; the next check sees it

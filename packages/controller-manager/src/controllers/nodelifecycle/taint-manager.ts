@@ -1,5 +1,6 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { enqueueBy, enqueueMapped } from "@coxswain/apimachinery/controller/sources";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
@@ -18,11 +19,22 @@ interface TaintManagerContext extends Pick<NodeLifecycleContext, keyof Controlle
  */
 export function newTaintManager(base: NodeLifecycleContext): Runnable {
   const ctx: TaintManagerContext = { ...base, recorder: base.recorderOf("taint-controller"), toleratedSince: new Map() };
-  ctx.pods.addHandler({ deleted: ({ metadata }) => void ctx.toleratedSince.delete(metadata.uid ?? "") });
   return defineController(ctx, {
     name: "noexec_taint_pod",
+    resource: base.pods.ref,
     sources: [
-      enqueueSelf(ctx.pods),
+      enqueueBy(ctx.pods, ({ enqueue }) => ({
+        added(pod) {
+          if (pod.spec.nodeName) enqueue(keyOf(pod));
+        },
+        updated(old, pod) {
+          if (pod.spec.nodeName && mayChangeEviction(old, pod)) enqueue(keyOf(pod));
+        },
+        deleted(pod) {
+          // The decision about a Pod that has waited is forgotten by its reconciliation.
+          if (ctx.toleratedSince.delete(pod.metadata.uid ?? "")) enqueue(keyOf(pod));
+        },
+      })),
       enqueueMapped(
         ctx.nodes,
         ({ metadata }) => ctx.podsOn(metadata.name ?? "").map(keyOf),
@@ -32,6 +44,11 @@ export function newTaintManager(base: NodeLifecycleContext): Runnable {
     reconcile,
     workers: 8,
   });
+}
+
+/** Most changes of a Pod are of its status, which does not matter here. Source: taint_manager.go PodUpdated */
+function mayChangeEviction({ spec: old }: Pod, { metadata, spec }: Pod): boolean {
+  return Boolean(metadata.deletionTimestamp) || old.nodeName !== spec.nodeName || !deepEqual(old.tolerations, spec.tolerations);
 }
 
 async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
