@@ -133,17 +133,20 @@ for (const { kind, query, rest, want } of [
   });
 }
 
-for (const { what, method = "GET", upgrade, rest = "", redirected = false } of [
-  { what: "a page without a path", redirected: true },
-  { what: "the head of a page without a path", method: "HEAD", redirected: true },
+for (const { what, method = "GET", upgrade, rest = "", query = "?x=1&y", redirected } of [
+  { what: "a page without a path", redirected: "/p/proxy/?x=1&y" },
+  { what: "a page without a path and query", query: "", redirected: "/p/proxy/" },
+  { what: "a page whose query is empty", query: "?", redirected: "/p/proxy/" },
+  { what: "a page whose query has question marks", query: "?q=a?b?", redirected: "/p/proxy/?q=a?b?" },
+  { what: "the head of a page without a path", method: "HEAD", redirected: "/p/proxy/?x=1&y" },
   { what: "a page with a path", rest: "/a" },
   { what: "an upgrade without a path", upgrade: {} },
   { what: "a write without a path", method: "POST" },
-] as { what: string; method?: string; upgrade?: object; rest?: string; redirected?: boolean }[]) {
-  test(`${what} is ${redirected ? "redirected to the slash with its query" : "proxied"}`, async () => {
-    const { call } = aCall(method, "/api/v1/namespaces/web/pods/a/proxy?x=1&y");
+] as { what: string; method?: string; upgrade?: object; rest?: string; query?: string; redirected?: string }[]) {
+  test(`${what} is ${redirected === undefined ? "proxied" : `redirected to ${redirected}`}`, async () => {
+    const { call } = aCall(method, `/api/v1/namespaces/web/pods/a/proxy${query}`);
     const answers: unknown[] = [];
-    const exchange = { method, upgrade, url: "/p/proxy?x=1&y", respond: (...answer: unknown[]) => void answers.push(answer) };
+    const exchange = { method, upgrade, url: `/p/proxy${query}`, respond: (...answer: unknown[]) => void answers.push(answer) };
     const ctx = Object.defineProperty(call.ctx, "exchange", { value: exchange });
     const nodeProxy = { forward: async () => void answers.push("proxied") };
     const handler = { type: "connect", connect: async () => ({ as: "proxy" }) } as unknown as Extract<
@@ -152,7 +155,7 @@ for (const { what, method = "GET", upgrade, rest = "", redirected = false } of [
     >;
     const env = { ...call.env, nodeProxy } as unknown as Call["env"];
     await connect({ ...call, ctx, env }, handler, { group: "", version: "v1", kind: "PodProxyOptions" }, rest);
-    assert.deepEqual(answers, [redirected ? [301, { location: "/p/proxy/?x=1&y" }] : "proxied"]);
+    assert.deepEqual(answers, [redirected === undefined ? "proxied" : [301, { location: redirected }]]);
   });
 }
 

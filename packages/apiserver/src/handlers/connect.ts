@@ -46,8 +46,9 @@ function isBrowsing({ exchange: { method, upgrade } }: RequestContext): boolean 
 
 /** Relative links of a proxied page resolve only against a path with a trailing slash. */
 function redirectToSlash({ exchange }: RequestContext): void {
-  const [path = "", query] = exchange.url.split("?");
-  exchange.respond(301, { location: `${path}/${query === undefined ? "" : `?${query}`}` });
+  // A query may have further question marks.
+  const [, path, query] = /^([^?]*)\??(.*)$/s.exec(exchange.url)!;
+  exchange.respond(301, { location: `${path}/${query === "" ? "" : `?${query}`}` });
 }
 
 /** `PodExecOptions` etc., as webhooks receive them. */
