@@ -178,6 +178,15 @@ testExplanations([
     says: /no port x \(it has 80\)/,
   },
   {
+    name: "an ingress to any port of another name is healthy",
+    objects: [
+      anIngress({ ingressClassName: "a", rules: [rule("web", { number: 443 })] }),
+      ingressClass("a"),
+      stored("v1", "Service", "web", { spec: { type: "ExternalName", externalName: "example.com" } }),
+    ],
+    chain: [],
+  },
+  {
     name: "the second TLS secret that is missing",
     objects: [
       anIngress({ ingressClassName: "a", tls: [{ secretName: "s" }, {}, { secretName: "t" }] }),

@@ -211,6 +211,8 @@ const ingressRules: Rule<Ingress, IngressFacts>[] = [
       }
       if (!isSeen(service)) continue;
       const ports = service.spec.ports ?? [];
+      // Any port of another name may be reached when the service names none.
+      if (service.spec.type === "ExternalName" && ports.length === 0) continue;
       if (ports.some((one) => one.name === port || String(one.port) === port)) continue;
       return {
         by: "explain",
