@@ -5,9 +5,20 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { parseRequestInfo } from "../request/request-info.ts";
-import { type AuditBackend, buffered, ignoringErrors, type PluginError, truncating, union } from "./backend.ts";
+import {
+  type AuditBackend,
+  buffered,
+  ignoringErrors,
+  newAuditMetrics,
+  newPluginError,
+  type PluginError,
+  truncating,
+  union,
+} from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
 import { newLogBackend } from "./log-backend.ts";
 import { newObjectRecorder } from "./recorded-object.ts";
@@ -407,4 +418,16 @@ test("in mode blocking a backend that does not take the events, at once or later
   for (const taken of [false, Promise.resolve(false)]) {
     assert.equal(await ignoringErrors({ process: () => taken, stop: async () => {} }).process([aRecord("1")]), true);
   }
+});
+
+test("every lost event is counted, and the first ten are in the server's log", async () => {
+  const registry = newMetricsRegistry();
+  const logged: unknown[] = [];
+  const log: Logger = { ...discardLogger, error: (message, err, fields) => void logged.push({ message, err, ...fields }) };
+  const lost = Array.from({ length: 11 }, (_, i) => aRecord(String(i)));
+  const err = new Error("no disk");
+  newPluginError(newAuditMetrics(registry), log)("log", err, lost);
+  const events = lost.slice(0, 10).map(({ legacy }) => legacy);
+  assert.deepEqual(logged, [{ message: "Error in audit plugin", err, plugin: "log", affected: 11, events: events.join("\n") }]);
+  assert.match(await registry.render(), /^apiserver_audit_error_total\{plugin="log"\} 11$/m);
 });

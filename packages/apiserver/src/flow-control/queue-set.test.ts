@@ -428,3 +428,26 @@ test("a flow keeps to the queues that there are after their number was lowered",
   for (const flow of flows) assert.ok(few.includes((startRequest(flow) as Ticket).queue as (typeof few)[0]), flow);
   for (const ticket of first) ticket.finish();
 });
+
+test("flows take turns where they were when an earlier queue is removed", () => {
+  const queuing = { queues: 3, handSize: 1, queueLengthLimit: 9 };
+  const { startRequest, set } = aSet({ concurrencyLimit: 3, queuing });
+  const flowOf = (card: number): string => {
+    for (let i = 0; ; i++) if (dealHand(hashFlow("schema", `f${i}`), 3, 1)[0] === card) return `f${i}`;
+  };
+  const flows = [0, 1, 2].map(flowOf);
+  const running = flows.map((flow) => startRequest(flow)) as Ticket[];
+  const [second, third] = flows.slice(1).map((flow) => startRequest(flow)) as Ticket[];
+  set.reconfigure({ concurrencyLimit: 3, queuing: { ...queuing, queues: 2 }, requestWaitLimitMs: 15_000 });
+  running[0]?.finish();
+  assert.equal(set.queues.length, 2);
+  // The third queue had the last turn.
+  assert.deepEqual(states([second, third]), ["executing", "waiting"]);
+});
+
+test("a request wider than all runs beside an answered write, which only keeps its seats", () => {
+  const { startRequest } = aSet();
+  const write = startRequest("a", { initialSeats: 1, finalSeats: 1, additionalMs: 1_000 }) as Ticket;
+  write.finish();
+  assert.deepEqual(states([startRequest("b", { ...oneSeat, initialSeats: 3 })]), ["executing"]);
+});
