@@ -1,6 +1,7 @@
 /** Encoding and decoding in steps give the same result as at once, for every kind. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import protobuf from "protobufjs/minimal.js";
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { arbitraryObject } from "../../testing/arbitrary-object.ts";
 import fc from "../../testing/fast-check.ts";
@@ -103,6 +104,29 @@ for (const value of large) {
   });
 }
 
+test("large messages beside each other on a deep level are not counted as nested", () => {
+  const headOf = (field: number, length: number): Uint8Array =>
+    protobuf.Writer.create()
+      .uint32((field << 3) | 2)
+      .uint32(length)
+      .finish();
+  const [description, allOf, not] = [4, 25, 28];
+  const text = Buffer.alloc(64 * 1024, "d");
+  const one = Buffer.concat([headOf(description, text.length), text]);
+  const parts = Array.from({ length: 40 }, () => [headOf(allOf, one.length), one]).flat();
+  let length = parts.reduce((sum, part) => sum + part.length, 0);
+  for (let depth = 0; depth < 970; depth++) {
+    const head = headOf(not, length);
+    parts.unshift(head);
+    length += head.length;
+  }
+  const schema = Buffer.concat(parts);
+  const type = scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor; // cast: a struct
+  let value = stepped(readMessageInSteps(schema, type)) as { not?: object; allOf?: unknown[] }; // cast: a schema
+  while (value.not !== undefined) value = value.not;
+  assert.equal(value.allOf?.length, 40);
+});
+
 for (const { name, count } of [
   { name: "a small object", count: 1 },
   { name: "an object that is read in steps", count: 20_000 },
@@ -110,7 +134,8 @@ for (const { name, count } of [
   test(`managed fields of ${name} are left out on request, and nothing else is`, () => {
     const data = Object.fromEntries(manyOf(count, (at) => [`k${at}`, "v"]));
     const fieldsV1 = Object.fromEntries(manyOf(count, (at) => [`f:omitted-${at}`, {}]));
-    const managedFields = [{ manager: "m", operation: "Update", fieldsType: "FieldsV1", fieldsV1 }, { manager: "n" }];
+    // The large entry is the last: omitting a small one after it would remove both.
+    const managedFields = [{ manager: "n" }, { manager: "m", operation: "Update", fieldsType: "FieldsV1", fieldsV1 }];
     const bytes = encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "x", managedFields, uid: "u" }, data });
     const { metadata, ...rest } = decodeProtobuf(bytes);
     assert.equal(metadata.managedFields?.length, 2);

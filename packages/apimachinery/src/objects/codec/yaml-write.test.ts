@@ -113,6 +113,11 @@ for (const { name, value, want } of [
     want: "A: 1\na: 1\na-b: 1\na.b: 1\na2: 1\na02: 1\na10: 1\nab: 1\n",
   },
   {
+    name: "texts in quotes that read as a time or an integer of 64 bits, and others without",
+    value: ["2001-01-01T23:59:59Z", "2001-01-01T24:00:00Z", "-0x8000000000000000", "-0x8000000000000001", "0xffffffffffffffff"],
+    want: '- "2001-01-01T23:59:59Z"\n- 2001-01-01T24:00:00Z\n- "-0x8000000000000000"\n- -0x8000000000000001\n- "0xffffffffffffffff"\n',
+  },
+  {
     name: "numbers",
     value: [1, -1.5, 1e6, 1234567.5, 1e-7, 1e19, 1e20, 9223372036854775807n, true, null],
     want: "- 1\n- -1.5\n- 1000000\n- 1.2345675e+06\n- 1e-07\n- 10000000000000000000\n- 1e+20\n- 9223372036854775807\n- true\n- null\n",
