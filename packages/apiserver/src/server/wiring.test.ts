@@ -83,6 +83,16 @@ test("the etcd of --etcd-servers-overrides has a component status, too", async (
   const { body } = await server.request("GET", "/api/v1/componentstatuses");
   const names = body.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
   assert.deepEqual(names, ["controller-manager", "scheduler", "etcd-0", "etcd-1"]);
+  for (const [query, names] of [
+    ["labelSelector=a", []],
+    ["labelSelector=!a&fieldSelector=metadata.name%3Detcd-1", ["etcd-1"]],
+  ] as const) {
+    const { items } = (await server.request("GET", `/api/v1/componentstatuses?${query}`)).body;
+    assert.deepEqual(
+      items.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
+      names,
+    );
+  }
   const { conditions } = (await server.request("GET", "/api/v1/componentstatuses/etcd-1")).body;
   assert.partialDeepStrictEqual(conditions, [{ type: "Healthy", status: "True" }]);
 });

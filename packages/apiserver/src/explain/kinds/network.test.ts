@@ -274,6 +274,17 @@ testExplanations([
     objects: [aNamespace([], [], {}), stored("v1", "Service", "web", { metadata: ownedBy("Deployment", "d"), spec: {} })],
     chain: [],
   },
+  {
+    name: "an object of a namespace whose owner is no controller is explained",
+    objects: [
+      aNamespace([], [], {}),
+      stored("v1", "Service", "web", {
+        ...aService(selecting),
+        metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "u", controller: false }] },
+      }),
+    ],
+    chain: ["namespace/default", "service/web"],
+  },
 ]);
 
 const definition = (status: object, metadata: object = {}): Unstructured =>

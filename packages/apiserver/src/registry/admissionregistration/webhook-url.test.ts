@@ -36,6 +36,7 @@ for (const { url, want } of [
   { url: "https://a/%zz", want: [broken("https://a/%zz", 'invalid URL escape "%zz"')] },
   { url: "https://a%41b", want: [broken("https://a%41b", 'invalid URL escape "%41"')] },
   { url: "https://a<b@c", want: [broken("https://a<b@c", "net/url: invalid userinfo")] },
+  { url: "https://u@v@a b", want: [broken("https://u@v@a b", 'invalid character " " in host name')] },
   { url: ":a", want: [broken(":a", "missing protocol scheme")] },
   { url: "a.b:80/c", want: [`url: Invalid value: "a.b": 'https' is the only allowed URL scheme${form}`, noHost] },
   { url: "1.2:80/c", want: [broken("1.2:80/c", "first path segment in URL cannot contain colon")] },

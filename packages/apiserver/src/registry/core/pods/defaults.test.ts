@@ -61,10 +61,16 @@ test("both names of the service account say the same, the new one first", () => 
 
 test("on the host network container ports are host ports", () => {
   const container = (containerPort: number) => ({ name: `c${containerPort}`, image: "x", ports: [{ containerPort }] });
-  const spec = defaulted({ hostNetwork: true, initContainers: [container(79)], containers: [container(80), container(81)] });
+  const given = { name: "given", image: "x", ports: [{ containerPort: 82, hostPort: 8082 }] };
+  const spec = defaulted({
+    hostNetwork: true,
+    initContainers: [container(79)],
+    containers: [container(80), container(81), given],
+  });
+  const want = [79, 80, 81].map((port) => ({ containerPort: port, hostPort: port, protocol: "TCP" }));
   assert.deepEqual(
     [...(spec.initContainers ?? []), ...spec.containers].flatMap(({ ports }) => ports),
-    [79, 80, 81].map((port) => ({ containerPort: port, hostPort: port, protocol: "TCP" })),
+    [...want, { ...given.ports[0], protocol: "TCP" }],
   );
 });
 
