@@ -134,6 +134,10 @@ describe("endpoints of a backend", () => {
     ["default/web", aService("web")],
     ["default/named", aService("named", { ports: [{ name: "http", port: 80, protocol: "TCP" }] })],
     ["default/udp", aService("udp", { ports: [{ port: 80, protocol: "UDP" }] })],
+    [
+      "default/both",
+      aService("both", { ports: ["TCP", "UDP"].map((protocol) => ({ name: protocol.toLowerCase(), port: 80, protocol })) }),
+    ],
     ["default/elsewhere", aService("elsewhere", { type: "ExternalName", externalName: "localhost" })],
   ]);
   const slices = [
@@ -165,6 +169,8 @@ describe("endpoints of a backend", () => {
     ["web", "http", "MissingPort"],
     ["named", "http", "NoEndpoints"],
     ["udp", 80, "NotServed"],
+    ["both", 80, "NoEndpoints"], // the first port of the number
+    ["both", "udp", "NotServed"],
     ["elsewhere", 80, "NotServed"],
   ] as const)
     test(`${service}:${port} is ${want}`, () => assert.equal(problemOf(service, port), want));
