@@ -130,6 +130,22 @@ test("--namespace-sync-period: namespaces that are being deleted are looked at s
   assert.equal(world.client.object(namespaces, "web"), undefined);
 });
 
+test("content that cannot be deleted is tried again at least once a minute", async (t) => {
+  const world = newTestContext(t, { namespaceSyncPeriodMs: 1e9 });
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  const tried: number[] = [];
+  client.react("deletecollection", "pods", () => {
+    tried.push(clock.now());
+    throw serviceUnavailable("etcd is away");
+  });
+  client.put(namespaces, leaving);
+  client.put(pods, aPod({ namespace: "web" }));
+  await run(newNamespaceController(ctx));
+  await clock.advance(15 * 60_000);
+  assert.equal(Math.max(...tried.slice(1).map((at, i) => at - tried[i]!)), 60_000);
+});
+
 test("an object held by a finalizer is waited for, whatever else is left", async (t) => {
   const world = newTestContext(t);
   serveDiscovery(world);
