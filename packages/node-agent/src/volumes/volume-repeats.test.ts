@@ -453,12 +453,16 @@ test("a hostPath must match its type, is created where the type allows it, and i
   );
 });
 
-test("a file that is created for a hostPath may be read by everyone and written by its owner", async (t) => {
-  const path = join(await tempDir(t), "file");
+test("a file or folder that is created for a hostPath may be read by everyone and written by its owner", async (t) => {
+  const dir = await tempDir(t);
   const before = process.umask(0);
   t.after(() => void process.umask(before));
-  await checkHostPath(path, "FileOrCreate");
-  assert.equal((await stat(path)).mode & 0o777, 0o644);
+  const modeAfter = async (name: string, type: string): Promise<number> => {
+    await checkHostPath(join(dir, name), type);
+    return (await stat(join(dir, name))).mode & 0o777;
+  };
+  assert.equal(await modeAfter("file", "FileOrCreate"), 0o644);
+  assert.equal(await modeAfter("folder", "DirectoryOrCreate"), 0o755);
 });
 
 const bound: PersistentVolumeClaim = {

@@ -321,6 +321,10 @@ for (const [text, want] of [
     `${at}.resources[0].weight: Invalid value: 2: must be 1`,
   ],
   [
+    args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu}, {name: memory, weight: -1}]}"),
+    `${at}.resources[1].weight: Invalid value: -1: must be 1`,
+  ],
+  [
     args("PodTopologySpread", "{defaultingType: Some}"),
     `${at}.defaultingType: Unsupported value: "Some": supported values: "System", "List"`,
   ],
