@@ -165,6 +165,12 @@ test("nodes without a zone are still spread over by host, and score nothing by c
   assert.deepEqual(newTestCluster({ nodes, pods: [webOn("a")] }).scores("PodTopologySpread", own), { a: 0, b: 0 });
 });
 
+test("a node without a zone scores nothing beside others, which score by their pods", () => {
+  const nodes = [aTestNode("none"), inZone("a", "x"), inZone("b", "y")];
+  const cluster = newTestCluster({ nodes, pods: [webOn("a"), webOn("none")] });
+  assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(zoneKey))), { none: 0, a: 0, b: 100 });
+});
+
 test("RemovePod lowers the count of a simulation, and the original count stays", () => {
   const taken = webOn("a");
   const cluster = newTestCluster({ nodes: twoZones, pods: [taken] });
