@@ -230,6 +230,17 @@ test("under disk pressure ended containers of ended pods and unused images are r
   );
 });
 
+test("a full disk on which there are no images evicts a pod, and no image is removed", async (t) => {
+  const { clock, runtime, start, did } = await bench(t, { config: { evictionHard: { "nodefs.available": "99%" } } });
+  runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/proc" } }] as never;
+  runtime.addImage("unused");
+  start();
+  await clock.advance(1);
+  await waitFor(() => did.length > 0, { what: "an eviction" });
+  assert.deepEqual(did, ["evicted for nodefs.available", "end web"]);
+  assert.ok(!runtime.calls.some((call) => call.startsWith("RemoveImage")));
+});
+
 for (const { enforce, isEvicted } of [
   { enforce: ["pods"], isEvicted: true },
   { enforce: [], isEvicted: false },

@@ -9,6 +9,7 @@ import type { EndPod } from "./pods/end-pod.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
 import { type Eviction, newEviction } from "./resources/eviction.ts";
 import { type Pressure, parseThresholds, withAllocatable } from "./resources/eviction-thresholds.ts";
+import { areApart } from "./resources/machine.ts";
 import type { ResourceManagers } from "./resources/resource-managers.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
@@ -107,6 +108,7 @@ function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
   const { sources } = intake;
   const isActive = (pod: NodePod): boolean => intake.isActive(pod);
   let imageDir: string | undefined;
+  let hasImageFs: boolean | undefined;
   const thresholds = parseThresholds({
     hard: config.evictionHard,
     soft: config.evictionSoft,
@@ -121,12 +123,14 @@ function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
     maxGraceSeconds: config.evictionMaxPodGraceSeconds,
     observe: async () => {
       imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
+      if (imageDir !== undefined) hasImageFs ??= await areApart(config.rootDir, imageDir).catch(() => undefined);
       // Unless their limit is enforced there is nothing to observe, and the threshold for it is not met.
       const ofPods = config.enforceNodeAllocatable.includes("pods")
         ? await cgroups.memoryOfPods().catch(() => undefined)
         : undefined;
       return observeNode(config.rootDir, imageDir, ofPods);
     },
+    hasImageFs: () => hasImageFs ?? false,
     usage: () =>
       podUsage({
         runtime,

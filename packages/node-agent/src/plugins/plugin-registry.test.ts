@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -78,6 +79,38 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
+});
+
+test("hidden sockets are ignored; a plugin that does not answer within a second is given up, and queried again", async (t) => {
+  const { registryDir, registry, clock, ended } = await bench(t);
+  await mkdir(join(registryDir, ".hidden"), { recursive: true });
+  const connections: Socket[] = [];
+  const servers = await Promise.all(
+    [".s", ".hidden/s", "silent"].map(async (name) => {
+      const server = createServer((socket) => void connections.push(socket.on("error", () => undefined)));
+      await new Promise<void>((resolve) => server.listen(join(registryDir, name), resolve));
+      return server;
+    }),
+  );
+  t.after(() => {
+    for (const connection of connections) connection.destroy();
+    for (const server of servers) server.close();
+  });
+  const plugins = registry();
+  const begun = performance.now();
+  await plugins.reconcile();
+  assert.deepEqual(plugins.sockets(), { present: [join(registryDir, "silent")], registered: [] });
+  await ended();
+  const tookMs = performance.now() - begun;
+  assert.ok(tookMs >= 990 && tookMs < 8_000, `${tookMs} ms`);
+  await clock.advance(499);
+  await plugins.reconcile();
+  await settle();
+  assert.equal(connections.length, 1, "it has half a second");
+  await clock.advance(1);
+  await plugins.reconcile();
+  await waitFor(() => connections.length === 2, { what: "another query" });
+  await ended();
 });
 
 test("no connection to a plugin stays open after its registration, whether it succeeded or was refused", async (t) => {

@@ -237,7 +237,6 @@ export class ProbeManager {
         return outcome;
       } catch (err) {
         if (attempt < maxTries) continue;
-        this.#options.onProbe?.(worker.kind, "unknown", worker.pod, worker.container.name);
         this.#options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${messageOf(err)}`);
         return undefined;
       }

@@ -20,6 +20,7 @@ const used = (more: Partial<PodUsage> = {}): PodUsage => ({
   memoryBytes: 0,
   diskBytes: 0,
   inodes: 0,
+  layers: { bytes: 0, inodes: 0 },
   processes: 0,
   containers: [],
   emptyDirs: new Map(),
@@ -164,7 +165,8 @@ test("limits hold for every volume and every container", () => {
     /volume "full" exceeds the limit "1Mi"/,
   );
   const containers = ["a", "b"].map((name) => aContainer({ name, resources: { limits: { "ephemeral-storage": "2Mi" } } }));
-  const of = (a: number, b: number) => [a, b].map((diskBytes, i) => ({ name: "ab"[i] ?? "", memoryBytes: 0, diskBytes }));
+  const of = (a: number, b: number) =>
+    [a, b].map((diskBytes, i) => ({ name: "ab"[i] ?? "", memoryBytes: 0, diskBytes, layerBytes: 0 }));
   const pod = aNodePod({ containers });
   assert.equal(
     exceededStorage(pod, used({ diskBytes: 4 * mi, containers: of(2 * mi, 2 * mi) })),
@@ -189,7 +191,7 @@ test("the message names each container above its request, none at it", () => {
     aContainer({ name, resources: { requests: { memory: "1Mi", "ephemeral-storage": "3Mi" } } }),
   );
   const usage = used({
-    containers: ["a", "b", "c"].map((name, i) => ({ name, memoryBytes: (i + 1) * mi, diskBytes: (i + 2) * mi })),
+    containers: ["a", "b", "c"].map((name, i) => ({ name, memoryBytes: (i + 1) * mi, diskBytes: (i + 2) * mi, layerBytes: 0 })),
   });
   const pod = aNodePod({ containers });
   assert.deepEqual(evictionVerdict(pod, "memory.available", usage), {

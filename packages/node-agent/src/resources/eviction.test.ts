@@ -15,8 +15,9 @@ const used = (memoryMi: number, diskMi = 0, emptyDirs: [string, number][] = []):
   memoryBytes: memoryMi * mi,
   diskBytes: diskMi * mi,
   inodes: 0,
+  layers: { bytes: 0, inodes: 0 },
   processes: 0,
-  containers: [{ name: "main", memoryBytes: memoryMi * mi, diskBytes: diskMi * mi }],
+  containers: [{ name: "main", memoryBytes: memoryMi * mi, diskBytes: diskMi * mi, layerBytes: 0 }],
   emptyDirs: new Map(emptyDirs),
 });
 const aPod = (name: string, memory?: string, spec: Partial<PodSpec> = {}): NodePod =>
@@ -125,6 +126,7 @@ function manage(
   settings: Parameters<typeof parseThresholds>[0],
   pods: NodePod[],
   change: (thresholds: Threshold[]) => Threshold[] = (thresholds) => thresholds,
+  hasImageFs = false,
 ): {
   eviction: Eviction;
   seen: Observations;
@@ -150,6 +152,7 @@ function manage(
     transitionMs: 300_000,
     maxGraceSeconds: 5,
     observe: async () => seen,
+    hasImageFs: () => hasImageFs,
     usage: async () => usage,
     activePods: () => pods,
     reclaimDisk: async () => reclaim.run(),
@@ -235,6 +238,64 @@ test("out of inodes the pod with the most files is evicted, out of processes the
     assert.deepEqual(ranked(signal), ["many", "few", "important"], signal);
   }
 });
+
+test("of separate file systems only usage of that of the signal counts: writable layers in that of images, other files in the node's", () => {
+  const pods = [aPod("layer"), aPod("files"), aPod("both")];
+  const usage = new Map(
+    Object.entries({ layer: [50, 50, 9, 9], files: [60, 0, 10, 0], both: [90, 40, 12, 7] }).map(
+      ([name, [diskMi = 0, layerMi = 0, inodes = 0, ofLayers = 0]]) =>
+        [name, { ...used(1, diskMi), inodes, layers: { bytes: layerMi * mi, inodes: ofLayers } }] as const,
+    ),
+  );
+  const ranked = (signal: Signal, hasImageFs: boolean): string =>
+    rankPods(pods, usage, signal, hasImageFs)
+      .map(({ metadata }) => metadata.name)
+      .join();
+  const signals = ["imagefs.available", "nodefs.available", "imagefs.inodesFree", "nodefs.inodesFree"] as const;
+  assert.deepEqual(
+    signals.map((signal) => [ranked(signal, false), ranked(signal, true)]),
+    [
+      ["both,files,layer", "layer,both,files"],
+      ["both,files,layer", "files,both,layer"],
+      ["both,files,layer", "layer,both,files"],
+      ["both,files,layer", "files,both,layer"],
+    ],
+  );
+});
+
+test("writable layers in a file system of their own do not count for limits of local storage", () => {
+  const limited = aContainer({ resources: { limits: { "ephemeral-storage": "5Mi" } } });
+  const of = (diskMi: number, layerMi: number): PodUsage => ({
+    ...used(0, diskMi),
+    layers: { bytes: layerMi * mi, inodes: 0 },
+    containers: [{ name: "main", memoryBytes: 0, diskBytes: diskMi * mi, layerBytes: layerMi * mi }],
+  });
+  const exceeded = (usage: PodUsage, hasImageFs: boolean) =>
+    exceededStorage(aNodePod({ containers: [limited] }), usage, hasImageFs)?.limit;
+  assert.deepEqual([exceeded(of(6, 1), false), exceeded(of(6, 1), true)], ["ephemeralpodfs.limit", undefined]);
+  assert.equal(exceeded(of(9, 3), true), "ephemeralpodfs.limit");
+  const other = { ...of(9, 3), diskBytes: 5 * mi };
+  assert.deepEqual(
+    [exceeded(other, true), exceeded({ ...other, containers: of(8, 3).containers }, true)],
+    ["ephemeralcontainerfs.limit", undefined],
+  );
+});
+
+for (const { signal, reclaims } of [
+  { signal: "nodefs.available", reclaims: 0 },
+  { signal: "nodefs.inodesFree", reclaims: 0 },
+  { signal: "imagefs.available", reclaims: 1 },
+  { signal: "imagefs.inodesFree", reclaims: 1 },
+] as const) {
+  test(`with a file system for images ${reclaims ? "" : "no "}images are removed for ${signal}`, async () => {
+    const { eviction, seen, evicted, reclaim } = manage({ ...none, hard: { [signal]: "10%" } }, [aPod("p")], undefined, true);
+    seen[signal] = { available: 50, capacity: 1000 };
+    let times = 0;
+    reclaim.run = () => void times++;
+    await eviction.check();
+    assert.deepEqual([times, evicted], [reclaims, ["p Evicted 0"]]);
+  });
+}
 
 test("a pod is evicted when reclaiming leaves another disk threshold met", async () => {
   const settings = { ...none, hard: { "nodefs.available": "10%", "nodefs.inodesFree": "5%" } };

@@ -21,9 +21,11 @@ export interface PodUsage {
   diskBytes: number;
   /** Files and directories. */
   inodes: number;
+  /** The part of `diskBytes` and `inodes` in the containers' writable layers, on the file system of images. */
+  layers: { bytes: number; inodes: number };
   processes: number;
   /** Usage by container, for the eviction message. */
-  containers: readonly { name: string; memoryBytes: number; diskBytes: number }[];
+  containers: readonly { name: string; memoryBytes: number; diskBytes: number; layerBytes: number }[];
   /** Size in bytes by emptyDir volume. */
   emptyDirs: ReadonlyMap<string, number>;
 }
@@ -31,17 +33,25 @@ export interface PodUsage {
 /**
  * Pure: Pods in eviction order. Pods that exceed their requests come first, then lower priority, then the larger excess
  * over the request. There are no requests for PIDs, so that only priority and the number of processes count for them.
+ * @param hasImageFs whether images and writable layers have a file system of their own, so that only usage of that of the signal counts
  * Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankPIDPressure, rankDiskPressureFunc
  */
-export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, PodUsage>, signal: Signal): NodePod[] {
+export function rankPods(
+  pods: readonly NodePod[],
+  usage: ReadonlyMap<string, PodUsage>,
+  signal: Signal,
+  hasImageFs = false,
+): NodePod[] {
   const resource = resourceOf(signal);
-  const excess = (pod: NodePod): number => {
+  const usedBy = (pod: NodePod): number => {
     const used = usage.get(pod.metadata.uid);
-    if (resource === "pids") return used?.processes ?? 0;
-    if (resource === "inodes") return used?.inodes ?? 0;
-    const bytes = resource === "memory" ? used?.memoryBytes : used?.diskBytes;
-    return (bytes ?? 0) - (podResources(pod, "requests").get(resource)?.value() ?? 0);
+    if (used === undefined) return 0;
+    if (resource === "memory") return used.memoryBytes;
+    if (resource === "pids") return used.processes;
+    const { bytes, inodes } = !hasImageFs ? onDisk(used) : isOfImages(signal) ? used.layers : outsideLayers(used);
+    return resource === "inodes" ? inodes : bytes;
   };
+  const excess = (pod: NodePod): number => usedBy(pod) - (podResources(pod, "requests").get(resource)?.value() ?? 0);
   return pods
     .filter((pod) => !isCriticalPod(pod))
     .map((pod) => ({ pod, excess: excess(pod) }))
@@ -52,6 +62,13 @@ export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, Po
     })
     .map(({ pod }) => pod);
 }
+
+const isOfImages = (signal: Signal): boolean => signal === "imagefs.available" || signal === "imagefs.inodesFree";
+const onDisk = ({ diskBytes: bytes, inodes }: PodUsage): PodUsage["layers"] => ({ bytes, inodes });
+const outsideLayers = ({ diskBytes, inodes, layers }: PodUsage): PodUsage["layers"] => ({
+  bytes: diskBytes - layers.bytes,
+  inodes: inodes - layers.inodes,
+});
 
 /**
  * Pure: reason and message of the evicted Pod's status, and the annotations of the event.
@@ -81,8 +98,15 @@ export function evictionVerdict(pod: NodePod, signal: Signal, used: PodUsage | u
 /** The local storage limit that a Pod exceeded, as a label value of the metric `kubelet_evictions`. */
 type StorageLimit = "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
 
-/** Pure: the first local storage limit that the Pod exceeds. Source: eviction_manager.go localStorageEviction */
-export function exceededStorage(pod: NodePod, used: PodUsage): { limit: StorageLimit; message: string } | undefined {
+/**
+ * Pure: the first local storage limit that the Pod exceeds. Writable layers in a file system of their own (`hasImageFs`) do not count.
+ * Source: eviction_manager.go localStorageEviction
+ */
+export function exceededStorage(
+  pod: NodePod,
+  used: PodUsage,
+  hasImageFs = false,
+): { limit: StorageLimit; message: string } | undefined {
   for (const volume of pod.spec.volumes ?? []) {
     const limit = volume.emptyDir?.sizeLimit;
     const size = used.emptyDirs.get(volume.name);
@@ -94,14 +118,15 @@ export function exceededStorage(pod: NodePod, used: PodUsage): { limit: StorageL
     }
   }
   const ofPod = podResources(pod, "limits").get("ephemeral-storage");
-  if (ofPod !== undefined && used.diskBytes > ofPod.value()) {
+  const { bytes } = hasImageFs ? outsideLayers(used) : onDisk(used);
+  if (ofPod !== undefined && bytes > ofPod.value()) {
     const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${ofPod}. `;
     return { limit: "ephemeralpodfs.limit", message };
   }
-  for (const { name, diskBytes } of used.containers) {
+  for (const { name, diskBytes, layerBytes } of used.containers) {
     const container = pod.spec.containers.find((candidate) => candidate.name === name);
     const own = quantityOf(container?.resources?.limits, "ephemeral-storage");
-    if (!own.isZero && diskBytes > own.value()) {
+    if (!own.isZero && diskBytes - (hasImageFs ? layerBytes : 0) > own.value()) {
       const message = `Container ${name} exceeded its local ephemeral storage limit ${JSON.stringify(own.toString())}. `;
       return { limit: "ephemeralcontainerfs.limit", message };
     }
@@ -117,6 +142,8 @@ export interface EvictionOptions {
   /** Upper bound of the grace period for soft thresholds; a negative value means the Pod's own grace period. */
   maxGraceSeconds: number;
   observe: () => Promise<Observations>;
+  /** Whether images and writable layers have a file system of their own; called after `observe`. */
+  hasImageFs?: () => boolean;
   usage: () => Promise<ReadonlyMap<string, PodUsage>>;
   activePods: () => readonly NodePod[];
   /** Frees disk space without ending Pods: removes unused images and exited containers. */
@@ -137,7 +164,7 @@ export interface Eviction {
 
 /** Keeps the node from running out of memory, disk or pids. Source: pkg/kubelet/eviction/eviction_manager.go */
 export function newEviction(options: EvictionOptions): Eviction {
-  const { clock, log } = options;
+  const { clock, log, hasImageFs = () => false } = options;
   /** Thresholds that were met for their grace period in the last pass. */
   let driving = new Set<Threshold>();
   const since = new Map<Threshold, number>();
@@ -167,7 +194,7 @@ export function newEviction(options: EvictionOptions): Eviction {
     let any = false;
     for (const pod of pods) {
       const used = usage.get(pod.metadata.uid);
-      const exceeded = used === undefined || isCriticalPod(pod) ? undefined : exceededStorage(pod, used);
+      const exceeded = used === undefined || isCriticalPod(pod) ? undefined : exceededStorage(pod, used, hasImageFs());
       if (exceeded === undefined) continue;
       any = true;
       await options.evict(pod, { reason: "Evicted", message: exceeded.message }, 0, exceeded.limit);
@@ -194,14 +221,15 @@ export function newEviction(options: EvictionOptions): Eviction {
       if (worst === undefined) return;
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
       options.reportNodeEvent("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
-      // Pods are evicted only for what garbage collection cannot free.
-      if (pressureOf(worst.signal) === "disk" && (await freesEnough(options))) return;
+      // Pods are evicted only for what garbage collection cannot free, which is in the file system of images.
+      const isReclaimable = pressureOf(worst.signal) === "disk" && (isOfImages(worst.signal) || !hasImageFs());
+      if (isReclaimable && (await freesEnough(options))) return;
       if (pods.length === 0) {
         log.error("Eviction manager: eviction thresholds have been met, but no pods are active to evict");
         return;
       }
       for (const { signal } of due) options.onDue(signal, clock.monotonic() - now);
-      const [victim] = rankPods(pods, usage, worst.signal);
+      const [victim] = rankPods(pods, usage, worst.signal, hasImageFs());
       if (victim === undefined) {
         log.info("Eviction manager: unable to evict any pods from the node");
         return;

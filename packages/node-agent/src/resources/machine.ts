@@ -1,4 +1,4 @@
-import { readFile, statfs } from "node:fs/promises";
+import { readFile, stat, statfs } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
@@ -100,6 +100,12 @@ export async function filesystemOf(path: string): Promise<Filesystem> {
     inodes: info.files,
     inodesFree: info.ffree,
   };
+}
+
+/** Whether two paths are in different file systems. @throws Error when one of them does not exist */
+export async function areApart(a: string, b: string): Promise<boolean> {
+  const [{ dev: first }, { dev: second }] = await Promise.all([stat(a), stat(b)]);
+  return first !== second;
 }
 
 /**

@@ -126,10 +126,11 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
     memoryBytes: 7,
     diskBytes: 70 + all.bytes,
     inodes: 3 + all.inodes,
+    layers: { bytes: 70, inodes: 3 },
     processes: 3,
     containers: [
-      { name: "x", memoryBytes: 3, diskBytes: 30 + log },
-      { name: "y", memoryBytes: 4, diskBytes: 40 + log },
+      { name: "x", memoryBytes: 3, diskBytes: 30 + log, layerBytes: 30 },
+      { name: "y", memoryBytes: 4, diskBytes: 40 + log, layerBytes: 40 },
     ],
     emptyDirs: new Map([
       ["scratch", scratch],

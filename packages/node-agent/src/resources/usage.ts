@@ -73,6 +73,7 @@ export async function podUsage(options: {
     const walks = options.everyPod || hasStorageLimit(pod);
     let inodes = 0;
     let diskBytes = 0;
+    const layers = { bytes: 0, inodes: 0 };
     const look = async (path: string, quotas?: CountedFolders): Promise<number> => {
       if (!walks) return 0;
       const found = await usageBelow(path, quotas);
@@ -89,10 +90,11 @@ export async function podUsage(options: {
       const sum = (of: (stat: (typeof own)[number]) => number | undefined): number =>
         own.reduce((total, stat) => total + (of(stat) ?? 0), 0);
       const layer = sum(({ writableLayer }) => writableLayer?.usedBytes?.value);
-      diskBytes += layer;
-      inodes += sum(({ writableLayer }) => writableLayer?.inodesUsed?.value);
+      layers.bytes += layer;
+      layers.inodes += sum(({ writableLayer }) => writableLayer?.inodesUsed?.value);
       const logs = await look(join(options.logDir(pod), name));
-      containers.push({ name, memoryBytes: sum(({ memory }) => memory?.workingSetBytes?.value), diskBytes: layer + logs });
+      const memoryBytes = sum(({ memory }) => memory?.workingSetBytes?.value);
+      containers.push({ name, memoryBytes, diskBytes: layer + logs, layerBytes: layer });
     }
     const emptyDirs = new Map<string, number>();
     for (const volume of pod.spec.volumes ?? []) {
@@ -104,8 +106,9 @@ export async function podUsage(options: {
     for (const name of ["containers", "etc-hosts"]) await look(join(options.podDir(uid), name));
     usage.set(uid, {
       memoryBytes: containers.reduce((total, container) => total + container.memoryBytes, 0),
-      diskBytes,
-      inodes,
+      diskBytes: diskBytes + layers.bytes,
+      inodes: inodes + layers.inodes,
+      layers,
       processes: await options.processes(uid),
       containers,
       emptyDirs,

@@ -136,6 +136,8 @@ test("image calls use the image endpoint, with a version of its own", async (t) 
   const together = connectTo(t, both.endpoint).runtime;
   assert.deepEqual(await together.listImages(), []);
   assert.deepEqual(both.calls, ["v1 ListImages"]);
+  apart.close();
+  for (const call of [() => apart.listImages(), () => apart.version()]) await assert.rejects(call, { code: "Unavailable" });
 });
 
 test("a response without the requested field is a failure; an absent image is not", async (t) => {

@@ -1,4 +1,5 @@
 import { statfs } from "node:fs/promises";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ContainerRuntime } from "./runtime.ts";
@@ -20,7 +21,7 @@ export interface ImageGcOptions {
 export interface ImageGc {
   /**
    * When disk usage is above the high threshold, removes the least recently used images until it is below the low one.
-   * @throws Error when not enough could be freed; also recorded as an event
+   * @throws Error when not enough could be freed, also recorded as an event; and when an image could not be removed
    */
   collect(): Promise<void>;
   /** Removes every unused image that is not younger than the minimum age, under disk pressure. */
@@ -33,11 +34,15 @@ interface ImageUse {
   sizeBytes: number;
 }
 
-/** Image ages are counted from when this process first saw the image. Source: pkg/kubelet/images/image_gc_manager.go */
+/**
+ * Image ages are counted from when this process first saw the image; images that were there before it are old.
+ * Source: pkg/kubelet/images/image_gc_manager.go
+ */
 export function newImageGc(options: ImageGcOptions): ImageGc {
   const { runtime, clock, log } = options;
   const filesystem = options.filesystem ?? statFileSystem;
   const uses = new Map<string, ImageUse>();
+  let hasLooked = false;
 
   /** Updates when each image was last used. @returns IDs of the images in use */
   async function look(): Promise<Set<string>> {
@@ -51,11 +56,12 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
       if (used) inUse.add(image.id);
       const known = uses.get(image.id);
       uses.set(image.id, {
-        firstSeen: known?.firstSeen ?? now,
+        firstSeen: known?.firstSeen ?? (hasLooked ? now : Number.NEGATIVE_INFINITY),
         lastUsed: used ? now : (known?.lastUsed ?? 0),
         sizeBytes: image.size,
       });
     }
+    hasLooked = true;
     const present = new Set(images.map((image) => image.id));
     for (const id of uses.keys()) if (!present.has(id)) uses.delete(id);
     return inUse;
@@ -80,7 +86,8 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
         usage: usedPercent,
         amountToFree: wanted,
       });
-      const freed = await free(wanted, inUse);
+      const { freed, failures } = await free(wanted, inUse);
+      if (failures.length > 0) throw removalFailure(wanted, freed, failures);
       if (freed >= wanted) return;
       const what = `Wanted to free ${wanted} bytes, but freed ${freed} bytes`;
       fail("FreeDiskSpaceFailed", `failed to garbage collect required amount of images. ${what}`);
@@ -90,12 +97,13 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
     },
   };
 
-  async function free(wanted: number, inUse: ReadonlySet<string>): Promise<number> {
+  async function free(wanted: number, inUse: ReadonlySet<string>): Promise<{ freed: number; failures: string[] }> {
     const now = clock.monotonic();
     const candidates = [...uses]
       .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= options.minAgeMs)
-      .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen);
+      .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen || 0);
     let freed = 0;
+    const failures: string[] = [];
     for (const [id, use] of candidates) {
       if (freed >= wanted) break;
       try {
@@ -104,10 +112,16 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
         freed += use.sizeBytes;
       } catch (err) {
         log.error("cannot remove an image", err, { image: id });
+        failures.push(messageOf(err));
       }
     }
-    return freed;
+    return { freed, failures };
   }
+}
+
+function removalFailure(wanted: number, freed: number, failures: readonly string[]): Error {
+  const why = failures.length === 1 ? failures[0] : `[${failures.join(", ")}]`;
+  return new Error(`wanted to free ${wanted} bytes, but freed ${freed} bytes space with errors in image deletion: ${why}`);
 }
 
 async function statFileSystem(mountPoint: string): Promise<{ capacityBytes: number; availableBytes: number }> {

@@ -38,6 +38,42 @@ test("a failing image pull delays neither other pods nor other images", async ()
   );
 });
 
+test("each step of a pull is an event of its own type and reason, and a container in back-off has one too", async () => {
+  const { clock, runtime, puller } = pulling();
+  const events: string[] = [];
+  const ensure = (policy: string) =>
+    puller
+      .ensure(aNodePod(), aContainer({ image: "r.test/a", imagePullPolicy: policy }), [], {}, (type, reason, message) =>
+        events.push(`${type} ${reason} ${message}`),
+      )
+      .catch(() => undefined);
+  await ensure("Never");
+  assert.deepEqual(events.splice(0), [
+    'Warning ErrImageNeverPull Container image "r.test/a" is not present with pull policy of Never',
+  ]);
+  runtime.failNext("PullImage", new RuntimeError("Unknown", "no such host"));
+  await ensure("IfNotPresent");
+  await ensure("IfNotPresent");
+  assert.deepEqual(events.splice(0), [
+    'Normal Pulling Pulling image "r.test/a"',
+    'Warning Failed Failed to pull image "r.test/a": rpc error: code = Unknown desc = no such host',
+    'Normal BackOff Back-off pulling image "r.test/a"',
+  ]);
+  await clock.advance(10_000);
+  runtime.pullImage = async () => {
+    await clock.advance(1_500);
+    return "sha256:r.test/a:latest";
+  };
+  runtime.addImage("r.test/a:latest");
+  await ensure("Always");
+  await ensure("IfNotPresent");
+  assert.deepEqual(events.splice(0), [
+    'Normal Pulling Pulling image "r.test/a"',
+    'Normal Pulled Successfully pulled image "r.test/a" in 1.5s',
+    'Normal Pulled Container image "r.test/a" already present on machine',
+  ]);
+});
+
 for (const { image, pulled } of [
   { image: "r.test:5000/team/app", pulled: "r.test:5000/team/app:latest" },
   { image: "r.test:5000/team/app:2", pulled: "r.test:5000/team/app:2" },
@@ -184,8 +220,15 @@ test("an image that cannot be removed does not prevent removing others, and does
   await clock.advance(60_000);
   disk.availableBytes = 15_000;
   runtime.failNext("RemoveImage", new RuntimeError("Unknown", "in use"));
+  const failure = "with errors in image deletion: rpc error: code = Unknown desc = in use";
+  await assert.rejects(gc.collect(), { message: `wanted to free 5000 bytes, but freed 4000 bytes space ${failure}` });
+  assert.deepEqual([removed(), reported], [["a", "b"], []]);
   await assert.rejects(gc.collect(), /Wanted to free 5000 bytes, but freed 4000 bytes$/);
-  assert.deepEqual([removed(), reported], [["a", "b"], ["FreeDiskSpaceFailed"]]);
+  assert.deepEqual(
+    [removed(), reported],
+    [["a", "b", "a"], ["FreeDiskSpaceFailed"]],
+    "the one that could not be removed is tried again",
+  );
 });
 
 test("the age of an image that was pulled again counts from the new pull", async () => {
@@ -271,8 +314,38 @@ test("before all sources are ready no container counts as orphaned; then the old
   assert.equal(runtime.containers.size, 0);
 });
 
+test("failures to remove images are told although enough was freed", async () => {
+  const { clock, runtime, gc, disk, reported } = collecting(50_000);
+  for (const name of ["a", "b", "c"]) runtime.addImage(name, { sizeBytes: 9_000 });
+  await gc.collect();
+  await clock.advance(60_000);
+  disk.availableBytes = 15_000;
+  for (const why of ["in use", "away"]) runtime.failNext("RemoveImage", new RuntimeError("Unknown", why));
+  const failures = ["in use", "away"].map((why) => `rpc error: code = Unknown desc = ${why}`).join(", ");
+  await assert.rejects(gc.collect(), {
+    message: `wanted to free 5000 bytes, but freed 9000 bytes space with errors in image deletion: [${failures}]`,
+  });
+  assert.deepEqual(reported, []);
+});
+
+test("images that were there when the agent started are old enough to be removed, later ones are not", async () => {
+  const { runtime, gc, removed } = collecting(10_000);
+  for (const name of ["a", "b"]) runtime.addImage(name, { sizeBytes: 9_000 });
+  const { listImages } = runtime;
+  runtime.listImages = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  await assert.rejects(gc.collect(), /away/);
+  runtime.listImages = listImages;
+  runtime.addImage("c", { sizeBytes: 9_000 });
+  await gc.removeUnused();
+  assert.deepEqual(removed(), ["a", "b", "c"], "the first list that was read");
+  runtime.addImage("d", { sizeBytes: 9_000 });
+  await gc.removeUnused();
+  assert.deepEqual(removed(), ["a", "b", "c"]);
+});
+
 test("images of all containers, also exited ones, and of sandboxes are kept; others are removed when the disk is full", async () => {
   const { clock, runtime, gc, removed } = collecting(50_000);
+  await gc.collect();
   for (const name of ["first", "second", "ended", "pause", "unused", "old"]) runtime.addImage(name);
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
   for (const name of ["first", "second", "ended"]) {
@@ -315,6 +388,7 @@ test("of images that were never used the one that was seen first is removed firs
     },
   });
   runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/images" } }, { fsId: { mountpoint: "/other" } }] as never;
+  await assert.rejects(gc.collect());
   runtime.addImage("z", { sizeBytes: 5_000 });
   await assert.rejects(gc.collect());
   await clock.advance(1_000);

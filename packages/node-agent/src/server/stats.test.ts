@@ -247,7 +247,9 @@ test("cgroups, network and logs complete what the runtime reports of containers"
       { id: "sandbox", state: sandboxState.ready, metadata: { uid: "a" } },
       { id: "old-sandbox", state: sandboxState.notReady, metadata: { uid: "a" } },
     ],
+    imageFilesystems: async () => imageFilesystems,
   } as unknown as ContainerRuntime;
+  let imageFilesystems: object[] = [];
   let nowMs = 0;
   const files = { podLogsDir: join(dir, "logs"), now: () => nowMs };
   const context = { ...fixed, ...files, runtime, pods: () => [podOf("a")], volumes: () => [] };
@@ -274,13 +276,30 @@ test("cgroups, network and logs complete what the runtime reports of containers"
   assert.equal(container.logs?.inodesUsed, 2);
   assert.equal(pod["ephemeral-storage"]?.usedBytes, 5 + container.logs.usedBytes);
 
+  assert.deepEqual(node.runtime, { imageFs: node.fs }, "the runtime tells of none");
+
   nowMs = 2_000;
+  const usage = { usedBytes: { value: 77 }, inodesUsed: { value: 7 } };
+  imageFilesystems = [
+    { fsId: { mountpoint: "/proc" }, ...usage },
+    { fsId: { mountpoint: dir }, usedBytes: { value: 1 } },
+  ];
   for (const [path, used] of Object.entries({ kubelet: 1010, "kubepods/poda": 2030, "kubepods/poda/a-one": 4040 }))
     await write(`${path}/cpu.stat`, `usage_usec ${used}\n`);
   const later = await summary(context, sampler, reader);
   const [system] = later.node.systemContainers as { cpu: { usageNanoCores: number } }[];
   const rates = [system, later.pods[0], later.pods[0]?.containers[0]].map((one) => one?.cpu.usageNanoCores);
   assert.deepEqual(rates, [500_000, 1_000_000, 2_000_000], "of each cgroup by itself");
+  const [size, images] = [
+    { capacityBytes: 0, availableBytes: 0, inodes: 0, inodesFree: 0 },
+    { usedBytes: 77, inodesUsed: 7 },
+  ];
+  assert.deepEqual(later.node.runtime, { imageFs: { time: "1970-01-01T00:00:02Z", ...size, ...images } });
+  assert.partialDeepStrictEqual(later.pods[0]?.containers[0]?.rootfs, { ...size, usedBytes: 5 });
+  assert.ok(later.pods[0]?.containers[0]?.logs?.capacityBytes);
+  imageFilesystems = [{ fsId: { mountpoint: join(dir, "none") }, ...usage }];
+  const unknown = (await summary(context, sampler, reader)).node.runtime;
+  assert.deepEqual(unknown, { imageFs: { time: "1970-01-01T00:00:02Z", ...images } }, "it cannot be read");
   if (own === undefined || own === "/") return;
   const systemCgroups = { ...fixed.systemCgroups, kubelet: "" };
   const [agent] = (await summary({ ...context, systemCgroups }, newCpuSampler(), reader)).node.systemContainers as {

@@ -137,7 +137,8 @@ export async function summary(context: StatsContext, sampler: CpuSampler, reader
     inodesUsed: fs.inodes - fs.inodesFree,
   };
   if (kernel !== undefined) for (const pod of byPod.values()) addKernelUsage(pod, kernel, now, sampler);
-  if (reader !== undefined) for (const pod of byPod.values()) await addFiles(pod, context.podLogsDir, storage);
+  const images = reader === undefined ? storage : await imageFs(context.runtime, storage);
+  if (reader !== undefined) for (const pod of byPod.values()) await addFiles(pod, context.podLogsDir, storage, images);
   return {
     node: {
       nodeName: context.nodeName,
@@ -147,10 +148,29 @@ export async function summary(context: StatsContext, sampler: CpuSampler, reader
       memory: { time, ...memory, ...(reader && faults(await reader.usage("/"))) },
       ...(reader && { network: networkStats(time, await interfacesOf(1)) }),
       fs: storage,
-      runtime: { imageFs: storage },
+      runtime: { imageFs: images },
       rlimit: await rlimit(time),
     },
     pods: [...byPod.values()].map((pod) => withVolumes(pod, wanted.get(pod.podRef.uid), context, storage)),
+  };
+}
+
+/** What images use of their file system. Source: pkg/kubelet/stats/cri_stats_provider.go ImageFsStats */
+async function imageFs(runtime: ContainerRuntime, node: FileUsage): Promise<FileUsage> {
+  const [first] = await runtime.imageFilesystems();
+  if (first === undefined) return node;
+  const { fsId, usedBytes, inodesUsed } = first;
+  const size = await filesystemOf(fsId?.mountpoint ?? "").catch(() => undefined);
+  return {
+    time: node.time,
+    ...(size && {
+      availableBytes: size.availableBytes,
+      capacityBytes: size.capacityBytes,
+      inodesFree: size.inodesFree,
+      inodes: size.inodes,
+    }),
+    usedBytes: usedBytes?.value ?? 0,
+    inodesUsed: inodesUsed?.value ?? 0,
   };
 }
 
@@ -194,12 +214,12 @@ function addKernelUsage(pod: PodSummary, kernel: KernelUsage, nowMs: number, sam
 }
 
 /** The size of a Pod's logs, and the file systems of its logs and writable layers. */
-async function addFiles(pod: PodSummary, podLogsDir: string, node: Omit<VolumeStats, "name">): Promise<void> {
+async function addFiles(pod: PodSummary, podLogsDir: string, node: FileUsage, images: FileUsage): Promise<void> {
   const logs = podLogDirectory(podLogsDir, { metadata: pod.podRef });
   for (const container of pod.containers) {
     const { bytes, inodes } = await usageBelow(join(logs, container.name));
     container.logs = { ...node, usedBytes: bytes, inodesUsed: inodes };
-    container.rootfs = { ...node, ...container.rootfs };
+    container.rootfs = { ...images, ...container.rootfs };
   }
 }
 

@@ -21,6 +21,8 @@ export interface TestDriverOptions {
   type?: string;
   /** The volume condition that is reported for every volume. */
   condition?: { abnormal: boolean; message: string };
+  /** What is reported as usage of every volume. */
+  usage?: readonly object[];
   mounter?: Mounter;
   onCall?: (method: string, request: Record<string, unknown>) => void;
 }
@@ -137,7 +139,7 @@ class BindMountDriver implements TestDriver {
         return {};
       },
       NodeGetVolumeStats: () => ({
-        usage: [
+        usage: options.usage ?? [
           { unit: 1, total: 1000, used: 300, available: 700 },
           { unit: 2, total: 10, used: 3, available: 7 },
         ],

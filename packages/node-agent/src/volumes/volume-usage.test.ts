@@ -98,6 +98,9 @@ test("a pod gets an event at each check of a volume that its driver finds abnorm
   found = size;
   await usages.refresh();
   assert.equal(reported.length, 2);
+  found = { ...size, abnormal: "" };
+  await usages.refresh();
+  assert.deepEqual(reported.slice(2), [[...event.slice(0, -1), "Volume data: "]], "its driver need not say why");
 });
 
 test("a folder that is written atomically is walked again after its contents were replaced", async (t) => {

@@ -293,6 +293,19 @@ test("a volume's usage is what its driver reports", { skip: !isRoot && "needs ro
   assert.equal(await (await up(b)).measure?.(), undefined, "a driver need not say");
 });
 
+test("a volume of which its driver reports no usage cannot be measured, one of a part of it has zeros", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const b = await csiBench(t, { usage: [] });
+  b.describe({ attachRequired: false });
+  const measuring = (await up(b)).measure?.();
+  await assert.rejects(async () => measuring, { message: "failed to get usage from response. usage is nil" });
+  await b.csi.tearDown("uid-1");
+  await b.startDriver({ usage: [{ unit: 1, total: 1000, used: 300, available: 700 }] });
+  const none = { inodes: 0, inodesUsed: 0, inodesFree: 0 };
+  assert.deepEqual(await (await up(b)).measure?.(), { capacityBytes: 1000, usedBytes: 300, availableBytes: 700, ...none });
+});
+
 const sick = { abnormal: true, message: "the disk is gone" };
 for (const { on, capabilities, condition, want } of [
   { on: true, capabilities: ["volumeStats", "condition"], condition: sick, want: "the disk is gone" },
