@@ -12,6 +12,7 @@ import { errorCode } from "../process/narrowing/error-code.ts";
 import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
 import { FieldWork, HeaderMemory } from "../transport/http2/server/input.ts";
 import { createServer } from "../transport/node-http.ts";
+import { peerCertificate } from "./authentication/x509.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs, type Refused } from "./connections.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { plainAddress } from "./exchange-parts.ts";
@@ -283,7 +284,7 @@ function clientOf(socket: Socket): string {
 
 /** The fingerprint of a verified certificate, otherwise empty, because a client can create any number of unverified ones. */
 function fingerprintOf(socket: TLSSocket): string {
-  return socket.authorized ? (socket.getPeerX509Certificate()?.fingerprint256 ?? "") : "";
+  return socket.authorized ? (peerCertificate(socket)?.fingerprint256 ?? "") : "";
 }
 
 function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: Connections, http: Server): void {

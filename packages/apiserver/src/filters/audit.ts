@@ -10,6 +10,7 @@ import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error"
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { headerValues } from "@coxswain/apimachinery/serving/authentication/header-values";
+import { peerCertificate } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditBackend, AuditMetrics } from "../audit/backend.ts";
 import { AuditEvent, type EventSource } from "../audit/event.ts";
@@ -180,7 +181,7 @@ function attemptedMethods({ exchange, query }: ServerRequest): string {
   const methods: string[] = [];
   if (rest.length > 0 && ["basic", "bearer"].includes(scheme.toLowerCase())) methods.push(scheme.toLowerCase());
   if ((query.get("access_token") ?? "").trim() !== "") methods.push("access_token");
-  if (exchange.tls?.getPeerX509Certificate() !== undefined) methods.push("x509");
+  if (exchange.tls !== undefined && peerCertificate(exchange.tls) !== undefined) methods.push("x509");
   if (methods.length === 0) return "Authentication failed, no credentials provided";
   return `Authentication failed, attempted: ${methods.join(", ")}`;
 }

@@ -15,6 +15,7 @@ interface ForwardedBody {
 export function forwardedBody(exchange: Exchange): ForwardedBody {
   const { "content-length": length, "transfer-encoding": coding } = exchange.headers;
   if (length !== undefined) return Number(length) === 0 ? { headers: {} } : { stream: exchange.bodyStream(), headers: {} };
+  if (coding === undefined && exchange.bodyIsReceived && exchange.bodyBytes === 0) return { headers: {} };
   const mayHaveOne = coding !== undefined || (exchange.httpVersion === "2.0" && !["GET", "HEAD"].includes(exchange.method));
   return mayHaveOne ? { stream: exchange.bodyStream(), headers: { "transfer-encoding": "chunked" } } : { headers: {} };
 }

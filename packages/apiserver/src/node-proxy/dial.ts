@@ -135,14 +135,18 @@ export function openRequest(dial: Dial, target: ConnectTarget, request: Request,
   return httpsRequest({ ...options, ...tls, agent: tunnel === undefined ? false : tunnelledAgent(tls, tunnel) });
 }
 
+/** The connections that a request without a body may be sent on; undefined: it gets its own. */
+export function keptFor(dial: Dial, target: ConnectTarget): Agent | undefined {
+  return target.toNode && dial.secure && dial.tunnel === undefined ? dial.kept : undefined;
+}
+
 /**
  * The response head of a request without a body, which is safe to repeat. It may be sent on a kept connection, and is repeated on a new one
  * when that was closed, as by a kubelet that was restarted.
  * @throws as `answerOf`
  */
 export async function answerTo(dial: Dial, target: ConnectTarget, request: Request): Promise<IncomingMessage> {
-  const mayBeKept = target.toNode && dial.secure && dial.tunnel === undefined;
-  const sent = openRequest(dial, target, request, mayBeKept ? dial.kept : undefined).end();
+  const sent = openRequest(dial, target, request, keptFor(dial, target)).end();
   try {
     return await answerOf(sent, dial);
   } catch (err) {

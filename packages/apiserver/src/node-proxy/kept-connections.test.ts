@@ -153,33 +153,42 @@ test("a request that a kubelet answers by closing a kept connection is repeated 
   assert.deepEqual(requests.slice(3), ["GET /never"], "on a new connection it is not repeated");
 });
 
-test("neither a request with another method nor an exec is sent on a kept connection, and none has the credentials of a client", async (t) => {
+test("neither a request with a body nor an exec is sent on a kept connection, and none has the credentials of a client", async (t) => {
   const heard: IncomingMessage["headers"][] = [];
-  const { port, users } = await kubelet(t, (req, res) => {
+  const { port, users, requests } = await kubelet(t, (req, res) => {
     heard.push(req.headers);
-    res.end();
+    if (req.headers["x-of"] === "eve") req.socket.destroy();
+    else res.end();
   });
   const kept = newKeptConnections();
   const at = to(port, "/x");
   const dial = { ...(await resolveTarget(at, { log, clientCertificate, certificateAuthority: ca.certPem })), kept };
-  const send = async (method: string, user: string): Promise<void> => {
-    const headers = { authorization: `Bearer ${user}`, "x-remote-user": user, "x-of": user };
+  const send = async (method: string, user: string, body = ""): Promise<void> => {
+    const length = body === "" ? {} : { "content-length": String(body.length) };
+    const headers = { authorization: `Bearer ${user}`, "x-remote-user": user, "x-of": user, ...length };
     const stream = () => ({ write: () => true, drained: async () => {}, end() {} });
-    const exchange = { method, url: "/x", headers, httpVersion: "1.1", remoteAddress: "10.1.2.3", stream };
+    const bodyStream = () => new PassThrough().end(body);
+    const exchange = { method, url: "/x", headers, httpVersion: "1.1", remoteAddress: "10.1.2.3", stream, bodyStream };
     const ctx = { exchange, signal: new AbortController().signal } as unknown as RequestContext; // cast: all that is read
     await pipe(ctx, at, dial, new Turns());
-    await settle();
+    await waitFor(() => open(kept) === 0, { what: "the end of the request" });
   };
   await send("GET", "alice");
-  await send("HEAD", "bob");
+  await send("POST", "bob");
+  await send("HEAD", "carol");
   assert.equal(users.length, 1);
-  await send("POST", "carol");
+  await send("GET", "dan");
+  assert.equal(idle(kept), 1);
+  const before = users.length;
+  await send("POST", "fay", "body");
+  await assert.rejects(send("POST", "eve"), /EOF|reset/);
+  assert.equal(requests.length, 6, "a command is not repeated");
   const exec = await openSocket(dial, at);
-  await waitFor(() => users.length === 3, { what: "connections of their own" });
+  await waitFor(() => users.length === before + 2, { what: "connections of their own" });
   exec.destroy();
   assert.deepEqual(
     heard.map((headers) => [headers["x-of"], headers.authorization, headers["x-remote-user"]]),
-    ["alice", "bob", "carol"].map((user) => [user, undefined, undefined]),
+    ["alice", "bob", "carol", "dan", "fay", "eve"].map((user) => [user, undefined, undefined]),
   );
 });
 
@@ -205,7 +214,7 @@ for (const begins of [false, true]) {
 
 test("an idle connection is closed after a while, and one more than are kept at once", async (t) => {
   const { port, server, users } = await kubelet(t, echo);
-  const kept = newKeptConnections({ idleMs: 50, mostIdle: 2 });
+  const kept = newKeptConnections({ idleMs: 300, mostIdle: 2 });
   await Promise.all(["/a", "/b", "/c"].map((path) => ask(kept, port, path)));
   assert.deepEqual([users.length, idle(kept)], [3, 2]);
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));

@@ -13,7 +13,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { forwardedBody } from "./body.ts";
-import { answerOf, answerTo, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
+import { answerOf, answerTo, type Dial, forwardedFor, hostOf, isCredential, keptFor, openRequest, unreachable } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
 /** Links are not rewritten in larger pages: one tag may take all of it, and is read in one event-loop turn. */
@@ -44,12 +44,11 @@ function answered({ exchange, signal }: RequestContext, target: ConnectTarget, d
   const headers = { ...forwardedHeaders(exchange), ...body.headers, host: hostOf(exchange, target) };
   const head = { method, path: target.url.pathname + queryOf(exchange), headers, signal };
   if (body.stream === undefined && repeatable.has(method)) return answerTo(dial, target, head);
+  // As upstream, others are not repeated when a kept connection fails: whether the kubelet has acted on them is unknown.
+  if (body.stream === undefined) return answerOf(openRequest(dial, target, head, keptFor(dial, target)).end(), dial);
   const request = openRequest(dial, target, head);
-  if (body.stream === undefined) request.end();
-  else {
-    body.stream.on("error", (err) => request.destroy(err));
-    body.stream.pipe(request);
-  }
+  body.stream.on("error", (err) => request.destroy(err));
+  body.stream.pipe(request);
   return answerOf(request, dial);
 }
 

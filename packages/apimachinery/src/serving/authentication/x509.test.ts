@@ -69,6 +69,34 @@ test("a connection is verified again when the authorities change, are others or 
   assert.equal(await verdict(), "nobody");
 });
 
+test("a certificate that many connections have is verified once, for each chain that it comes with", async () => {
+  const { clock, trust, pool } = authenticating();
+  let verified = 0;
+  trust.clientCa = {
+    ...pool,
+    version: 1,
+    verifyClient(...args) {
+      verified++;
+      return pool.verifyClient(...args);
+    },
+  };
+  const observed: number[] = [];
+  const authenticate = x509(trust, clock, (seconds) => observed.push(seconds));
+  const over = (certificate: X509Certificate) => ({ tls: { getPeerX509Certificate: () => certificate } }) as unknown as Exchange;
+  const options = { commonName: "jane", usages: ["client"] as const, now: start, validDays: 10 };
+  const pair = await newCertificate({ ...options, ca });
+  for (const certificate of [sent(pair), sent(pair), sent(pair, ca)]) {
+    assert.equal((await authenticate(over(certificate)))?.user.name, "jane");
+  }
+  assert.deepEqual([verified, observed.length], [2, 3]);
+  const foreign = await leaf("eve", [], otherCa);
+  await assert.rejects(authenticate(over(foreign)), /unknown authority/);
+  pool.replace(ca.certPem + otherCa.certPem);
+  assert.equal((await authenticate(over(foreign)))?.user.name, "eve", "a refusal is not kept");
+  await clock.advanceTo(start + 10 * dayMs + 1000);
+  await assert.rejects(authenticate(over(sent(pair))), /has expired/);
+});
+
 test("each request tells how long its certificate is still good, also one that is over or not trusted", async () => {
   const { clock, authenticate, observed, over } = authenticating();
   const connection = over(await leaf("jane"));

@@ -36,24 +36,56 @@ export function x509(
   };
   // A connection's certificate does not change: a verdict holds until the chain expires or the authorities change.
   const known = new WeakMap<TLSSocket, Verdict>();
+  // Clients such as kubectl, and API servers that run commands on a node, have a connection for each request.
+  const recent = new Map<string, Verdict>();
+  const verify = (leaf: X509Certificate, pool: CertificatePool, now: number): Verdict => {
+    const expiresMs = Date.parse(leaf.validTo);
+    observed(expiresMs, now);
+    const { version } = pool;
+    const untilMs = pool.verifyClient(leaf, now);
+    return { expiresMs, result: userOf(leaf), untilMs, pool, version };
+  };
   return async ({ tls }) => {
     const pool = trust.clientCa;
     if (tls === undefined || pool === undefined) return undefined;
     const now = clock.now();
-    const before = known.get(tls);
-    if (before !== undefined && before.pool === pool && before.version === pool.version && now <= before.untilMs) {
-      observed(before.expiresMs, now);
-      return before.result;
+    const holds = (verdict: Verdict | undefined): verdict is Verdict =>
+      verdict !== undefined && verdict.pool === pool && verdict.version === pool.version && now <= verdict.untilMs;
+    let verdict = known.get(tls);
+    if (holds(verdict)) {
+      observed(verdict.expiresMs, now);
+      return verdict.result;
     }
-    const { version } = pool;
     const leaf = peerCertificate(tls);
-    const expiresMs = leaf && Date.parse(leaf.validTo);
-    observed(expiresMs, now);
-    const untilMs = leaf === undefined ? Number.POSITIVE_INFINITY : pool.verifyClient(leaf, now);
-    const result = leaf === undefined ? undefined : userOf(leaf);
-    known.set(tls, { expiresMs, result, untilMs, pool, version });
-    return result;
+    const chain = leaf === undefined ? "" : fingerprintsOf(leaf);
+    verdict = recent.get(chain);
+    if (holds(verdict)) observed(verdict.expiresMs, now);
+    else if (leaf === undefined) verdict = { ...withoutCertificate, pool, version: pool.version };
+    else {
+      verdict = verify(leaf, pool, now);
+      recent.delete(chain);
+      recent.set(chain, verdict);
+      if (recent.size > mostRecent) recent.delete(recent.keys().next().value ?? "");
+    }
+    known.set(tls, verdict);
+    return verdict.result;
   };
+}
+
+const withoutCertificate = { expiresMs: undefined, result: undefined, untilMs: Number.POSITIVE_INFINITY };
+
+/** Verified certificates whose verdict is kept for further connections. */
+const mostRecent = 256;
+
+/** Of the certificate and those that the client sent with it: what a verdict depends on. */
+function fingerprintsOf(leaf: X509Certificate): string {
+  const all = [leaf.fingerprint256];
+  let issuer = leaf.issuerCertificate;
+  for (; issuer !== undefined && all.length <= longestChain; issuer = issuer.issuerCertificate) {
+    if (issuer.fingerprint256 === all.at(-1)) break;
+    all.push(issuer.fingerprint256);
+  }
+  return all.join();
 }
 
 function userOf(leaf: X509Certificate): AuthenticationResult | undefined {
@@ -61,9 +93,16 @@ function userOf(leaf: X509Certificate): AuthenticationResult | undefined {
   return commonName === "" ? undefined : { user: { name: commonName, groups: organizations } };
 }
 
+/** A pure cache: Node makes another object at each call. */
+const peerCertificates = new WeakMap<TLSSocket, X509Certificate>();
+
 /** The client's certificate, not verified; undefined without one, and for connections without TLS. */
 export function peerCertificate(tls: TLSSocket): X509Certificate | undefined {
-  return tls.getPeerX509Certificate?.();
+  const known = peerCertificates.get(tls);
+  if (known !== undefined) return known;
+  const certificate = tls.getPeerX509Certificate?.();
+  if (certificate !== undefined) peerCertificates.set(tls, certificate);
+  return certificate;
 }
 
 /**
