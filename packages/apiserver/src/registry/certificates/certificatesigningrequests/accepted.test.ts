@@ -1,7 +1,7 @@
-/** What certificate signing requests may say and change: values next to those that rules.test.ts sees refused. */
+/** Values that are accepted, next to those that rules.test.ts sees refused, and what an update may change. */
 import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
-import { testAccepted } from "../../testing/accepted.ts";
-import knownUsages from "./certificatesigningrequests/known-usages.json" with { type: "json" };
+import { testAccepted } from "../../../testing/accepted.ts";
+import knownUsages from "./known-usages.json" with { type: "json" };
 
 const resource = "certificatesigningrequests.certificates.k8s.io";
 const { csrPem } = await newCertificateRequest({ commonName: "a" });

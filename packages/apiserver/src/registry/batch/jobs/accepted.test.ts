@@ -1,7 +1,7 @@
-/** What jobs may say and change: values next to those that rules.test.ts of each kind sees refused. */
-import { testAccepted } from "../../testing/accepted.ts";
+/** Values that are accepted, next to those that rules.test.ts sees refused, and what an update may change. */
+import { testAccepted } from "../../../testing/accepted.ts";
 
-const [jobs, cronJobs] = ["jobs.batch", "cronjobs.batch"];
+const resource = "jobs.batch";
 const template = "spec.template";
 const tracking = "batch.kubernetes.io/job-tracking";
 const pod = { restartPolicy: "Never", containers: [{ name: "c", image: "i" }] };
@@ -21,46 +21,7 @@ const immutableTemplate = "spec.template: Invalid value: core.PodTemplateSpec{";
 
 testAccepted([
   {
-    resource: cronJobs,
-    name: "each way to treat a job that still runs",
-    taken: ["Allow", "Forbid", "Replace", ""].map((policy) => ({ "spec.concurrencyPolicy": policy })),
-  },
-  {
-    resource: cronJobs,
-    name: "pods that end, numbers of nothing and no generated selector",
-    taken: [
-      { "spec.jobTemplate.spec.template.spec.restartPolicy": "OnFailure" },
-      { "spec.startingDeadlineSeconds": 0, "spec.successfulJobsHistoryLimit": 0, "spec.failedJobsHistoryLimit": 0 },
-      { "spec.jobTemplate.spec.manualSelector": false },
-    ],
-    refused: [
-      [
-        { "spec.jobTemplate.spec.backoffLimit": -1 },
-        "spec.jobTemplate.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0",
-      ],
-      [
-        { "spec.jobTemplate.spec.completionMode": "Indexed" },
-        "spec.jobTemplate.spec.completions: Required value: when completion mode is Indexed",
-      ],
-    ],
-  },
-  {
-    resource: cronJobs,
-    name: "a name of up to 52 characters",
-    taken: [{ "metadata.name": "a".repeat(52) }],
-    refused: [
-      [{ "metadata.name": "a".repeat(53) }, `metadata.name: Invalid value: "${"a".repeat(53)}": must be no more than 52`],
-    ],
-  },
-  {
-    resource: cronJobs,
-    name: "a name that was too long before, and anything of the spec",
-    before: {},
-    with: { "metadata.name": "a".repeat(53) },
-    taken: [{}, { "spec.schedule": "@daily", "spec.suspend": true, "spec.concurrencyPolicy": "Replace" }],
-  },
-  {
-    resource: jobs,
+    resource,
     name: "pods that end and each mode of completion",
     taken: [
       { [`${template}.spec.restartPolicy`]: "OnFailure" },
@@ -71,7 +32,7 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     name: "indexed pods whose names are labels",
     with: { "spec.completionMode": "Indexed", "spec.parallelism": 1 },
     taken: [
@@ -92,7 +53,7 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     name: "a generated selector of any length of name, and labels as it makes them",
     taken: [
       { [`${template}.metadata.labels`]: { "job-name": "valid", a: "b" } },
@@ -110,7 +71,7 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     valid: manual,
     name: "what may change while the job runs",
     before: { "spec.parallelism": 1 },
@@ -127,7 +88,7 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     valid: suspended,
     name: "of the template of a job that never ran, where its pods may run",
     before: { [`${template}.metadata.annotations`]: { a: "b" }, [`${template}.spec.tolerations`]: [{ operator: "Exists" }] },
@@ -145,7 +106,7 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     valid: suspended,
     name: "of an affinity to nodes and pods only that to nodes",
     before: { [`${template}.spec.affinity`]: { nodeAffinity, podAffinity } },
@@ -156,14 +117,14 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     valid: suspended,
     name: "an affinity to nodes alone may go",
     before: { [`${template}.spec.affinity`]: { nodeAffinity }, [`${template}.spec.nodeSelector`]: { a: "b" } },
     taken: [{ [`${template}.spec.affinity`]: undefined }, { [`${template}.spec.nodeSelector`]: undefined }],
   },
   {
-    resource: jobs,
+    resource,
     valid: suspended,
     name: "with the gate off, nothing of the template",
     gates: { JobMutableNodeSchedulingDirectives: false },
@@ -175,14 +136,14 @@ testAccepted([
     ],
   },
   {
-    resource: jobs,
+    resource,
     valid: manual,
     name: "that finalizers count the pods, of a job that said so before",
     before: { "metadata.annotations": { [tracking]: "" } },
     taken: [{}, { "metadata.annotations": {} }, { "metadata.annotations": { [tracking]: "x" } }],
   },
   {
-    resource: jobs,
+    resource,
     valid: manual,
     name: "counts of nothing, and pods that are counted once",
     status: true,

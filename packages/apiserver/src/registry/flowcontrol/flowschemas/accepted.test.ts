@@ -1,9 +1,7 @@
-/** What flow schemas and priority levels may say: values next to those that rules.test.ts of each kind sees refused. */
-import { testAccepted } from "../../testing/accepted.ts";
+/** Values that are accepted, next to those that rules.test.ts sees refused, and what an update may change. */
+import { testAccepted } from "../../../testing/accepted.ts";
 
-const [schemas, levels] = ["flowschemas", "prioritylevelconfigurations"].map(
-  (resource) => `${resource}.flowcontrol.apiserver.k8s.io`,
-) as [string, string];
+const resource = "flowschemas.flowcontrol.apiserver.k8s.io";
 const user = { kind: "User", user: { name: "u" } };
 const groups = (...names: string[]) => names.map((name) => ({ kind: "Group", group: { name } }));
 const ofResources = { verbs: ["get"], apiGroups: [""], resources: ["pods"], namespaces: ["n"] };
@@ -22,7 +20,7 @@ const url = "spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value
 
 testAccepted([
   {
-    resource: schemas,
+    resource,
     name: "rules of everything there is",
     taken: [
       ...["ByUser", "ByNamespace"].map((type) => ({ "spec.distinguisherMethod": { type } })),
@@ -50,7 +48,7 @@ testAccepted([
     ],
   },
   {
-    resource: schemas,
+    resource,
     name: "subjects of each kind",
     taken: [subjects(user, ...groups("g", "*"), account({ name: "*" }), account({ name: "a.b" }))],
     refused: [
@@ -74,7 +72,7 @@ testAccepted([
     ],
   },
   {
-    resource: schemas,
+    resource,
     valid: {
       metadata: { name: "catch-all" },
       spec: {
@@ -94,56 +92,10 @@ testAccepted([
     ],
   },
   {
-    resource: schemas,
+    resource,
     name: "conditions of different types",
     status: true,
     before: {},
     taken: [{ "status.conditions": [{ type: "A" }, { type: "B" }] }, { status: {} }],
-  },
-  {
-    resource: levels,
-    name: "limited levels that reject and that queue",
-    taken: [
-      { "spec.limited.limitResponse": { type: "Reject" } },
-      { "spec.limited.limitResponse": { type: "Queue", queuing: {} } },
-      { "spec.limited.assuredConcurrencyShares": 1 },
-    ],
-    refused: [
-      [
-        { "spec.limited.limitResponse": { type: "" } },
-        'spec.limited.limitResponse.type: Unsupported value: "": supported values: "Queue", "Reject"',
-      ],
-    ],
-  },
-  {
-    resource: levels,
-    valid: { metadata: { name: "exempt" }, spec: { type: "Exempt" } },
-    name: "the exempt level as it has to be",
-    taken: [{}],
-  },
-  {
-    resource: levels,
-    valid: {
-      metadata: { name: "catch-all" },
-      spec: { type: "Limited", limited: { assuredConcurrencyShares: 5, limitResponse: { type: "Reject" } } },
-    },
-    name: "the last level as it has to be",
-    before: {},
-    taken: [{}, { "metadata.annotations": { a: "b" } }],
-    refused: [
-      [{ "spec.limited.assuredConcurrencyShares": 4 }, "spec: Invalid value: flowcontrol.PriorityLevelConfigurationSpec{"],
-      [
-        { "spec.limited.limitResponse": { type: "Queue", queuing: {} } },
-        "spec: Invalid value: flowcontrol.PriorityLevelConfigurationSpec{",
-      ],
-    ],
-  },
-  {
-    resource: levels,
-    name: "no other level without limits",
-    taken: [{}],
-    refused: [
-      [{ spec: { type: "Exempt" } }, `spec.type: Invalid value: "Exempt": type must be 'Exempt' if and only if name is 'exempt'`],
-    ],
   },
 ]);

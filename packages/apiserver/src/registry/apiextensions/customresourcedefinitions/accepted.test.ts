@@ -1,5 +1,5 @@
-/** What definitions of custom resources may say and change: values next to those that their other tests see refused. */
-import { testAccepted } from "../../testing/accepted.ts";
+/** Values that are accepted, next to those that rules.test.ts sees refused, and what an update may change. */
+import { testAccepted } from "../../../testing/accepted.ts";
 
 const resource = "customresourcedefinitions.apiextensions.k8s.io";
 const schema = { openAPIV3Schema: { type: "object" } };

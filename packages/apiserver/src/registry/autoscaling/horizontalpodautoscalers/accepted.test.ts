@@ -1,5 +1,5 @@
-/** What autoscalers may say and change: values next to those that rules.test.ts sees refused. */
-import { testAccepted } from "../../testing/accepted.ts";
+/** Values that are accepted, next to those that rules.test.ts sees refused, and what an update may change. */
+import { testAccepted } from "../../../testing/accepted.ts";
 
 const resource = "horizontalpodautoscalers.autoscaling";
 const external = (target: object): object => ({ type: "External", external: { metric: { name: "m" }, target } });
