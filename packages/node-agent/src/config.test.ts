@@ -218,7 +218,7 @@ test("--dynamic-config-dir needs its gate among the flags: the file's comes too 
 
 for (const { fields, want } of [
   { fields: { maxPods: "110" }, want: "string into Go struct field KubeletConfiguration.maxPods of type int32" },
-  { fields: { podPidsLimit: 1.5 }, want: "number into Go struct field KubeletConfiguration.podPidsLimit of type int64" },
+  { fields: { podPidsLimit: 1.5 }, want: "number 1.5 into Go struct field KubeletConfiguration.podPidsLimit of type int64" },
   { fields: { clusterDNS: "10.0.0.10" }, want: "string into Go struct field KubeletConfiguration.clusterDNS of type []string" },
   { fields: { evictionHard: { pid: 1 } }, want: "number into Go struct field KubeletConfiguration.evictionHard of type string" },
   {

@@ -12,6 +12,7 @@ import {
   withoutGatedValues,
 } from "@coxswain/apimachinery/flags/settings";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
@@ -85,7 +86,7 @@ export function newAgentConfig(
     written: file ?? {},
   };
   const problems = checkConfig(config, gates);
-  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
+  if (problems.length > 0) throw new ConfigError(joinedFailures(problems));
   return config;
 }
 

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
@@ -51,6 +52,5 @@ export async function setKernelTunables({ protect, log, dir = "/proc/sys" }: Ker
     }
   }
   if (differences.length === 0) return;
-  const list = differences.length === 1 ? differences[0]! : `[${differences.join(", ")}]`;
-  throw new Error(`failed to start ContainerManager: ${list}`);
+  throw new Error(`failed to start ContainerManager: ${joinedFailures(differences)}`);
 }

@@ -1,3 +1,4 @@
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -119,7 +120,7 @@ function conditions({ conditions: input, current, now }: NodeStatusInput): NodeC
   const ready: Verdict =
     input.problems.length === 0
       ? { type: "Ready", status: "True", reason: "KubeletReady", message: readyText(input.appArmor) }
-      : { type: "Ready", status: "False", reason: "KubeletNotReady", message: joinProblems(input.problems) };
+      : { type: "Ready", status: "False", reason: "KubeletNotReady", message: joinedFailures(input.problems) };
   const verdicts: Verdict[] = [
     pressure(
       "MemoryPressure",
@@ -153,11 +154,6 @@ function conditions({ conditions: input, current, now }: NodeStatusInput): NodeC
 
 function readyText(appArmor: boolean): string {
   return `kubelet is posting ready status${appArmor ? ". AppArmor enabled" : ""}`;
-}
-
-/** One problem as is, several in brackets: Go's format of an error list. */
-function joinProblems(problems: readonly string[]): string {
-  return problems.length === 1 ? problems[0]! : `[${problems.join(", ")}]`;
 }
 
 function imageList(images: readonly Cri<"Image">[], max: number): NonNullable<NodeStatus["images"]> {

@@ -1,4 +1,5 @@
 import { statfs } from "node:fs/promises";
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -120,8 +121,8 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
 }
 
 function removalFailure(wanted: number, freed: number, failures: readonly string[]): Error {
-  const why = failures.length === 1 ? failures[0] : `[${failures.join(", ")}]`;
-  return new Error(`wanted to free ${wanted} bytes, but freed ${freed} bytes space with errors in image deletion: ${why}`);
+  const what = `wanted to free ${wanted} bytes, but freed ${freed} bytes space with errors in image deletion`;
+  return new Error(`${what}: ${joinedFailures(failures)}`);
 }
 
 async function statFileSystem(mountPoint: string): Promise<{ capacityBytes: number; availableBytes: number }> {

@@ -317,8 +317,12 @@ test("a pull that all credentials fail names each failure", async () => {
   const puller = new ImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0 });
   await assert.rejects(puller.ensure(pod, aContainer({ image: "registry.test/a:1" }), [secret], {}, silent), {
     reason: "ErrImagePull",
-    message:
-      "rpc error: code = Unknown desc = [rpc error: code = Unknown desc = denied for own, rpc error: code = Unknown desc = denied for all]",
+    message: "[rpc error: code = Unknown desc = denied for own, rpc error: code = Unknown desc = denied for all]",
   });
   assert.deepEqual(tried, ["own", "all"]);
+  runtime.pullImage = () => Promise.reject(new RuntimeError("Unknown", "denied"));
+  await clock.advance(10_000);
+  await assert.rejects(puller.ensure(pod, aContainer({ image: "registry.test/a:1" }), [secret], {}, silent), {
+    message: "rpc error: code = Unknown desc = denied",
+  });
 });

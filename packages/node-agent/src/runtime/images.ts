@@ -1,3 +1,4 @@
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -9,7 +10,7 @@ import { ContainerError } from "./container-error.ts";
 import type { CredentialProviders } from "./credential-providers.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import { type Login, loginsFor, loginsOf } from "./image-credentials.ts";
-import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
+import type { ContainerRuntime } from "./runtime.ts";
 
 export interface ImagePullerOptions {
   runtime: ContainerRuntime;
@@ -131,8 +132,7 @@ export class ImagePuller {
         failures.push(err);
       }
     }
-    if (failures.length === 1) throw failures[0];
-    throw new RuntimeError("Unknown", `[${failures.map((err) => messageOf(err)).join(", ")}]`);
+    throw new Error(joinedFailures(failures.map((err) => messageOf(err))));
   }
 }
 

@@ -61,6 +61,13 @@ test("a token is that of the pod's service account, else of default, for an hour
   ]);
 });
 
+test("all sources that fail are told, each failure once", async (t) => {
+  const { setUp } = await bench(t);
+  const failed = (...names: string[]) => setUp({ projected: { sources: names.map((name) => ({ secret: { name } })) } });
+  assert.equal(await failed("a", "s", "a"), 'secrets "a" not found');
+  assert.equal(await failed("a", "b", "a"), '[secrets "a" not found, secrets "b" not found]');
+});
+
 for (const { name, spec, mode } of [
   { name: "of a pod without users and group", spec: {}, mode: 0o644 },
   { name: "of a pod whose containers have several users", spec: { containers: running(1, 2) }, mode: 0o644 },

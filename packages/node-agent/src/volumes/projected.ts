@@ -1,3 +1,4 @@
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PayloadFile } from "./atomic-writer.ts";
 import { inMemory } from "./memory-files.ts";
@@ -56,7 +57,6 @@ async function collect({ pod, volume, objects, downward, turns }: VolumeContext)
       errors.push(messageOf(err));
     }
   }
-  if (errors.length === 1) throw new Error(errors[0]);
-  if (errors.length > 1) throw new Error(`[${errors.join(", ")}]`);
+  if (errors.length > 0) throw new Error(joinedFailures(errors));
   return files;
 }

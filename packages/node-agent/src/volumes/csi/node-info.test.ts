@@ -124,6 +124,13 @@ test("a conflicting write is retried on the current object, at most four times",
   await settle();
   for (const waitMs of [10, 50, 250]) await clock.advance(waitMs);
   await failed;
+  client.react("update", "csinodes", () => {
+    throw new Error("no");
+  });
+  const alike = assert.rejects(info.uninstall("b.example"), /timed out waiting for the condition; caused by: no$/);
+  await settle();
+  for (const waitMs of [10, 50, 250]) await clock.advance(waitMs);
+  await alike;
   assert.deepEqual([clock.waiting, drivers()?.length], [0, 2]);
 });
 

@@ -1,4 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -124,8 +125,7 @@ export class CsiNodeInfo implements DriverAnnouncer {
         if (waitMs !== undefined) await clock.sleep(waitMs);
       }
     }
-    const causes = failures.length === 1 ? failures[0] : `[${[...new Set(failures)].join(", ")}]`;
-    throw new Error(`error updating ${what}: timed out waiting for the condition; caused by: ${causes}`);
+    throw new Error(`error updating ${what}: timed out waiting for the condition; caused by: ${joinedFailures(failures)}`);
   }
 
   async #csiNode(): Promise<CSINode> {
