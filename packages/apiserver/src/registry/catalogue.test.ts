@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtInResources as knownRows } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { builtInResources } from "./catalogue.ts";
+import { builtInResources, internalResources } from "./catalogue.ts";
 import { agesAt } from "./generic/ages.ts";
 
 const catalogue = builtInResources({
@@ -73,6 +73,36 @@ test("folders in etcd are upstream's where they differ from the resource", () =>
     "ingresses.networking.k8s.io": "ingress",
     "podsecuritypolicies.policy": "podsecuritypolicy",
   });
+});
+
+test("the allocated numbers of services are stored where upstream stores them, and not served", () => {
+  const [ranges, ...others] = internalResources();
+  assert.deepEqual([ranges?.resource, ranges?.storageFolder, ranges?.verbs, others], ["rangeallocations", "ranges", [], []]);
+});
+
+test("a delete answers with the object for these resources, and with a status for the others", () => {
+  assert.deepEqual(
+    catalogue.filter((d) => d.returnDeletedObject).map((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`)),
+    [
+      ...["persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts", "services"],
+      "podsecuritypolicies.policy",
+      ...["csidrivers", "csinodes", "storageclasses", "volumeattachments"].map((resource) => `${resource}.storage.k8s.io`),
+    ],
+  );
+});
+
+test("events end after the time of the flag, and pods are indexed by node", () => {
+  const ending = catalogue
+    .filter((d) => d.ttlSeconds)
+    .map((d) => [`${d.resource}.${d.group}`, d.ttlSeconds?.({ eventTtlSeconds: 7 })]);
+  assert.deepEqual(ending, [
+    ["events.", 7],
+    ["events.events.k8s.io", 7],
+  ]);
+  assert.deepEqual(
+    catalogue.filter((d) => d.cacheIndexes).map((d) => [d.resource, d.cacheIndexes]),
+    [["pods", ["spec.nodeName"]]],
+  );
 });
 
 /** Source: the lifecycles of the types in k8s.io/api, release 1.23 */

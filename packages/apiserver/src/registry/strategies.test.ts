@@ -447,6 +447,22 @@ describe("services", () => {
     });
   }
 
+  test("an update keeps what is allocated, drops what its type has not, and derives the list of addresses", () => {
+    const { strategy } = strategiesOf<Service>("services");
+    const addresses = { clusterIP: "10.96.0.1", clusterIPs: ["10.96.0.1"], ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" };
+    const port = { port: 80, protocol: "TCP" };
+    const stored = aService({ type: "NodePort", ...addresses, ports: [{ ...port, nodePort: 30_000 }] });
+    const kept = aService({ type: "NodePort", ports: [{ ...port }] });
+    prepareUpdate(strategy, kept, stored, ctx);
+    assert.deepEqual(kept.spec, { type: "NodePort", ...addresses, ports: [{ ...port, nodePort: 30_000 }] });
+    const internal = aService({ type: "ClusterIP", ...addresses, ports: [{ ...port, nodePort: 30_000 }] });
+    prepareUpdate(strategy, internal, stored, ctx);
+    assert.deepEqual(internal.spec, { type: "ClusterIP", ...addresses, ports: [port] });
+    const moved = aService({ ...stored.spec, clusterIP: "10.96.0.2" });
+    prepareUpdate(strategy, moved, stored, ctx);
+    assert.deepEqual(moved.spec.clusterIPs, ["10.96.0.2"]);
+  });
+
   const balancer = {
     ...{ type: "LoadBalancer", clusterIP: "1", clusterIPs: ["1"], ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" },
     ...{ externalTrafficPolicy: "Local", healthCheckNodePort: 9, allocateLoadBalancerNodePorts: true, loadBalancerClass: "a/b" },

@@ -61,6 +61,7 @@ test("a node shows each role once in order, not ready, and all addresses", () =>
     status: {
       conditions: [
         { type: "MemoryPressure", status: "True" },
+        { type: "NetworkReady", status: "True" },
         { type: "Ready", status: "Unknown" },
       ],
       addresses: [

@@ -21,6 +21,22 @@ testKindRules("namespaces", {}, [
     status: true,
     want: ["status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"],
   },
+  ...["", "Odd"].map((phase) => ({
+    name: `the phase ${JSON.stringify(phase)} of what is not being deleted`,
+    status: true as const,
+    undefaulted: true as const,
+    before: {},
+    change: { "status.phase": phase },
+    want: [`status.Phase: Invalid value: "${phase}": may only be 'Active' if \`deletionTimestamp\` is empty`],
+  })),
+  { name: "the phase Active", status: true, before: {}, change: { "status.phase": "Active" }, want: [] },
+  {
+    name: "the phase Terminating of what is being deleted",
+    status: true,
+    before: { "metadata.deletionTimestamp": "2022-01-01T00:00:00Z" },
+    change: { "status.phase": "Terminating" },
+    want: [],
+  },
   {
     name: "a phase of what is being deleted",
     status: true,

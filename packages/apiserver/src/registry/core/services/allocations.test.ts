@@ -25,7 +25,10 @@ function addresses() {
 test("a service whose second address is taken gives the first one back", async () => {
   const { v4, v6, allocate } = addresses();
   await v6.range.take(v6.offsetOf("fd00::9"), false);
-  await assert.rejects(allocate(["10.0.0.9", "fd00::9"]), /failed to allocate IP fd00::9: provided IP is already allocated/);
+  await assert.rejects(allocate(["10.0.0.9", "fd00::9"]), {
+    message:
+      'Service "s" is invalid: spec.clusterIPs: Invalid value: []string{"10.0.0.9", "fd00::9"}: failed to allocate IP fd00::9: provided IP is already allocated',
+  });
   await v4.range.take(v4.offsetOf("10.0.0.9"), false);
 });
 

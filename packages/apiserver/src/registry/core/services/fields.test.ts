@@ -114,6 +114,12 @@ for (const { name, old, next, want } of [
     want: { type: "NodePort", ports: [], loadBalancerClass: "example.com/b" },
   },
   {
+    name: "no word on node ports of a load balancer that the update changes, which is invalid",
+    old: aService([], balancer),
+    next: aService([], { ...balancer, type: "NodePort", allocateLoadBalancerNodePorts: false }),
+    want: { type: "NodePort", ports: [], allocateLoadBalancerNodePorts: false },
+  },
+  {
     name: "addresses and families that an external name has not",
     old: aService([], { type: "ClusterIP", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"], ipFamilies: ["IPv4"] }),
     next: aService([], { type: "ExternalName", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"], ipFamilies: ["IPv4"] }),

@@ -46,6 +46,14 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     ],
   },
   {
+    name: "an empty protocol of an application",
+    change: { "spec.ports": [{ port: 80, appProtocol: "" }] },
+    want: [
+      'spec.ports[0].appProtocol: Invalid value: "": name part must be non-empty',
+      "spec.ports[0].appProtocol: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
     name: "a load balancer of two protocols",
     change: mixed,
     want: [

@@ -106,6 +106,33 @@ testKindRules("pods", small, [
     want: ["spec.containers[0].readinessProbe.successThreshold: Invalid value: -1: must be greater than or equal to 0"],
   },
   {
+    name: "less than no success for liveness and for startup",
+    change: {
+      "spec.containers[0].livenessProbe": { ...tcp, successThreshold: -1 },
+      "spec.containers[0].startupProbe": { ...tcp, successThreshold: -1 },
+    },
+    want: [
+      ...["livenessProbe", "startupProbe"].map(
+        (field) => `spec.containers[0].${field}.successThreshold: Invalid value: -1: must be greater than or equal to 0`,
+      ),
+      ...["livenessProbe", "startupProbe"].map(
+        (field) => `spec.containers[0].${field}.successThreshold: Invalid value: -1: must be 1`,
+      ),
+    ],
+  },
+  {
+    name: "a token of an account whose name is empty",
+    change: {
+      "spec.serviceAccountName": "",
+      "spec.volumes": [
+        { name: "v", projected: { sources: [{ secret: { name: "s" } }, { serviceAccountToken: { path: "t" } }] } },
+      ],
+    },
+    want: [
+      "spec.volumes[0].projected.sources[1].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set",
+    ],
+  },
+  {
     name: "a second header that is none",
     change: {
       "spec.containers[0].livenessProbe": {

@@ -42,11 +42,13 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
           volumeMounts: [
             { name: "v", mountPath: "/v", subPath: "a" },
             { name: "v", mountPath: "/w", subPathExpr: "a" },
+            { name: "v", mountPath: "/x", subPath: "a", subPathExpr: "b" },
           ],
         },
       ],
     },
     want: [
+      'spec.ephemeralContainers[0][0].volumeMounts[2].subPathExpr: Invalid value: "b": subPathExpr and subPath are mutually exclusive',
       "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].resources: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].livenessProbe: Forbidden: cannot be set for an Ephemeral Container",
@@ -55,6 +57,8 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].volumeMounts[1].subPathExpr: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].volumeMounts[2].subPath: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].volumeMounts[2].subPathExpr: Forbidden: cannot be set for an Ephemeral Container",
       "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ],
   },
