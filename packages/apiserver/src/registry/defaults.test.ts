@@ -22,6 +22,11 @@ const generation = (value: string): object => ({
 });
 const cron = { concurrencyPolicy: "Forbid", suspend: true, successfulJobsHistoryLimit: 0, failedJobsHistoryLimit: 0 };
 
+const podDefaults = {
+  ...{ dnsPolicy: "ClusterFirst", restartPolicy: "Always", terminationGracePeriodSeconds: 30, securityContext: {} },
+  schedulerName: "default-scheduler",
+};
+
 const rows: readonly { resource: string; given: object; want: object }[] = [
   {
     resource: "services",
@@ -188,6 +193,40 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
   },
   { resource: "replicationcontrollers", given: {}, want: { spec: { replicas: 1 } } },
   {
+    resource: "replicationcontrollers",
+    given: {
+      metadata: { name: "n", labels: {} },
+      spec: { selector: {}, template: { metadata: { labels: { a: "b" } }, spec: podDefaults } },
+    },
+    want: {
+      metadata: { name: "n", labels: { a: "b" } },
+      spec: { replicas: 1, selector: { a: "b" }, template: { metadata: { labels: { a: "b" } }, spec: podDefaults } },
+    },
+  },
+  {
+    resource: "persistentvolumeclaims",
+    given: { spec: { volumeMode: "Block" }, status: { phase: "" } },
+    want: { spec: { volumeMode: "Block" }, status: { phase: "Pending" } },
+  },
+  {
+    resource: "persistentvolumeclaims",
+    given: { status: { phase: "Lost" } },
+    want: { spec: { volumeMode: "Filesystem" }, status: { phase: "Lost" } },
+  },
+  {
+    resource: "persistentvolumes",
+    given: { spec: { persistentVolumeReclaimPolicy: "" }, status: { phase: "" } },
+    want: { spec: { persistentVolumeReclaimPolicy: "Retain", volumeMode: "Filesystem" }, status: { phase: "Pending" } },
+  },
+  {
+    resource: "namespaces",
+    given: { metadata: { name: "n", labels: { a: "b", "kubernetes.io/metadata.name": "m" } }, status: { phase: "Terminating" } },
+    want: {
+      metadata: { name: "n", labels: { a: "b", "kubernetes.io/metadata.name": "n" } },
+      status: { phase: "Terminating" },
+    },
+  },
+  {
     resource: "persistentvolumes",
     given: { spec: { hostPath: { path: "/x" } } },
     want: {
@@ -214,8 +253,19 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
   { resource: "secrets", given: { stringData: { a: "x" } }, want: { type: "Opaque", data: { a: "eA==" } } },
   {
     resource: "endpoints",
-    given: { subsets: [{ ports: [{ port: 1 }] }] },
-    want: { subsets: [{ ports: [{ port: 1, protocol: "TCP" }] }] },
+    given: { subsets: [{ ports: [{ port: 1 }, { port: 2, protocol: "" }] }, {}, { ports: [{ port: 3, protocol: "UDP" }] }] },
+    want: {
+      subsets: [
+        {
+          ports: [
+            { port: 1, protocol: "TCP" },
+            { port: 2, protocol: "TCP" },
+          ],
+        },
+        {},
+        { ports: [{ port: 3, protocol: "UDP" }] },
+      ],
+    },
   },
   {
     resource: "namespaces",

@@ -210,6 +210,18 @@ describe("pods", () => {
     });
   }
 
+  test("an update of a pod leaves its status", () => {
+    const next = aPod(running, { phase: "Failed", podIP: "10.0.0.1" });
+    prepareUpdate(newPodStrategy(config), next, aPod(running, { phase: "Running" }), ctx);
+    assert.deepEqual(next.status, { phase: "Running" });
+  });
+
+  test("a new pod's profile of seccomp is said in both ways", () => {
+    const pod = aPod({ securityContext: { seccompProfile: { type: "RuntimeDefault" } } });
+    newPodStrategy(config).prepareForCreate?.(pod, ctx);
+    assert.deepEqual(pod.metadata.annotations, { "seccomp.security.alpha.kubernetes.io/pod": "runtime/default" });
+  });
+
   test("the class of a pod that was stored without one is that of its requests", () => {
     const next = aPod({}, undefined);
     prepareUpdate(newPodStatusStrategy(config), next, aPod(running, undefined), ctx);
@@ -380,6 +392,18 @@ describe("templates, controllers, namespaces and quotas", () => {
       assert.deepEqual(made.metadata.labels, { "kubernetes.io/metadata.name": "a" });
     });
   }
+
+  test("a new limit range without a name gets one, and keeps the name that it has", () => {
+    const { strategy } = strategiesOf<Unstructured>("limitranges");
+    const names = [undefined, "", "own"].map((name) => {
+      const made = { metadata: { ...(name !== undefined && { name }) } } as Unstructured;
+      strategy.prepareForCreate?.(made, ctx);
+      return made.metadata.name ?? "";
+    });
+    assert.match(names[0] ?? "", /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    assert.notEqual(names[0], names[1]);
+    assert.deepEqual([names[1]?.length, names[2]], [36, "own"]);
+  });
 
   test("a namespace keeps the label of its name, among others, whatever a client writes", () => {
     const { strategy } = strategiesOf<Unstructured>("namespaces");

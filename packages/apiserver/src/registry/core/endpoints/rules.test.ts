@@ -83,4 +83,11 @@ testKindRules("endpoints", {}, [
       "subsets[0].addresses[0].nodeName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
     ],
   },
+  {
+    name: "a host name that is none, of an address with a node",
+    change: { subsets: [{ addresses: [{ ip: "10.0.0.1" }, { ip: "10.0.0.2", nodeName: "n", hostname: "a.b" }] }] },
+    want: [
+      "subsets[0].addresses[1].hostname: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+    ],
+  },
 ]);

@@ -64,6 +64,18 @@ testKindRules(
       want: ["spec.resources.requests.storage: Forbidden: field can not be less than previous value"],
     },
     {
+      name: "a request of something else than storage",
+      change: { "spec.resources": { requests: { cpu: "1" }, limits: { storage: "1Gi" } } },
+      want: ["spec.resources[storage]: Required value"],
+    },
+    {
+      name: "a status of growing that is none, without its gate, where there was one",
+      status: true,
+      before: { ...bound, "status.resizeStatus": "NodeExpansionPending", "status.allocatedResources": { storage: "1Gi" } },
+      change: { "status.resizeStatus": "Soon", "status.allocatedResources": { cpu: "-1" } },
+      want: [],
+    },
+    {
       name: "another mode of use",
       change: { "spec.volumeMode": "Block" },
       before: {},

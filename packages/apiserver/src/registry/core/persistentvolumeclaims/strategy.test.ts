@@ -46,6 +46,18 @@ for (const { name, any, sources, before, want } of [
     want: { dataSource: other, dataSourceRef: other },
   },
   {
+    name: "a claim and something else",
+    any: true,
+    sources: { dataSource: claim, dataSourceRef: other },
+    want: { dataSource: claim, dataSourceRef: other },
+  },
+  {
+    name: "something else twice",
+    any: true,
+    sources: { dataSource: other, dataSourceRef: other },
+    want: { dataSource: other, dataSourceRef: other },
+  },
+  {
     name: "an older client's update",
     any: true,
     sources: { dataSource: other },

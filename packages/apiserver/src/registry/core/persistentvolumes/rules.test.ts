@@ -201,9 +201,14 @@ testKindRules(
       change: { "spec.persistentVolumeReclaimPolicy": "" },
       want: [],
     },
+    ...["Retain", "Delete"].map((policy) => ({
+      name: `the host's root with the policy ${policy}`,
+      change: { "spec.hostPath.path": "/", "spec.persistentVolumeReclaimPolicy": policy },
+      want: [],
+    })),
     {
-      name: "the host's root that is kept",
-      change: { "spec.hostPath.path": "/", "spec.persistentVolumeReclaimPolicy": "Retain" },
+      name: "another path of the host to be recycled",
+      change: { "spec.hostPath.path": "/a/", "spec.persistentVolumeReclaimPolicy": "Recycle" },
       want: [],
     },
     {

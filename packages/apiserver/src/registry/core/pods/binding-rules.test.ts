@@ -28,6 +28,11 @@ for (const { name, run, want } of [
     run: () => createPodBinding(call({ metadata: { name: "p" }, target: { kind: "Pod" } })),
     want: '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
   },
+  {
+    name: "a binding to an empty kind of no name",
+    run: () => createPodBinding(call({ metadata: { name: "p" }, target: { kind: "", name: "" } })),
+    want: "target.name: Required value",
+  },
   { name: "an eviction of nothing", run: () => createEviction(call(undefined)), want: "not a Eviction object" },
   {
     name: "an eviction of another pod",

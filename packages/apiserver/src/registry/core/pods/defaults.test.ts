@@ -143,6 +143,17 @@ test("containers of every kind are completed, numbers of probes that are 0 too, 
   assert.deepEqual([...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])], [want, want, want]);
 });
 
+test("empty names and policies are those that are not set", () => {
+  const empty = { dnsPolicy: "", restartPolicy: "", schedulerName: "", serviceAccountName: "", serviceAccount: "" };
+  const { dnsPolicy, restartPolicy, schedulerName, ...rest } = defaulted({ ...empty, containers: [] });
+  assert.deepEqual([dnsPolicy, restartPolicy, schedulerName], ["ClusterFirst", "Always", "default-scheduler"]);
+  assert.deepEqual([rest.serviceAccountName, rest.serviceAccount], ["", ""]);
+  const [container] = defaulted({
+    containers: [{ name: "c", image: "x:1", terminationMessagePath: "", terminationMessagePolicy: "" }],
+  }).containers;
+  assert.deepEqual([container?.terminationMessagePath, container?.terminationMessagePolicy], ["/dev/termination-log", "File"]);
+});
+
 test("what is set is kept: false, 0, and a host port of its own", () => {
   const spec = defaulted({
     ...{ enableServiceLinks: false, hostNetwork: true, dnsPolicy: "Default", restartPolicy: "Never", schedulerName: "own" },

@@ -52,6 +52,7 @@ test("attach has no command", async () => {
 test("ports are forwarded whether they are listed or repeated, and a malformed one is refused", async () => {
   const forward = async (query: string) => (await connectPortForward(config)(call(query), "")).url.href;
   assert.equal(await forward("ports=80,443&ports=8080"), `${kubelet}/portForward/web/p?port=80&port=443&port=8080`);
+  assert.equal(await forward("ports=65535"), `${kubelet}/portForward/web/p?port=65535`);
   assert.equal(await forward(""), `${kubelet}/portForward/web/p`);
   await assert.rejects(forward("ports=80,x"), /strconv.ParseUint: parsing "x": invalid syntax/);
   await assert.rejects(forward("ports=80,65536"), /parsing "65536": value out of range/);

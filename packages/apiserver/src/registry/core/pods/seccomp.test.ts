@@ -41,6 +41,13 @@ for (const { name, pod, annotations, profile, containerProfile } of [
     containerProfile: undefined,
   },
   {
+    name: "an annotation of a profile with an empty file",
+    pod: { profile: { type: "Localhost", localhostProfile: "" } },
+    annotations: { [ofPod]: "localhost/" },
+    profile: { type: "Localhost", localhostProfile: "" },
+    containerProfile: undefined,
+  },
+  {
     name: "nothing of a profile without its file",
     pod: { profile: { type: "Localhost" } },
     annotations: undefined,

@@ -90,6 +90,23 @@ test("the last disruption keeps the names before it and says at once that no oth
   assert.deepEqual(countDisruption(aBudget({ ...status, disruptionsAllowed: 2 }), "p", now).status?.conditions, conditions);
 });
 
+test("a condition that already says so keeps its time, and one of none is not added", () => {
+  const conditions = [
+    { type: "DisruptionAllowed", status: "False", reason: "Own", lastTransitionTime: "2021-01-01T00:00:00Z" },
+    { type: "DisruptionAllowed2", status: "True" },
+  ];
+  assert.deepEqual(countDisruption(aBudget({ conditions }), "p", now).status?.conditions, conditions);
+  assert.equal(countDisruption(aBudget({}), "p", now).status?.conditions, undefined);
+});
+
+test("a budget that allows less than nothing forbids an eviction", () => {
+  assert.throws(
+    () => countDisruption(aBudget({ disruptionsAllowed: -1 }), "p", now),
+    (err: StatusError) =>
+      err.code === 403 && err.message === 'poddisruptionbudget.policy "b" is forbidden: pdb disruptions allowed is negative',
+  );
+});
+
 test("up to 2,000 evictions may be unconfirmed when another one is requested", () => {
   const unconfirmed = (count: number) =>
     aBudget({ disruptedPods: Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, "2021-01-01T00:00:00Z"])) });

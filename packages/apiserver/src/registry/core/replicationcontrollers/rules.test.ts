@@ -79,6 +79,18 @@ testKindRules(
         : [],
     })),
     {
+      name: "pods that start again only when they fail",
+      change: { "spec.template.spec.restartPolicy": "OnFailure" },
+      want: ['spec.template.spec.restartPolicy: Unsupported value: "OnFailure": supported values: "Always"'],
+    },
+    {
+      name: "a selector by another value of a label",
+      change: { "spec.selector": { a: "c" }, "spec.replicas": undefined },
+      want: [
+        'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: `selector` does not match template `labels`',
+      ],
+    },
+    {
       name: "a selector of fewer labels than the template has",
       change: { "spec.template.metadata.labels": { a: "b", c: "d" }, "spec.minReadySeconds": 0, "spec.replicas": 0 },
       want: [],

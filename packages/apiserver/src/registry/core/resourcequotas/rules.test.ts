@@ -193,4 +193,26 @@ testKindRules("resourcequotas", { spec: { hard: { pods: "1" } } }, [
       'status.used[a b]: Invalid value: "a b": must be a standard resource for quota',
     ],
   },
+  {
+    name: "an unknown scope of resources that no scope limits",
+    change: { "spec.scopes": ["Mine"], "spec.hard": { secrets: "1" } },
+    want: ['spec.scopes: Invalid value: []core.ResourceQuotaScope{"Mine"}: unsupported scope'],
+  },
+  {
+    name: "a term that does not exist, of values, and one of another operator",
+    change: {
+      "spec.scopeSelector": {
+        matchExpressions: [
+          { scopeName: "PriorityClass", operator: "DoesNotExist", values: ["a"] },
+          { scopeName: "PriorityClass", operator: "NotIn", values: [] },
+          { scopeName: "PriorityClass", operator: "" },
+        ],
+      },
+    },
+    want: [
+      "spec.scopeSelector.matchExpressions.values: Invalid value: []string{\"a\"}: must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+      "spec.scopeSelector.matchExpressions.values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+      'spec.scopeSelector.matchExpressions.operator: Invalid value: "": not a valid selector operator',
+    ],
+  },
 ]);

@@ -116,4 +116,10 @@ testKindRules("secrets", {}, [
     want: [],
   },
   { name: "data that are fixed from now on", before: { data: { a: "YQ==" } }, change: { data: {}, immutable: true }, want: [] },
+  ...[undefined, { a: "YQ==" }, { a: "Yg==", b: "Yg==" }].map((data) => ({
+    name: `${JSON.stringify(data)} instead of what is fixed`,
+    before: { immutable: true, data: { a: "YQ==", b: "Yg==" } },
+    change: { data },
+    want: ["data: Forbidden: field is immutable when `immutable` is set"],
+  })),
 ]);

@@ -509,4 +509,66 @@ testKindRules("pods", small, [
       'spec.tolerations[2].operator: Invalid value: "": operator must be Exists when `key` is empty, which means "match all values and all keys"',
     ],
   },
+  {
+    name: "a toleration of a pod that has its node",
+    change: { "spec.nodeName": "n", "spec.tolerations": [{ key: "a", operator: "Gt" }] },
+    want: ['spec.tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"'],
+  },
+  {
+    name: "an empty list of name servers with policy None",
+    change: { "spec.dnsPolicy": "None", "spec.dnsConfig": { nameservers: [] } },
+    want: ["spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"],
+  },
+  {
+    name: "a host port of no port, which is none itself",
+    change: { "spec.containers[0].ports": [{ containerPort: 0, hostPort: 65_536 }] },
+    want: [
+      "spec.containers[0].ports[0].containerPort: Required value",
+      "spec.containers[0].ports[0].hostPort: Invalid value: 65536: must be between 1 and 65535, inclusive",
+    ],
+  },
+  {
+    name: "each policy of a message, of an image, of a restart and of DNS",
+    change: {
+      "spec.restartPolicy": "OnFailure",
+      "spec.dnsPolicy": "ClusterFirstWithHostNet",
+      "spec.containers": ["Always", "IfNotPresent", "Never"].map((imagePullPolicy, i) => ({
+        ...{ name: `c${i}`, image: "i", imagePullPolicy },
+        terminationMessagePolicy: i === 0 ? "File" : "FallbackToLogsOnError",
+      })),
+    },
+    want: [],
+  },
+  {
+    name: "a variable with a value and from two sources, which is told of the value",
+    change: {
+      "spec.containers[0].env": [
+        {
+          ...{ name: "A", value: "x" },
+          valueFrom: { secretKeyRef: { name: "s", key: "k" }, configMapKeyRef: { name: "m.n", key: "k.l" } },
+        },
+      ],
+    },
+    want: ['spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'],
+  },
+  {
+    name: "variables with an empty value and one source each",
+    change: {
+      "spec.containers[0].env": [
+        { name: "A", value: "", valueFrom: { secretKeyRef: { name: "s", key: "k", optional: true } } },
+        { name: "B", valueFrom: { configMapKeyRef: { name: "m.n", key: "k.l" } } },
+        { name: "C", valueFrom: { resourceFieldRef: { resource: "limits.cpu" } } },
+        { name: "A" },
+      ],
+      "spec.containers[0].envFrom": [{ prefix: "A-", configMapRef: { name: "m.n" } }, { secretRef: { name: "s" } }],
+    },
+    want: [],
+  },
+  {
+    name: "a mirror of an empty node",
+    change: { "metadata.annotations": { "kubernetes.io/config.mirror": "x" }, "spec.nodeName": "" },
+    want: [
+      'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+    ],
+  },
 ]);

@@ -42,6 +42,11 @@ testRefusals<{ next: Pod; current: Pod }>(
   ({ next, current }) => atOnce(validatePodStatusUpdate(next, current, options)),
   [
     {
+      name: "a status that gives the pod a node",
+      input: { current: aPod({}), next: aPod({ nodeName: "b" }) },
+      want: ["status.nodeName: Forbidden: may not be changed directly"],
+    },
+    {
       name: "a status that moves the pod, and an annotation",
       input: {
         current: aPod({ nodeName: "a" }),

@@ -11,6 +11,10 @@ const claimSpec = { accessModes: ["ReadWriteOnce"], resources: { requests: { sto
 const downward = (item: object) => ({
   downwardAPI: { items: [{ path: "f", fieldRef: { apiVersion: "v1", fieldPath: "metadata.name" }, ...item }] },
 });
+const labelText =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const subdomainText =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const modeText = "must be a number between 0 and 0777 (octal), both inclusive";
 
 testRefusals<object>(
@@ -427,11 +431,30 @@ testRefusals<object>(
     {
       name: "a StorageOS volume in a namespace that is none",
       input: { storageos: { volumeName: "v", volumeNamespace: "a.b", secretRef: { name: "s" } } },
-      want: [
-        `${at}.storageos.volumeNamespace: Invalid value: "a.b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
-      ],
+      want: [`${at}.storageos.volumeNamespace: Invalid value: "a.b": ${labelText}`],
     },
     { name: "a CSI driver in upper case", input: { csi: { driver: "A.B", nodePublishSecretRef: { name: "a.b" } } }, want: [] },
+    {
+      name: "an NFS share without path",
+      input: { nfs: { server: "s" } },
+      want: [`${at}.nfs.path: Required value`, `${at}.nfs.path: Invalid value: "": must be an absolute path`],
+    },
+    {
+      name: "an ephemeral volume of a name that makes no name of a claim",
+      input: { name: "V", ephemeral: { volumeClaimTemplate: { spec: claimSpec } } },
+      want: [
+        `${at}.name: Invalid value: "V": PVC name "pod-V": ${subdomainText}`,
+        `${at}.name: Invalid value: "V": ${labelText}`,
+      ],
+    },
+    {
+      name: "an ephemeral volume beside another kind, whose claim is not looked at",
+      input: { name: "V", emptyDir: {}, ephemeral: {} },
+      want: [
+        `${at}.ephemeral: Forbidden: may not specify more than 1 volume type`,
+        `${at}.name: Invalid value: "V": ${labelText}`,
+      ],
+    },
     {
       name: "an NFS path that is relative",
       input: { nfs: { server: "s", path: "a/b" } },
