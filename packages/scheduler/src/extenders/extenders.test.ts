@@ -304,6 +304,26 @@ test("over HTTPS the extender's certificate is verified with the configured CA, 
   );
 });
 
+test("over HTTPS the extender's certificate is that of the configured server name", async (t) => {
+  const ca = await newCa({ commonName: "extender-ca" });
+  const pair = await newCertificate({ commonName: "extender", dnsNames: ["extender.example"], usages: ["server"], ca });
+  const asked: unknown[] = [];
+  const server = createTlsServer({ cert: pair.certPem, key: pair.keyPem }, ({ socket }, response) => {
+    asked.push((socket as TLSSocket).servername);
+    response.end(JSON.stringify({ NodeNames: ["b"] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const config = {
+    urlPrefix: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    filterVerb: "filter",
+    nodeCacheCapable: true,
+    tlsConfig: { caData: Buffer.from(ca.certPem).toString("base64"), serverName: "extender.example" },
+  };
+  assert.equal(await clusterWith(config).place(pod), "b");
+  assert.deepEqual(asked, ["extender.example"]);
+});
+
 test("an extender gets the configured client certificate, and its own is not verified when the configuration says so", async (t) => {
   const ca = await newCa({ commonName: "any-ca" });
   const pair = await newCertificate({ commonName: "extender", ips: ["127.0.0.1"], usages: ["server"], ca });
