@@ -86,6 +86,39 @@ test("a node that comes back in time keeps its patient pods", async (t) => {
   assert.ok(names(world).includes("patient"), "its patience begins anew");
 });
 
+const cancelling = "Normal TaintManagerEviction Cancelling deletion of Pod default/patient";
+const marking = "Normal TaintManagerEviction Marking for deletion Pod default/patient";
+
+for (const { name, act, want } of [
+  { name: "whose time is over is marked", act: (world) => pass(world, 35, "good"), want: [marking] },
+  {
+    name: "that another client deletes no longer waits",
+    act: async ({ client }) => client.remove(pods, "default/patient"),
+    want: [cancelling],
+  },
+  {
+    name: "is marked at once when a taint comes that it does not tolerate",
+    async act({ client }) {
+      const node = client.object<Node>(nodes, "bad") as Node;
+      client.put(nodes, {
+        ...node,
+        spec: { ...node.spec, taints: [...(node.spec?.taints ?? []), { key: "k", effect: "NoExecute" }] },
+      });
+    },
+    want: [cancelling, marking],
+  },
+] as { name: string; act: (world: TestContext) => Promise<void>; want: string[] }[]) {
+  test(`events of a pod that tolerates a taint for some time: one ${name}`, async (t) => {
+    const world = await started(t);
+    await pass(world, 60, "good");
+    const events = (): string[] => world.events.filter((event) => event === cancelling || event === marking);
+    assert.deepEqual(events(), []);
+    await act(world);
+    await settle(30);
+    assert.deepEqual([events(), names(world).includes("patient")], [want, false]);
+  });
+}
+
 test("when no node reports, no pod is evicted", async (t) => {
   const world = await started(t);
   await pass(world, 300);

@@ -9,7 +9,7 @@ import { deletePod, type NodeLifecycleContext } from "./context.ts";
 import { toleratedForMs } from "./tolerations.ts";
 
 interface TaintManagerContext extends Pick<NodeLifecycleContext, keyof ControllerContext | "nodes" | "pods" | "podsOn"> {
-  /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms). */
+  /** First observation of a Pod with a time-limited toleration of the taints, by uid (monotonic ms); -Infinity once its time is over. */
   readonly toleratedSince: Map<string, number>;
 }
 
@@ -32,7 +32,7 @@ export function newTaintManager(base: NodeLifecycleContext): Runnable {
         },
         deleted(pod) {
           // The decision about a Pod that has waited is forgotten by its reconciliation.
-          if (ctx.toleratedSince.delete(pod.metadata.uid ?? "")) enqueue(keyOf(pod));
+          if (cancel(ctx, pod)) enqueue(keyOf(pod));
         },
       })),
       enqueueMapped(
@@ -52,31 +52,44 @@ function mayChangeEviction({ spec: old }: Pod, { metadata, spec }: Pod): boolean
 }
 
 async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { clock, recorder, toleratedSince } = ctx;
+  const { clock, toleratedSince } = ctx;
   const pod = ctx.pods.lister.get(key);
   if (pod === undefined || !pod.spec.nodeName) return done;
   const isMarked = pod.metadata.deletionTimestamp !== undefined;
   if (isMarked && !isLeftBehind(pod)) return done;
-  const record = (message: string): void =>
-    recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "TaintManagerEviction", message);
   const { uid = "" } = pod.metadata;
   const taints = ctx.nodes.lister.get(pod.spec.nodeName)?.spec?.taints ?? [];
   const toleratedMs = toleratedForMs(pod, taints);
   if (toleratedMs === Number.POSITIVE_INFINITY) {
-    if (toleratedSince.delete(uid)) record(`Cancelling deletion of Pod ${key}`);
+    cancel(ctx, pod);
     return done;
   }
   const now = clock.monotonic();
+  if (toleratedMs === 0) cancel(ctx, pod);
   const since = toleratedSince.getOrInsert(uid, now);
   const leftMs = since + toleratedMs - now;
   if (leftMs > 0) {
     const description = `its node has a taint that it tolerates for ${Math.ceil(toleratedMs / 1000)} s only, then it is deleted`;
     return { requeueAfterMs: leftMs, decision: { verdict: "waiting", reason: "TaintEviction", description } };
   }
-  if (!isMarked) record(`Marking for deletion Pod ${key}`);
+  toleratedSince.set(uid, Number.NEGATIVE_INFINITY);
+  if (!isMarked) record(ctx, pod, `Marking for deletion Pod ${key}`);
   await deletePod(ctx, pod, signal);
   return done;
 }
+
+/**
+ * Forgets since when a pod waits for the end of its toleration, with an event if it still waited.
+ * @returns whether it waited or was marked for deletion
+ */
+function cancel(ctx: TaintManagerContext, pod: Pod): boolean {
+  const { uid = "" } = pod.metadata;
+  if (Number.isFinite(ctx.toleratedSince.get(uid))) record(ctx, pod, `Cancelling deletion of Pod ${keyOf(pod)}`);
+  return ctx.toleratedSince.delete(uid);
+}
+
+const record = ({ recorder }: TaintManagerContext, pod: Pod, message: string): void =>
+  recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "TaintManagerEviction", message);
 
 /**
  * Pure: whether a deletion without grace period has marked the Pod but not removed it, which takes a second write. Another delete request
