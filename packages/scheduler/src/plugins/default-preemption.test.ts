@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
@@ -13,8 +15,16 @@ import { FitError, failed } from "../framework/status.ts";
 import { selectVictims } from "../preemption/victims.ts";
 import { runPreFilter } from "../profile.ts";
 import { decide } from "../scheduling-cycle.ts";
-import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
+import {
+  aTestNode,
+  aTestPod,
+  listersOver,
+  newTestCluster,
+  type TestCluster,
+  type TestClusterOptions,
+} from "../testing/test-cluster.ts";
 import { candidateCount } from "./default-preemption.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 /** Runs preemption in a cluster where the pod does not fit. */
 async function preempt(
@@ -172,14 +182,21 @@ for (const { name, pod, pods, want } of [
   });
 }
 
-test("a pod preempts pods of lower priority whose anti-affinity excludes it", async () => {
-  const labels = { app: "web" };
-  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: labels } };
-  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
-  const pods = [aTestPod("web", { on: "a", labels, priority: 1, spec: { affinity } }), aTestPod("db", { on: "a", priority: 1 })];
-  const { cluster } = await preempt(urgent({ labels, cpu: "1" }), { nodes: [aTestNode("a")], pods });
-  assert.deepEqual(gone(cluster), ["web"]);
-});
+for (const [whose, theirs, own] of [
+  ["whose anti-affinity excludes it", true, false],
+  ["that its own anti-affinity excludes", false, true],
+] as const) {
+  test(`a pod preempts pods of lower priority ${whose}`, async () => {
+    const labels = { app: "web" };
+    const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: labels } };
+    const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
+    const excluded = aTestPod("web", { on: "a", labels, priority: 1, ...(theirs && { spec: { affinity } }) });
+    const pods = [excluded, aTestPod("db", { on: "a", priority: 1 })];
+    const wanted = urgent({ labels, cpu: "1", ...(own && { spec: { affinity } }) });
+    const { cluster } = await preempt(wanted, { nodes: [aTestNode("a")], pods });
+    assert.deepEqual(gone(cluster), ["web"]);
+  });
+}
 
 test("a simulated eviction on one node does not count for another: pods of a zone excluded by anti-affinity stay", async () => {
   const term = { topologyKey: "zone", labelSelector: { matchLabels: { app: "db" } } };
@@ -420,6 +437,36 @@ test("an extender that strikes every candidate ends the attempt; the next extend
   const { cluster, result } = await preempt(urgent(), { nodes, pods: two, extenders: [striking, next] });
   assert.deepEqual([result.nominatedNode, result.status?.code, gone(cluster)], [undefined, "Unschedulable", []]);
 });
+
+for (const [name, later] of [
+  ["deleted", undefined],
+  ["deleted and created again", urgent({ metadata: { uid: "another" } })],
+] as const) {
+  test(`for a pod that was ${name} while an extender was called nothing is evicted`, async () => {
+    let current: Pod | undefined = urgent();
+    const slow = anExtender({
+      async preempt(_, candidates) {
+        current = later;
+        return candidates;
+      },
+    });
+    const given = listersOver(two.map((each) => [podsRef, each]));
+    const informers: PluginContext["informers"] = {
+      for<T extends KubeObject>(ref: ResourceRef) {
+        const informer = given.for<T>(ref);
+        // cast: asked for pods
+        const get = (key: string) => (key === "default/urgent" ? (current as T | undefined) : informer.lister.get(key));
+        return { ...informer, lister: { ...informer.lister, get } };
+      },
+    };
+    const before = ({ client, nominator }: TestCluster): void => {
+      client.react("delete", "pods", () => assert.fail("a victim is deleted"));
+      nominator.set = () => assert.fail("the pod is nominated");
+    };
+    const attempt = preempt(urgent(), { nodes, pods: two, extenders: [slow], informers, before });
+    await assert.rejects(attempt, /^Error: pod default\/urgent is gone$/);
+  });
+}
 
 test("the search begins at a random node", async () => {
   const three = ["a", "b", "c"];

@@ -171,6 +171,14 @@ test("a node without a zone scores nothing beside others, which score by their p
   assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(zoneKey))), { none: 0, a: 0, b: 100 });
 });
 
+test("a node without one of the keys counts neither as a zone nor as a host", () => {
+  const pods = Array.from({ length: 5 }, () => webOn("a"));
+  const cluster = newTestCluster({ nodes: [...twoZones, aTestNode("bare")], pods });
+  const scores = cluster.scores("PodTopologySpread", spread(soft(zoneKey), soft(hostKey)));
+  // Before they are normalized: 14 and 6 of 14; with four hosts 15 and 6 of 15.
+  assert.deepEqual(scores, { a: 0, b: 57, c: 100, bare: 0 });
+});
+
 test("RemovePod lowers the count of a simulation, and the original count stays", () => {
   const taken = webOn("a");
   const cluster = newTestCluster({ nodes: twoZones, pods: [taken] });
@@ -252,12 +260,16 @@ test("pods of one namespace are counted separately for each selector", () => {
   const info = newNodeInfo(aTestNode("a"));
   addPod(info, newPodInfo(webOn("a")));
   const constraints = parseConstraints(
-    [web, { app: "db" }, web].map((matchLabels) => ({ ...hard(zoneKey), labelSelector: { matchLabels } })),
+    [{ matchLabels: web }, { matchLabels: { app: "db" } }, { matchLabels: web }, {}, undefined, {}].map((labelSelector) => {
+      const { labelSelector: _, ...constraint } = hard(zoneKey);
+      return labelSelector === undefined ? constraint : { ...constraint, labelSelector };
+    }),
     "DoNotSchedule",
   );
   assert.deepEqual(
     constraints.map((constraint) => countOf(info, constraint, "default")),
-    [1, 0, 1],
+    [1, 0, 1, 1, 0, 1],
+    "an empty selector means all pods, a missing one none",
   );
 });
 

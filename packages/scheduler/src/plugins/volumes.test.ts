@@ -298,6 +298,7 @@ const rbd = (monitors: string[], image: string): object => ({ rbd: { monitors, i
 
 for (const { name, wanted, there, want } of [
   { name: "one GCE disk, written twice", wanted: gce("d"), there: gce("d"), want: "b" },
+  { name: "one GCE disk, read by one of them", wanted: gce("d"), there: gce("d", true), want: "b" },
   { name: "one GCE disk, only read", wanted: gce("d", true), there: gce("d", true), want: "a" },
   {
     name: "one EBS volume, even only read",
@@ -329,6 +330,13 @@ for (const { name, wanted, there, want } of [
     assert.equal(await newTestCluster({ nodes: two, pods: [there_] }).place(using(wanted)), want);
   });
 }
+
+test("shared disks: a pod that writes one and reads it by a second volume does not only read it", async () => {
+  const volumes = [gce("d"), gce("d", true)].map((source, i) => ({ name: `v${i}`, ...source })) as Volume[];
+  const there = aTestPod("old", { on: "a", cpu: "10m", spec: { volumes: volumes.slice(1) } });
+  const cluster = newTestCluster({ nodes: [aTestNode("a"), aTestNode("b", { cpu: "2" })], pods: [there] });
+  assert.equal(await cluster.place(aTestPod("new", { spec: { volumes } })), "b");
+});
 
 const limited = (allocatable: Record<string, string>) => {
   const node = aTestNode("a");

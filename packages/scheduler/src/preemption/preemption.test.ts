@@ -85,7 +85,9 @@ const budget = (disruptionsAllowed: number, matchLabels: Record<string, string> 
 });
 const web = { app: "web" };
 
-for (const { name, budgets, want } of [
+const withoutApp = { matchExpressions: [{ key: "app", operator: "DoesNotExist" }] };
+
+for (const { name, budgets, labels = web, want } of [
   { name: "without budgets no pod", budgets: [], want: [] },
   { name: "the budget is used up one by one", budgets: [budget(1, web)], want: ["2", "3"] },
   { name: "an empty selector selects no pod", budgets: [budget(0, undefined)], want: [] },
@@ -120,9 +122,21 @@ for (const { name, budgets, want } of [
     budgets: [budget(1, web, { disruptedPods: { "1": early } })],
     want: ["3"],
   },
+  {
+    name: "a selector of pods that lack a label selects those with other labels",
+    budgets: [{ ...budget(0, web), spec: { selector: withoutApp } }],
+    labels: { tier: "web" },
+    want: ["1", "2", "3"],
+  },
+  {
+    name: "a pod without labels is selected by none",
+    budgets: [{ ...budget(0, web), spec: { selector: withoutApp } }],
+    labels: {},
+    want: [],
+  },
 ]) {
   test(`pods that violate a budget: ${name}`, () => {
-    const pods = ["1", "2", "3"].map((each) => newPodInfo(aTestPod(each, { labels: web })));
+    const pods = ["1", "2", "3"].map((each) => newPodInfo(aTestPod(each, { labels })));
     const { violating, others } = splitByBudgets(pods, budgets);
     assert.deepEqual(
       violating.map(({ pod: each }) => each.metadata.name),

@@ -34,6 +34,8 @@ export interface TestClusterOptions {
   readonly pods?: readonly Pod[];
   /** Further objects that the listers return, by resource. */
   readonly objects?: readonly (readonly [ResourceRef, KubeObject])[];
+  /** Take the place of listers over `objects`. */
+  readonly informers?: PluginContext["informers"];
   readonly args?: Partial<PluginArgs>;
   readonly sets?: PluginSets;
   readonly extenders?: readonly Extender[];
@@ -81,7 +83,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   let profile: Profile | undefined;
   const context: PluginContext = {
     client,
-    informers: listersOver(options.objects ?? []),
+    informers: options.informers ?? listersOver(options.objects ?? []),
     gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
     clock,
     log,
