@@ -77,6 +77,17 @@ test("reports that the eviction of one pod would suffice, names it apart from th
   assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "done", reason: "Scheduled" });
 });
 
+test("of pods that would each make room the one of the lowest priority is named", async (t) => {
+  const running = await startScheduler(t);
+  const { names, step } = running;
+  names.node("a", { cpu: "4" });
+  for (const [name, priority] of Object.entries({ vital: 20, humble: 1, useful: 10 }))
+    names.pod(name, { on: "a", cpu: "1300m", priority });
+  names.pod("web", { cpu: "1" });
+  await step();
+  assert.match(reported(running, "web")?.summary ?? "", /would fit if pod humble of namespace default on node a were gone/);
+});
+
 test("two pods that each exclude the pod are not reported as one pod less", async (t) => {
   const running = await startScheduler(t);
   const { names, step } = running;
