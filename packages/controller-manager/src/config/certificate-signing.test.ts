@@ -70,6 +70,12 @@ for (const { name, flags, signers, durationMs = 31_536_000_000, error } of [
     signers: [],
     durationMs: 3_600_000,
   },
+  {
+    name: "the flag's present name takes precedence also with the longer time",
+    flags: ["--experimental-cluster-signing-duration=1h", "--cluster-signing-duration=2h"],
+    signers: [],
+    durationMs: 7_200_000,
+  },
 ] as { name: string; flags: string[]; signers?: string[]; durationMs?: number; error?: RegExp }[]) {
   test(name, () => {
     const config = read(...flags);

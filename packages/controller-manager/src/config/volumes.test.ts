@@ -27,6 +27,9 @@ test("recycles with the pod of a file", () => {
   assert.equal(config.recyclers.nfs.template.metadata.name, "mine");
   assert.equal(config.recyclers.nfs.template.metadata.namespace, "default");
   assert.equal(config.recyclers.hostPath.template.metadata.generateName, "pv-recycler-");
+  const elsewhere = file("elsewhere.yaml", pod.replace("name: mine", "name: mine, namespace: storage"));
+  const { recyclers } = read(`--pv-recycler-pod-template-filepath-hostpath=${elsewhere}`).config;
+  assert.equal(recyclers.hostPath.template.metadata.namespace, "storage");
 });
 
 for (const { name, flag, error } of [
@@ -34,6 +37,11 @@ for (const { name, flag, error } of [
     name: "a recycler pod without volumes",
     flag: `--pv-recycler-pod-template-filepath-hostpath=${file("bare.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: []}\n")}`,
     error: /^Could not create hostpath recycler pod from file .*does not contain any volume\(s\)$/,
+  },
+  {
+    name: "a recycler pod with an empty list of volumes",
+    flag: `--pv-recycler-pod-template-filepath-nfs=${file("empty.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: [], volumes: []}\n")}`,
+    error: /^Could not create NFS recycler pod from file .*does not contain any volume\(s\)$/,
   },
   {
     name: "a recycler pod that is no pod",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { Victims } from "../extenders/extender.ts";
 import { aTestPod } from "../testing/test-cluster.ts";
@@ -134,7 +135,7 @@ for (const { name, budgets, labels = web, want } of [
     labels: {},
     want: [],
   },
-]) {
+] as { name: string; budgets: PodDisruptionBudget[]; labels?: Record<string, string>; want: string[] }[]) {
   test(`pods that violate a budget: ${name}`, () => {
     const pods = ["1", "2", "3"].map((each) => newPodInfo(aTestPod(each, { labels })));
     const { violating, others } = splitByBudgets(pods, budgets);

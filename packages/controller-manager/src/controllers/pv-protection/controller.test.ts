@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -43,4 +44,17 @@ test("retries after a conflict", async (t) => {
   await run(newPvProtectionController(ctx));
   await clock.advance(1000);
   assert.deepEqual(client.object(persistentVolumes, "disk")?.metadata.finalizers, ["other", finalizer]);
+});
+
+test("does not try again to change a volume that is gone", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(persistentVolumes, aVolume("Available", { finalizers: [] }));
+  let tries = 0;
+  client.react("update", "persistentvolumes", ({ name }) => {
+    tries++;
+    throw notFound(persistentVolumes, name);
+  });
+  await run(newPvProtectionController(ctx));
+  await clock.advance(60_000);
+  assert.equal(tries, 1);
 });
