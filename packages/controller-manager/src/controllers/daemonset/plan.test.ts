@@ -6,7 +6,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aDaemonSet, aNode, aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { eligibilityFor } from "./eligibility.ts";
 import { newFailedPodBackoff } from "./failed-pod-backoff.ts";
-import { groupByNode, type View } from "./node-pods.ts";
+import { groupByNode, isUpdated, type View } from "./node-pods.ts";
 import { planNodes } from "./plan.ts";
 import { pinnedTo, podTemplateOf, targetNodeOf, withDaemonTolerations } from "./pod-template.ts";
 import { planRollingUpdate } from "./rolling-update.ts";
@@ -42,6 +42,11 @@ function viewOf(options: {
     now,
   };
 }
+
+test("a pod is updated by the hash of its label; an empty hash is that of none", () => {
+  assert.deepEqual([isUpdated(fresh("p", "a"), "new"), isUpdated(stale("p", "a"), "new")], [true, false]);
+  assert.deepEqual([isUpdated(podOf("", "p", "a"), ""), isUpdated(aPod({ name: "p" }), "")], [false, false]);
+});
 
 const taint = (effect: string, key = "dedicated"): Taint => ({ key, value: "db", effect });
 for (const { name, template = {}, labels, taints, want } of [

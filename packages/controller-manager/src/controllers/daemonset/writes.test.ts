@@ -114,6 +114,39 @@ test("a revision without the label of its hash gets its name as hash, and so do 
   );
 });
 
+test("of two revisions of one template the newer is kept and gets the pods of the other, not those of older templates", async (t) => {
+  const world = newTestContext(t);
+  const label = "controller-revision-hash";
+  const daemonSet = aDaemonSet({ spec: { updateStrategy: { type: "OnDelete" } } });
+  const owner = { apiVersion: "apps/v1", kind: "DaemonSet", name: "agent", uid: daemonSet.metadata.uid ?? "", controller: true };
+  const ofAgent = (name: string, hash: string) => ({
+    ...{ name, namespace: "default", uid: name, ownerReferences: [owner] },
+    labels: { app: "agent", [label]: hash },
+  });
+  for (const [i, [hash, image]] of [
+    ["old", "v0"],
+    ["second", "busybox"],
+    ["third", "busybox"],
+  ].entries()) {
+    const data = revisionData(aDaemonSet({ image: image! }).spec.template);
+    world.client.put(controllerRevisions, { metadata: ofAgent(`agent-${hash}`, hash!), revision: i + 1, data });
+  }
+  for (const [node, hash] of Object.entries({ a: "old", b: "second", c: "third" })) {
+    const { spec } = aPod({ name: node, nodeName: node });
+    world.client.put(pods, { metadata: ofAgent(node, hash), spec, status: { phase: "Running" } });
+  }
+  await running(world, daemonSet, "a", "b", "c");
+  assert.deepEqual(
+    world.client.objects(pods).map(({ metadata }) => [metadata.name, metadata.labels?.[label]]),
+    [
+      ["a", "old"],
+      ["b", "third"],
+      ["c", "third"],
+    ],
+  );
+  assert.deepEqual(revisions(world), [1, 3]);
+});
+
 test("a revision that a pod still has is kept beyond the history limit, another one is not", async (t) => {
   const world = newTestContext(t);
   const spec = { updateStrategy: { type: "OnDelete" }, revisionHistoryLimit: 0 };

@@ -129,6 +129,14 @@ test("the oldest revisions leave a history that would be longer than 2,000 chara
   const annotations = { [revisionAnnotation]: "5000", [revisionHistoryAnnotation]: full };
   const history = annotationsOfNewSet(aDeployment({}), annotations, 6000n)[revisionHistoryAnnotation];
   assert.equal(history, `${full.slice("1000,".length)},5000`);
+  const shorter = full.slice("1000,".length); // 1,994 characters
+  for (const [revision, kept] of [
+    ["50000", shorter],
+    ["500000", shorter.slice("1001,".length)],
+  ] as const) {
+    const before = { [revisionAnnotation]: revision, [revisionHistoryAnnotation]: shorter };
+    assert.equal(annotationsOfNewSet(aDeployment({}), before, 600_000n)[revisionHistoryAnnotation], `${kept},${revision}`);
+  }
 });
 
 test("a new set has the hash in its name, selector, labels and template, and its counts for later", () => {

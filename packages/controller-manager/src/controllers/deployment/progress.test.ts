@@ -158,6 +158,12 @@ test("without a deadline nothing is said about progress", () => {
   assert.equal(conditionOf(after(deployment, set("new", 1, 1), [], start).conditions, "Progressing"), undefined);
 });
 
+test("the longest deadline is one second less than the number that means none", () => {
+  const deployment = aDeployment({ replicas: 2, spec: { progressDeadlineSeconds: 2147483646 } });
+  deployment.status = { conditions: [progressing("ReplicaSetUpdated")] };
+  assert.ok(conditionOf(after(deployment, set("new", 1, 1), [], start).conditions, "Progressing"));
+});
+
 test("a set's failure is the deployment's", () => {
   const failing = set("new", 1, 0);
   const failure = { type: "ReplicaFailure", status: "True" as const, reason: "FailedCreate", message: "exceeded quota" };

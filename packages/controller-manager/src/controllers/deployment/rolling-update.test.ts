@@ -5,7 +5,7 @@ import { aDeployment, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/b
 import { desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
 import { planScaling, wasScaled } from "./proportional-scaling.ts";
 import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
-import { fenceposts } from "./replica-counts.ts";
+import { fenceposts, maxSurgeOf, maxUnavailableOf } from "./replica-counts.ts";
 import { newSetReplicas, planScaleDown, planScaleUp } from "./rolling-update.ts";
 
 type Bound = number | string;
@@ -34,6 +34,14 @@ for (const { replicas, surge, unavailable, want } of [
     assert.deepEqual(fenceposts(deploymentOf(replicas, surge, unavailable)), want);
   });
 }
+
+test("no more pods than there are may be unavailable, but more may be added; Recreate has neither limit", () => {
+  const limits = (deployment: ReturnType<typeof deploymentOf>) => [maxSurgeOf(deployment), maxUnavailableOf(deployment)];
+  assert.deepEqual(limits(deploymentOf(2, 5, 5)), [5, 2]);
+  assert.deepEqual(limits(deploymentOf(0, 5, 5)), [5, 0]);
+  assert.deepEqual(limits(deploymentOf(0, 0, 0)), [0, 0], "not the one that lets a rollout proceed");
+  assert.deepEqual(limits(aDeployment({ replicas: 2, spec: { strategy: { type: "Recreate" } } })), [0, 0]);
+});
 
 for (const { name, replicas, surge, old, current, want } of [
   { name: "all at once when nothing is there", replicas: 5, surge: 1, old: 0, current: 0, want: 5 },
