@@ -7,10 +7,9 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { completeConfig } from "./config/config.ts";
-import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
 import { noMetrics } from "./metrics.ts";
-import { Scheduler } from "./scheduler.ts";
+import { configuredOptions, Scheduler } from "./scheduler.ts";
 
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
@@ -22,7 +21,7 @@ export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/f
 export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
   const { values, set } = parseFlags(kubeScheduler.flags, flags);
   const gates = newFeatureGates(kubeScheduler.name, values["feature-gates"]);
-  const { profiles, extenders, percentageOfNodesToScore, ...config } = completeConfig(values, set, gates);
+  const config = completeConfig(values, set, gates);
   return {
     async run({ clientConfig, transport, clock = realClock, log = discardLogger, signal }) {
       const client = newClient(clientConfig, { clock, ...(transport && { transport }) });
@@ -33,11 +32,7 @@ export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
         clock,
         log,
         gates,
-        profiles,
-        extenders: extenders.map(newHttpExtender),
-        percentageOfNodesToScore,
-        podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
-        podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
+        ...configuredOptions(config),
         recorderOf: (component) => newEventRecorder({ client, component, log, clock }),
         metrics: noMetrics,
       });

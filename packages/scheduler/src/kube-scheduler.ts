@@ -26,11 +26,10 @@ import { startComponentServer } from "@coxswain/apimachinery/serving/component-s
 import { completeConfig } from "./config/config.ts";
 import type { SchedulerConfig } from "./config/scheduler-config.ts";
 import { asWritten, asYaml } from "./config/written.ts";
-import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { newResourceMetrics } from "./resource-metrics.ts";
-import { Scheduler, type SchedulerOptions } from "./scheduler.ts";
+import { configuredOptions, Scheduler, type SchedulerOptions } from "./scheduler.ts";
 
 await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
   const config = completeConfig(flags, set, featureGates);
@@ -56,11 +55,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     turns,
     log,
     gates: featureGates,
-    profiles: config.profiles,
-    extenders: config.extenders.map(newHttpExtender),
-    percentageOfNodesToScore: config.percentageOfNodesToScore,
-    podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
-    podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
+    ...configuredOptions(config),
     recorderOf: (controller) => newSeriesRecorder({ client: eventClient, controller, log, clock, signal }),
     metrics: newSchedulerMetrics(metrics, clock),
     decisions,

@@ -15,9 +15,10 @@ import { type BindingProgress, bindPod, reserve } from "./binding-cycle.ts";
 import { ClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
 import { watchCluster } from "./cluster-events.ts";
-import type { ProfileConfig } from "./config/scheduler-config.ts";
+import type { ProfileConfig, SchedulerConfig } from "./config/scheduler-config.ts";
 import { diagnose } from "./diagnosis.ts";
 import type { Extender } from "./extenders/extender.ts";
+import { newHttpExtender } from "./extenders/http-extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
@@ -51,6 +52,20 @@ export interface SchedulerOptions {
   readonly podMaxBackoffMs?: number;
   readonly random?: () => number;
 }
+
+type ConfiguredOptions = Pick<
+  SchedulerOptions,
+  "profiles" | "extenders" | "percentageOfNodesToScore" | "podInitialBackoffMs" | "podMaxBackoffMs"
+>;
+
+/** The options that come from the configuration. @throws Error when an extender's TLS file cannot be read */
+export const configuredOptions = (config: SchedulerConfig): ConfiguredOptions => ({
+  profiles: config.profiles,
+  extenders: config.extenders.map((extender) => newHttpExtender(extender)),
+  percentageOfNodesToScore: config.percentageOfNodesToScore,
+  podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
+  podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
+});
 
 const defaultSchedulerName = "default-scheduler";
 

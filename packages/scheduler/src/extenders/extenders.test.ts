@@ -71,6 +71,23 @@ test("an extender without a node cache receives and returns whole nodes", async 
   assert.equal(await clusterWith({ urlPrefix: url, filterVerb: "filter" }).place(pod), "b");
 });
 
+test("an answer of the longest length is read, and a longer one is a failure", async (t) => {
+  const answer = { NodeNames: ["c"] };
+  const { url } = await startExtender(t, { filter: () => answer });
+  const infos = newTestCluster({ nodes }).snapshot().nodes;
+  const filter = (mostBytes: number) =>
+    newHttpExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true, httpTimeout: 600_000 }, mostBytes).filter(
+      pod,
+      infos,
+    );
+  const { length } = JSON.stringify(answer);
+  assert.deepEqual(
+    (await filter(length)).feasible.map(({ name }) => name),
+    ["c"],
+  );
+  await assert.rejects(filter(length - 1), /filter": the response of .*filter is too long$/);
+});
+
 test("the reasons of an extender that leaves no node are reported", async (t) => {
   const { url } = await startExtender(t, {
     filter: () => ({ NodeNames: [], FailedNodes: { a: "too far", b: "too far", c: "too near" } }),

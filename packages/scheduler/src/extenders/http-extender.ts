@@ -20,10 +20,10 @@ const longestAnswer = 256 * 1024 * 1024;
  * An extender called over HTTP: each verb is a POST of JSON to the URL prefix. Any status other than 200 is a failure.
  * @throws Error when a TLS file of the configuration cannot be read
  */
-export function newHttpExtender(config: ExtenderConfig): Extender {
+export function newHttpExtender(config: ExtenderConfig, mostBytes = longestAnswer): Extender {
   const { urlPrefix = "", filterVerb, prioritizeVerb, preemptVerb, bindVerb, weight = 0, ignorable = false } = config;
   const managed = new Set((config.managedResources ?? []).map(({ name = "" }) => name));
-  const post = newPost(config);
+  const post = newPost(config, mostBytes);
   const nodesFor = (nodes: readonly NodeInfo[]): { Nodes: unknown; NodeNames: unknown } =>
     config.nodeCacheCapable
       ? { Nodes: null, NodeNames: nodes.map(({ name }) => name) }
@@ -143,14 +143,15 @@ function integerOf(value: unknown): number {
   throw new Error(`the extender returned ${JSON.stringify(value)} instead of an integer`);
 }
 
-function newPost(config: ExtenderConfig): (verb: string, body: object) => Promise<unknown> {
+function newPost(config: ExtenderConfig, mostBytes: number): (verb: string, body: object) => Promise<unknown> {
   const { urlPrefix = "", httpTimeout, enableHTTPS = false, tlsConfig } = config;
   const timeoutMs = httpTimeout || defaultTimeoutMs;
   const base = urlPrefix.replace(/\/{1,9}$/, "");
   const tls = tlsOptions(tlsConfig, enableHTTPS);
+  const limits = { timeoutMs, mostBytes };
   return async (verb, body) => {
     const url = `${base}/${verb}`;
-    const { status, text } = await exchange(url, Buffer.from(stringifyWire(body)), tls, timeoutMs);
+    const { status, text } = await exchange(url, Buffer.from(stringifyWire(body)), tls, limits);
     if (status !== 200) throw new Error(`failed ${verb} with extender at URL ${url}, code ${status}`);
     return JSON.parse(text);
   };
@@ -172,26 +173,33 @@ function tlsOptions(tls: ExtenderConfig["tlsConfig"] = {}, enableHttps: boolean)
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: number): Promise<{ status: number; text: string }> {
+function exchange(
+  url: string,
+  body: Buffer,
+  tls: RequestOptions,
+  { timeoutMs, mostBytes }: { timeoutMs: number; mostBytes: number },
+): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const request = url.startsWith("https:") ? httpsRequest : httpRequest;
     const headers = { "content-type": "application/json", "content-length": body.length };
     const signal = AbortSignal.timeout(timeoutMs);
+    const fail = (err: Error): void =>
+      reject(
+        new Error(`Post ${JSON.stringify(url)}: ${signal.aborted ? "context deadline exceeded" : err.message}`, { cause: err }),
+      );
     const outgoing = request(url, { ...tls, method: "POST", headers, signal }, (response) => {
       const parts: Buffer[] = [];
       let size = 0;
       response.on("data", (part: Buffer) => {
         size += part.length;
-        if (size > longestAnswer) outgoing.destroy(new Error(`the response of ${url} is too long`));
-        parts.push(part);
+        if (size <= mostBytes) return void parts.push(part);
+        // Fails here: with its last part, the response could end before the request fails.
+        fail(new Error(`the response of ${url} is too long`));
+        outgoing.destroy();
       });
       response.on("end", () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));
       response.on("error", reject);
     });
-    const fail = (err: Error): void =>
-      reject(
-        new Error(`Post ${JSON.stringify(url)}: ${signal.aborted ? "context deadline exceeded" : err.message}`, { cause: err }),
-      );
     outgoing.on("error", fail);
     onUnsolicitedUpgrade(outgoing, fail);
     outgoing.end(body);
