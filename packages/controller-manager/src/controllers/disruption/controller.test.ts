@@ -309,6 +309,18 @@ test("a pod changes only the disruption budgets that select it", async (t) => {
   );
 });
 
+test("a ReplicaSet of another kind's object than a Deployment counts itself", async (t) => {
+  const rollout = { apiVersion: "argoproj.io/v1alpha1", kind: "Rollout", name: "web", uid: "rollout-uid", controller: true };
+  const owned = { ...webSet, metadata: { ...webSet.metadata, ownerReferences: [rollout] } };
+  const world = await started(
+    t,
+    [podDisruptionBudgets, aBudget({ maxUnavailable: 1 })],
+    [replicaSets, owned],
+    ...all(pods, webPods(4)),
+  );
+  assert.equal(counts(world).expectedPods, 4);
+});
+
 test("a controller that was made anew under its name is not that of the pods", async (t) => {
   const world = await started(
     t,

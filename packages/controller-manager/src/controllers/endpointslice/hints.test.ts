@@ -38,6 +38,22 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
   { name: "endpoints are for their own zone", create: [slice("s", "a a b b")], want: ["s: a>a a>a b>b b>b"] },
   { name: "a zone that has too many lends", create: [slice("s", "a a a b")], want: ["s: a>b a>a a>a b>b"] },
   { name: "too few for every zone to have its share: none has hints", create: [slice("s", "a a b")], want: ["s: a a b"] },
+  {
+    name: "each zone may get a fifth more than its share, not a fourth",
+    create: [slice("s", "a a a b b"), slice("t", "a b", "IPv6")],
+    want: ["s: a a a b b", "t: a>a b>b"],
+  },
+  {
+    name: "a zone with a share of less than one endpoint keeps its only one",
+    shares: new Map([
+      ["a", 0.8],
+      ["b", 0.05],
+      ["c", 0.05],
+      ["d", 0.1],
+    ]),
+    create: [slice("s", "a a a a a a a b c d")],
+    want: ["s: a>a a>a a>a a>a a>a a>a a>a b>b c>c d>d"],
+  },
   { name: "one too many is no reason to lend", create: [slice("s", "a a a a b b b")], want: ["s: a>a a>a a>a a>a b>b b>b b>b"] },
   { name: "a zone without nodes gives all it has", create: [slice("s", "c c a b")], want: ["s: c>a c>b a>a b>b"] },
   {

@@ -60,3 +60,17 @@ test("for random Endpoints, their slices contain each address once and are stabl
     { numRuns: 300 },
   );
 });
+
+test("the endpoints of slices that are deleted count as removed, and subsets with the same ports are one slice within the limit", () => {
+  const of = (...ips: string[]) => ({ addresses: ips.map((ip) => ({ ip })), ports: [{ name: "a", port: 80 }] });
+  const both = someEndpoints({ subsets: [of("192.0.2.1", "192.0.2.2"), of("192.0.2.3", "192.0.2.4")] });
+  const { create, ...first } = planMirror(both, [], 3);
+  assert.deepEqual(
+    create.map(({ endpoints: listed }) => listed.flatMap(({ addresses }) => addresses)),
+    [["192.0.2.1", "192.0.2.2", "192.0.2.3"]],
+  );
+  assert.equal(first.removed, 0);
+  const [stored] = after([], { create, ...first }, 1);
+  const none = planMirror(someEndpoints({ subsets: [] }), [stored!], 3);
+  assert.deepEqual([none.delete.length, none.removed], [1, 3]);
+});

@@ -63,6 +63,21 @@ test("events are neither listed nor watched, in either of their groups", async (
   assert.deepEqual([...new Set(followed.map(({ resource }) => resource))].sort(), ["configmaps", "nodes", "pods"]);
 });
 
+test("a resource without one of the verbs delete, list and watch is not followed", async (t) => {
+  const kinds = ["delete", "list", "watch"].map((without) => ({
+    ...{ name: `no${without}s`, kind: `No${without}`, namespaced: true },
+    verbs: verbs.filter((verb) => verb !== without),
+  }));
+  const world = await started(t, ({ client: { rawAnswers } }) => {
+    const { resources } = rawAnswers.get("/api/v1") as { resources: object[] };
+    rawAnswers.set("/api/v1", { resources: [...resources, ...kinds] });
+  });
+  const followed = world.client.actions.filter(({ verb }) => verb === "list" || verb === "watch");
+  assert.deepEqual([...new Set(followed.map(({ resource }) => resource))].sort(), [
+    ...["configmaps", "nodes", "pods", "replicasets"],
+  ]);
+});
+
 test("deletes dependents when their owner is deleted in the background", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);

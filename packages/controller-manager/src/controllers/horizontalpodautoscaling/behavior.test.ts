@@ -69,6 +69,20 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
     limited: "False DesiredWithinRange",
   },
   {
+    name: "waits for a recommendation that is as old as the window",
+    options: { current: 10, desired: 3, history: past(ago(300, 8)) },
+    replicas: 8,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "applies the highest recommendation also when it goes up",
+    options: { current: 3, desired: 5, history: past(ago(100, 6)) },
+    replicas: 6,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
     name: "rules: at most doubles, or adds four",
     options: { current: 2, desired: 15, behavior: behavior() },
     replicas: 6,

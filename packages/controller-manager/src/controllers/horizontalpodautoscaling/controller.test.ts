@@ -270,6 +270,19 @@ test("a target at zero replicas is scaled up where the autoscaler may scale to z
   assert.equal(replicasOf(world), 2);
 });
 
+test("of metrics that all want none the last is named", async (t) => {
+  const stacked: MetricSpec = {
+    type: "External",
+    external: { metric: { name: "stack" }, target: { type: "Value", value: "5" } },
+  };
+  const prepare = ({ client }: TestContext): void => {
+    for (const name of ["queue", "stack"])
+      client.rawAnswers.set(`/apis/external.metrics.k8s.io/v1beta1/namespaces/default/${name}`, { items: [{ value: "0" }] });
+  };
+  const world = await started(t, { minReplicas: 0, metrics: [queue("10"), stacked] }, { replicas: 2, prepare });
+  assert.match(conditions(world)["ScalingActive"] ?? "", /^True ValidMetricFound: .* from external metric stack/);
+});
+
 test("one metric that fails is reported, and does not disturb when the others want the present size", async (t) => {
   const world = await started(t, { metrics: [queue("10"), cpu(50)] }, measured("500m", "500m", "500m"));
   assert.deepEqual(
