@@ -41,6 +41,11 @@ export async function killPod(
   if (failures.length > 0) throw failures[0];
 }
 
+/** Removes all containers of a Pod that has ended, with their logs. @throws RuntimeError */
+export async function removeContainers(containers: ContainerDependencies, pod: NodePod, record: PodRecord): Promise<void> {
+  for (const container of record.containers) await removeContainer(containers, pod.metadata, container);
+}
+
 /** Removes exited init containers except the newest `keep` of each name. A new sandbox runs all init containers again. */
 export async function removeInitContainers(
   containers: ContainerDependencies,

@@ -113,6 +113,23 @@ test("each container of a pod is stopped as what it is, and its preStop hook get
   assert.deepEqual(hooked, ["i 10.0.0.5", "a 10.0.0.5"]);
 });
 
+for (const { reason, left } of [
+  { reason: "Evicted", left: [] },
+  { reason: "Terminated", left: ["a", "b"] },
+])
+  test(`of a pod that ended as ${reason} ${left.length === 0 ? "no containers are" : "the containers are"} kept for their logs`, async (t) => {
+    const { runner, runtime, statusOf } = await bench(t);
+    const pod = aNodePod({ containers: ["a", "b"].map((name) => aContainer({ name })) });
+    await runner.sync(pod, never);
+    await runner.terminate(pod, { runtimeOnly: false, graceSecondsOverride: 0, verdict: { reason, message: "" } });
+    await runner.clean(pod, { deleted: false, runtimeOnly: false });
+    assert.deepEqual([...runtime.containers.values()].map(({ config }) => config.metadata?.name).toSorted(), left);
+    assert.deepEqual([statusOf(pod)?.reason, statusOf(pod)?.containerStatuses?.length], [reason, 2]);
+    await runner.clean(pod, { deleted: false, runtimeOnly: false });
+    await runner.clean(pod, { deleted: true, runtimeOnly: false });
+    assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
+  });
+
 test("the sandbox and each container get the groups of the pod's volumes, without those that the pod lists", async (t) => {
   const { clock, runtime, volumes: real } = await bench(t);
   const mounted = { path: "/", readOnly: false };

@@ -7,7 +7,7 @@ import { hostnameAndDomain, nodenameOf } from "../environment/hostname.ts";
 import { type AnyContainer, type ContainerKind, describePod, findContainer, type NodePod } from "../pod/pod.ts";
 import type { TerminateOptions } from "../pod/pod-verdict.ts";
 import { ContainerError } from "../runtime/container-error.ts";
-import { killContainer, removeContainer } from "../runtime/containers.ts";
+import { killContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import { podLogDirectory, removePodLogs } from "../runtime/pod-logs.ts";
 import { type PodRecord, podIps, readPodRecord } from "../runtime/pod-record.ts";
@@ -21,7 +21,7 @@ import { ContainerStarter, type StartContext } from "./container-starter.ts";
 import type { CrashLoops } from "./crash-loops.ts";
 import { newCrashLoops } from "./crash-loops.ts";
 import { deadlineDueMs, deadlineVerdict } from "./deadline.ts";
-import { isAlive, killPod, removeInitContainers } from "./kill-pod.ts";
+import { isAlive, killPod, removeContainers, removeInitContainers } from "./kill-pod.ts";
 import type { MissingVolumes } from "./missing-volumes.ts";
 import { newMissingVolumes } from "./missing-volumes.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
@@ -197,12 +197,14 @@ class RuntimePodRunner implements PodRunner {
     this.#startFailures.delete(uid);
     this.#missingVolumes.forget(uid);
     if (!deleted) {
+      // What they use is what the node lacks.
+      if (isEvicted(last)) await removeContainers(containers, pod, await this.#read(pod));
       if (!this.#options.keepTerminatedPodVolumes) await volumes.unmount(uid);
       if (!(await this.#options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
       return;
     }
     const record = await this.#read(pod);
-    for (const container of record.containers) await removeContainer(containers, pod.metadata, container);
+    await removeContainers(containers, pod, record);
     for (const sandbox of record.sandboxes) {
       try {
         await this.#runtime.stopPodSandbox(sandbox.id);
@@ -389,6 +391,11 @@ class RuntimePodRunner implements PodRunner {
       volumeGroups,
     });
   }
+}
+
+/** Source: pkg/kubelet/eviction/helpers.go PodIsEvicted */
+function isEvicted(status: PodStatus | undefined): boolean {
+  return status?.phase === "Failed" && status.reason === "Evicted";
 }
 
 /** True for the phases Failed and Succeeded. */
