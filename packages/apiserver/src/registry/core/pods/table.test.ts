@@ -222,6 +222,7 @@ for (const { name, pod, want } of [
     },
     want: ["0/1", "Init:Signal:9", "0"],
   },
+  { name: "has an empty reason", pod: { status: { phase: "Running", reason: "" } }, want: ["0/2", "Running", "0"] },
   { name: "was evicted", pod: { status: { phase: "Failed", reason: "Evicted" } }, want: ["0/2", "Evicted", "0"] },
 ]) {
   test(`a pod that ${name} shows ${want.join(" ")}`, () => assert.deepEqual(row(pod), ["p", ...want, "10m"]));

@@ -309,6 +309,8 @@ const windows = (runAsUserName: string): Record<string, unknown> => ({
   "spec.securityContext": { windowsOptions: { runAsUserName } },
 });
 const windowsAt = "spec.securityContext.windowsOptions.runAsUserName";
+/** A domain of labels of at most 63 characters. */
+const domainOf = (length: number): string => `${"a".repeat(63)}.`.repeat(3) + `${"a".repeat(length - 194)}.a`;
 const domainText = "runAsUserName's Domain doesn't match the NetBios nor the DNS format";
 
 testKindRules("pods", small, [
@@ -570,5 +572,171 @@ testKindRules("pods", small, [
     want: [
       'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
     ],
+  },
+  {
+    name: "a field of nodes without values, and a spread of no skew",
+    change: {
+      "spec.affinity": {
+        nodeAffinity: {
+          [`required${scheduling}`]: { nodeSelectorTerms: [{ matchFields: [{ key: "metadata.name", operator: "In" }] }] },
+        },
+      },
+      "spec.topologySpreadConstraints": [{ topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule" }],
+    },
+    want: [
+      `spec.affinity.nodeAffinity.required${scheduling}.nodeSelectorTerms[0].matchFields[0].values: Required value: must be only one value when \`operator\` is 'In' or 'NotIn' for node field selector`,
+      "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
+    ],
+  },
+  {
+    name: "tolerations of every key with a value, and of an unknown effect for a time",
+    change: {
+      "spec.tolerations": [
+        { operator: "Exists", value: "x" },
+        { key: "a", operator: "Exists", effect: "Never", tolerationSeconds: 1 },
+      ],
+    },
+    want: [
+      `spec.tolerations[0].operator: Invalid value: ${goStruct("core/v1.Toleration", { operator: "Exists", value: "x" }).text}: value must be empty when \`operator\` is 'Exists'`,
+      "spec.tolerations[1].effect: Invalid value: \"Never\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+      'spec.tolerations[1].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+    ],
+  },
+  {
+    name: "tolerations of the annotation of a pod that has its node, and an empty annotation of them",
+    change: {
+      "spec.nodeName": "n",
+      "metadata.annotations": { "scheduler.alpha.kubernetes.io/tolerations": '[{"key":"a","operator":"Gt"}]' },
+    },
+    want: [
+      'metadata.annotations.scheduler.alpha.kubernetes.io/tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"',
+    ],
+  },
+  {
+    name: "an empty annotation of tolerations",
+    change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/tolerations": "" } },
+    want: [],
+  },
+  {
+    name: "empty profiles of seccomp",
+    change: {
+      "metadata.annotations": {
+        "seccomp.security.alpha.kubernetes.io/pod": "",
+        "container.seccomp.security.alpha.kubernetes.io/c": "",
+      },
+    },
+    want: ["seccomp.security.alpha.kubernetes.io/pod", "container.seccomp.security.alpha.kubernetes.io/c"].map(
+      (key) => `metadata.annotations.${key}: Invalid value: "": must be a valid seccomp profile`,
+    ),
+  },
+  {
+    name: "a profile in a field that ends as that of the annotation",
+    change: {
+      "metadata.annotations": { "seccomp.security.alpha.kubernetes.io/pod": "localhost/a/b" },
+      "spec.securityContext": { seccompProfile: { type: "Localhost", localhostProfile: "b" } },
+    },
+    want: ["spec.securityContext.seccompProfile.localhostProfile: Forbidden: seccomp profile in annotation and field must match"],
+  },
+  {
+    name: "a fourth container of the third one's name",
+    change: { "spec.containers": ["c", "d", "e", "e"].map((name) => ({ name, image: "i" })) },
+    want: ['spec.containers[3].name: Duplicate value: "e"'],
+  },
+  {
+    name: "a port of no protocol and a request of no scheme",
+    undefaulted: true,
+    change: {
+      ...{ "spec.restartPolicy": "Always", "spec.dnsPolicy": "Default" },
+      ...{ "spec.containers[0].terminationMessagePolicy": "File", "spec.containers[0].imagePullPolicy": "Always" },
+      "spec.containers[0].ports": [{ containerPort: 80 }],
+      "spec.containers[0].lifecycle": { postStart: { httpGet: { port: 80, path: "/" } } },
+    },
+    want: [
+      'spec.containers[0].lifecycle.postStart.httpGet.scheme: Unsupported value: "": supported values: "HTTP", "HTTPS"',
+      "spec.containers[0].ports[0].protocol: Required value",
+    ],
+  },
+  {
+    name: "mounts of no path twice, of two sub paths that lead outside, and of a device of no name",
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.containers[0].volumeMounts": [
+        { name: "v", mountPath: "" },
+        { name: "v", mountPath: "", subPath: "../a", subPathExpr: "/b" },
+        { name: "", mountPath: "/x" },
+      ],
+      "spec.containers[0].volumeDevices": [{ name: "", devicePath: "" }],
+    },
+    want: [
+      "spec.containers[0].volumeMounts[0].mountPath: Required value",
+      'spec.containers[0].volumeMounts[0].mountPath: Invalid value: "": must not already exist as a path in volumeDevices',
+      "spec.containers[0].volumeMounts[1].mountPath: Required value",
+      'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "": must be unique',
+      'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "": must not already exist as a path in volumeDevices',
+      "spec.containers[0].volumeMounts.subPath: Invalid value: \"../a\": must not contain '..'",
+      'spec.containers[0].volumeMounts[1].subPathExpr: Invalid value: "/b": subPathExpr and subPath are mutually exclusive',
+      'spec.containers[0].volumeMounts.subPathExpr: Invalid value: "/b": must be a relative path',
+      "spec.containers[0].volumeMounts[2].name: Required value",
+      'spec.containers[0].volumeMounts[2].name: Not found: ""',
+      'spec.containers[0].volumeMounts[2].name: Invalid value: "": must not already exist in volumeDevices',
+      "spec.containers[0].volumeDevices[0].name: Required value",
+      'spec.containers[0].volumeDevices[0].name: Not found: ""',
+      "spec.containers[0].volumeDevices[0].devicePath: Required value",
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "": must not already exist in volumeMounts',
+      'spec.containers[0].volumeDevices[0].devicePath: Invalid value: "": must not already exist as a path in volumeMounts',
+    ],
+  },
+  {
+    name: "no huge pages, and neither privilege nor escalation",
+    change: {
+      "spec.containers[0].resources": { limits: { "hugepages-2Mi": "0", cpu: "0" } },
+      "spec.containers[0].securityContext": {
+        ...{ privileged: false, allowPrivilegeEscalation: false, runAsUser: 0, procMount: "Default" },
+        ...{ seccompProfile: { type: "Localhost", localhostProfile: "a/..b" }, capabilities: { add: ["SYS_TIME"] } },
+      },
+    },
+    want: [],
+  },
+  {
+    name: "a resource with a dot and an amount that is shown in its shortest form",
+    change: { "spec.containers[0].resources": { requests: { "a.b": "1", cpu: "-1000m" } } },
+    want: [
+      'spec.containers[0].resources.requests[a.b]: Invalid value: "a.b": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[a.b]: Invalid value: "a.b": must be a standard resource for containers',
+      'spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+    ],
+  },
+  {
+    name: "a sysctl once with dots and once with slashes",
+    change: sysctls("net.ipv4.tcp_syncookies", "net/ipv4/tcp_syncookies"),
+    want: ['spec.securityContext.sysctls[1].name: Duplicate value: "net/ipv4/tcp_syncookies"'],
+  },
+  {
+    name: "a container of the host in a pod that is not",
+    change: {
+      "spec.hostNetwork": true,
+      "spec.securityContext": { windowsOptions: { hostProcess: false } },
+      "spec.containers[0].securityContext": { windowsOptions: { hostProcess: true } },
+    },
+    want: [
+      "spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: true: pod hostProcess value must be identical if both are specified, was false",
+    ],
+  },
+  {
+    name: "options of Windows that say nothing, of a Linux pod and its second container",
+    gates: { IdentifyPodOS: true },
+    change: {
+      ...{ "spec.os": { name: "linux" }, "spec.securityContext": { windowsOptions: {} } },
+      "spec.containers[1]": { name: "d", image: "i", securityContext: { windowsOptions: {} } },
+    },
+    want: ["spec", "spec.containers[1]"].map(
+      (at) => `${at}.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod`,
+    ),
+  },
+  { name: "a domain of 255 characters", change: windows(`${domainOf(255)}\\u`), want: [] },
+  {
+    name: "a domain of 256 characters",
+    change: windows(`${domainOf(256)}\\u`),
+    want: [`${windowsAt}: Invalid value: "${domainOf(256)}\\\\u": runAsUserName's Domain length must be under 256 characters`],
   },
 ]);

@@ -11,12 +11,13 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     before: {},
     change: {
       "spec.ephemeralContainers": [
-        { name: "", image: "i" },
+        { name: "", image: "i", targetContainerName: "y" },
         { name: "d", image: "i", targetContainerName: "x" },
         { name: "c", image: " i" },
       ],
     },
     want: [
+      'spec.ephemeralContainers[0].targetContainerName: Not found: "y"',
       "spec.ephemeralContainers[0]: Required value: ephemeralContainer requires a name",
       'spec.ephemeralContainers[1].targetContainerName: Not found: "x"',
       'spec.ephemeralContainers[2][0].image: Invalid value: " i": must not have leading or trailing whitespace',

@@ -296,4 +296,17 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'status.podIPs: Invalid value: []core.PodIP{core.PodIP{IP:"10.0.0.1"}, core.PodIP{IP:"10.0.0.2"}}: may specify no more than one IP for each IP family',
     ],
   },
+  {
+    name: "a first AppArmor profile, an empty one",
+    before: {},
+    change: { "metadata.annotations": { "container.apparmor.security.beta.kubernetes.io/c": "" } },
+    want: ["metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: may not add AppArmor annotations"],
+  },
+  {
+    name: "no nominated node any more",
+    status: true,
+    before: { "status.nominatedNodeName": "n" },
+    change: { "status.nominatedNodeName": "" },
+    want: [],
+  },
 ]);

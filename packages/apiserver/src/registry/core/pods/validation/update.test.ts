@@ -155,6 +155,14 @@ test("ephemeral containers are added and neither changed nor removed", () => {
   }
 });
 
+test("of two ephemeral containers of one name the last one is compared with the stored one, and both are one too many", () => {
+  const debug = { name: "debug", image: "x", imagePullPolicy: "Always", terminationMessagePolicy: "File" };
+  const of = (...images: string[]): Pod => aPod({ ephemeralContainers: images.map((image) => ({ ...debug, image })) });
+  const fields = (next: Pod) => atOnce(validateEphemeralContainersUpdate(next, of("x"), options)).map(({ field }) => field);
+  assert.deepEqual(fields(of("y", "x")), ["spec.ephemeralContainers[1].name"]);
+  assert.deepEqual(fields(of("x", "y")), ["spec.ephemeralContainers[1].name", "spec.ephemeralContainers"]);
+});
+
 test("a spec that stays the same is validated whole, as one that changes", () => {
   const current = aPod();
   const next = (): Pod => ({ ...deepClone(current), metadata: { ...current.metadata, labels: { a: "b" } } });
