@@ -231,6 +231,17 @@ test("the paths of a policy are its user's in every namespace", async () => {
   assert.deepEqual(rules, [{ verbs: ["*"], nonResourceURLs: ["/healthz"] }]);
 });
 
+test("a policy of all namespaces has its rules in each", async () => {
+  const line = v1beta1({ user: "alice", namespace: "*", resource: "pods", apiGroup: "apps", readonly: true });
+  const { policies } = parseAbacPolicies(line, "p");
+  const verbs = ["get", "list", "watch"];
+  const { rules } = await abacRules(policies)(alice, "web");
+  assert.deepEqual(rules, [
+    { verbs, apiGroups: ["apps"], resources: ["pods"] },
+    { verbs, nonResourceURLs: [""] },
+  ]);
+});
+
 test("a policy without a spec, or whose fields are null, says nothing", () => {
   for (const spec of [undefined, null, { user: null, readonly: null }]) {
     const { policies } = parseAbacPolicies(v1beta1(spec as object), "p"); // cast: as it may be written

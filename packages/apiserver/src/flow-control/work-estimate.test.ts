@@ -73,12 +73,22 @@ test("watches of all, of the namespace and of the object see a write; others do 
   assert.equal(counts.interestedIn(write), 2);
 });
 
+test("a write of an object without a namespace is seen by watches of all and of itself", () => {
+  const counts = newWatchCounts();
+  for (const query of ["", "fieldSelector=metadata.name%3Dx&", "fieldSelector=metadata.name%3Dy&"])
+    counts.add(parseRequestInfo("GET", `/api/v1/nodes?${query}watch=1`));
+  assert.equal(counts.interestedIn(parseRequestInfo("PUT", "/api/v1/nodes/x")), 2);
+  assert.equal(counts.interestedIn(parseRequestInfo("POST", "/api/v1/nodes")), 1);
+  assert.equal(counts.interestedIn(parseRequestInfo("POST", "/healthz")), 0);
+});
+
 test("an object count is used until three counts in a row have failed", async () => {
   const clock = newFakeClock();
   const counts = newObjectCounts(clock, 60_000);
   counts.set("pods", -1);
   assert.equal(counts.of("pods"), undefined);
   counts.set("pods", 7);
+  counts.set("pods", -1);
   await clock.advance(180_000);
   assert.equal(counts.of("pods"), 7);
   await clock.advance(1);

@@ -235,7 +235,14 @@ for (const [text, want] of [
   });
 }
 
-for (const text of ["9223372036854775808", "-9223372036854775809", "9".repeat(400)]) {
+for (const text of [
+  "9223372036854775808",
+  "+9223372036854775808",
+  "-9223372036854775809",
+  "9223372036854777856", // the next double
+  "-9223372036854777856",
+  "9".repeat(400),
+]) {
   test(`the parameter ${text.slice(0, 20)} of ${text.length} characters is out of the range of 64 bits`, () => {
     const parsing = () => intParam(new URLSearchParams({ a: text }), "a");
     assert.throws(parsing, { code: 400, message: `strconv.ParseInt: parsing "${text}": value out of range` });
