@@ -101,6 +101,11 @@ const conditionOf = ({ client }: TestContext, type: string) =>
 test("a pod has the time that it asks for; one that takes longer is in the way", async (t) => {
   const young = await withStuckPod(t, 30, "2022-01-01T00:00:00Z");
   assert.equal(conditionOf(young, "NamespaceDeletionContentFailure")?.status, "False");
+  // It looks 5 s after the start of 2022: 29 and 30 s after these.
+  const last = await withStuckPod(t, 30, "2021-12-31T23:59:36Z");
+  assert.equal(conditionOf(last, "NamespaceDeletionContentFailure")?.status, "False");
+  const over = await withStuckPod(t, 30, "2021-12-31T23:59:35Z");
+  assert.equal(conditionOf(over, "NamespaceDeletionContentFailure")?.status, "True");
   const old = await withStuckPod(t, 30, "2021-12-31T23:59:00Z");
   assert.partialDeepStrictEqual(conditionOf(old, "NamespaceDeletionContentFailure"), {
     status: "True",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -510,6 +510,25 @@ test("the former labels of a node follow the present ones, also without a taint 
   });
   assert.deepEqual(taintsOf(world, "n"), []);
 });
+
+for (const [name, failure, want] of [
+  ["changed meanwhile is left to its change", conflict(nodes, "n", "changed"), 1],
+  ["gone is left alone", notFound(nodes, "n"), 1],
+  ["that cannot be written is tried again", serviceUnavailable("away"), 2],
+] as const)
+  test(`the taints of conditions of a node ${name}`, async (t) => {
+    const world = newTestContext(t);
+    const node = aNode({ name: "n" });
+    const full = { type: "MemoryPressure", status: "True" as const };
+    world.client.put(nodes, { ...node, status: { ...node.status, conditions: [...(node.status?.conditions ?? []), full] } });
+    let tries = 0;
+    world.client.react("patch", "nodes", () => {
+      if (++tries === 1) throw failure;
+    });
+    await world.run(newNodeLifecycleController(world.ctx));
+    await world.clock.advance(1_000);
+    assert.equal(tries, want);
+  });
 
 test("a node whose taint met a conflict is not counted as evicted until it is tainted", async (t) => {
   const world = await started(t);
