@@ -61,6 +61,15 @@ test("says why a volume could not be emptied, and tries again", async (t) => {
   assert.deepEqual(volumeOf(context)?.status, { phase: "Available" }, "the message is of the failure");
 });
 
+for (const status of [{ phase: "Failed" }, { phase: "Failed", message: "" }])
+  test(`a recycler that fails without saying why: ${JSON.stringify(status)}`, async (t) => {
+    const context = newTestContext(t);
+    await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+    await end(context, status);
+    const message = "Recycle failed: failed to recycle volume: pod failed, pod.Status.Message unknown";
+    assert.deepEqual(context.events, [`Warning VolumeFailedRecycle ${message}`]);
+  });
+
 test("deletes a recycler that is there already, for it may be a forgery", async (t) => {
   const context = newTestContext(t);
   context.client.put(pods, aPod({ name: "recycler-for-a", phase: "Succeeded" }));

@@ -22,6 +22,11 @@ for (const { name, first, second, kin = [0, 0], gates } of [
     first: { ...onNode, annotations: cost("-007") },
     second: { ...onNode, annotations: cost("-6") },
   },
+  {
+    name: "one of no cost, being a number with a zero in front,",
+    first: { ...onNode, annotations: cost("07") },
+    second: { ...onNode, annotations: cost("1") },
+  },
   { name: "one of lower cost", first: { ...onNode, annotations: cost("-5") }, second: onNode },
   {
     name: "one of no cost before one of a cost",
@@ -46,6 +51,11 @@ for (const { name, first, second, kin = [0, 0], gates } of [
     name: "of about the same age the lower uid",
     first: { ...onNode, uid: "a", createdAt: "2024-01-01T00:00:00Z" },
     second: { ...onNode, uid: "b", createdAt: "2024-01-01T01:00:00Z" },
+  },
+  {
+    name: "of one that is made now and one that a faster clock made the lower uid",
+    first: { ...onNode, uid: "a", createdAt: "2024-01-02T00:00:01Z" },
+    second: { ...onNode, uid: "b", createdAt: "2024-01-02T00:00:00Z" },
   },
   {
     name: "without LogarithmicScaleDown the younger, however small the difference,",
