@@ -106,6 +106,13 @@ test("a self-signed certificate names the node and its addresses", async (t) => 
   assert.match(names, /IP Address:127\.0\.0\.1/);
 });
 
+for (const field of ["tlsCertFile", "tlsPrivateKeyFile"])
+  test(`the server does not start with ${field} alone`, async (t) => {
+    const { open } = await listening(t, {});
+    await assert.rejects((await listening(t, { [field]: "/none.pem" })).open());
+    await open();
+  });
+
 test("only the configured cipher suites and TLS versions are accepted", async (t) => {
   const only = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
   const both = [only, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"];

@@ -92,7 +92,7 @@ async function tlsOf({ config, nodeName, ips }: ListenOptions) {
   const selfSigned = () =>
     selfSignedPair({ certDir, pairName: "kubelet", host: nodeName, dnsNames: [nodeName], ips: [...ips, "127.0.0.1"] });
   const files = async () => {
-    if (certFile !== "" && keyFile !== "") return { certFile, keyFile };
+    if (certFile !== "" || keyFile !== "") return { certFile, keyFile };
     if (!config.rotateServerCertificates) return selfSigned();
     const both = await servingCertificateFile(certDir, selfSigned);
     return { certFile: both, keyFile: both };

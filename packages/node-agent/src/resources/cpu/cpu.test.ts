@@ -14,7 +14,7 @@ import { CpuManager } from "./cpu-manager.ts";
 import { parseCpuPolicyOptions } from "./cpu-policy-options.ts";
 import { formatCpus, parseCpus } from "./cpu-set.ts";
 import { cpuStateForm } from "./cpu-state.ts";
-import { cpuHints, reservedCpus, type StaticCpus } from "./static-cpus.ts";
+import { chooseCpus, cpuHints, reservedCpus, type StaticCpus } from "./static-cpus.ts";
 import { takeCpus, takeCpusEvenly } from "./take-cpus.ts";
 
 for (const { text, want } of [
@@ -40,6 +40,19 @@ function machineOf(sockets: number, nodesPerSocket: number, coresPerNode: number
 }
 /** NUMA node and socket 0: 0-3 and 8-11; 1: 4-7 and 12-15. */
 const twoSockets = machineOf(2, 1, 4);
+
+for (const { wholeCoresOnly, want } of [
+  { wholeCoresOnly: true, want: [4, 6] },
+  { wholeCoresOnly: false, want: [5, 5] },
+])
+  test(`ten CPUs across two nodes are ${want.join(" and ")} ${wholeCoresOnly ? "with" : "without"} full-pcpus-only`, () => {
+    const settings = { machine: twoSockets, reserved: [], options: { wholeCoresOnly, acrossNodes: true } };
+    const state = { policy: "static", shared: parseCpus("0-15"), assigned: new Map() };
+    const request = { count: 10, hint: { nodes: undefined, preferred: true }, reusable: [] };
+    const chosen = chooseCpus(settings, state, request);
+    const onFirst = chosen.filter((id) => twoSockets[id]?.numaNode === 0).length;
+    assert.deepEqual([onFirst, chosen.length - onFirst].toSorted(), want);
+  });
 
 for (const { name, machine = twoSockets, free, count, want } of [
   { name: "nothing", free: "0-15", count: 0, want: "" },
@@ -86,6 +99,7 @@ for (const { free, count, group, want } of [
 
 test("CPUs are reserved from the lowest cores, or by number", () => {
   assert.equal(formatCpus(reservedCpus(twoSockets, 1500, [])), "0,8");
+  assert.equal(formatCpus(reservedCpus(twoSockets, 1001, [])), "0,8", "a part of a CPU is a whole one");
   assert.deepEqual(reservedCpus(twoSockets, 2000, [3, 5]), [3, 5]);
   assert.throws(() => reservedCpus(twoSockets, 0, []), /requires systemreserved.cpu \+ kubereserved.cpu to be greater than zero/);
   assert.throws(() => reservedCpus(twoSockets, 99_000, []), /unable to reserve the required amount of CPUs/);
@@ -97,6 +111,7 @@ test("CPU hints are all sets of NUMA nodes with enough CPUs; preferred are the s
   assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("0-15"), [], 9)), ["0,1 true"]);
   assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("1-7,9-15"), [0, 8], 2)), ["0 true", "0,1 false"], "with what is reused");
   assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("0-2"), [], 4)), []);
+  assert.deepEqual(shown(cpuHints(twoSockets, parseCpus("1-3,5-15"), [0, 4], 2)), ["0,1 false"], "one node lacks one of them");
 });
 
 const cpus = (count: number | string, name = "main"): Container =>

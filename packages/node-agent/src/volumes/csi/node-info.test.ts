@@ -99,6 +99,25 @@ test("drivers that come and go at the same time are all written to the node, wha
   assert.deepEqual(JSON.parse(ids() ?? ""), { "a.example": "a", "b.example": "b" });
 });
 
+test("the initialization of CSINode is tried again after 0.1 s, twice as long each time, at most 5 s", async () => {
+  const { clock, client, info } = announcing();
+  client.react("get", "csinodes", () => {
+    throw new Error("the server is away");
+  });
+  const stop = new AbortController();
+  const initialized = info.initialize(stop.signal);
+  const waits: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    await settle();
+    const waitMs = (clock.nextDue ?? Number.NaN) - clock.now();
+    waits.push(waitMs);
+    await clock.advance(waitMs);
+  }
+  assert.deepEqual(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+  stop.abort();
+  await initialized;
+});
+
 test("a conflicting write is retried on the current object, at most four times", async () => {
   const { clock, client, info, drivers } = announcing();
   await info.install("a.example", driver("a1"));
