@@ -125,6 +125,20 @@ test("a new job selects the pods with its uid, unless it brings a selector of it
   }
 });
 
+test("a job whose pods have no labels gets none, and one with labels keeps them", () => {
+  for (const { template, own, want } of [
+    { template: {}, own: undefined, want: undefined },
+    { template: undefined, own: {}, want: {} },
+    { template: { a: "b" }, own: {}, want: { a: "b" } },
+    { template: { a: "b" }, own: { c: "d" }, want: { c: "d" } },
+  ]) {
+    const made = job({ template: { metadata: { ...(template && { labels: template }) }, spec: { containers: [] } } });
+    if (own !== undefined) made.metadata.labels = own;
+    defaultJob(made);
+    assert.deepEqual(made.metadata.labels, want);
+  }
+});
+
 test("a job of which one number alone is given", () => {
   for (const { given, want } of [
     { given: {}, want: [1, 1] },

@@ -214,6 +214,16 @@ testRefusals<{ next: object[]; current?: object[] }>(
   [
     { name: "an approval", input: { next: [approved] }, want: [] },
     {
+      name: "a denial beside the approval that is there",
+      input: { current: [approved], next: [approved, { type: "Denied", status: "True" }] },
+      want: ['status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive'],
+    },
+    {
+      name: "a denial beside another one and an approval that are there",
+      input: { current: [approved, { type: "Denied", status: "True" }], next: [{ type: "Denied", status: "True" }, approved] },
+      want: [],
+    },
+    {
       name: "an approval that is also a denial, and not true",
       input: { next: [approved, { type: "Denied", status: "False" }] },
       want: [

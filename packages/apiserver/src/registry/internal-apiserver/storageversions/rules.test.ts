@@ -7,6 +7,29 @@ const badName =
 
 testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "apps.deployments" }, spec: {} }, [
   { name: "versions", change: {}, want: [] },
+  ...["a.b", "a.b.c"].map((name) => ({ name: `the name ${name}`, change: { "metadata.name": name }, want: [] })),
+  {
+    name: "a name without a resource",
+    change: { "metadata.name": "apps" },
+    want: ['metadata.name: Invalid value: "apps": name must be in the form of <group>.<resource>'],
+  },
+  {
+    name: "a resource of one wrong letter",
+    change: { "metadata.name": "apps.1" },
+    want: [
+      "metadata.name: Invalid value: \"apps.1\": the resource segment a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+    ],
+  },
+  {
+    name: "a condition without a status",
+    before: {},
+    status: true,
+    change: { "status.conditions": [{ type: "A", reason: "r", message: "m" }] },
+    want: [
+      'status[0].status: Invalid value: "A": name part must be non-empty',
+      `status[0].status: Invalid value: "A": ${badName}`,
+    ],
+  },
   {
     name: "servers",
     change: {

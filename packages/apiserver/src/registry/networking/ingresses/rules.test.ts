@@ -150,6 +150,14 @@ testKindRules(
       ],
     },
     {
+      name: "a port of an upper case letter, for two reasons",
+      change: { "spec.defaultBackend": { service: { name: "s", port: { name: "A" } } } },
+      want: [
+        'spec.defaultBackend.service.port.name: Invalid value: "A": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+        'spec.defaultBackend.service.port.name: Invalid value: "A": must contain at least one letter (a-z)',
+      ],
+    },
+    {
       name: "an address for a name in the status",
       status: true,
       before: {},
