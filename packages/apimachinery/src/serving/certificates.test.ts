@@ -1,6 +1,8 @@
+import "reflect-metadata"; // needed by @peculiar/x509
 import assert from "node:assert/strict";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { before, test } from "node:test";
+import * as x509 from "@peculiar/x509";
 import {
   alternativeNamesOf,
   type KeyPair,
@@ -62,6 +64,35 @@ test("a certificate from a request has its subject, names and key, and the given
   assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes"] });
   assert.deepEqual(certificate.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
   await assert.rejects(signCertificateRequest({ csrPem, ca, usages: ["party"], ...times }), /unrecognized usage/);
+});
+
+test("all usages and names of a request are signed", async () => {
+  const { privateKey, publicKey } = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, [
+    "sign",
+    "verify",
+  ]);
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: "CN=a",
+    keys: { privateKey, publicKey } as never, // cast: the library declares the keys of browsers
+    signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
+    extensions: [
+      new x509.SubjectAlternativeNameExtension([
+        { type: "dns", value: "a" },
+        { type: "ip", value: "10.0.0.1" },
+        { type: "email", value: "a@b" },
+        { type: "url", value: "spiffe://c/d" },
+      ]),
+    ],
+  });
+  const usages = ["digital signature", "content commitment", "key encipherment", "server auth", "client auth"];
+  const times = { notBefore: new Date("2022-01-01T00:00:00Z"), notAfter: new Date("2032-01-01T00:00:00Z") };
+  const pem = await signCertificateRequest({ csrPem: request.toString("pem"), ca, usages, ...times });
+  const signed = new X509Certificate(pem);
+  assert.equal(signed.subjectAltName, "DNS:a, IP Address:10.0.0.1, email:a@b, URI:spiffe://c/d");
+  assert.deepEqual(signed.keyUsage.toSorted(), ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"]);
+  const { digitalSignature, nonRepudiation, keyEncipherment } = x509.KeyUsageFlags;
+  const extension = new x509.X509Certificate(pem).getExtension(x509.KeyUsagesExtension);
+  assert.equal(extension?.usages, digitalSignature | nonRepudiation | keyEncipherment);
 });
 
 for (const { name, organization } of [

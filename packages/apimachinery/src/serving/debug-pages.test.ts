@@ -10,6 +10,7 @@ import { cpuMsOf } from "../testing/cpu-time.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";
 import { newDebugPages } from "./pprof.ts";
+import { cpuProfile } from "./pprof-profile.ts";
 import { selfSignedPair } from "./self-signed.ts";
 
 interface Sent {
@@ -102,6 +103,26 @@ test("records a CPU profile that pprof reads, one at a time", async () => {
   );
   assert.ok(profile.stringTable.strings.includes("burnSomeTime"));
   assert.ok(profile.sample.length > 0);
+});
+
+test("a CPU profile has the samples, the time and the callers of each function; time that runs backwards counts as none", () => {
+  const node = (id: number, functionName: string, children: number[] = []) => ({
+    ...{ id, children, hitCount: 0 },
+    callFrame: { functionName, scriptId: "1", url: "file:///a.js", lineNumber: id, columnNumber: 0 },
+  });
+  const nodes = [node(1, "(root)", [2]), node(2, "outer", [3]), node(3, "inner")];
+  const bytes = cpuProfile({ nodes, startTime: 0, endTime: 20, samples: [3, 2, 3, 3], timeDeltas: [5, 4, -3, 7] });
+  const { sample, location, function: functions, stringTable, durationNanos } = Profile.decode(gunzipSync(bytes));
+  const nameOf = (id: number | bigint): string | undefined => {
+    const at = location.find((one) => one.id === id)?.line[0]?.functionId;
+    return stringTable.strings[Number(functions.find((one) => one.id === at)?.name)];
+  };
+  const shown = sample.map(({ locationId, value }) => [locationId.map(nameOf).join("<"), ...value.map(Number)]);
+  assert.deepEqual(shown, [
+    ["inner<outer", 3, 12_000],
+    ["outer", 1, 4_000],
+  ]);
+  assert.equal(Number(durationNanos), 20_000);
 });
 
 function burnSomeTime(): number {

@@ -20,6 +20,7 @@ async function aWebhook(t: TestContext, answer: RequestListener, names: Partial<
   const pair = await newCertificate({ commonName: "hook", ...names, usages: ["server"], ca });
   const options = { cert: pair.certPem, key: pair.keyPem, ca: ca.certPem, requestCert: true, rejectUnauthorized: false };
   const server = createServer(options, answer).listen(0, "127.0.0.1");
+  server.keepAliveTimeout = 600_000; // calls are seconds apart on a busy machine
   await once(server, "listening");
   t.after(() => {
     server.closeAllConnections();
