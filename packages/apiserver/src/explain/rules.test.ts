@@ -159,6 +159,11 @@ const rows: readonly Row[] = [
     reason: "TooManyPods",
   },
   {
+    name: "a pod that no scheduler has looked at leads to its claim, too",
+    objects: [pod("p", { phase: "Pending" }, claimVolume), claim({ storageClassName: "fast" })],
+    chain: ["pod/p", "persistentvolumeclaim/data"],
+  },
+  {
     name: "a pod leads to its claim, and the claim to its class",
     objects: [
       pod("p", unschedulable("pod has unbound immediate PersistentVolumeClaims"), claimVolume),

@@ -7,7 +7,7 @@ import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/
 import { guardEntries } from "./admission.ts";
 import { fromHub } from "./convert.ts";
 import type { Call } from "./env.ts";
-import { managerName, trackFields } from "./managed-fields.ts";
+import { managerName, trackCreated, trackFields } from "./managed-fields.ts";
 import { newServedResources, type ServedResource } from "./served-resources.ts";
 
 const entry: ManagedFieldsEntry = {
@@ -97,6 +97,22 @@ for (const { name, run } of [
     assert.deepEqual(errors, []);
   });
 }
+
+test("an object that is answered and not stored has fields of the manager in the request, or of its client", async () => {
+  const { call } = aCall({ userAgent: "kubectl/v1.23" });
+  Object.assign(call.env.services, { turns: new Turns() });
+  const review = { group: "authentication.k8s.io", version: "v1", kind: "TokenReview" };
+  for (const [given, manager] of [
+    ["", "kubectl"],
+    ["mine", "mine"],
+  ] as const) {
+    const object = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token: "t" } };
+    const { metadata } = await trackCreated(call, given, review, object);
+    assert.partialDeepStrictEqual(metadata.managedFields, [
+      { manager, operation: "Update", fieldsV1: { "f:spec": { "f:token": {} } } },
+    ]);
+  }
+});
 
 test("computed entries replace the client's", async () => {
   const object = await trackFields(aCall().call, "m", undefined, objectWith([{ ...entry, manager: "invented" }]));

@@ -86,6 +86,23 @@ test("after calls with two hundred other CA bundles a webhook gets a new connect
   assert.equal(connections.size, 2);
 });
 
+test("a webhook behind a Service is called, and verified, by the Service's name", async (t) => {
+  let host: string | undefined;
+  const answer: RequestListener = ({ headers }, response) => {
+    ({ host } = headers);
+    response.end("{}");
+  };
+  const { url, caBundle } = await aWebhook(t, answer, { dnsNames: ["hook.web.svc"] });
+  const located = { host: "127.0.0.1", port: Number(new URL(url).port) };
+  const caller = newWebhookCaller(
+    () => located,
+    () => ({ headers: {} }),
+    new Turns(),
+  );
+  await caller.call({ service: { namespace: "web", name: "hook", port: 8443 }, caBundle }, question);
+  assert.equal(host, "hook.web.svc:8443");
+});
+
 test("a webhook whose certificate has its address as common name only is refused and counted", async (t) => {
   const answer: RequestListener = (_request, response) => response.end("{}");
   const legacy = await aWebhook(t, answer, { commonName: "127.0.0.1" });

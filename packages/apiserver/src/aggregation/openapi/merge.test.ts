@@ -133,6 +133,11 @@ for (const { name, document, message } of [
     message: "paths./a.get.parameters[0].name is not a string",
   },
   {
+    name: "a parameter of items that are unique in a way",
+    document: { paths: { "/a": { get: { parameters: [{ name: "a" }, { name: "b", uniqueItems: "yes" }] } } } },
+    message: "paths./a.get.parameters[1].uniqueItems is not a boolean",
+  },
+  {
     name: "a type that is none",
     document: { definitions: { A: { properties: { b: { type: 3 } } } } },
     message: "definitions.A.properties.b.type is not a list",
