@@ -15,6 +15,7 @@ const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).t
 
 for (const { name, text, detail } of [
   { name: "no base64", text: "a b", detail: "illegal base64 data at input byte 1" },
+  { name: "no base64, and a digit too much", text: "a bcd", detail: "illegal base64 data at input byte 1" },
   { name: "a digit too much", text: "abcde", detail: "illegal base64 data at input byte 4" },
   { name: "no JSON", text: Buffer.from("{").toString("base64url"), detail: undefined },
   { name: "null", text: encoded(null), detail: undefined },

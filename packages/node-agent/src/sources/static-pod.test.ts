@@ -195,8 +195,8 @@ test("a static pod keeps its uid, namespace and node name; without hostNetwork i
 test("the name of a pod ends with its node's name once, in lower case; every document and every pod of a list is read", async () => {
   const named = (name: string) => manifest({ metadata: { name } });
   assert.deepEqual(
-    (await Promise.all([named("web"), named("web-node1")].map(read))).map(({ metadata }) => metadata.name),
-    ["web-node1", "web-node1"],
+    (await Promise.all([named("web"), named("web-node1"), named("webnode1")].map(read))).map(({ metadata }) => metadata.name),
+    ["web-node1", "web-node1", "webnode1-node1"],
   );
   const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: [JSON.parse(named("b")), JSON.parse(named("c"))] });
   const text = `%YAML 1.1\n---\n${[named("a"), list, named("d")].join("\n--- # next\r\n")}`;
