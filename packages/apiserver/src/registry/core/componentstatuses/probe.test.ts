@@ -46,6 +46,25 @@ for (const { name, answer, want } of [
     want: { status: "False", message: "HTTP probe failed with statuscode: 503" },
   },
   {
+    name: "answers with the last code of success",
+    answer: { code: 399, body: etcdHealth },
+    want: { status: "True", message: etcdHealth },
+  },
+  {
+    name: "answers with the first code of an error",
+    answer: { code: 400, body: etcdHealth },
+    want: { status: "False", message: "HTTP probe failed with statuscode: 400" },
+  },
+  {
+    name: "says more than is read",
+    answer: { code: 200, body: "x".repeat(100_000) },
+    want: {
+      status: "False",
+      message: "x".repeat(10 * 1024),
+      error: "invalid character 'x' looking for beginning of value",
+    },
+  },
+  {
     name: "says nothing that can be read",
     answer: { code: 200, body: "OK" },
     want: {

@@ -109,7 +109,7 @@ function get(url: URL, tls: Component["tls"]): Promise<{ code: number; body: str
       response.on("data", (chunk: string) => {
         if (body.length < longestBody) body += chunk;
       });
-      response.on("end", () => resolve({ code: response.statusCode ?? 0, body }));
+      response.on("end", () => resolve({ code: response.statusCode ?? 0, body: body.slice(0, longestBody) }));
       response.on("error", reject);
     });
     sent.on("timeout", () => sent.destroy(new Error("context deadline exceeded")));

@@ -61,10 +61,20 @@ testKindRules("endpoints", {}, [
     ],
   },
   {
-    name: "a port of no protocol",
+    name: "ports of no protocol and of an empty one",
     undefaulted: true,
-    change: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
-    want: ["subsets[0].ports[0].protocol: Required value"],
+    change: {
+      subsets: [
+        {
+          addresses: [{ ip: "10.0.0.1" }],
+          ports: [
+            { name: "a", port: 80 },
+            { name: "b", port: 80, protocol: "" },
+          ],
+        },
+      ],
+    },
+    want: ["subsets[0].ports[0].protocol: Required value", "subsets[0].ports[1].protocol: Required value"],
   },
   {
     name: "a port without a name of two, and a node with dots",

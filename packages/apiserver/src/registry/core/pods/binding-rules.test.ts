@@ -4,6 +4,7 @@ import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { DeleteOptions, Preconditions } from "@coxswain/apimachinery/objects/meta/types";
 import type { Binding, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
+import { createBinding } from "../bindings/create.ts";
 import { bind, createPodBinding } from "./binding.ts";
 import { createEviction } from "./eviction.ts";
 
@@ -27,6 +28,11 @@ for (const { name, run, want } of [
     name: "a binding to what is no node",
     run: () => createPodBinding(call({ metadata: { name: "p" }, target: { kind: "Pod" } })),
     want: '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
+  },
+  {
+    name: "a binding of no pod",
+    run: () => createPodBinding({ ...call({ metadata: {}, target: { name: "n" } }), name: "" }),
+    want: "Name parameter required.",
   },
   {
     name: "a binding to an empty kind of no name",
@@ -74,6 +80,15 @@ for (const preconditions of [{}, { uid: "u" }, { resourceVersion: "7" }, { uid: 
     assert.deepEqual((seen[0] as { preconditions: object }).preconditions, preconditions);
   });
 }
+
+test("a binding without a pod in its path is that of the pod that it names", async () => {
+  const keys: string[] = [];
+  const storage = { guaranteedUpdate: async (key: string) => keys.push(key) };
+  const body = { metadata: { name: "q" }, target: { name: "n" } };
+  const posted = { ...call(body), name: "", services: { store: () => ({ storage }) } };
+  await createBinding(posted as unknown as SubresourceCall<Binding>);
+  assert.deepEqual(keys, ["default/q"]);
+});
 
 /** Evicts a pod whose deletion conflicts with another writer's change for the first `conflicts` times. */
 async function evict(

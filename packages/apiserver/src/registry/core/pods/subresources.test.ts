@@ -149,7 +149,8 @@ test("log options say what is wrong with them", () => {
   const of = (query: string) => validateLogOptions(logOptions(new URLSearchParams(query))).map((error) => error.field);
   assert.deepEqual(of("tailLines=5&limitBytes=1&sinceSeconds=1"), []);
   assert.deepEqual(of("tailLines=-1&limitBytes=0&sinceSeconds=0"), ["tailLines", "limitBytes", "sinceSeconds"]);
-  assert.deepEqual(of("sinceSeconds=1&sinceTime=2022-01-01T00:00:00Z"), ["[]"]);
+  for (const seconds of [0, 1]) assert.deepEqual(of(`sinceSeconds=${seconds}&sinceTime=2022-01-01T00:00:00Z`), ["[]"]);
+  assert.deepEqual(of("tailLines=0"), []);
   assert.throws(
     () => logOptions(new URLSearchParams("tailLines=x")),
     (err: StatusError) => err.code === 400,

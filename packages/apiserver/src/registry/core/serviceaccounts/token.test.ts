@@ -115,3 +115,24 @@ for (const { name, spec, extend = true, seconds, signed, warnafter } of [
     );
   });
 }
+
+test("a token without audiences is for this server, one with others for those", async () => {
+  for (const [audiences, aud] of [
+    [undefined, ["api"]],
+    [[], ["api"]],
+    [
+      ["a", "b"],
+      ["a", "b"],
+    ],
+  ] as const) {
+    const { claims, answer } = await requested({ ...(audiences && { audiences: [...audiences] }) });
+    assert.deepEqual([claims["aud"], (answer.spec as { audiences: string[] }).audiences], [aud, aud]);
+  }
+});
+
+for (const seconds of [0, 599, 2 ** 32 + 1]) {
+  test(`a token for ${seconds} s is refused`, async () => {
+    const isInvalid = (err: unknown): boolean => err instanceof StatusError && err.code === 422;
+    await assert.rejects(requested({ expirationSeconds: seconds }), isInvalid);
+  });
+}

@@ -16,6 +16,7 @@ async function target(name: string, subsets: object[] | undefined, ports: object
   for (const [i, pod] of ["a", "b", "c"].entries()) {
     objects[`pods web/${pod}`] = { status: { podIPs: [{ ip: "fd00::9" }, { ip: `10.1.0.${i + 1}` }] } };
   }
+  objects["pods web/own"] = { status: { podIPs: [{ ip: "127.0.0.1" }] } };
   const store = (_group: string, resource: string) => ({
     async get(namespace: string, of: string) {
       const found = objects[`${resource} ${namespace}/${of}`];
@@ -70,6 +71,7 @@ for (const { what, name = "s:http", subsets, ports, want } of [
   },
   { what: "an address of a pod elsewhere", subsets: [subset(http, address("10.1.0.1", "a", "other"))], want: none },
   { what: "an address that is not its pod's", subsets: [subset(http, address("10.1.0.2", "a"))], want: none },
+  { what: "this machine's own address", subsets: [subset(http, address("127.0.0.1", "own"))], want: "400 address not allowed" },
   { what: "an address without a pod", subsets: [subset(http, { ip: "10.1.0.1" })], want: none },
   { what: "a pod that is gone", subsets: [subset(http, address("10.1.0.1", "gone"))], want: none },
   { what: "no subsets", subsets: [], want: none },
