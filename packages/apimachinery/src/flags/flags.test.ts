@@ -217,6 +217,11 @@ test("feature gates: groups set gates that are not named; locked and unknown gat
     () => newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: false }),
     /cannot set feature gate ConfigurableFSGroupPolicy to false, feature is locked to true/,
   );
+  assert.equal(
+    newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: true }).enabled("ConfigurableFSGroupPolicy"),
+    true,
+    "a locked gate may be set to what it is",
+  );
   assert.match(
     newFeatureGates("kube-apiserver", { AdvancedAuditing: true }).warnings[0] ?? "",
     /^Setting GA feature gate AdvancedAuditing=true/,

@@ -119,8 +119,12 @@ test("a query that is longer than any is ends the connection", async (t) => {
 
 test("a connection that ends makes room for one", async (t) => {
   const { clock, open } = await start(t);
+  const first = await open();
+  await waitFor(() => clock.waiting === 1);
+  first.destroy();
+  await waitFor(() => clock.waiting === 0);
   const sockets = await Promise.all(Array.from({ length: 50 }, () => open()));
-  await waitFor(() => clock.waiting === 50);
+  await waitFor(() => clock.waiting === 50, { what: "as many as without an earlier one" });
   sockets[0]?.destroy();
   await waitFor(() => clock.waiting === 49);
   await whileOpen(await open(), () => clock.waiting === 50);

@@ -124,6 +124,16 @@ test("rounds begin every 15 s regardless of their duration; stopping ends them a
   assert.deepEqual([errors, closed.length], [[], 2]);
 });
 
+test("a kubelet has ten seconds to answer", async (t) => {
+  const limit = t.mock.method(AbortSignal, "timeout");
+  const { round } = setUp(aNode("n1"));
+  await round();
+  assert.deepEqual(
+    limit.mock.calls.map((call) => call.arguments),
+    [[10_000]],
+  );
+});
+
 test("of a Node's addresses the internal one is used, then the external one, then the host name", async () => {
   const addresses = [
     { type: "Hostname", address: "n1.example" },

@@ -96,18 +96,30 @@ test("objects that another process makes at the same time are no failure; a chan
   });
   await assert.rejects(register(client, here, signal), /no right/);
   assert.deepEqual(take(), []);
+  const other = setUp();
+  other.client.react("create", "services", () => {
+    throw forbidden(services, serviceName, "no right to create");
+  });
+  await assert.rejects(register(other.client, here, signal), /no right to create/);
+  assert.deepEqual(other.take(), ["create services"]);
 });
 
 function kept() {
   const clock = newFakeClock();
   const ending = new AbortController();
-  const state = { tries: 0, failure: undefined as Error | undefined, passedMs: 0 };
+  const state = {
+    tries: 0,
+    failure: undefined as Error | undefined,
+    passedMs: 0,
+    attempt: undefined as Promise<void> | undefined,
+  };
   const lines: string[] = [];
   const failed: string[] = [];
   const registered = keepRegistered({
     async register() {
       state.tries++;
       if (state.failure !== undefined) throw state.failure;
+      await state.attempt;
     },
     log: {
       ...discardLogger,
@@ -161,4 +173,12 @@ test("the end ends the registering, also when an attempt fails then, without a w
   ending.abort(new Error("the part ends"));
   await registered.ended;
   assert.deepEqual([clock.waiting, lines], [0, ["Serving the metrics API"]]);
+  const during = kept();
+  const attempt = Promise.withResolvers<void>();
+  during.state.attempt = attempt.promise;
+  await during.tries(30_000);
+  during.ending.abort(new Error("the part ends"));
+  attempt.reject(new Error("aborted"));
+  await during.registered.ended;
+  assert.deepEqual([during.clock.waiting, during.lines], [0, ["Serving the metrics API"]]);
 });

@@ -152,6 +152,16 @@ for (const { name, patch, message } of [
     message: "map: map[image:x] does not contain declared merge key: name",
   },
   {
+    name: "names the merge key that is missing in a deletion",
+    patch: { containers: [{ $patch: "delete", image: "x" }] },
+    message: "map: map[$patch:delete image:x] does not contain declared merge key: name",
+  },
+  {
+    name: "refuses to merge lists by a directive",
+    patch: { containers: [{ $patch: "merge", name: "a" }] },
+    message: "merging lists cannot yet be specified in the patch",
+  },
+  {
     name: "refuses fields that are not retained",
     patch: { securityContext: { $retainKeys: ["runAsUser"], runAsGroup: 1 } },
     message: "invalid patch format of retainKeys",
