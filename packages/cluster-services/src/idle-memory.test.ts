@@ -25,6 +25,15 @@ for (const { name, states, want } of [
     want: [1],
   },
   {
+    name: "a fifth of the time and 60 MiB are idle and small, more is not",
+    states: [
+      [0.2, 60],
+      [0.201, 20],
+      [0, 60.001],
+    ],
+    want: [0],
+  },
+  {
     name: "a large heap is left to V8, until it has become small",
     states: [
       [0, 61],

@@ -56,6 +56,21 @@ test("no part may write leases that others rely on", () => {
   }
 });
 
+test("the process may report events, and keep its lease, by its name but for its creation", () => {
+  const rulesOf = (kind: string) =>
+    rightsOf([oncePart], lease).flatMap((one) =>
+      one.kind === kind && one.metadata.name === "coxswain-services" ? [(one as { rules?: PolicyRule[] }).rules] : [],
+    );
+  assert.deepEqual(rulesOf("ClusterRole"), [[{ apiGroups: [""], resources: ["events"], verbs: ["create", "patch"] }]]);
+  const leases = { apiGroups: ["coordination.k8s.io"], resources: ["leases"] };
+  assert.deepEqual(rulesOf("Role"), [
+    [
+      { ...leases, resourceNames: ["coxswain-services"], verbs: ["get", "update"] },
+      { ...leases, verbs: ["create"] },
+    ],
+  ]);
+});
+
 test("no right to the lease where no part runs once", () => {
   assert.deepEqual(namesOf([nodePart]).slice(0, 3), [
     "ClusterRole /coxswain-services",
@@ -74,6 +89,12 @@ test("no part asks for all verbs, all resources or roles", () => {
 });
 
 test("bindings name the group of the certificates", () => {
-  const binding = rightsOf([nodePart], lease)[1] as unknown as { subjects: { name: string }[] };
-  assert.equal(binding.subjects[0]?.name, servicesGroup);
+  const bindings = rightsOf([nodePart, oncePart], lease).filter(({ kind }) => kind?.endsWith("Binding"));
+  assert.equal(bindings.length, 4);
+  for (const binding of bindings) {
+    assert.deepEqual((binding as unknown as { subjects: unknown }).subjects, [
+      { apiGroup: "rbac.authorization.k8s.io", kind: "Group", name: servicesGroup },
+      { kind: "ServiceAccount", name: "coxswain-services", namespace: "kube-system" },
+    ]);
+  }
 });

@@ -203,6 +203,39 @@ test("pauses between failures grow", async () => {
   await end();
 });
 
+test("a pause is at most a minute with its jitter, and short again three minutes after the last failure", async () => {
+  const contexts: PartContext[] = [];
+  let isFailing = true;
+  const { clock, events, end } = setUp(async (context) => {
+    contexts.push(context);
+    if (isFailing) throw new Error("no");
+    return {};
+  });
+  for (let failures = 1; failures < 7; failures++) {
+    await waitFor(() => events.length === failures);
+    await clock.advance(1_200 * 2 ** (failures - 1));
+  }
+  await waitFor(() => events.length === 7);
+  isFailing = false;
+  await clock.advance(40_000); // the failure may have been some seconds before the end of the last advance
+  assert.equal(contexts.length, 7);
+  await clock.advance(32_001);
+  await waitFor(() => contexts.length === 8);
+  await clock.advance(80_000);
+  contexts[7]?.fail(new Error("after less than three minutes"));
+  await waitFor(() => events.length === 8);
+  await clock.advance(59_999);
+  assert.equal(contexts.length, 8);
+  await clock.advance(12_002);
+  await waitFor(() => contexts.length === 9);
+  await clock.advance(121_000);
+  contexts[8]?.fail(new Error("after more"));
+  await waitFor(() => events.length === 9);
+  await clock.advance(1_200);
+  await waitFor(() => contexts.length === 10);
+  await end();
+});
+
 test("a part that has ended on purpose is not checked any more", async () => {
   const { health, isHealthy, end } = setUp(async () => ({
     check() {

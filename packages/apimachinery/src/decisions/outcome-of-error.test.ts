@@ -35,6 +35,28 @@ for (const { name, err, want } of [
     err: forbidden(pods, "a", 'violates PodSecurity "restricted:latest"'),
     want: ["refused", "PodSecurityViolated"],
   },
+  {
+    name: "a quota that wants more to be said",
+    err: forbidden(pods, "a", "failed quota: mem: must specify requests.memory"),
+    want: ["refused", "QuotaExceeded"],
+  },
+  {
+    name: "webhook that cannot be called",
+    err: internalError(new Error('failed to call webhook: Post "https://w": EOF')),
+    want: ["failed", "WebhookFailed"],
+  },
+  { name: "webhook that failed", err: internalError(new Error('failed calling webhook "w": no')), want: ["failed", "WebhookFailed"] },
+  {
+    name: "pod security policy",
+    err: forbidden(pods, "a", "unable to validate against any pod security policy: []"),
+    want: ["refused", "PodSecurityViolated"],
+  },
+  ...["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND", "EAI_AGAIN"].map((code) => ({
+    name: `the code ${code}`,
+    err: Object.assign(new Error("no connection"), { code }),
+    want: ["failed", "Unreachable"],
+  })),
+  { name: "another code", err: Object.assign(new Error("no file"), { code: "ENOENT" }), want: ["failed", "Failed"] },
   { name: "rights", err: forbidden(pods, "a", "no"), want: ["refused", "Forbidden"] },
   { name: "a namespace that ends", err: inEndingNamespace(), want: ["refused", "NamespaceTerminating"] },
   {

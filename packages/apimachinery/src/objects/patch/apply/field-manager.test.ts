@@ -41,6 +41,24 @@ test("a create gives its manager the fields it set, without those hidden by Go's
   );
 });
 
+test("fields that the server sets belong to no manager, and a manager without a name is unknown", () => {
+  const stored = new Stored()
+    .update("a", (next: Loose) => {
+      next.spec = { replicas: 1 };
+      Object.assign(next.metadata, { uid: "u", resourceVersion: "1", generation: 1, creationTimestamp: "2022-01-01T00:00:00Z" });
+      Object.assign(next.metadata, { selfLink: "/x", clusterName: "c" });
+    })
+    .update("", (next: Loose) => {
+      Object.assign(next.metadata, { uid: "v", resourceVersion: "2", generation: 2, selfLink: "/y", clusterName: "d" });
+      next.spec.paused = true;
+    });
+  assert.deepEqual(stored.entries(), { "a Update": [".spec.replicas"], "unknown Update": [".spec.paused"] });
+  const created = new Stored().update("", (next: Loose) => {
+    next.spec = { replicas: 1 };
+  });
+  assert.deepEqual(created.entries(), { "unknown Update": [".spec.replicas"] });
+});
+
 test("an update takes fields from their owner only when it changes them", () => {
   const stored = new Stored()
     .update("a", (next: Loose) => {
