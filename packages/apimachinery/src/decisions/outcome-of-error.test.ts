@@ -45,7 +45,11 @@ for (const { name, err, want } of [
     err: internalError(new Error('failed to call webhook: Post "https://w": EOF')),
     want: ["failed", "WebhookFailed"],
   },
-  { name: "webhook that failed", err: internalError(new Error('failed calling webhook "w": no')), want: ["failed", "WebhookFailed"] },
+  {
+    name: "webhook that failed",
+    err: internalError(new Error('failed calling webhook "w": no')),
+    want: ["failed", "WebhookFailed"],
+  },
   {
     name: "pod security policy",
     err: forbidden(pods, "a", "unable to validate against any pod security policy: []"),

@@ -5,6 +5,7 @@ import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { getFrame, windowFrame } from "../transport/http2/testing/raw-frames.ts";
+import type { Exchange } from "./exchange.ts";
 import { answerMetrics } from "./metrics-page.ts";
 
 /** About as many series as an API server with 150 custom resources watched by each controller: 15 MB of text. */
@@ -54,3 +55,19 @@ test("metrics are compressed for clients that accept that, and have the same con
   assert.equal(gunzipSync(packed.body).toString(), plain.body.toString());
   assert.match(plain.body.toString(), /^requests\{code="200"\} 3$/m);
 });
+
+for (const isGone of [true, false]) {
+  test(`a failure is ${isGone ? "of no interest when the client is gone" : "thrown while the client waits"}`, async () => {
+    const failing = {
+      contentType: "text/plain",
+      async *chunks(): AsyncGenerator<string> {
+        yield "a 1\n";
+        throw new Error("no metrics");
+      },
+    };
+    const exchange = { headers: {}, isGone, stream: () => ({ write: () => true }) };
+    const answering = answerMetrics(exchange as unknown as Exchange, failing); // cast: what plain pages use
+    if (isGone) await answering;
+    else await assert.rejects(answering, /no metrics/);
+  });
+}

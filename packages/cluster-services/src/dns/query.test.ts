@@ -45,6 +45,7 @@ for (const { name, message, rcode } of [
   { name: "a part of a header", message: patched((m) => m.subarray(0, 11)), rcode: undefined },
   { name: "a response", message: patched((m) => void m.writeUInt16BE(0x8180, 2)), rcode: undefined },
   { name: "an update", message: patched((m) => void m.writeUInt16BE(5 << 11, 2)), rcode: rcodes.notImp },
+  { name: "an operation above 7", message: patched((m) => void m.writeUInt16BE(8 << 11, 2)), rcode: rcodes.notImp },
   { name: "no question", message: patched((m) => void m.writeUInt16BE(0, 4)), rcode: rcodes.formErr },
   { name: "65535 questions", message: patched((m) => void m.writeUInt16BE(65_535, 4)), rcode: rcodes.formErr },
   { name: "an answer", message: patched((m) => void m.writeUInt16BE(1, 6)), rcode: rcodes.formErr },

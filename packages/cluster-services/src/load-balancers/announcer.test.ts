@@ -265,6 +265,17 @@ test("an address that the kernel refuses is reported, and retried", async (t) =>
   announcer.check();
 });
 
+test("an address that is not wanted any more is no failure any more", async (t) => {
+  const { announcer, host, set, passed } = startOnFakeHost(t);
+  host.refuses = true;
+  set(vip);
+  await passed();
+  assert.throws(() => announcer.check());
+  set();
+  await passed();
+  announcer.check();
+});
+
 test("an address that is wanted again while its candidacy ends is announced again", async (t) => {
   const { host, set, passed } = startOnFakeHost(t);
   const bound = (lines: readonly string[]): boolean => lines.some((line) => line.startsWith(`address replace ${vip}/32`));

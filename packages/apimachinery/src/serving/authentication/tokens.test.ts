@@ -263,3 +263,12 @@ for (const { name, protocols, want } of [
     if (want !== undefined) assert.equal(headers["sec-websocket-protocol"], "chat", "the token is not passed on");
   });
 }
+
+test("the results of a thousand tokens are kept", async () => {
+  const { once, asked } = cached();
+  for (let i = 0; i < 1000; i++) await once(`t${i}`, aResult(`u${i}`));
+  asked();
+  assert.equal(await once("t0"), "u0");
+  assert.equal(await once("t999"), "u999");
+  assert.deepEqual(asked(), []);
+});

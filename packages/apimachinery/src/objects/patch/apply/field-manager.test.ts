@@ -5,6 +5,7 @@ import { cpuMsOf } from "../../../testing/cpu-time.ts";
 import { StatusError } from "../../errors/status-error.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { Unstructured } from "../../meta/types.ts";
+import { describeObject } from "./field-manager.ts";
 import { emptySet, paths } from "./field-set.ts";
 import { capUpdateManagers, decodeManaged, maxUpdateManagers } from "./managed-fields.ts";
 import { deployment, type Loose, main, Stored, status, template } from "./testing.ts";
@@ -252,3 +253,16 @@ test("the oldest update entries are merged when there are too many", () => {
   );
   assert.equal(stored.entry("ancient-changes Update").time, formatTime(1_000_000_004_000));
 });
+
+for (const { object, want } of [
+  {
+    object: { apiVersion: "apps/v1", kind: "Deployment", metadata: { namespace: "a", name: "web" } },
+    want: "a/web; apps/v1, Kind=Deployment",
+  },
+  { object: { apiVersion: "v1", kind: "Node", metadata: { name: "n" } }, want: "/n; /v1, Kind=Node" },
+  { object: {}, want: "/; /, Kind=" },
+]) {
+  test(`an object in an error: ${want}`, () => {
+    assert.equal(describeObject(object), want);
+  });
+}

@@ -87,6 +87,12 @@ for (const { name, type, value, want } of [
   { name: "fits", type: pod, value: { spec: { containers: [{ name: "c", ports: [{ containerPort: 80 }] }] } }, want: undefined },
   { name: "unknown field", type: pod, value: { spec: { foo: 1 } }, want: ".spec.foo: field not declared in schema" },
   {
+    name: "of an object's unknown fields the first",
+    type: pod,
+    value: { spec: { foo: 1, bar: 1 } },
+    want: ".spec.foo: field not declared in schema",
+  },
+  {
     name: "unknown field of an item",
     type: pod,
     value: { spec: { containers: [{ name: "c", foo: 1 }] } },
