@@ -114,6 +114,10 @@ test("a password is sent to a SOCKS proxy that requests it; a user name that is 
   const refused = connectThroughSocks5(long.connection, { host: "x".repeat(256), port: 1 }, undefined, never);
   long.proxy.write(Buffer.from([5, 0]));
   await assert.rejects(refused, /too long/);
+  const longest = aConnection();
+  const accepted = connectThroughSocks5(longest.connection, { host: "x".repeat(255), port: 1 }, undefined, never);
+  longest.proxy.write(Buffer.from([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 1]));
+  await accepted;
 });
 
 test("a CONNECT response is returned, and early bytes of the target are not lost", async () => {

@@ -13,6 +13,12 @@ test("a simple request is read as it was sent", () => {
   });
 });
 
+for (const word of ["keep-alive", "Keep-Alive"]) {
+  test(`a request with Connection: ${word} is simple`, () => {
+    assert.deepEqual(read(lines("GET / HTTP/1.1", "Host: x", `Connection: ${word}`))?.names, ["host", "connection"]);
+  });
+}
+
 test("repeated header blocks are not parsed again, others are", () => {
   const reader = new SimpleHeadReader();
   const readHead = (...all: string[]) => reader.read(Buffer.from(lines(...all)));

@@ -17,6 +17,7 @@ for (const { accept, options, want } of [
   { accept: `${protobuf}, application/json`, options: { protobuf: false }, want: { mediaType: "application/json" } },
   { accept: "application/json;pretty=1", want: { mediaType: "application/json", pretty: true } },
   { accept: "application/json;stream=watch", options: { stream: true }, want: { mediaType: "application/json", stream: true } },
+  { accept: "application/yaml;stream=watch, application/json", want: { mediaType: "application/json" } },
   {
     accept: `${table}, application/json`,
     options: { transforms: true },

@@ -68,6 +68,13 @@ for (const { name, type, original, patch, want } of [
     want: { containers: [{ name: "c" }] },
   },
   {
+    name: "empties a list",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }] },
+    patch: { containers: [{ $patch: "replace" }] },
+    want: { containers: [] },
+  },
+  {
     name: "replaces an object",
     type: podSpec,
     original: { securityContext: { runAsUser: 1, runAsGroup: 2 } },
