@@ -247,6 +247,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
   const managers = asConfigError(() =>
     openResourceManagers({
       ...basics,
+      turns,
       ...identity,
       topology,
       capacity,

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import type { NodePod } from "../pod/pod.ts";
@@ -29,6 +30,7 @@ interface OpenOptions {
   reservations: Reservations;
   runtime: ContainerRuntime;
   clock: Clock;
+  turns?: Turns | undefined;
   log: Logger;
   activePods: () => readonly NodePod[] | undefined;
   onDevicesChange: () => void;
@@ -62,6 +64,7 @@ export function openResourceManagers(options: OpenOptions): OpenedManagers {
     dir: join(config.rootDir, "device-plugins"),
     numaNodes,
     clock,
+    turns: options.turns,
     log,
     onChange: options.onDevicesChange,
     onRegistered: options.onPluginRegistered,

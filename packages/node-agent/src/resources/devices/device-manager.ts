@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
@@ -31,6 +32,8 @@ interface DeviceManagerOptions {
   dir: string;
   numaNodes: readonly number[];
   clock: Clock;
+  /** The allocation of tens of thousands of devices is divided into; absent: at once. */
+  turns?: Turns | undefined;
   log: Logger;
   /** Called when the node's extended resources have changed. */
   onChange: () => void;
@@ -126,6 +129,7 @@ export class DeviceManager implements HintProvider {
     for (const [resource, count] of limitsOf(container)) {
       if (!this.#isOurs(resource) || count === 0) continue;
       await this.#give(pod, container, resource, count, hint);
+      await this.#options.turns?.next();
       if (this.#reusable.uid !== uid) this.#reusable = { uid, devices: new Map() };
       const left = this.#reusable.devices.get(resource) ?? new Set<string>();
       for (const id of idsOf(this.#find(uid, container.name, resource))) {
@@ -292,8 +296,9 @@ export class DeviceManager implements HintProvider {
   }
 
   async #give(pod: NodePod, container: AnyContainer, resource: string, count: number, hint: Hint): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, turns } = this.#options;
     const { uid } = pod.metadata;
+    await turns?.next();
     const has = this.#find(uid, container.name, resource);
     if (has !== undefined) {
       const number = idsOf(has).length;
@@ -322,11 +327,13 @@ export class DeviceManager implements HintProvider {
     const started = clock.monotonic();
     const { bytes } = await plugin.client.allocate(chosen);
     this.#options.onAllocated?.(resource, clock.monotonic() - started);
+    await turns?.next();
     const byNode = new Map<number, string[]>();
     for (const id of chosen) {
       const nodes = nodesOf(known.get(id));
       for (const node of nodes.length === 0 ? [-1] : nodes) byNode.getOrInsert(node, []).push(id);
     }
+    await turns?.next();
     this.#given.push({ podUid: uid, container: container.name, resource, byNode, answer: bytes });
     this.#save();
   }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { nextIteration } from "@coxswain/apimachinery/process/event-loop/iterations";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
@@ -70,7 +71,15 @@ test("40,000 devices are listed, allocated, mounted and released, each without a
     preStart: async () => undefined,
     close: () => undefined,
   });
-  const base = { dir, numaNodes, clock: newFakeClock(), log: discardLogger, onChange: () => undefined, connect };
+  const base = {
+    dir,
+    numaNodes,
+    clock: newFakeClock(),
+    turns: new Turns(),
+    log: discardLogger,
+    onChange: () => undefined,
+    connect,
+  };
   const manager = new DeviceManager(base);
   await manager.handler.register(gpu, "a", ["v1beta1"]);
   const container = aContainer({ resources: { limits: { [gpu]: "30000" } } });
