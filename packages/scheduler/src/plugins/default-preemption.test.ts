@@ -41,6 +41,11 @@ async function preempt(
   Object.assign(cluster.profile.at, { filter: [...cluster.profile.at.filter, ...more] });
   cluster.client.put(podsRef, ...known);
   before(cluster);
+  return { cluster, result: await attempt(cluster, pod) };
+}
+
+/** The result of preemption for a pod that does not fit. */
+async function attempt(cluster: TestCluster, pod: Pod): Promise<PostFilterResult> {
   const state: CycleState = new Map();
   const snapshot = cluster.snapshot();
   const choice = {
@@ -58,7 +63,7 @@ async function preempt(
     assert.ok(err instanceof FitError, String(err));
     const result = await plugin?.postFilter?.(state, newPodInfo(pod), err.statuses, snapshot);
     assert.ok(result);
-    return { cluster, result };
+    return result;
   }
   throw new Error("it fits");
 }
@@ -136,6 +141,13 @@ for (const { name, pods, wants } of [
     assert.deepEqual([result.nominatedNode], wants);
   });
 }
+
+test("a pod does not preempt again before a victim on its nominated node is seen to be going", async () => {
+  const pod = urgent({ status: { nominatedNodeName: "a" } });
+  const { cluster } = await preempt(pod, { nodes, pods: [low("a1", "a"), low("b1", "b")] });
+  const again = await attempt(cluster, pod);
+  assert.deepEqual([again.nominatedNode, again.status?.code, gone(cluster)], [undefined, "Unschedulable", ["a1"]]);
+});
 
 test("a pod preempts elsewhere when its nominated node is unresolvable, even while victims terminate there", async () => {
   const tainted = aTestNode("a", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });

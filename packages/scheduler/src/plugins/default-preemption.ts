@@ -1,3 +1,4 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -27,6 +28,9 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
   const budgets = informers.for<PodDisruptionBudget>(podDisruptionBudgets).lister;
   const podLister = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" }).lister;
 
+  /** Victims as the cache knows them, until it shows that they are going. */
+  const leaving = new WeakSet<Pod>();
+
   const clear = async (pod: Pod): Promise<void> => {
     try {
       await statuses.clearNomination(pod);
@@ -38,10 +42,8 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
   /** Deletes the victims, then clears nominations of lower priority pods to the node: they may not fit there any more. */
   const prepare = async (pod: Pod, nodeName: string, victims: readonly Pod[]): Promise<void> => {
     for (const victim of victims) {
-      const { namespace, name: victimName = "" } = victim.metadata;
-      await client.delete(pods, { namespace, name: victimName }).catch((err: unknown) => {
-        if (!isNotFound(err)) throw err;
-      });
+      await evict(client, victim);
+      leaving.add(victim);
       const message = `Preempted by ${keyOf(pod)} on node ${nodeName}`;
       recorder.event({ apiVersion: "v1", kind: "Pod", ...victim }, "Normal", "Preempted", message, {
         action: "Preempting",
@@ -64,7 +66,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
   ): Promise<PostFilterResult> => {
     const pod = podLister.get(keyOf(info.pod));
     if (pod === undefined) throw new Error(`pod ${keyOf(info.pod)} is gone`);
-    if (!mayPreempt(pod, statuses, snapshot)) return { status: unschedulable() };
+    if (!mayPreempt(pod, statuses, snapshot, leaving)) return { status: unschedulable() };
     const possible = snapshot.nodes.filter(({ name: node }) => statuses.get(node)?.code !== "UnschedulableAndUnresolvable");
     if (possible.length === 0) {
       await clear(pod);
@@ -100,6 +102,13 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
   };
 }
 
+/** Deletes a victim; one that is gone already is no failure. */
+async function evict(client: Client, { metadata: { namespace, name: victim = "" } }: Pod): Promise<void> {
+  await client.delete(pods, { namespace, name: victim }).catch((err: unknown) => {
+    if (!isNotFound(err)) throw err;
+  });
+}
+
 /** Result when preemption does not help: clears an earlier nomination. */
 const refused = (snapshot: ClusterSnapshot, tried: ReadonlyMap<string, Status>): PostFilterResult => {
   const statuses = new Map<string, Status>();
@@ -109,12 +118,17 @@ const refused = (snapshot: ClusterSnapshot, tried: ReadonlyMap<string, Status>):
 };
 
 /** False while earlier victims are still terminating on the nominated node. Source: PodEligibleToPreemptOthers */
-function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: ClusterSnapshot): boolean {
+function mayPreempt(
+  pod: Pod,
+  statuses: ReadonlyMap<string, Status>,
+  snapshot: ClusterSnapshot,
+  leaving: Pick<WeakSet<Pod>, "has">,
+): boolean {
   if (pod.spec.preemptionPolicy === "Never") return false;
   const nominated = pod.status?.nominatedNodeName;
   if (!nominated || statuses.get(nominated)?.code === "UnschedulableAndUnresolvable") return true;
   for (const { pod: other } of snapshot.get(nominated)?.pods.values() ?? [])
-    if (other.metadata.deletionTimestamp && priorityOf(other) < priorityOf(pod)) return false;
+    if ((other.metadata.deletionTimestamp || leaving.has(other)) && priorityOf(other) < priorityOf(pod)) return false;
   return true;
 }
 
