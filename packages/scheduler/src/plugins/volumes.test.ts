@@ -298,7 +298,8 @@ const rbd = (monitors: string[], image: string): object => ({ rbd: { monitors, i
 
 for (const { name, wanted, there, want } of [
   { name: "one GCE disk, written twice", wanted: gce("d"), there: gce("d"), want: "b" },
-  { name: "one GCE disk, read by one of them", wanted: gce("d"), there: gce("d", true), want: "b" },
+  { name: "one GCE disk, read only by the one that is there", wanted: gce("d"), there: gce("d", true), want: "b" },
+  { name: "one GCE disk, read only by the new one", wanted: gce("d", true), there: gce("d"), want: "b" },
   { name: "one GCE disk, only read", wanted: gce("d", true), there: gce("d", true), want: "a" },
   {
     name: "one EBS volume, even only read",

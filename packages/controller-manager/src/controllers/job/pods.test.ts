@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { aJob } from "../../testing/jobs.ts";
-import { podBuilder } from "./pods.ts";
+import { hasValidIndex, podBuilder } from "./pods.ts";
 import { trackingName } from "./tracking-finalizer.ts";
 
 const container = (name: string, env?: Container["env"]): Container => ({ name, image: "i", ...(env && { env }) });
@@ -20,6 +21,15 @@ const template: JobSpec["template"] = {
   },
 };
 const indexed = (name: string) => aJob({ name, spec: { completionMode: "Indexed", completions: 20, template } });
+
+test("a pod of an indexed job needs an index below its completions", () => {
+  const withIndex = (text: string) => aPod({ annotations: { "batch.kubernetes.io/job-completion-index": text } });
+  assert.deepEqual(
+    ["0", "19", "20", "-1", "x", ""].map((text) => hasValidIndex(indexed("work"), withIndex(text))),
+    [true, true, false, false, false, false],
+  );
+  assert.deepEqual([hasValidIndex(indexed("work"), aPod()), hasValidIndex(aJob(), withIndex("99"))], [false, true]);
+});
 
 test("each container and init container of an indexed pod gets the index, unless it has the variable", () => {
   const { spec, metadata } = podBuilder(indexed("work"), true)(7).template;
