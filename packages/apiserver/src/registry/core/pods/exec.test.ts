@@ -32,6 +32,11 @@ for (const { name, query, pod, want } of [
     want: "/exec/web/p/a?input=1&tty=1&command=sh",
   },
   {
+    name: "errors also at a terminal, unless it is stated",
+    query: "stdin=t&tty=TRUE&stdout=yes&command=sh",
+    want: "/exec/web/p/a?input=1&error=1&tty=1&command=sh",
+  },
+  {
     name: "the container that is named, among all lists",
     query: "container=debug&command=sh&stderr=false",
     pod: { ...aPod, spec: { ...aPod.spec, containers, ephemeralContainers: [{ name: "debug" }] } },
