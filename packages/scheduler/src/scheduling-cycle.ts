@@ -1,5 +1,5 @@
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { runSteps, type Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
 import type { Extender } from "./extenders/extender.ts";
@@ -70,8 +70,7 @@ export function decide(
   return extenders.length > 0 ? decideWithExtenders(search, extenders) : run(search, decideAlone(search));
 }
 
-const run = <T>({ options: { turns } }: Search, steps: Steps<T>): T | Promise<T> =>
-  turns === undefined ? atOnce(steps) : turns.run(steps);
+const run = <T>({ options }: Search, steps: Steps<T>): T | Promise<T> => runSteps(options.turns, steps);
 
 function* decideAlone(search: Search): Steps<Decision> {
   const { options } = search;

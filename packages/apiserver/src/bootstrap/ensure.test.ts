@@ -5,7 +5,7 @@ import { alreadyExists, conflict } from "@coxswain/apimachinery/objects/errors/s
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { attempts, ensure, forEachLimited } from "./ensure.ts";
+import { attempts, ensure } from "./ensure.ts";
 
 type ConfigMap = KubeObject & { data?: Record<string, string> };
 const aConfigMap = (data: Record<string, string>): ConfigMap => ({ metadata: { namespace: "kube-system", name: "a" }, data });
@@ -70,24 +70,4 @@ test("another failure is not tried again", async () => {
   });
   await assert.rejects(ensure(client, configMaps, aConfigMap({}), bring), /the store is full/);
   assert.equal(client.writes.length, 1);
-});
-
-test("items are worked on by so many at once, all of them, until one fails", async () => {
-  let running = 0;
-  let most = 0;
-  const done: number[] = [];
-  const work = async (item: number): Promise<void> => {
-    most = Math.max(most, ++running);
-    await Promise.resolve();
-    running--;
-    done.push(item);
-  };
-  await forEachLimited([1, 2, 3, 4, 5], 2, work);
-  assert.deepEqual([most, done.toSorted()], [2, [1, 2, 3, 4, 5]]);
-  await assert.rejects(
-    forEachLimited([1, 2], 2, async (item) => {
-      if (item === 2) throw new Error("no");
-    }),
-    /no/,
-  );
 });

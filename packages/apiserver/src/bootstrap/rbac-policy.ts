@@ -3,6 +3,7 @@
  * administrators are kept, and an object with the annotation autoupdate `false` is not changed.
  * Source: pkg/registry/rbac/rest/storage_rbac.go, k8s.io/component-helpers auth/rbac/reconciliation
  */
+
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -13,9 +14,10 @@ import {
   roleBindings as roleBindingsRef,
   roles as rolesRef,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { uncoveredRules } from "../registry/rbac/escalation.ts";
-import { attempts, ensure, forEachLimited } from "./ensure.ts";
+import { attempts, ensure } from "./ensure.ts";
 import {
   type ClusterRoleRow,
   clusterRoleBindings,

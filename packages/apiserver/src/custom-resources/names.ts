@@ -2,6 +2,7 @@
  * Accepted names of a definition: the requested ones that no other definition of its group has.
  * Source: apiextensions-apiserver pkg/controller/status/naming_controller.go
  */
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
@@ -54,8 +55,7 @@ function namesIn(names: string | readonly string[] | undefined): readonly string
 
 /** Error text; several errors are formatted like a Go aggregate. */
 function inUse(names: readonly string[]): string {
-  const texts = [...new Set(names.map((name) => `${goQuote(name)} is already in use`))];
-  return texts.length === 1 ? texts[0]! : `[${texts.join(", ")}]`;
+  return joinedFailures(names.map((name) => `${goQuote(name)} is already in use`));
 }
 
 function establishedBy(definition: CustomResourceDefinition, namesAccepted: ConditionState): ConditionState {

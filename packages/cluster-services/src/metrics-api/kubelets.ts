@@ -2,6 +2,7 @@ import { isIPv6 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import definitions from "../metrics.json" with { type: "json" };
@@ -93,11 +94,9 @@ export function newScraper(options: ScraperOptions): Scraper {
   const round = async (signal: AbortSignal): Promise<void> => {
     const nodes = options.nodes();
     forgetOthers(nodes);
-    const waiting = nodes.values();
-    const work = async (): Promise<void> => {
-      for (const node of waiting) if (!signal.aborted) await scrapeNode(node, signal);
-    };
-    await Promise.all(Array.from({ length: Math.min(mostAtOnce, nodes.length) }, work));
+    await forEachLimited(nodes, mostAtOnce, async (node) => {
+      if (!signal.aborted) await scrapeNode(node, signal);
+    });
     lastRound = clock.monotonic();
   };
   return {

@@ -2,8 +2,7 @@ import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { runSteps, type Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { addingJumps, newIptables } from "../services/iptables.ts";
 import { cniConfig, missingPlugins, otherNetwork, rangesIn, writeConfig } from "./cni-config.ts";
@@ -107,7 +106,7 @@ export class PodNetwork {
     const families = this.#families;
     const state = await readKernelState(host.run, settings.bridge);
     const planning = planNetwork({ nodeName, nodes: nodes(), links: state.links, families, settings });
-    const plan = await (this.#options.turns?.run(planning) ?? atOnce(planning));
+    const plan = await runSteps(this.#options.turns, planning);
     if (isProblem(plan)) return this.#report([plan]); // the kernel keeps what it has: the Node may be back soon
     for (const { family } of plan.own) await host.forward(family);
     await runCommands(

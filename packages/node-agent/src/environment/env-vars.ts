@@ -1,7 +1,7 @@
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { atOnce, chunksOf, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { chunksOf, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { runSteps, type Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-env.ts";
@@ -28,8 +28,10 @@ export async function environmentOf(
   container: AnyContainer,
   context: EnvironmentContext,
 ): Promise<Map<string, string>> {
-  const run = <T>(steps: Steps<T>): T | Promise<T> => (context.turns === undefined ? atOnce(steps) : context.turns.run(steps));
-  const links = await run(serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true));
+  const links = await runSteps(
+    context.turns,
+    serviceEnvironment(context.services, pod.metadata.namespace, pod.spec.enableServiceLinks ?? true),
+  );
   const variables = new Map<string, string>();
   for (const source of container.envFrom ?? []) {
     const ref = source.configMapRef ?? source.secretRef;
@@ -37,7 +39,7 @@ export async function environmentOf(
     const kind = source.configMapRef !== undefined ? "ConfigMap" : "Secret";
     const data = await dataOf(kind, ref.name ?? "", ref.optional === true, pod, context);
     if (data === undefined) continue;
-    const invalid = await run(addAll(variables, { data, kind, prefix: source.prefix ?? "" }));
+    const invalid = await runSteps(context.turns, addAll(variables, { data, kind, prefix: source.prefix ?? "" }));
     if (invalid.length > 0) context.onInvalidNames(kind, `${pod.metadata.namespace}/${ref.name ?? ""}`, invalid);
   }
   const lookup = (name: string): string | undefined => variables.get(name) ?? links.get(name);

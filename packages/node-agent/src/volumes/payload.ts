@@ -1,7 +1,7 @@
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { KeyToPath } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { atOnce, Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { runSteps, type Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type DownwardContext, fieldValue, type ResourceFieldRef, resourceValue } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
@@ -26,7 +26,7 @@ export async function configMapFiles(
   const { data = {}, binaryData = {} } = object ?? {};
   const bytesOf = (key: string): Buffer | undefined => bytesIn(binaryData, key, "base64") ?? bytesIn(data, key, "utf8");
   const keys = [...Object.keys(data), ...Object.keys(binaryData)];
-  return run(project(keys, bytesOf, source, defaultMode, "config"), turns);
+  return runSteps(turns, project(keys, bytesOf, source, defaultMode, "config"));
 }
 
 /** The files of a secret volume. @throws Error when the object or a selected key is missing and not optional */
@@ -40,11 +40,8 @@ export async function secretFiles(
   const object = await orEmpty(source.optional === true, () => objects.secret(namespace, source.name));
   const { data = {} } = object ?? {};
   const bytesOf = (key: string): Buffer | undefined => bytesIn(data, key, "base64");
-  return run(project(Object.keys(data), bytesOf, source, defaultMode, "secret"), turns);
+  return runSteps(turns, project(Object.keys(data), bytesOf, source, defaultMode, "secret"));
 }
-
-const run = <T>(steps: Steps<T>, turns: Turns | undefined): T | Promise<T> =>
-  turns === undefined ? atOnce(steps) : turns.run(steps);
 
 const bytesIn = (map: Readonly<Record<string, string>>, key: string, encoding: "utf8" | "base64"): Buffer | undefined =>
   Object.hasOwn(map, key) ? Buffer.from(map[key]!, encoding) : undefined;

@@ -4,7 +4,8 @@ import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { podDisruptionBudgets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { runSteps } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
@@ -75,7 +76,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     const count = candidateCount(possible.length, args);
     const offset = Math.trunc(random() * possible.length);
     const search = tryNodes(context, state, info, possible, offset, count, budgets.list());
-    const trial = await (turns === undefined ? atOnce(search) : turns.run(search));
+    const trial = await runSteps(turns, search);
     if (trial.candidates.size === 0) {
       const errors = [...trial.statuses.values()].filter(({ code }) => code === "Error");
       // With errors it is unknown whether preemption would help; fail instead of clearing the nomination.

@@ -1,6 +1,7 @@
 import { goQuote } from "../meta/go-quote.ts";
 import { Quantity } from "../meta/quantity.ts";
 import { GoText, goSyntax } from "./go-syntax.ts";
+import { joinedFailures } from "./joined-failures.ts";
 import { messageOf } from "./message.ts";
 
 type FieldErrorType =
@@ -135,9 +136,9 @@ export function shownErrors(errors: readonly FieldError[]): { readonly error: Fi
 /** Joins errors: several are enclosed in brackets, duplicates removed; `""` for none. Source: ErrorList.ToAggregate */
 export function formatFieldErrors(errors: readonly FieldError[]): string {
   const shown = shownErrors(errors);
-  const texts = [...new Set(shown.map(({ error, body }) => withField(error, body)))];
+  const texts = shown.map(({ error, body }) => withField(error, body));
   if (shown.length < errors.length) texts.push(`and ${errors.length - shown.length} more`);
-  return texts.length <= 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`;
+  return texts.length === 0 ? "" : joinedFailures(texts);
 }
 
 function formatBadValue(value: unknown): string {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce, type Steps } from "./steps.ts";
-import { sliceMs, Turns } from "./turns.ts";
+import { runSteps, sliceMs, Turns } from "./turns.ts";
 
 function setUp() {
   const coming: (() => void)[] = [];
@@ -213,4 +213,16 @@ test("steps that wait end with the reason of their request, and what comes behin
     order.filter((step) => step.startsWith("gone")),
     ["gone 1"],
   );
+});
+
+test("steps run at once for a caller without turns, and in its turns for another", async () => {
+  const steps = function* () {
+    yield;
+    return 1;
+  };
+  assert.equal(runSteps(undefined, steps()), 1);
+  const taken: unknown[] = [];
+  const turns = { run: <T>(given: Generator<void, T>) => (taken.push(given), Promise.resolve(2 as T)) }; // cast: the result alone matters
+  assert.equal(await runSteps(turns, steps()), 2);
+  assert.equal(taken.length, 1);
 });

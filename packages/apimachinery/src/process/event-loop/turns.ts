@@ -1,4 +1,4 @@
-import type { Steps } from "./steps.ts";
+import { atOnce, type Steps } from "./steps.ts";
 
 /** Maximum time in ms that long work takes of each event-loop iteration before I/O and timers run. */
 export const sliceMs = 5;
@@ -25,6 +25,11 @@ export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
 export interface LongWork {
   next(sizeBytes?: number): Promise<void> | undefined;
   run<T>(steps: Steps<T>): T | Promise<T>;
+}
+
+/** Runs long work in `turns`; at once where a caller has none. */
+export function runSteps<T>(turns: Pick<LongWork, "run"> | undefined, steps: Steps<T>): T | Promise<T> {
+  return turns === undefined ? atOnce(steps) : turns.run(steps);
 }
 
 interface Run {

@@ -2,6 +2,7 @@
  * Enforces LimitRanges: sets default requests and limits of containers, and rejects pods and claims outside the bounds.
  * Source: plugin/pkg/admission/limitranger/admission.go
  */
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -39,8 +40,8 @@ export function limitRanger(ctx: PluginContext): AdmissionPlugin {
     async validate(attributes) {
       if (!isLimited(attributes)) return;
       for (const { spec } of await lookup.in(attributes.namespace)) {
-        const problems = [...new Set(problemsIn(attributes, spec?.limits ?? []))];
-        if (problems.length > 0) throw refuse(attributes, problems.length === 1 ? problems[0]! : `[${problems.join(", ")}]`);
+        const problems = problemsIn(attributes, spec?.limits ?? []);
+        if (problems.length > 0) throw refuse(attributes, joinedFailures(problems));
       }
     },
   };

@@ -5,6 +5,7 @@
  */
 
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { errorOf } from "@coxswain/apimachinery/process/narrowing/error-of";
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { Direction, EncryptionMetricsOf } from "./encryption-metrics.ts";
@@ -234,8 +235,8 @@ function readWithAny(
     }
   }
   if (errors.length === 0) throw new Error(unmatched);
-  const texts = [...new Set(errors.map(({ message }) => message))];
-  throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`, { cause: errors.find(isKeyOutOfReach) ?? errors[0] });
+  const cause = errors.find(isKeyOutOfReach) ?? errors[0];
+  throw new Error(joinedFailures(errors.map(({ message }) => message)), { cause });
 }
 
 function startsWith(bytes: Buffer, prefix: Buffer): boolean {

@@ -4,6 +4,7 @@ import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/objec
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import { type NodeLifecycleContext, nodeEvent } from "./context.ts";
 import { handleDisruption, updateEviction } from "./eviction.ts";
 import { checkHealth, conditionOf } from "./health.ts";
@@ -17,18 +18,14 @@ export async function monitorNodes(ctx: NodeLifecycleContext, signal: AbortSigna
   const all = ctx.nodes.lister.list();
   updateKnownNodes(ctx, all);
   const readiness = new Map<string, boolean>();
-  const left = all.values();
-  const check = async (): Promise<void> => {
-    for (const node of left) {
-      if (signal.aborted) return;
-      try {
-        readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
-      } catch (err) {
-        ctx.log.error("cannot update the state of a node", err, { node: node.metadata.name });
-      }
+  await forEachLimited(all, nodesAtOnce, async (node) => {
+    if (signal.aborted) return;
+    try {
+      readiness.set(node.metadata.name ?? "", await monitorNode(ctx, node, signal));
+    } catch (err) {
+      ctx.log.error("cannot update the state of a node", err, { node: node.metadata.name });
     }
-  };
-  await Promise.all(Array.from({ length: nodesAtOnce }, check));
+  });
   if (!signal.aborted) await handleDisruption(ctx, all, readiness, signal);
 }
 

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { runSteps, type Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { findContainer, type NodePod } from "../../pod/pod.ts";
 import type { Cri } from "../../runtime/cri-schema.ts";
 import { labelNames } from "../../runtime/labels.ts";
@@ -42,8 +42,7 @@ export function newCadvisor(context: CadvisorContext): () => Promise<string> {
   let opening: Promise<CgroupReader> | undefined;
   return async () => {
     opening ??= newCgroupReader(context.mountPoint);
-    const writing = textOf(await subjects(context, await opening), context);
-    return context.turns?.run(writing) ?? atOnce(writing);
+    return runSteps(context.turns, textOf(await subjects(context, await opening), context));
   };
 }
 
