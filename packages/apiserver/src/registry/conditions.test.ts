@@ -22,6 +22,11 @@ testRefusals<object[] | undefined>(
       want: ["c[1].reason: Too long: must have at most 1024 bytes", "c[1].message: Too long: must have at most 32768 bytes"],
     },
     {
+      name: "a message whose bytes, not characters, are too many",
+      input: [{ ...valid, message: "é".repeat(16_385) }],
+      want: ["c[0].message: Too long: must have at most 32768 bytes"],
+    },
+    {
       name: "a reason that ends with a comma",
       input: [{ ...valid, reason: "R," }],
       want: [`c[0].reason: Invalid value: "R,": ${reasonText}`],

@@ -23,9 +23,9 @@ export function validateConditions(conditions: readonly Condition[] | undefined,
     if (reason === "") errors.push(required(child(at, "reason"), "must be set"));
     else {
       if (!reasonForm.test(reason)) errors.push(...saying([reasonText], reason, child(at, "reason")));
-      if (reason.length > longestReason) errors.push(tooLong(child(at, "reason"), reason, longestReason));
+      if (Buffer.byteLength(reason) > longestReason) errors.push(tooLong(child(at, "reason"), reason, longestReason));
     }
-    if (message.length > longestMessage) errors.push(tooLong(child(at, "message"), message, longestMessage));
+    if (Buffer.byteLength(message) > longestMessage) errors.push(tooLong(child(at, "message"), message, longestMessage));
     return errors;
   });
 }

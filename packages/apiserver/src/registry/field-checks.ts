@@ -129,7 +129,7 @@ export function checkPort(port: number | undefined, path: string): FieldError[] 
 /** IANA service names: `http`, `https-alt`. @returns error texts */
 export function portNameProblems(name: string): string[] {
   const errors: string[] = [];
-  if (name.length > 15) errors.push("must be no more than 15 characters");
+  if (Buffer.byteLength(name) > 15) errors.push("must be no more than 15 characters");
   if (!/^[-a-z0-9]+$/.test(name)) errors.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (!/[a-z]/.test(name)) errors.push("must contain at least one letter (a-z)");
   if (name.includes("--")) errors.push("must not contain consecutive hyphens");
@@ -196,7 +196,7 @@ function leadingDotProblems(name: string): string[] {
 export function configMapKeyProblems(key: string): string[] {
   if (/^(?!\.)[-._a-zA-Z0-9]{1,253}$/.test(key)) return []; // fast path: there may be many keys
   const errors: string[] = [];
-  if (key.length > 253) errors.push("must be no more than 253 characters");
+  if (Buffer.byteLength(key) > 253) errors.push("must be no more than 253 characters");
   if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
     errors.push(
       "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",

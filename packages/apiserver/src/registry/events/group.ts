@@ -14,6 +14,9 @@ const strategy: Strategy<Event> = {
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
   validateName: pathSegmentFaults,
+  metadataLast: true,
+  // `validateNewEvent` checks those of v1; other finalizers are not restricted, like upstream's.
+  anyFinalizer: true,
   // v1beta1 is validated like core v1.
   validate: (next, { requestVersion }) => (requestVersion === "v1beta1" ? validateEvent(next) : validateNewEvent(next)),
   validateUpdate: validateEvent,

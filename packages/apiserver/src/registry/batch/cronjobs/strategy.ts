@@ -37,7 +37,7 @@ export const cronJobStrategy: Strategy<CronJob> = {
     );
     if (current !== undefined) return errors;
     const name = next.metadata.name ?? "";
-    if (name.length > longestName)
+    if (Buffer.byteLength(name) > longestName)
       errors.push(invalidValue("metadata.name", name, `must be no more than ${longestName} characters`));
     return errors;
   },

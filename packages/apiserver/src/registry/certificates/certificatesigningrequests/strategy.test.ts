@@ -10,6 +10,20 @@ const ctx = { now: () => Date.parse(nowText) } as StrategyContext;
 const request = (conditions: object[]): CertificateSigningRequest =>
   ({ metadata: { name: "r" }, spec: {}, status: { conditions } }) as unknown as CertificateSigningRequest;
 
+test("an approval changes the conditions alone, and removes them all when it has none", () => {
+  const [current, next] = [request([{ type: "Approved", status: "True" }]), request([])];
+  Object.assign(current, { status: { ...current.status, certificate: "b2xk" } });
+  next.status = { certificate: "bmV3", conditions: [] };
+  certificateApprovalStrategy.prepareForUpdate?.(next, current, ctx);
+  assert.deepEqual(next.status, { certificate: "b2xk" });
+  next.status = { conditions: [{ type: "Denied", status: "True", lastUpdateTime: since, lastTransitionTime: since }] };
+  certificateApprovalStrategy.prepareForUpdate?.(next, current, ctx);
+  assert.deepEqual(next.status, {
+    certificate: "b2xk",
+    conditions: [{ type: "Denied", status: "True", lastUpdateTime: since, lastTransitionTime: since }],
+  });
+});
+
 for (const { path, strategy, type } of [
   { path: "approval", strategy: certificateApprovalStrategy, type: "Approved" },
   { path: "status", strategy: certificateSigningRequestStatusStrategy, type: "Failed" },

@@ -136,12 +136,12 @@ function checkSignerName(name: string, path: string): FieldError[] {
     return [invalidValue(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")];
   }
   const errors: FieldError[] = [];
-  if (domain.length > maxDomainLength) errors.push(tooLong(path, domain, maxDomainLength));
+  if (Buffer.byteLength(domain) > maxDomainLength) errors.push(tooLong(path, domain, maxDomainLength));
   errors.push(...firstWrongPart(domain, path, dns1123LabelProblems));
   if (!domain.includes("."))
     errors.push(invalidValue(path, domain, "should be a domain with at least two segments separated by dots"));
   errors.push(...firstWrongPart(rest, path, dns1123SubdomainProblems));
-  if (name.length > maxSignerNameLength) errors.push(tooLong(path, name, maxSignerNameLength));
+  if (Buffer.byteLength(name) > maxSignerNameLength) errors.push(tooLong(path, name, maxSignerNameLength));
   return errors;
 }
 

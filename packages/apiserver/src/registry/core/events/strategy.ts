@@ -1,9 +1,10 @@
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
-import { validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
+import { validateKubeFinalizer, validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { dns1123SubdomainProblems, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { each } from "../../rules.ts";
 
 /**
  * Events of core v1 and events.k8s.io/v1beta1, from legacy and new recorders.
@@ -39,7 +40,8 @@ export function validateEvent(event: Event): FieldError[] {
  */
 export function validateNewEvent(event: Event): FieldError[] {
   const metadata = validateObjectMeta(event.metadata, true, dns1123SubdomainProblems, "metadata");
-  const errors = [...validateEvent(event), ...metadata, ...validateSeries(event)];
+  const finalizers = each(event.metadata.finalizers, "metadata.finalizers", validateKubeFinalizer);
+  const errors = [...validateEvent(event), ...metadata, ...finalizers, ...validateSeries(event)];
   if (!event.eventTime) errors.push(required("eventTime"));
   if (event.type !== "Normal" && event.type !== "Warning")
     errors.push(invalidValue("type", "", `has invalid value: ${event.type ?? ""}`));

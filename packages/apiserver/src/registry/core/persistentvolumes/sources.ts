@@ -63,7 +63,7 @@ export const sources = (volumeName: string): readonly Member<PersistentVolumeSpe
     check({ iscsi }, at) {
       const { targetPortal = "", initiatorName, secretRef } = iscsi ?? {};
       const errors = need(targetPortal, child(at, "targetPortal"));
-      if (initiatorName !== undefined && `${volumeName}:${targetPortal}`.length > 64)
+      if (initiatorName !== undefined && Buffer.byteLength(`${volumeName}:${targetPortal}`) > 64)
         errors.push(invalidValue(child(at, "targetportal"), targetPortal, initiatorLengthText));
       errors.push(...checkIscsi(iscsi ?? emptyStruct(), at, initiatorText));
       if (secretRef) errors.push(...need(secretRef.name, child(at, "secretRef", "name")));

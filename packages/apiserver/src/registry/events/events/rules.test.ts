@@ -55,6 +55,22 @@ testKindRules(
     ...["Normal", "Warning"].map((type) => ({ name: `an event of type ${type}`, change: { type }, want: [] })),
     { name: "a series of two", change: { series: { count: 2, lastObservedTime: "2020-01-01T00:00:00.000000Z" } }, want: [] },
     {
+      name: "metadata after the event, and finalizers without domain",
+      change: { action: "", "metadata.labels": { "a b": "c" }, "metadata.finalizers": ["mine"] },
+      want: [
+        "action: Required value",
+        "metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
+      ],
+    },
+    { name: "a finalizer without domain on update", before: {}, change: { "metadata.finalizers": ["mine"] }, want: [] },
+    {
+      name: "a finalizer without domain in v1beta1",
+      requestVersion: "v1beta1",
+      change: { "metadata.finalizers": ["mine"] },
+      want: [],
+    },
+    {
       name: "in v1beta1 what is no event in v1",
       requestVersion: "v1beta1",
       change: {

@@ -15,6 +15,25 @@ testKindRules("ingressclasses.networking.k8s.io", { spec: { controller: "a.com/b
     ],
   },
   {
+    name: "a controller whose bytes, not characters, are too many",
+    change: { "spec.controller": `a.com/${"é".repeat(123)}` },
+    want: [
+      "spec.controller: Too long: must have at most 250 bytes",
+      `spec.controller: Invalid value: "${"é".repeat(123)}": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')`,
+    ],
+  },
+  { name: "a controller of 250 bytes", change: { "spec.controller": `a.com/${"b".repeat(244)}` }, want: [] },
+  {
+    name: "a controller whose path has a slash",
+    change: { "spec.controller": "a.com/b/c" },
+    want: [],
+  },
+  {
+    name: "an empty namespace of the cluster's parameters",
+    change: { "spec.parameters": { kind: "A", name: "b", scope: "Cluster", namespace: "" } },
+    want: ["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
+  },
+  {
     name: "parameters",
     change: { "spec.parameters": { kind: "", name: "a/b", apiGroup: "_" } },
     want: [

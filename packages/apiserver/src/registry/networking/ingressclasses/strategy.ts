@@ -26,7 +26,7 @@ export const ingressClassStrategy: Strategy<IngressClass> = {
 function validateIngressClass(ingressClass: IngressClass): FieldError[] {
   const errors: FieldError[] = [];
   const controller = ingressClass.spec?.controller ?? "";
-  if (controller.length > 250) errors.push(tooLong("spec.controller", controller, 250));
+  if (Buffer.byteLength(controller) > 250) errors.push(tooLong("spec.controller", controller, 250));
   errors.push(...checkDomainPrefixedPath(controller, "spec.controller"));
   const parameters = ingressClass.spec?.parameters;
   if (!parameters) return errors;

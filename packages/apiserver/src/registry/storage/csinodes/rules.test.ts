@@ -44,6 +44,16 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
     ],
   },
   {
+    name: "ids of 192 bytes, of more bytes than characters, and nothing allocatable",
+    change: {
+      "spec.drivers": [
+        { name: "a", nodeID: "x".repeat(192), allocatable: { count: 0 } },
+        { name: "b", nodeID: "é".repeat(97) },
+      ],
+    },
+    want: [`spec.drivers[1].nodeID: Invalid value: "${"é".repeat(97)}": must be 192 characters or less`],
+  },
+  {
     name: "another driver besides",
     change: { "spec.drivers[1]": { name: "b", nodeID: "y" } },
     before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },

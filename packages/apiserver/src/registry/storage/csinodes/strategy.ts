@@ -41,7 +41,7 @@ function validateNode(node: CSINode): Steps<FieldError[]> {
     const errors: FieldError[] = [];
     errors.push(...checkDriverName(driver.name ?? "", child(at, "name")));
     if (!driver.nodeID) errors.push(required(child(at, "nodeID"), ""));
-    else if (driver.nodeID.length > 192)
+    else if (Buffer.byteLength(driver.nodeID) > 192)
       errors.push(invalidValue(child(at, "nodeID"), driver.nodeID, "must be 192 characters or less"));
     const count = driver.allocatable?.count;
     if (count !== undefined && count < 0) errors.push(invalidValue(child(at, "allocatable.count"), count, isNegativeText));

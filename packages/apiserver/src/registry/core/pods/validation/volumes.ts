@@ -86,7 +86,7 @@ export function* validateVolumes(
 function* validateSource(volume: Volume, path: string, podName: string, sources: readonly Member<Volume>[]): Steps<FieldError[]> {
   const { found, errors } = yield* oneMember(volume, sources, path, moreThanOneText);
   const { iscsi, ephemeral, name } = volume;
-  if (iscsi?.initiatorName !== undefined && `${name}:${iscsi.targetPortal ?? ""}`.length > 64)
+  if (iscsi?.initiatorName !== undefined && Buffer.byteLength(`${name}:${iscsi.targetPortal ?? ""}`) > 64)
     errors.push(invalidValue(child(path, "name"), name, initiatorLengthText));
   if (ephemeral && found === 1 && podName !== "" && name) {
     const claim = `${podName}-${name}`;
