@@ -762,6 +762,170 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
       },
     },
   },
+  // Empty values of fields that are no pointers in Go get the default as absent ones do.
+  {
+    resource: "services",
+    given: {
+      spec: {
+        type: "NodePort",
+        sessionAffinity: "",
+        externalTrafficPolicy: "",
+        ports: [
+          { port: 1, protocol: "", targetPort: 0 },
+          { port: 2, protocol: "UDP", targetPort: "" },
+        ],
+      },
+    },
+    want: {
+      spec: {
+        type: "NodePort",
+        sessionAffinity: "None",
+        externalTrafficPolicy: "Cluster",
+        internalTrafficPolicy: "Cluster",
+        ports: [
+          { port: 1, protocol: "TCP", targetPort: 1 },
+          { port: 2, protocol: "UDP", targetPort: 2 },
+        ],
+      },
+    },
+  },
+  {
+    resource: "persistentvolumes",
+    given: { spec: { persistentVolumeReclaimPolicy: "", volumeMode: "" }, status: { phase: "" } },
+    want: { spec: { persistentVolumeReclaimPolicy: "Retain", volumeMode: "" }, status: { phase: "Pending" } },
+  },
+  {
+    resource: "persistentvolumeclaims",
+    given: { spec: { volumeMode: "" }, status: { phase: "" } },
+    want: { spec: { volumeMode: "" }, status: { phase: "Pending" } },
+  },
+  {
+    resource: "secrets",
+    given: { type: "", data: { a: "eA==" }, stringData: {} },
+    want: { type: "Opaque", data: { a: "eA==" } },
+  },
+  {
+    resource: "resourcequotas",
+    given: { status: { hard: { cpu: "1u" }, used: { cpu: "1500u" } } },
+    want: { status: { hard: { cpu: "1m" }, used: { cpu: "2m" } } },
+  },
+  {
+    resource: "statefulsets.apps",
+    given: { spec: { ...workload, podManagementPolicy: "", updateStrategy: { type: "" } } },
+    want: {
+      spec: {
+        ...workload,
+        podManagementPolicy: "OrderedReady",
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+      },
+    },
+  },
+  {
+    resource: "cronjobs.batch",
+    given: { spec: { ...cron, concurrencyPolicy: "", jobTemplate: { spec: { template: workload.template } } } },
+    want: { spec: { ...cron, concurrencyPolicy: "Allow", jobTemplate: { spec: { template: workload.template } } } },
+  },
+  {
+    resource: "flowschemas.flowcontrol.apiserver.k8s.io",
+    given: { spec: { matchingPrecedence: 0 } },
+    want: { spec: { matchingPrecedence: 1000 } },
+  },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    given: {
+      spec: {
+        limited: { assuredConcurrencyShares: 0, limitResponse: { queuing: { handSize: 0, queues: 0, queueLengthLimit: 0 } } },
+      },
+    },
+    want: {
+      spec: {
+        limited: { assuredConcurrencyShares: 30, limitResponse: { queuing: { handSize: 8, queues: 64, queueLengthLimit: 50 } } },
+      },
+    },
+  },
+  {
+    resource: "clusterrolebindings.rbac.authorization.k8s.io",
+    given: { roleRef: { apiGroup: "" }, subjects: [{ kind: "Group", apiGroup: "" }] },
+    want: {
+      roleRef: { apiGroup: "rbac.authorization.k8s.io" },
+      subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io" }],
+    },
+  },
+  {
+    resource: "customresourcedefinitions.apiextensions.k8s.io",
+    given: {
+      spec: { versions: [{ name: "v1", storage: true }], names: { singular: "", listKind: "" } },
+      status: { storedVersions: [] },
+    },
+    want: {
+      spec: {
+        versions: [{ name: "v1", storage: true }],
+        names: { singular: "", listKind: "" },
+        conversion: { strategy: "None" },
+      },
+      status: { storedVersions: ["v1"] },
+    },
+  },
+  // Pointers keep them.
+  {
+    resource: "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    given: {
+      webhooks: [
+        {
+          ...{ failurePolicy: "", matchPolicy: "", timeoutSeconds: 0, reinvocationPolicy: "" },
+          ...{ clientConfig: { service: { port: 0 } }, rules: [{ scope: "" }], namespaceSelector: {}, objectSelector: {} },
+        },
+      ],
+    },
+    want: {
+      webhooks: [
+        {
+          ...{ failurePolicy: "", matchPolicy: "", timeoutSeconds: 0, reinvocationPolicy: "" },
+          ...{ clientConfig: { service: { port: 0 } }, rules: [{ scope: "" }], namespaceSelector: {}, objectSelector: {} },
+        },
+      ],
+    },
+  },
+  {
+    resource: "apiservices.apiregistration.k8s.io",
+    given: { spec: { service: { port: 0 } } },
+    want: { spec: { service: { port: 0 } } },
+  },
+  {
+    resource: "ingressclasses.networking.k8s.io",
+    given: { spec: { parameters: { scope: "" } } },
+    want: { spec: { parameters: { scope: "" } } },
+  },
+  {
+    resource: "storageclasses.storage.k8s.io",
+    given: { reclaimPolicy: "", volumeBindingMode: "" },
+    want: { reclaimPolicy: "", volumeBindingMode: "" },
+  },
+  {
+    resource: "horizontalpodautoscalers.autoscaling",
+    given: { spec: { minReplicas: 0, metrics: [] } },
+    want: {
+      spec: {
+        minReplicas: 0,
+        metrics: [{ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } }],
+      },
+    },
+  },
+  {
+    resource: "networkpolicies.networking.k8s.io",
+    given: { spec: { egress: [{ ports: [{ protocol: "" }] }], policyTypes: [] } },
+    want: { spec: { egress: [{ ports: [{ protocol: "" }] }], policyTypes: ["Ingress", "Egress"] } },
+  },
+  {
+    resource: "csidrivers.storage.k8s.io",
+    given: { spec: { fsGroupPolicy: "", volumeLifecycleModes: [] } },
+    want: {
+      spec: {
+        ...{ fsGroupPolicy: "", volumeLifecycleModes: ["Persistent"], attachRequired: true },
+        ...{ podInfoOnMount: false, storageCapacity: false, requiresRepublish: false },
+      },
+    },
+  },
 ];
 
 for (const { resource, given, want } of rows) {

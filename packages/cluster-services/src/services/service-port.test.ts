@@ -125,6 +125,13 @@ test("ports go with the slice's ports of their name, over all slices, each endpo
   );
 });
 
+test("of two ports of a slice with one name the first counts", () => {
+  const ports = [8080, 9090].map((port) => ({ name: "http", port }));
+  const service = aService("web", { ports: [{ name: "http", port: 80, protocol: "TCP" }] });
+  const slices = [aSlice("web", [anEndpoint("10.0.0.1", "n1")], 0, { ports })];
+  assert.deepEqual(servicePorts(service, slices, node, "IPv4")[0]?.endpoints, ["10.0.0.1:8080"]);
+});
+
 test("of two families each gets its own addresses", () => {
   const spec = {
     clusterIP: "10.96.0.1",

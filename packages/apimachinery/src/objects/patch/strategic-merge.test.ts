@@ -68,6 +68,16 @@ for (const { name, type, original, patch, want } of [
     want: { containers: [{ name: "c" }] },
   },
   {
+    name: "replaces a list, in the order that the patch names beside",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }] },
+    patch: {
+      "$setElementOrder/containers": [{ name: "c" }, { name: "d" }],
+      containers: [{ $patch: "replace" }, { name: "c" }, { name: "d" }],
+    },
+    want: { containers: [{ name: "c" }, { name: "d" }] },
+  },
+  {
     name: "empties a list",
     type: podSpec,
     original: { containers: [{ name: "a" }, { name: "b" }] },

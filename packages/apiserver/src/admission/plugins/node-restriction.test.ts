@@ -148,6 +148,11 @@ const refused: readonly Attempt[] = [
     want: "UID mismatch: expected old got ",
   },
   {
+    what: "makes a mirror pod whose owner has no uid",
+    call: ["POST", pods, () => mirrorPod({}, [owner({ uid: "" })])],
+    want: "UID mismatch: expected  got ",
+  },
+  {
     what: "gives a mirror pod an account",
     call: ["POST", pods, () => mirrorPod({ serviceAccountName: "default" })],
     want: 'node "n1" can not create pods that reference a service account',

@@ -30,6 +30,11 @@ for (const { name, spec, want } of [
     want: ["10.0.0.0/24", "10.0.0.0/24,fd00::/64"],
   },
   {
+    name: "the one that is not the first of several",
+    spec: { podCIDR: "fd00::/64", podCIDRs: ["10.0.0.0/24", "fd00::/64"] },
+    want: ["fd00::/64", "fd00::/64"],
+  },
+  {
     name: "the one where they differ",
     spec: { podCIDR: "10.0.1.0/24", podCIDRs: ["10.0.0.0/24", "fd00::/64"] },
     want: ["10.0.1.0/24", "10.0.1.0/24"],

@@ -280,6 +280,30 @@ testKindRules("nodes", {}, [
     want: [],
   },
   {
+    name: "a source of configuration of a version, without uid",
+    before: {},
+    gates: { DynamicKubeletConfig: true },
+    change: { "spec.configSource": { configMap: { name: "a", namespace: "c", kubeletConfigKey: "k", resourceVersion: "1" } } },
+    want: ["spec.configSource.configMap.resourceVersion: Forbidden: resourceVersion must not be set in spec"],
+  },
+  {
+    name: "three ranges of pods of both families",
+    change: { "spec.podCIDRs": ["10.0.0.0/24", "fd00::/64", "10.0.1.0/24"] },
+    want: [
+      'spec.podCIDRs: Invalid value: []string{"10.0.0.0/24", "fd00::/64", "10.0.1.0/24"}: may specify no more than one CIDR for each IP family',
+    ],
+  },
+  {
+    name: "neither ranges of pods nor a provider any more",
+    before: { "spec.podCIDRs": ["10.0.0.0/24"], "spec.providerID": "p" },
+    change: { "spec.podCIDRs": undefined, "spec.podCIDR": undefined, "spec.providerID": undefined },
+    want: [
+      'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
+      'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
+      onlyChangeable,
+    ],
+  },
+  {
     name: "no source of configuration any more",
     before: { "spec.configSource": { configMap: { name: "a", namespace: "c", kubeletConfigKey: "k" } } },
     change: { "spec.configSource": undefined },

@@ -186,6 +186,31 @@ testKindRules(
       want: ["dataSource", "dataSourceRef"].map((field) => `spec.${field}: Invalid value: "Pod"`),
     })),
     {
+      name: "a source of nothing with the gate",
+      gates: { AnyVolumeDataSource: true },
+      change: { "spec.dataSourceRef": { kind: "", name: "" } },
+      want: ["dataSource", "dataSourceRef"].flatMap((field) => [
+        `spec.${field}.name: Required value`,
+        `spec.${field}.kind: Required value`,
+        `spec.${field}: Invalid value: ""`,
+      ]),
+    },
+    {
+      name: "a smaller claim without the gate",
+      gates: { ExpandPersistentVolumes: false },
+      before: bound,
+      change: { "spec.resources.requests.storage": "1Mi" },
+      want: ["spec: Forbidden: field is immutable after creation"],
+    },
+    {
+      name: "a status of no resources that are allocated",
+      gates: { RecoverVolumeExpansionFailure: true },
+      status: true,
+      before: bound,
+      change: { "status.allocatedResources": { storage: "0" } },
+      want: [],
+    },
+    {
       name: "a volume where its name was empty",
       before: { "spec.volumeName": "" },
       change: { "spec.volumeName": "v" },
