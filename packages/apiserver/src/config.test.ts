@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { configFromFlags } from "./config.ts";
 import { kubeApiserver } from "./flags.ts";
 
@@ -257,3 +261,104 @@ for (const { flags, message } of [
     else assert.throws(() => configOf(...flags), { message });
   });
 }
+
+const directory = mkdtempSync(join(tmpdir(), "cox-config-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+const written = (name: string, text: string): string => {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+};
+const kubeconfig = (name: string): string =>
+  written(
+    name,
+    `clusters: [{ name: c, cluster: { server: "https://${name}" } }]\ncontexts: [{ name: x, context: { cluster: c } }]\ncurrent-context: x\n`,
+  );
+
+test("each flag of an OpenID provider is the option of its name", async () => {
+  const { certPem } = await newCa({ commonName: "provider" });
+  const { oidc } = configOf(
+    "--oidc-issuer-url=https://idp",
+    "--oidc-client-id=id",
+    `--oidc-ca-file=${written("idp.crt", certPem)}`,
+    "--oidc-username-claim=mail",
+    "--oidc-username-prefix=u:",
+    "--oidc-groups-claim=teams",
+    "--oidc-groups-prefix=g:",
+    "--oidc-required-claim=a=1",
+    "--oidc-required-claim=b=2",
+    "--oidc-signing-algs=ES256,RS256",
+  );
+  assert.deepEqual(oidc, {
+    issuerUrl: "https://idp",
+    clientId: "id",
+    ca: certPem,
+    usernameClaim: "mail",
+    usernamePrefix: "u:",
+    groupsClaim: "teams",
+    groupsPrefix: "g:",
+    requiredClaims: { a: "1", b: "2" },
+    signingAlgorithms: ["ES256", "RS256"],
+  });
+  const noPem = written("no.crt", "no certificate");
+  const start = () => configOf("--oidc-issuer-url=https://idp", "--oidc-client-id=id", `--oidc-ca-file=${noPem}`);
+  assert.throws(start, /no\.crt/);
+});
+
+test("each webhook has the kubeconfig, version and times of its own flags", () => {
+  const { tokenWebhook, authorizationWebhook } = configOf(
+    `--authentication-token-webhook-config-file=${kubeconfig("tokens")}`,
+    "--authentication-token-webhook-version=v1",
+    "--authentication-token-webhook-cache-ttl=1s",
+    "--authorization-mode=RBAC,Webhook",
+    `--authorization-webhook-config-file=${kubeconfig("access")}`,
+    "--authorization-webhook-version=v1beta1",
+    "--authorization-webhook-cache-authorized-ttl=2s",
+    "--authorization-webhook-cache-unauthorized-ttl=3s",
+  );
+  const partOf = (options: typeof tokenWebhook | typeof authorizationWebhook) => ({ ...options, config: options?.config.host });
+  assert.deepEqual(partOf(tokenWebhook), { config: "https://tokens", version: "v1", cacheTtlMs: 1_000 });
+  const access = { config: "https://access", version: "v1beta1", authorizedTtlMs: 2_000, unauthorizedTtlMs: 3_000 };
+  assert.deepEqual(partOf(authorizationWebhook), access);
+});
+
+test("the files of etcd and of kubelets are read, each for its flag", () => {
+  const files = ["etcd-cafile", "etcd-certfile", "etcd-keyfile", "kubelet-certificate-authority"];
+  const { etcdTls, kubelet } = configOf(...files.map((flag) => `--${flag}=${written(flag, flag)}`));
+  const texts = [etcdTls.ca, etcdTls.cert, etcdTls.key, kubelet.certificateAuthority].map(String);
+  assert.deepEqual(texts, files);
+  for (const flag of files) assert.throws(() => configOf(`--${flag}=/nonexistent`), /no such file/, flag);
+});
+
+test("a configuration of encryption may be named by the flag's former name, which the present one overrides", () => {
+  const provider = (name: string, kind: string): string =>
+    written(
+      name,
+      JSON.stringify({
+        kind,
+        apiVersion: "apiserver.config.k8s.io/v1",
+        resources: [{ resources: ["secrets"], providers: [{ identity: {} }] }],
+      }),
+    );
+  const [good, bad] = [provider("good.json", "EncryptionConfiguration"), provider("bad.json", "Other")];
+  for (const name of ["encryption-provider-config", "experimental-encryption-provider-config"]) {
+    assert.ok(configOf(`--${name}=${good}`).encryption?.transformerFor({ group: "", resource: "secrets" }), name);
+    assert.throws(() => configOf(`--${name}=${bad}`), /no kind "Other"/, name);
+  }
+  assert.ok(configOf(`--encryption-provider-config=${good}`, `--experimental-encryption-provider-config=${bad}`).encryption);
+  assert.equal(configOf().encryption, undefined);
+});
+
+test("an issuer that is named again, after others, is refused", () => {
+  const start = () => configOf("--service-account-issuer=https://other", "--service-account-issuer=https://issuer");
+  assert.throws(start, { message: 'service-account-issuer "https://issuer" is already specified' });
+});
+
+test("a file for a mode may be given with the mode anywhere in the list, and its key with the tokens it signs", () => {
+  const flags = ["--authorization-mode=Node,RBAC,Webhook", `--authorization-webhook-config-file=${kubeconfig("third")}`];
+  assert.equal(configOf(...flags).authorizationWebhook?.config.host, "https://third");
+  const unsigned = ["--service-account-signing-key-file=/x.key"];
+  assert.throws(() => configFromFlags(parseFlags(kubeApiserver.flags, [...argv, ...unsigned]).values), {
+    message: "service-account-key-file is a required flag",
+  });
+});

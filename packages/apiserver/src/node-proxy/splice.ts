@@ -51,6 +51,8 @@ export async function splice(
   ctx.audit?.started(code);
   if (code !== 101) return returnRefusal(socket, backend, first);
   log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
+  // Two pipelines together have more than the ten listeners from which on Node warns.
+  if (bytesPerSecond > 0) for (const side of [socket, backend]) side.setMaxListeners(20);
   const through = (from: Connection, to: Connection): void => {
     if (bytesPerSecond > 0) pipeline(from, newThrottle(bytesPerSecond, clock), to, () => {});
     else from.pipe(to);

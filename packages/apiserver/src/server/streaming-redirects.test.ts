@@ -54,6 +54,12 @@ for (const { gates, location, code, says } of [
     code: 500,
     says: "hostname mismatch: expected 127.0.0.1, found 192.0.2.1",
   },
+  {
+    gates: "StreamingProxyRedirects=true,ValidateProxyRedirects=false",
+    location: "https://127.0.0.2:1/cri/exec/token",
+    code: 500,
+    says: "dial tcp 127.0.0.2:1: connect: connection refused",
+  },
   { gates: "", location: "/cri/exec/token", code: 500, says: "invalid upgrade response: status code 302" },
 ]) {
   test(`--feature-gates=${gates}: exec where a kubelet redirects to ${location} is ${code}`, async (t) => {
