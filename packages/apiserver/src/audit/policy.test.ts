@@ -17,6 +17,9 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   { name: "one group of several", matcher: { userGroups: ["x", "developers"] }, want: true },
   { name: "the verb", matcher: { verbs: ["list"] }, want: true },
   { name: "another verb", matcher: { verbs: ["get"] }, want: false },
+  { name: "the second of two verbs", matcher: { verbs: ["get", "list"] }, want: true },
+  { name: "the second of two namespaces", matcher: { namespaces: ["", "web"] }, want: true },
+  { name: "the second of two users", matcher: { users: ["joe", "jane"] }, want: true },
   { name: "the namespace", matcher: { namespaces: ["web"] }, want: true },
   { name: "cluster scope is the empty namespace", url: "/api/v1/nodes", matcher: { namespaces: [""] }, want: true },
   { name: "a namespace rule matches no path", url: "/healthz", matcher: { namespaces: [""] }, want: false },
@@ -31,6 +34,13 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   },
   { name: "a subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/log"] }] }, want: true },
   { name: "any subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/*"] }] }, want: true },
+  { name: "a resource, by all of its subresources", matcher: { resources: [{ resources: ["pods/*"] }] }, want: true },
+  {
+    name: "another resource's subresources",
+    url: `${pods}/a/log`,
+    matcher: { resources: [{ resources: ["pod/*"] }] },
+    want: false,
+  },
   { name: "a subresource of anything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*/log"] }] }, want: true },
   {
     name: "another subresource of anything",
@@ -66,6 +76,14 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   },
   { name: "a path", url: "/healthz", matcher: { nonResourceURLs: ["/healthz"] }, want: true },
   { name: "a path below", url: "/healthz/ping", matcher: { nonResourceURLs: ["/healthz*"] }, want: true },
+  { name: "a path that the pattern is longer than", url: "/healt", matcher: { nonResourceURLs: ["/healthz*"] }, want: false },
+  {
+    name: "a path that ends before the pattern's last letter",
+    url: "/health",
+    matcher: { nonResourceURLs: ["/healthz*"] },
+    want: false,
+  },
+  { name: "the second of two paths", url: "/version", matcher: { nonResourceURLs: ["/healthz", "/version"] }, want: true },
   { name: "every path", url: "/version", matcher: { nonResourceURLs: ["*"] }, want: true },
   { name: "a path rule matches no resource", matcher: { nonResourceURLs: ["*"] }, want: false },
 ] as {
@@ -130,6 +148,13 @@ for (const { name, text, error } of [
     error: /wildcards '\*' must be the final character/,
   },
   {
+    name: "a wildcard in the middle and one at the end",
+    text: "rules: [{level: None, nonResourceURLs: ['/a*b*']}]",
+    error: /wildcards '\*' must be the final character/,
+  },
+  { name: "a second rule", text: "rules: [{level: None}, {level: Full}]", error: /rules\[1\]\.level: Unsupported value/ },
+  { name: "another version", text: "apiVersion: audit.k8s.io/v2\nkind: Policy", error: /no kind "Policy" is registered/ },
+  {
     name: "paths and resources together",
     text: "rules: [{level: None, nonResourceURLs: [/a], namespaces: [b]}]",
     error: /rules cannot apply to both regular resources and non-resource URLs/,
@@ -154,5 +179,14 @@ for (const { name, text, error } of [
   test(`a policy is refused: ${name}`, () => {
     const whole = text.startsWith("apiVersion") ? text : `apiVersion: audit.k8s.io/v1\nkind: Policy\n${text}`;
     assert.throws(() => parsePolicy(whole), error);
+  });
+}
+
+for (const version of ["v1", "v1beta1", "v1alpha1"]) {
+  test(`a policy of ${version} is read with all stages and levels`, () => {
+    const omitStages = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"];
+    const rules = ["None", "Metadata", "Request", "RequestResponse"].map((level) => ({ level, omitStages }));
+    const policy = { apiVersion: `audit.k8s.io/${version}`, kind: "Policy", omitStages, omitManagedFields: true, rules };
+    assert.deepEqual(parsePolicy(JSON.stringify(policy)), { omitStages, omitManagedFields: true, rules });
   });
 }

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -15,6 +16,7 @@ const version = "audit.k8s.io/v1";
 const aRecord = (id: string): AuditRecord => ({ item: () => Buffer.from(JSON.stringify({ auditID: id })) }) as never;
 
 interface Call {
+  readonly url: string | undefined;
   readonly authorization: string | undefined;
   readonly body: { readonly items: readonly { readonly auditID: string }[] };
 }
@@ -26,7 +28,11 @@ async function started(t: TestContext, codes: number[], more: Partial<ClientConf
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
-      calls.push({ authorization: request.headers.authorization, body: JSON.parse(Buffer.concat(parts).toString()) });
+      calls.push({
+        url: request.url,
+        authorization: request.headers.authorization,
+        body: JSON.parse(Buffer.concat(parts).toString()),
+      });
       response.writeHead(codes.shift() ?? 200).end();
     });
   });
@@ -40,7 +46,8 @@ async function started(t: TestContext, codes: number[], more: Partial<ClientConf
     server.closeAllConnections();
     server.close();
   });
-  return { backend, calls, clock, failures };
+  const connections = (): Promise<number> => promisify(server.getConnections.bind(server))();
+  return { backend, calls, clock, failures, connections, host: client.host };
 }
 
 test("all of several events are in the list", async (t) => {
@@ -89,4 +96,31 @@ test("a backend that stops between two attempts reports the event as lost at onc
   await backend.stop(AbortSignal.abort());
   assert.equal(await processed, false);
   assert.deepEqual([calls.length, failures.length], [1, 1]);
+});
+
+test("the time limit is added to the query of the server's URL", async (t) => {
+  const { backend, calls, host } = await started(t, []);
+  await backend.process([aRecord("a")]);
+  assert.equal(calls[0]?.url, "/audit?timeout=30s");
+  const other = await started(t, [], { host: `${host}?cluster=a` });
+  await other.backend.process([aRecord("a")]);
+  assert.equal(calls[1]?.url, "/audit?cluster=a&timeout=30s");
+});
+
+test("answers from 200 to 206 are taken, others are not", async (t) => {
+  const { backend, calls, clock } = await started(t, [200, 206, 207]);
+  for (const _ of [200, 206]) assert.equal(await backend.process([aRecord("a")]), true);
+  const processed = backend.process([aRecord("b")]);
+  await waitFor(() => clock.nextDue !== undefined, { what: "the second attempt" });
+  assert.equal(calls.length, 3);
+  await backend.stop(AbortSignal.abort());
+  assert.equal(await processed, false);
+});
+
+test("a backend that has stopped leaves no connection", async (t) => {
+  const { backend, connections } = await started(t, []);
+  await backend.process([aRecord("a")]);
+  assert.equal(await connections(), 1);
+  await backend.stop(AbortSignal.abort());
+  await waitFor(async () => (await connections()) === 0, { what: "the end of the connection" });
 });

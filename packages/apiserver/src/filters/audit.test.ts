@@ -141,10 +141,10 @@ test("a read at Metadata leaves two events, without objects, with who, what and 
     requestURI: "/api/v1/namespaces/default/secrets/none?pretty=0",
     verb: "get",
     user: { username: "admin", uid: "admin-uid", groups: ["system:masters", "system:authenticated"] },
-    sourceIPs: ["192.0.2.7", "2001:db8::1", "127.0.0.1"],
     userAgent: "t<1>",
     annotations: { "authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "" },
   });
+  assert.deepEqual(complete.sourceIPs, ["192.0.2.7", "2001:db8::1", "127.0.0.1"]);
   assert.deepEqual(complete.objectRef, { resource: "secrets", namespace: "default", name: "none", apiVersion: "v1" });
   assert.deepEqual(complete.responseStatus, { metadata: {}, status: "Failure", reason: "NotFound", code: 404 });
   assert.ok(readFileSync(logFile, "utf8").includes('"userAgent":"t\\u003c1\\u003e"'));
