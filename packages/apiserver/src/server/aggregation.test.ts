@@ -209,6 +209,40 @@ test("a certificate for another name than the service's is refused", async (t) =
   assert.equal(text, "error trying to reach service: x509: certificate is valid for else.default.svc, not name.default.svc\n");
 });
 
+test("a server whose certificate has a common name alone is refused and counted, behind an APIService and as a webhook", async (t) => {
+  const group = "nameless.example.com";
+  const address = "127.0.10.201";
+  const other = await startAggregatedServer(t, {
+    ...{ group, address, names: [], commonName: "nameless.default.svc" },
+    proxyCa: setup.proxyCa,
+  });
+  await setup.makeService("nameless", address, other.port);
+  await setup.makeEndpoints("nameless");
+  await setup.register(group, "nameless", other);
+  await setup.whenReason(group, "Passed");
+  const { code, text } = await setup.server.request("GET", `/apis/${group}/v1/headers`);
+  assert.equal(code, 503);
+  const why = "x509: certificate relies on legacy Common Name field, use SANs instead";
+  assert.equal(text, `error trying to reach service: ${why}\n`);
+  const hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const rules = [{ apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"], operations: ["CREATE"] }];
+  const clientConfig = { service: { namespace: "default", name: "nameless", port: other.port }, caBundle: other.caBundle };
+  const hook = { name: "nameless.example.com", clientConfig, rules, failurePolicy: "Ignore", sideEffects: "None" };
+  await setup.made(hooks, { metadata: { name: "nameless" }, webhooks: [{ ...hook, admissionReviewVersions: ["v1"] }] });
+  t.after(() => setup.server.request("DELETE", `${hooks}/nameless`));
+  const counted = async (metric: string): Promise<boolean> =>
+    new RegExp(`^${metric} [1-9]`, "m").test((await setup.server.request("GET", "/metrics")).text);
+  assert.ok(await counted("apiserver_kube_aggregator_x509_missing_san_total"));
+  let made = 0;
+  await waitFor(
+    async () => {
+      await setup.made("/api/v1/namespaces/default/configmaps", { metadata: { name: `nameless-${made++}` } });
+      return counted("apiserver_webhooks_x509_missing_san_total");
+    },
+    { what: "a call of the webhook" },
+  );
+});
+
 test("a new certificate of the proxy is used as soon as its files are written", async (t) => {
   const other = await setup.aggregated(t, "renewed.example.com");
   await setup.writeProxyPair("front-proxy-renewed");

@@ -44,6 +44,8 @@ interface AggregatedServerOptions {
   readonly address: string;
   /** DNS names of the certificate: `<service>.<namespace>.svc`. */
   readonly names: readonly string[];
+  /** Common name of the certificate. */
+  readonly commonName?: string;
   /** CA of the front proxy's client certificate, PEM. */
   readonly proxyCa: string;
 }
@@ -60,9 +62,9 @@ export async function startAggregatedServer(
   t: { after(fn: () => void): void },
   options: AggregatedServerOptions,
 ): Promise<AggregatedServer> {
-  const { address, names, proxyCa } = options;
+  const { address, names, commonName = "aggregated", proxyCa } = options;
   const authority = await ca;
-  const pair = await newCertificate({ commonName: "aggregated", dnsNames: [...names], usages: ["server"], ca: authority });
+  const pair = await newCertificate({ commonName, dnsNames: [...names], usages: ["server"], ca: authority });
   const listener = createTlsServer({
     cert: pair.certPem,
     key: pair.keyPem,
