@@ -286,6 +286,8 @@ test("a watch counts for the writes that it sees until it ends, also by failing"
   });
   await send("POST", pods, answer).done;
   assert.equal(await seen(), "1");
+  await send("GET", pods, answer).done;
+  assert.equal(await seen(), "1", "a read has no watchers");
   over.reject(new Error("broken"));
   await assert.rejects(watch.done, /broken/);
   await send("POST", pods, answer).done;
