@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { get } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
@@ -88,10 +91,25 @@ interface Lease {
   spec: { holderIdentity?: string };
 }
 
-test("it reads the cluster when it leads, and releases its lease when it is stopped", async (t) => {
+/** The body that the scheduler answers on its secure port; undefined while it does not serve yet. */
+async function ask(port: number, path: string): Promise<string | undefined> {
+  const request = get({ host: "127.0.0.1", port, path, rejectUnauthorized: false, agent: false });
+  try {
+    const [response] = (await once(request, "response")) as [NodeJS.ReadableStream];
+    return await text(response);
+  } catch {
+    return undefined;
+  }
+}
+
+test("it reads the cluster and reports its resources when it leads, and releases its lease when it is stopped", async (t) => {
   const requested: string[] = [];
   const agents = new Set<string>();
-  let lease: Lease | undefined;
+  let lease: Lease | undefined = { metadata: { resourceVersion: "1" }, spec: { holderIdentity: "another" } };
+  const pod = {
+    metadata: { name: "web", namespace: "default", uid: "web", resourceVersion: "1" },
+    spec: { nodeName: "a", containers: [{ name: "c", image: "i", resources: { requests: { cpu: "250m" } } }] },
+  };
   const server = createServer(
     asyncRequestListener(async (request, response) => {
       const { method = "", url = "", headers } = request;
@@ -108,24 +126,35 @@ test("it reads the cluster when it leads, and releases its lease when it is stop
           lease = { ...body, metadata: { ...body.metadata, resourceVersion: String(requested.length) } };
         return answer(url.includes("/leases") ? (lease ?? {}) : body);
       }
-      if (!url.includes("/leases")) return answer({ metadata: { resourceVersion: "1" }, items: [] });
+      const items = url.startsWith("/api/v1/pods?") ? [pod] : [];
+      if (!url.includes("/leases")) return answer({ metadata: { resourceVersion: "1" }, items });
       const missing = { kind: "Status", status: "Failure", reason: "NotFound", message: "none", code: 404, metadata: {} };
       return lease === undefined ? answer(missing, 404) : answer(lease);
     }),
   );
-  const kubeconfig = await aKubeconfig(await aFolder(t), `http://127.0.0.1:${await listening(t, server)}`);
-  const flags = ["--secure-port=0", "--kube-api-content-type=application/json", "--leader-elect-resource-name=mine"];
-  const { child, ended } = run(t, `--kubeconfig=${kubeconfig}`, ...flags);
+  const folder = await aFolder(t);
+  const kubeconfig = await aKubeconfig(folder, `http://127.0.0.1:${await listening(t, server)}`);
+  const port = await freePort();
+  const flags = ["--kube-api-content-type=application/json", "--leader-elect-resource-name=mine"];
+  const serving = [`--secure-port=${port}`, `--cert-dir=${folder}`, "--authorization-always-allow-paths=/metrics/resources"];
+  const { child, ended } = run(t, `--kubeconfig=${kubeconfig}`, ...flags, ...serving);
+  const ofMine = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mine";
+  await waitFor(() => requested.includes(`GET ${ofMine}`), { what: "the lease to be read" });
+  assert.equal(await ask(port, "/metrics/resources"), "", "another instance leads");
+  lease = undefined;
   await waitFor(() => requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
-  assert.deepEqual(requested.slice(0, 3), [
-    "GET /readyz",
-    "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mine",
-    "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
-  ]);
-  assert.match(lease?.spec.holderIdentity ?? "", /^.+_[0-9a-f-]{36}$/);
+  const others = requested.filter((request) => request !== `GET ${ofMine}`);
+  assert.deepEqual(others.slice(0, 2), ["GET /readyz", "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases"]);
+  assert.match((lease as Lease | undefined)?.spec.holderIdentity ?? "", /^.+_[0-9a-f-]{36}$/);
   assert.match([...agents].join(), /^kube-scheduler\/v1\.23\.\d+ [^,]*\/leader-election$/);
+  await waitFor(
+    async () => /^kube_pod_resource_request\{.*pod="web".*\} 0\.25$/m.test((await ask(port, "/metrics/resources")) ?? ""),
+    {
+      what: "the resources of the pod",
+    },
+  );
   child.kill("SIGTERM");
   const { code, said } = await ended;
   assert.equal(code, 0, said);
-  assert.equal(lease?.spec.holderIdentity, "");
+  assert.equal((lease as Lease | undefined)?.spec.holderIdentity, "");
 });

@@ -6,6 +6,7 @@ import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-s
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
 import { newNominator } from "./framework/nominator.ts";
+import { plugins } from "./plugins/catalogue.ts";
 import { NodeFilter, newInterests, newProfile, runPreScore } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
@@ -179,6 +180,17 @@ test("each plugin that refuses pods is retried on the events that upstream's reg
   const sorted = (of: Readonly<Record<string, readonly string[] | undefined>>) =>
     Object.fromEntries(Object.entries(of).map(([name, events]) => [name, events?.toSorted()]));
   assert.deepEqual(sorted(Object.fromEntries(refusing.map(({ name, wakeUpOn }) => [name, wakeUpOn]))), sorted(wakeUps));
+});
+
+test("each plugin of the catalogue is made under its own name", () => {
+  const names = Object.keys(plugins);
+  const enabled = names.map((name) => ({ name, weight: 0 }));
+  const all = { ...sets({}), multiPoint: { enabled, disabled: [] } };
+  const { profile } = newTestCluster({ sets: all });
+  assert.deepEqual(
+    profile.plugins.map(({ name }) => name),
+    names,
+  );
 });
 
 test("drivers and their capacities wake pods only where capacity is checked", () => {

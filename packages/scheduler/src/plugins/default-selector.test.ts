@@ -12,9 +12,9 @@ import { aTestPod, listersOver } from "../testing/test-cluster.ts";
 import { newDefaultSelector } from "./default-selector.ts";
 
 type Stored = readonly [ResourceRef, KubeObject];
-const named = (ref: ResourceRef, selector: object, namespace = "default"): Stored => [
+const named = (ref: ResourceRef, selector: object, namespace = "default", name = "owner"): Stored => [
   ref,
-  { metadata: { name: "owner", namespace, uid: "owner" }, spec: { selector } } as KubeObject,
+  { metadata: { name, namespace, uid: name }, spec: { selector } } as KubeObject,
 ];
 const ofController = { matchLabels: { app: "web" } };
 
@@ -22,6 +22,11 @@ for (const { name, kind = "", apiVersion = "apps/v1", objects, want } of [
   { name: "a service that selects it", objects: [named(services, { app: "web" })], want: "app=web" },
   { name: "a service that selects a label that it lacks", objects: [named(services, { app: "web", x: "y" })], want: "" },
   { name: "a service of another namespace", objects: [named(services, { app: "web" }, "other")], want: "" },
+  {
+    name: "two services that select it",
+    objects: [named(services, { app: "web" }), named(services, { tier: "front" }, "default", "second")],
+    want: "app=web,tier=front",
+  },
   { name: "its replica set", kind: "ReplicaSet", objects: [named(replicaSets, ofController)], want: "app=web" },
   { name: "its stateful set", kind: "StatefulSet", objects: [named(statefulSets, ofController)], want: "app=web" },
   {

@@ -106,6 +106,9 @@ test("an owner reference with a wrong name does not affect other dependents of t
   assert.equal(graph.get("rs")?.identity.name, "c");
   assert.deepEqual(graph.absent(named("c")), { attemptToDelete: ["other"], attemptToOrphan: [], lookupAgain: true });
   assert.equal(graph.get("rs")?.identity.name, "rs");
+  // After the last of three names the first one has its turn again.
+  assert.deepEqual(graph.absent(named("rs")), { attemptToDelete: ["pod"], attemptToOrphan: [], lookupAgain: true });
+  assert.equal(graph.get("rs")?.identity.name, "b");
   see(graph, "rs");
   assert.deepEqual(graph.absent(named("b")), { attemptToDelete: ["liar"], attemptToOrphan: [], lookupAgain: false });
   assert.deepEqual(graph.forget("rs").attemptToDelete, ["liar", "other", "pod"]);

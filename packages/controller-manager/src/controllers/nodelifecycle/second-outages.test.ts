@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -251,3 +251,55 @@ for (const { what, failure, isRepeated } of [
     assert.equal(marked.length, 1, "an event only for the pod that was marked");
   });
 }
+
+test("without a taint manager a node that was evicted from before all fell silent waits for its turn anew", async (t) => {
+  const world = await running(t, { good: undefined, bad: undefined }, withoutTaintManager);
+  await pass(world, 70, "good");
+  assert.equal(evictionsOf(world), 1);
+  await pass(world, 60);
+  reports(world, "good", "True");
+  world.client.put(pods, aPod({ name: "later", nodeName: "bad" }));
+  await pass(world, 60, "good");
+  assert.deepEqual([podNames(world), evictionsOf(world)], [["later"], 1]);
+  await pass(world, 30, "good");
+  assert.deepEqual([podNames(world), evictionsOf(world)], [[], 2]);
+});
+
+test("without a taint manager the time since which a node is not ready is not begun anew by a conflict with its report", async (t) => {
+  const world = await running(t, { good: undefined, bad: undefined }, withoutTaintManager);
+  world.client.put(pods, aPod({ name: "p", nodeName: "bad" }));
+  await pass(world, 5, "good", "bad");
+  reports(world, "bad", "False"); // seen 10 s after the start
+  const since = world.client.object<Node>(nodes, "bad")?.status?.conditions?.[0]?.lastTransitionTime;
+  let conflicts = 0;
+  world.client.react("update", "nodes", ({ name }) => {
+    if (name !== "bad" || conflicts++ > 0) return undefined;
+    const node = world.client.object<Node>(nodes, "bad") as Node;
+    const lastHeartbeatTime = "2022-01-01T00:00:50Z";
+    const condition = { type: "Ready", status: "False" as const, lastHeartbeatTime, lastTransitionTime: since ?? null };
+    world.client.put(nodes, { ...node, status: { ...node.status, conditions: [condition] } });
+    throw conflict(nodes, "bad", "it has just reported");
+  });
+  await pass(world, 65, "good");
+  assert.deepEqual([conflicts, podNames(world)], [1, ["p"]]);
+  await pass(world, 10, "good");
+  await settle(30);
+  assert.deepEqual(podNames(world), []);
+});
+
+test("a node is registered once, also when its first check meets a conflict", async (t) => {
+  const world = newTestContext(t);
+  // Made long ago, so that its startup grace is over.
+  const metadata = { name: "new", uid: "new", creationTimestamp: "2021-01-01T00:00:00Z" };
+  world.client.put(nodes, aNode({ name: "good" }), { ...aNode(), metadata, status: {} });
+  let conflicts = 0;
+  world.client.react("update", "nodes", ({ name }) => {
+    if (name === "new" && conflicts++ === 0) throw conflict(nodes, "new", "changed");
+    return undefined;
+  });
+  await world.run(newNodeLifecycleController(world.ctx));
+  await pass(world, 15, "good");
+  assert.ok(conflicts > 1);
+  const registered = world.events.filter((event) => event.startsWith("Normal RegisteredNode Node new "));
+  assert.equal(registered.length, 1);
+});
