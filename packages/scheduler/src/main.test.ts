@@ -1,57 +1,22 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { get } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
+import { askDaemon, runDaemon, temporaryFolder, writeKubeconfig } from "@coxswain/apimachinery/testing/daemon-process";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
-async function aFolder(t: TestContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "kube-scheduler-"));
-  t.after(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-/** Runs kube-scheduler as a process. */
-function run(t: TestContext, ...flags: string[]) {
-  const main = join(import.meta.dirname, "main.ts");
-  const child = spawn(process.execPath, ["-C", "cox-source", main, ...flags], {
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: 30_000,
-  });
-  t.after(() => void child.kill("SIGKILL"));
-  const exited = Promise.withResolvers<number | null>();
-  child.once("exit", exited.resolve);
-  const ended = Promise.all([exited.promise, text(child.stdout), text(child.stderr)]).then(([code, out, err]) => ({
-    code,
-    said: out + err,
-  }));
-  return { child, ended };
-}
-
-async function aKubeconfig(folder: string, server: string): Promise<string> {
-  const file = join(folder, "kubeconfig");
-  const config = {
-    clusters: [{ name: "c", cluster: { server } }],
-    contexts: [{ name: "x", context: { cluster: "c" } }],
-    "current-context": "x",
-  };
-  await writeFile(file, JSON.stringify(config));
-  return file;
-}
+const main = join(import.meta.dirname, "main.ts");
 
 test("--write-config-to writes the configuration and ends, without a server", async (t) => {
-  const folder = await aFolder(t);
+  const folder = await temporaryFolder(t);
   const written = join(folder, "written.yaml");
-  const kubeconfig = await aKubeconfig(folder, "https://127.0.0.1:1");
-  const { code } = await run(t, `--kubeconfig=${kubeconfig}`, `--write-config-to=${written}`).ended;
+  const kubeconfig = await writeKubeconfig(folder, "https://127.0.0.1:1");
+  const { code } = await runDaemon(t, main, `--kubeconfig=${kubeconfig}`, `--write-config-to=${written}`).ended;
   assert.equal(code, 0);
   assert.match(await readFile(written, "utf8"), /^kind: KubeSchedulerConfiguration$/m);
 });
@@ -74,13 +39,13 @@ for (const { name, config, flags = [], want } of [
   },
 ] as { name: string; config?: string; flags?: string[]; want: RegExp }[]) {
   test(`${name}: it says so and fails`, async (t) => {
-    const folder = await aFolder(t);
-    const kubeconfig = await aKubeconfig(folder, "https://127.0.0.1:1");
+    const folder = await temporaryFolder(t);
+    const kubeconfig = await writeKubeconfig(folder, "https://127.0.0.1:1");
     const file = join(folder, "config.yaml");
     const head = `apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n`;
     if (config !== undefined) await writeFile(file, `${head}clientConnection: {kubeconfig: ${kubeconfig}}\n${config}\n`);
     const given = config === undefined ? [`--kubeconfig=${kubeconfig}`, ...flags] : [`--config=${file}`];
-    const { code, said } = await run(t, ...given, "--secure-port=0").ended;
+    const { code, said } = await runDaemon(t, main, ...given, "--secure-port=0").ended;
     assert.equal(code, 1);
     assert.match(said, want);
   });
@@ -89,17 +54,6 @@ for (const { name, config, flags = [], want } of [
 interface Lease {
   metadata: { resourceVersion?: string };
   spec: { holderIdentity?: string };
-}
-
-/** The body that the scheduler answers on its secure port; undefined while it does not serve yet. */
-async function ask(port: number, path: string): Promise<string | undefined> {
-  const request = get({ host: "127.0.0.1", port, path, rejectUnauthorized: false, agent: false });
-  try {
-    const [response] = (await once(request, "response")) as [NodeJS.ReadableStream];
-    return await text(response);
-  } catch {
-    return undefined;
-  }
 }
 
 test("it reads the cluster and reports its resources when it leads, and releases its lease when it is stopped", async (t) => {
@@ -132,15 +86,15 @@ test("it reads the cluster and reports its resources when it leads, and releases
       return lease === undefined ? answer(missing, 404) : answer(lease);
     }),
   );
-  const folder = await aFolder(t);
-  const kubeconfig = await aKubeconfig(folder, `http://127.0.0.1:${await listening(t, server)}`);
+  const folder = await temporaryFolder(t);
+  const kubeconfig = await writeKubeconfig(folder, `http://127.0.0.1:${await listening(t, server)}`);
   const port = await freePort();
   const flags = ["--kube-api-content-type=application/json", "--leader-elect-resource-name=mine"];
   const serving = [`--secure-port=${port}`, `--cert-dir=${folder}`, "--authorization-always-allow-paths=/metrics/resources"];
-  const { child, ended } = run(t, `--kubeconfig=${kubeconfig}`, ...flags, ...serving);
+  const { child, ended } = runDaemon(t, main, `--kubeconfig=${kubeconfig}`, ...flags, ...serving);
   const ofMine = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mine";
   await waitFor(() => requested.includes(`GET ${ofMine}`), { what: "the lease to be read" });
-  assert.equal(await ask(port, "/metrics/resources"), "", "another instance leads");
+  assert.equal(await askDaemon(port, "/metrics/resources"), "", "another instance leads");
   lease = undefined;
   await waitFor(() => requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
   const others = requested.filter((request) => request !== `GET ${ofMine}`);
@@ -148,7 +102,7 @@ test("it reads the cluster and reports its resources when it leads, and releases
   assert.match((lease as Lease | undefined)?.spec.holderIdentity ?? "", /^.+_[0-9a-f-]{36}$/);
   assert.match([...agents].join(), /^kube-scheduler\/v1\.23\.\d+ [^,]*\/leader-election$/);
   await waitFor(
-    async () => /^kube_pod_resource_request\{.*pod="web".*\} 0\.25$/m.test((await ask(port, "/metrics/resources")) ?? ""),
+    async () => /^kube_pod_resource_request\{.*pod="web".*\} 0\.25$/m.test((await askDaemon(port, "/metrics/resources")) ?? ""),
     {
       what: "the resources of the pod",
     },

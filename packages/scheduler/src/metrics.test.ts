@@ -111,3 +111,25 @@ test("an extension point in steps is counted by its outcome: a refusal, a succes
     assert.ok(page.includes(`scheduler_framework_extension_point_duration_seconds_count{${labels}} 1\n`), page);
   }
 });
+
+test("outcomes of a point and of a plugin are counted apart, whichever comes first, and those of each profile", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newSchedulerMetrics(registry, newFakeClock(), () => 0);
+  const refusal = unresolvable("no");
+  for (const profile of ["p", "q"]) {
+    const timer = metrics.cycle(profile) ?? untimed;
+    for (const status of profile === "p" ? [refusal, undefined, undefined] : [undefined, refusal]) {
+      timer.point("Filter", () => status);
+      timer.plugins?.plugin("Own", "Filter", status, 0);
+    }
+  }
+  const page = await registry.render();
+  const count = (name: string, labels: string) =>
+    Number(new RegExp(`^scheduler_${name}_duration_seconds_count\\{${labels}\\} (\\d+)$`, "m").exec(page)?.[1]);
+  const ofPoint = (profile: string, status: string) =>
+    count("framework_extension_point", `extension_point="Filter",status="${status}",profile="${profile}"`);
+  assert.deepEqual([ofPoint("p", refusal.code), ofPoint("p", "Success")], [1, 2]);
+  assert.deepEqual([ofPoint("q", refusal.code), ofPoint("q", "Success")], [1, 1]);
+  const ofPlugin = (status: string) => count("plugin_execution", `plugin="Own",extension_point="Filter",status="${status}"`);
+  assert.deepEqual([ofPlugin(refusal.code), ofPlugin("Success")], [2, 3]);
+});

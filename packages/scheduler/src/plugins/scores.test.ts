@@ -170,9 +170,14 @@ test("preferred node affinity adds its weights, the configuration's, too", () =>
       ],
     },
   };
-  const labelled = [aTestNode("both", { labels: { own: "1", added: "1" } }), aTestNode("added", { labels: { added: "1" } })];
+  const labelled = [
+    aTestNode("both", { labels: { own: "1", added: "1" } }),
+    aTestNode("added", { labels: { added: "1" } }),
+    aTestNode("none"),
+  ];
   const cluster = newTestCluster({ nodes: labelled, args: { NodeAffinity: { addedAffinity } } });
-  assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("new", { spec: { affinity } })), { both: 100, added: 25 });
+  assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("new", { spec: { affinity } })), { both: 100, added: 25, none: 0 });
+  assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("plain")), { both: 100, added: 100, none: 0 });
 });
 
 test("node affinity required by the configuration holds whatever the pod's own affinity", async () => {
