@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 import { askDaemon, runDaemon, temporaryFolder, writeKubeconfig } from "@coxswain/apimachinery/testing/daemon-process";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
@@ -56,14 +56,26 @@ interface Lease {
   spec: { holderIdentity?: string };
 }
 
-test("it reads the cluster and reports its resources when it leads, and releases its lease when it is stopped", async (t) => {
-  const requested: string[] = [];
-  const agents = new Set<string>();
-  let lease: Lease | undefined = { metadata: { resourceVersion: "1" }, spec: { holderIdentity: "another" } };
+/** A scheduler beside an API server with one pod. Its lease is the one of `api`. */
+async function beside(t: TestContext, holder: string | undefined, ...more: string[]) {
+  const held = (name: string): Lease => ({ metadata: { resourceVersion: name }, spec: { holderIdentity: name } });
+  const api = {
+    requested: [] as string[],
+    agents: new Set<string>(),
+    sources: new Set<string>(),
+    lease: holder === undefined ? undefined : held(holder),
+    /** Makes another instance the holder of the lease for good. */
+    take(): void {
+      api.lease = held("another");
+      isTaken = true;
+    },
+  };
+  let isTaken = false;
   const pod = {
     metadata: { name: "web", namespace: "default", uid: "web", resourceVersion: "1" },
     spec: { nodeName: "a", containers: [{ name: "c", image: "i", resources: { requests: { cpu: "250m" } } }] },
   };
+  const failure = (reason: string, code: number) => ({ kind: "Status", status: "Failure", reason, message: "none", code });
   const server = createServer(
     asyncRequestListener(async (request, response) => {
       const { method = "", url = "", headers } = request;
@@ -71,44 +83,59 @@ test("it reads the cluster and reports its resources when it leads, and releases
         response.writeHead(status, { "content-type": "application/json" });
         response.end(JSON.stringify(body));
       };
-      requested.push(`${method} ${url.split("?")[0]}`);
-      if (url.includes("/leases")) agents.add(headers["user-agent"] ?? "");
+      api.requested.push(`${method} ${url.split("?")[0]}`);
+      if (url.includes("/leases")) api.agents.add(headers["user-agent"] ?? "");
       if (url.includes("watch=true")) return void response.writeHead(200).flushHeaders();
       if (method !== "GET") {
         const body = JSON.parse(await text(request));
-        if (url.includes("/leases"))
-          lease = { ...body, metadata: { ...body.metadata, resourceVersion: String(requested.length) } };
-        return answer(url.includes("/leases") ? (lease ?? {}) : body);
+        if (url.includes("/events")) api.sources.add(body.source?.component);
+        if (!url.includes("/leases")) return answer(body);
+        if (isTaken) return answer(failure("Conflict", 409), 409);
+        api.lease = { ...body, metadata: { ...body.metadata, resourceVersion: String(api.requested.length) } };
+        return answer(api.lease ?? {});
       }
       const items = url.startsWith("/api/v1/pods?") ? [pod] : [];
       if (!url.includes("/leases")) return answer({ metadata: { resourceVersion: "1" }, items });
-      const missing = { kind: "Status", status: "Failure", reason: "NotFound", message: "none", code: 404, metadata: {} };
-      return lease === undefined ? answer(missing, 404) : answer(lease);
+      return api.lease === undefined ? answer(failure("NotFound", 404), 404) : answer(api.lease);
     }),
   );
   const folder = await temporaryFolder(t);
   const kubeconfig = await writeKubeconfig(folder, `http://127.0.0.1:${await listening(t, server)}`);
   const port = await freePort();
-  const flags = ["--kube-api-content-type=application/json", "--leader-elect-resource-name=mine"];
-  const serving = [`--secure-port=${port}`, `--cert-dir=${folder}`, "--authorization-always-allow-paths=/metrics/resources"];
-  const { child, ended } = runDaemon(t, main, `--kubeconfig=${kubeconfig}`, ...flags, ...serving);
+  const allowed = "--authorization-always-allow-paths=/metrics/resources,/debug/*";
+  const flags = ["--kube-api-content-type=application/json", `--secure-port=${port}`, `--cert-dir=${folder}`, allowed];
+  const daemon = runDaemon(t, main, `--kubeconfig=${kubeconfig}`, ...flags, ...more);
+  return { ...daemon, api, ask: (path: string) => askDaemon(port, path) };
+}
+
+test("it reads the cluster and reports its resources when it leads, and releases its lease when it is stopped", async (t) => {
+  const { child, ended, api, ask } = await beside(t, "another", "--leader-elect-resource-name=mine", "--profiling=false");
   const ofMine = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mine";
-  await waitFor(() => requested.includes(`GET ${ofMine}`), { what: "the lease to be read" });
-  assert.equal(await askDaemon(port, "/metrics/resources"), "", "another instance leads");
-  lease = undefined;
-  await waitFor(() => requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
-  const others = requested.filter((request) => request !== `GET ${ofMine}`);
+  await waitFor(() => api.requested.includes(`GET ${ofMine}`), { what: "the lease to be read" });
+  assert.equal(await ask("/metrics/resources"), "", "another instance leads");
+  assert.match((await ask("/debug/pprof/")) ?? "", /^404 /);
+  api.lease = undefined;
+  await waitFor(() => api.requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
+  const others = api.requested.filter((request) => request !== `GET ${ofMine}`);
   assert.deepEqual(others.slice(0, 2), ["GET /readyz", "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases"]);
-  assert.match((lease as Lease | undefined)?.spec.holderIdentity ?? "", /^.+_[0-9a-f-]{36}$/);
-  assert.match([...agents].join(), /^kube-scheduler\/v1\.23\.\d+ [^,]*\/leader-election$/);
-  await waitFor(
-    async () => /^kube_pod_resource_request\{.*pod="web".*\} 0\.25$/m.test((await askDaemon(port, "/metrics/resources")) ?? ""),
-    {
-      what: "the resources of the pod",
-    },
-  );
+  const holder = (): string | undefined => (api.lease as Lease | undefined)?.spec.holderIdentity;
+  assert.match(holder() ?? "", /^.+_[0-9a-f-]{36}$/);
+  assert.match([...api.agents].join(), /^kube-scheduler\/v1\.23\.\d+ [^,]*\/leader-election$/);
+  const isReported = /^kube_pod_resource_request\{.*pod="web".*\} 0\.25$/m;
+  await waitFor(async () => isReported.test((await ask("/metrics/resources")) ?? ""), { what: "the resources of the pod" });
+  await waitFor(() => api.sources.has("default-scheduler"), { what: "the event of the election" });
   child.kill("SIGTERM");
   const { code, said } = await ended;
   assert.equal(code, 0, said);
-  assert.equal((lease as Lease | undefined)?.spec.holderIdentity, "");
+  assert.equal(holder(), "");
+});
+
+test("without its lease it ends, so that no stale cache is used", async (t) => {
+  const durations = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"];
+  const { ended, api } = await beside(t, undefined, ...durations);
+  await waitFor(() => api.requested.includes("GET /api/v1/pods"), { what: "the pods to be listed" });
+  api.take();
+  const { code, said } = await ended;
+  assert.equal(code, 1);
+  assert.match(said, /Leaderelection lost/);
 });
