@@ -73,6 +73,18 @@ for (const { name, wanted, pods, want } of [
     want: "c",
   },
   {
+    name: "a pod is not placed in the domain of pods that the second term of its anti-affinity selects",
+    wanted: pod("new", "web", away(term("none"), term("db"))),
+    pods: [pod("db", "db", undefined, { on: "a" })],
+    want: "c",
+  },
+  {
+    name: "a pod that runs already keeps others away by its second term, too",
+    wanted: pod("new", "web"),
+    pods: [pod("db", "db", away(term("none"), term("web")), { on: "a" })],
+    want: "c",
+  },
+  {
     name: "with anti-affinity in every domain it is not placed",
     wanted: pod("new", "web", away(term("db"))),
     pods: [pod("db-1", "db", undefined, { on: "a" }), pod("db-2", "db", undefined, { on: "c" })],

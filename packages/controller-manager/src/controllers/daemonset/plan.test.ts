@@ -339,6 +339,12 @@ for (const { name, pods, maxUnavailable, maxSurge, create = [], gone = [] } of [
     create: ["b"],
   },
   {
+    name: "counts a node with too many pods among them",
+    pods: [stale("1", "a"), stale("4", "a"), stale("2", "b"), stale("3", "c")],
+    maxUnavailable: 0,
+    maxSurge: 1,
+  },
+  {
     name: "continues when the new one is ready",
     pods: [stale("1", "a"), fresh("4", "a"), stale("2", "b"), stale("3", "c")],
     maxUnavailable: 0,

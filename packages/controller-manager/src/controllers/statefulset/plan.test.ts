@@ -343,6 +343,7 @@ test("the status counts pods of each revision, and is at the new one when all ar
   set.status = after;
   assert.equal(isOutdated(set, after), false);
   assert.equal(isOutdated(set, { ...after, readyReplicas: 2 }), true);
+  assert.equal(isOutdated(set, { ...after, observedGeneration: 3 }), false, "the stored status is of a newer generation");
 });
 
 const set3 = (whenDeleted: string, whenScaled: string): StatefulSet =>
