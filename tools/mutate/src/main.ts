@@ -13,8 +13,8 @@ import { handWritten } from "./hand-written.ts";
 import { kinds, type Mutant, mutantsOf, mutatedText } from "./mutants.ts";
 import { type Options, optionsOf, UsageError, usage } from "./options.ts";
 import { jsonOfReport, lineOf, type Outcome, summaryOf, textOfReport } from "./report.ts";
-import { Session } from "./session.ts";
-import { importGraph, testsOf } from "./tests-of.ts";
+import { Session, type SessionOptions } from "./session.ts";
+import { dependentsOf, importGraph, testsOf } from "./tests-of.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const equivalentsPath = join(root, "tools/mutate/equivalent.json");
@@ -39,7 +39,10 @@ async function run(options: Options): Promise<number> {
     if (options.list) return list(drawn, texts);
     const graph = importGraph(texts);
     const folders = options.folders.filter((folder) => statSync(join(root, folder)).isDirectory());
-    return await tryAll(options, drawn, texts, (file) => testsOf(file, graph, folders).slice(0, options.mostTests));
+    return await tryAll(options, drawn, texts, {
+      testsOf: (file) => testsOf(file, graph, folders).slice(0, options.mostTests),
+      dependentsOf: (file) => dependentsOf(file, graph),
+    });
   } finally {
     compiler.close();
   }
@@ -110,12 +113,12 @@ async function tryAll(
   options: Options,
   drawn: Iterable<Mutant>,
   texts: Texts,
-  tests: (file: string) => readonly string[],
+  graph: Pick<SessionOptions, "testsOf" | "dependentsOf">,
 ): Promise<number> {
   const session = new Session({
     root,
     timeoutMs: options.timeoutSeconds * 1000,
-    testsOf: tests,
+    ...graph,
     warn: (text) => console.error(`mutate: ${text}`),
   });
   const outcomes: Outcome[] = [];

@@ -33,7 +33,7 @@ and shows the faults that no test detects. The working tree is never changed.
   --only ID         only this fault, as an earlier run named it; may be given several times
   --tests N         test files that are run for one fault at most, the nearest first; default 12
   --lanes N         faults that are tried at the same time; default 1
-  --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 120
+  --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 60
   --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
   --json FILE       writes the results to FILE too
   --faults FILE     tries the faults of this JSON file, [{"file", "old", "new", "why"}], instead of drawn ones: "old" occurs
@@ -87,7 +87,7 @@ function parsed(args: readonly string[]) {
         only: { type: "string", multiple: true, default: [] },
         tests: { type: "string", default: "12" },
         lanes: { type: "string", default: "1" },
-        timeout: { type: "string", default: "120" },
+        timeout: { type: "string", default: "60" },
         "min-caught": { type: "string", default: "95" },
         json: { type: "string" },
         faults: { type: "string" },

@@ -1,18 +1,12 @@
 import { spawn } from "node:child_process";
 import { pathToFileURL } from "node:url";
+import type { Overlay } from "./in-process/messages.ts";
 
 export interface TestRun {
   readonly result: "passed" | "failed" | "timed out";
   readonly seconds: number;
   /** End of the output. */
   readonly output: string;
-}
-
-interface Overlay {
-  /** Absolute path of the replaced module. */
-  readonly file: string;
-  /** Absolute path of the file with the replacement. */
-  readonly source: string;
 }
 
 const shownChars = 4000;
@@ -66,7 +60,8 @@ export function runTest(root: string, test: string, timeoutMs: number, overlay: 
   });
 }
 
-function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+/** Signals a process and those that it started; `pid` is undefined for one that did not start. */
+export function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, signal);

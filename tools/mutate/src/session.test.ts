@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import type { Mutant } from "./mutants.ts";
 import type { Outcome } from "./report.ts";
 import { Session } from "./session.ts";
+import { dependentsOf, importGraph } from "./tests-of.ts";
 
 const source = "export const sum = (a: number, b: number): number => a + b;\n";
 const imports = 'import assert from "node:assert/strict";\nimport { test } from "node:test";\nimport { sum } from "./sum.ts";\n';
@@ -22,7 +23,22 @@ test("the test notices the fault in a program that it starts", () => {
   assert.equal(execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname, env, encoding: "utf8" }).trim(), "5");
 });\n`,
   "hangs.test.ts": `${imports}test("hangs with the fault", async () => { while (sum(2, 3) !== 5) await new Promise((resolve) => setTimeout(resolve, 10)); });\n`,
+  "subtest.test.ts": `import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { sum } from "./sum.ts";
+describe("a suite", () => {
+  let a = 0;
+  before(() => { a = 2; });
+  test("has a test", async (t) => { await t.test("whose second part notices", () => assert.equal(sum(a, 3), 5)); });
+});\n`,
+  "callback.test.ts": `${imports}test("notices what is thrown later", (_t, done) => { setImmediate(() => { assert.equal(sum(2, 3), 5); done(); }); });\n`,
+  "slow.test.ts": `${imports}test("takes a while", async () => { await new Promise((resolve) => setTimeout(resolve, 50)); assert.equal(sum(2, 2), 4); });\n`,
+  "own-process.test.ts": `${imports}test("passes only where the file is loaded once", () => { assert.ok(!import.meta.url.includes("?")); assert.equal(sum(2, 3), 5); });\n`,
+  "leaves.test.ts": `${imports}test("leaves an error for later", () => { if (sum(2, 3) !== 5) setTimeout(() => { throw new Error("late"); }, 1); });\n`,
 } as const;
+
+const graph = importGraph(new Map(Object.entries({ "sum.ts": source, ...texts })));
+const dependents = (file: string): string[] => dependentsOf(file, graph);
 
 /**
  * Mutates a + b to a * b in a temporary repository.
@@ -33,7 +49,13 @@ async function tried(t: TestContext, tests: readonly (keyof typeof texts)[]): Pr
   t.after(() => rmSync(root, { recursive: true, force: true }));
   for (const [name, text] of Object.entries({ "sum.ts": source, ...texts })) writeFileSync(join(root, name), text);
   const warnings: string[] = [];
-  const session = new Session({ root, timeoutMs: 5000, testsOf: () => tests, warn: (text) => warnings.push(text) });
+  const session = new Session({
+    root,
+    timeoutMs: 5000,
+    testsOf: () => tests,
+    dependentsOf: dependents,
+    warn: (text) => warnings.push(text),
+  });
   const start = source.indexOf("+");
   const mutant: Mutant = { id: "x", kind: "k", file: "sum.ts", line: 1, edit: { start, end: start + 1, text: "*" } };
   try {
@@ -70,6 +92,15 @@ test("a test that fails without the fault too is reported, and notices nothing",
   assert.match(outcome.warnings.join(), /^never\.test\.ts failed without any fault and is left out/);
 });
 
+for (const name of ["subtest.test.ts", "callback.test.ts", "own-process.test.ts"] as const)
+  test(`a fault is noticed by ${name}`, async (t) => {
+    assert.equal((await tried(t, [name])).result, "caught");
+  });
+
+test("what a run with a fault leaves behind is not counted against the next test", async (t) => {
+  assert.equal((await tried(t, ["leaves.test.ts", "slow.test.ts"])).result, "survived");
+});
+
 test("a file that no test reaches is reported", async (t) => {
   assert.equal((await tried(t, [])).result, "no tests");
 });
@@ -80,7 +111,13 @@ test("two faults of one file that are tried at the same time are run separately,
   for (const [name, text] of Object.entries({ "sum.ts": source, ...texts })) writeFileSync(join(root, name), text);
   const warnings: string[] = [];
   const testsOf = (): string[] => ["never.test.ts", "good.test.ts"];
-  const session = new Session({ root, timeoutMs: 20_000, testsOf, warn: (text) => warnings.push(text) });
+  const session = new Session({
+    root,
+    timeoutMs: 20_000,
+    testsOf,
+    dependentsOf: dependents,
+    warn: (text) => warnings.push(text),
+  });
   t.after(() => session.close());
   const start = source.indexOf("+");
   const edited = (id: string, text: string): Mutant => ({

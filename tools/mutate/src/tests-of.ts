@@ -49,6 +49,9 @@ export function testsOf(file: string, graph: ImportGraph, folders: readonly stri
     .sort((a, b) => rank(a) - rank(b) || (distance.get(a) ?? 0) - (distance.get(b) ?? 0) || (a < b ? -1 : 1));
 }
 
+/** The file, and all files that reach it by imports. */
+export const dependentsOf = (file: string, graph: ImportGraph): string[] => [...distancesTo(file, graph).keys()];
+
 function distancesTo(file: string, graph: ImportGraph): Map<string, number> {
   const importers = new Map<string, string[]>();
   for (const [from, targets] of graph) for (const to of targets) importers.set(to, [...(importers.get(to) ?? []), from]);
