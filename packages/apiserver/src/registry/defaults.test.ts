@@ -866,6 +866,42 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
       status: { storedVersions: ["v1"] },
     },
   },
+  {
+    resource: "persistentvolumes",
+    given: {
+      spec: {
+        rbd: { pool: "", user: "", keyring: "" },
+        iscsi: { iscsiInterface: "" },
+        scaleIO: { storageMode: "", fsType: "" },
+        azureDisk: {},
+        hostPath: {},
+      },
+    },
+    want: {
+      spec: {
+        rbd: { pool: "rbd", user: "admin", keyring: "/etc/ceph/keyring" },
+        iscsi: { iscsiInterface: "default" },
+        scaleIO: { storageMode: "ThinProvisioned", fsType: "xfs" },
+        azureDisk: { cachingMode: "ReadWrite", kind: "Shared", fsType: "ext4", readOnly: false },
+        hostPath: { type: "" },
+        persistentVolumeReclaimPolicy: "Retain",
+        volumeMode: "Filesystem",
+      },
+      status: { phase: "Pending" },
+    },
+  },
+  {
+    resource: "persistentvolumes",
+    given: { spec: { azureDisk: { cachingMode: "", kind: "", fsType: "", readOnly: true } } },
+    want: {
+      spec: {
+        azureDisk: { cachingMode: "", kind: "", fsType: "", readOnly: true },
+        persistentVolumeReclaimPolicy: "Retain",
+        volumeMode: "Filesystem",
+      },
+      status: { phase: "Pending" },
+    },
+  },
   // Pointers keep them.
   {
     resource: "mutatingwebhookconfigurations.admissionregistration.k8s.io",

@@ -301,7 +301,7 @@ for (const { resource, object, want, from = 1 } of [
     object: {
       status: { hard: { "requests.cpu": "1", "limits.memory": "1Gi", "a.b/limits-of": "3" }, used: { "limits.memory": "0" } },
     },
-    want: [old, "requests.cpu: 0/1", "a.b/limits-of: 0/3, limits.memory: 0/1Gi"],
+    want: [old, "a.b/limits-of: 0/3, requests.cpu: 0/1", "limits.memory: 0/1Gi"],
   },
   { resource: "endpointslices.discovery.k8s.io", object: { addressType: "IPv4" }, want: ["IPv4", "<unset>", "<unset>", old] },
   {

@@ -43,8 +43,8 @@ test("an update has to name the version that it changes of these resources alone
 
 test("finalizers without a domain are taken of these resources alone", () => {
   const want = `
-    apiservices.apiregistration.k8s.io customresourcedefinitions.apiextensions.k8s.io events poddisruptionbudgets.policy
-    mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io
+    apiservices.apiregistration.k8s.io customresourcedefinitions.apiextensions.k8s.io events events.events.k8s.io
+    poddisruptionbudgets.policy mutatingwebhookconfigurations.admissionregistration.k8s.io validatingwebhookconfigurations.admissionregistration.k8s.io
     storageversions.internal.apiserver.k8s.io`;
   assert.deepEqual(
     those(({ strategy }) => strategy?.anyFinalizer),
@@ -55,7 +55,7 @@ test("finalizers without a domain are taken of these resources alone", () => {
 test("metadata is looked at last of these resources alone", () => {
   assert.deepEqual(
     those(({ strategy }) => strategy?.metadataLast),
-    ["events", "poddisruptionbudgets.policy"],
+    ["events", "events.events.k8s.io", "poddisruptionbudgets.policy"],
   );
 });
 

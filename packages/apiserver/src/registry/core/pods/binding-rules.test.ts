@@ -81,6 +81,21 @@ for (const preconditions of [{}, { uid: "u" }, { resourceVersion: "7" }, { uid: 
   });
 }
 
+test("a dry run of a binding writes nothing, and each binding ends with its request", async () => {
+  const seen: object[] = [];
+  const storage = { guaranteedUpdate: async (_key: string, _change: unknown, options: object) => seen.push(options) };
+  const ctx = { signal: "its signal" };
+  for (const dryRun of [true, false]) {
+    const posted = call({ metadata: { name: "p" }, target: { name: "n" } });
+    const services = { store: () => ({ storage }) };
+    await createPodBinding({ ...posted, services, ctx, dryRun } as unknown as SubresourceCall<Binding>);
+  }
+  assert.deepEqual(seen, [
+    { dryRun: true, signal: ctx, preconditions: {} },
+    { dryRun: false, signal: ctx, preconditions: {} },
+  ]);
+});
+
 test("a binding without a pod in its path is that of the pod that it names", async () => {
   const keys: string[] = [];
   const storage = { guaranteedUpdate: async (key: string) => keys.push(key) };
@@ -98,6 +113,7 @@ async function evict(
 ) {
   const deletions: DeleteOptions["preconditions"][] = [];
   let taken = 0;
+  let refused = "";
   const object = { ...pod, metadata: { name: "p", uid: "u", resourceVersion: "7", labels: { app: "a" }, ...pod.metadata } };
   const pods = {
     get: async () => ({ object: () => object }),
@@ -120,9 +136,12 @@ async function evict(
   const body = { metadata: { name: "p" }, ...(given && { deleteOptions: { preconditions: given } }) };
   const outcome = await createEviction({ ...call(body), services, ctx: {}, dryRun } as unknown as SubresourceCall).then(
     () => 201,
-    (err: { code: number }) => err.code,
+    (err: { code: number; message: string }) => {
+      refused = err.message;
+      return err.code;
+    },
   );
-  return { outcome, deletions, taken };
+  return { outcome, deletions, taken, refused };
 }
 
 const notReady = { status: { phase: "Running" } };
@@ -194,8 +213,17 @@ for (const { name, pod, conflicts = 0, given, dryRun, want } of [
     want: { outcome: 201, deletions: [{}], taken: 0 },
   },
 ] as { name: string; pod: object; conflicts?: number; given?: Preconditions; dryRun?: boolean; want: object }[]) {
-  test(`evicting: ${name}`, async () => assert.deepEqual(await evict(pod, conflicts, { given, dryRun }), want));
+  test(`evicting: ${name}`, async () => {
+    const { refused: _, ...done } = await evict(pod, conflicts, { given, dryRun });
+    assert.deepEqual(done, want);
+  });
 }
+
+test("evicting: a conflict with the client's own preconditions is reported as it is, another one as one of the pod", async () => {
+  const conflicting = 'Operation cannot be fulfilled on pods "p": it changed';
+  assert.equal((await evict(notReady, 1, { given: { resourceVersion: "5" } })).refused, conflicting);
+  assert.equal((await evict(ready, 1)).refused, `Operation cannot be fulfilled on pods "p": ${conflicting}`);
+});
 
 const since = "2022-01-01T00:00:00Z";
 const bindingTime = "2022-01-01T00:01:00Z";

@@ -35,6 +35,11 @@ for (const { name, pod, requested = "", want } of [
     want: `${must}, choose one of: [a b] or one of the init containers: [i j]`,
   },
   {
+    name: "none of two beside one init container",
+    pod: podOf(["a", "b"], ["i"]),
+    want: `${must}, choose one of: [a b] or one of the init containers: [i]`,
+  },
+  {
     name: "none of two beside one for debugging",
     pod: podOf(["a", "b"], [], ["e"]),
     want: `${must}, choose one of: [a b] or one of the ephemeral containers: [e]`,

@@ -112,6 +112,14 @@ testKindRules("resourcequotas", { spec: { hard: { pods: "1" } } }, [
     want: [],
   },
   {
+    name: "limits of huge pages, which have requests alone",
+    change: { "spec.hard": { "limits.hugepages-2Mi": "2Mi" } },
+    want: [
+      'spec.hard[limits.hugepages-2Mi]: Invalid value: "limits.hugepages-2Mi": must be a standard resource type or fully qualified',
+      'spec.hard[limits.hugepages-2Mi]: Invalid value: "limits.hugepages-2Mi": must be a standard resource for quota',
+    ],
+  },
+  {
     name: "storage itself",
     change: { "spec.hard": { storage: "1" } },
     want: ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],

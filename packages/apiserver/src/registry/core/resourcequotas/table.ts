@@ -6,7 +6,7 @@ export const resourceQuotaTable = tableOf<ResourceQuota>("resourcequotas", (quot
   const limits: string[] = [];
   for (const name of Object.keys(quota.status?.hard ?? {}).sort()) {
     const text = `${name}: ${quota.status?.used?.[name] ?? "0"}/${quota.status?.hard?.[name]}`;
-    (name.includes("limits") ? limits : requests).push(text);
+    (name.startsWith("limits.") ? limits : requests).push(text);
   }
   return [quota.metadata.name ?? "", age(quota, ages), requests.join(", "), limits.join(", ")];
 });
