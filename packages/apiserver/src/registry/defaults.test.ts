@@ -902,6 +902,20 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
       status: { phase: "Pending" },
     },
   },
+  {
+    resource: "statefulsets.apps",
+    given: { spec: { ...workload, volumeClaimTemplates: [{ apiVersion: "v2", kind: "Volume", spec: { volumeMode: "Block" } }] } },
+    want: {
+      spec: {
+        ...workload,
+        podManagementPolicy: "OrderedReady",
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+        volumeClaimTemplates: [
+          { apiVersion: "v1", kind: "PersistentVolumeClaim", spec: { volumeMode: "Block" }, status: { phase: "Pending" } },
+        ],
+      },
+    },
+  },
   // Pointers keep them.
   {
     resource: "mutatingwebhookconfigurations.admissionregistration.k8s.io",

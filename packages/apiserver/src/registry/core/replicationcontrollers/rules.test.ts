@@ -91,6 +91,13 @@ testKindRules(
       ],
     },
     {
+      name: "a selector of more labels than the template has",
+      change: { "spec.selector": { a: "b", c: "d" } },
+      want: [
+        'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: `selector` does not match template `labels`',
+      ],
+    },
+    {
       name: "a selector of fewer labels than the template has",
       change: { "spec.template.metadata.labels": { a: "b", c: "d" }, "spec.minReadySeconds": 0, "spec.replicas": 0 },
       want: [],

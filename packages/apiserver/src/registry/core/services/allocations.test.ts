@@ -7,7 +7,7 @@ import type { RegistryServices } from "../../generic/resource.ts";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { allocateClusterIps, newClusterIpAllocator, releaseClusterIps } from "./cluster-ip.ts";
 import { allocateNodePorts, newNodePortAllocator, nodePortsOf } from "./node-port.ts";
-import { newServiceStrategy } from "./strategy.ts";
+import { newServiceAllocators, newServiceStrategy } from "./strategy.ts";
 import { RangeStorage } from "./testing.ts";
 
 function addresses() {
@@ -272,6 +272,36 @@ test("a load balancer that becomes local gets a port for health checks, and give
   assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
   await (await begin(structuredClone(current), local)).commit();
   assert.deepEqual(await free([], [30_001, healthCheckNodePort]), { 30001: false, [healthCheckNodePort]: true });
+});
+
+test("a local load balancer without node ports gets a port for health checks alone, and keeps it", async () => {
+  const { aService, begin, free } = services();
+  const spec = { type: "LoadBalancer", externalTrafficPolicy: "Local", allocateLoadBalancerNodePorts: false };
+  const local = aService(["10.0.0.9"], [0], spec);
+  await (await begin(local)).commit();
+  const { healthCheckNodePort = 0, ports: given } = local.spec;
+  assert.deepEqual([given?.[0]?.nodePort, healthCheckNodePort >= 30_000], [0, true]);
+  await (await begin(structuredClone(local), local)).commit();
+  assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
+});
+
+test("a range of either family is the primary one where it comes first, and each has the metrics", async () => {
+  const etcd = new RangeStorage();
+  const store = () => ({ storage: etcd.storage });
+  const clusterIpMetrics: ClusterIpMetrics = { used() {}, allocated() {}, failed() {} };
+  const { allocators } = newServiceAllocators({
+    services: () => ({ store }) as unknown as RegistryServices,
+    serviceClusterIpRange: ["fd00::/124", "10.0.0.0/28"],
+    nodePortRange: { from: 30_000, to: 30_009 },
+    clusterIpMetrics,
+  });
+  assert.deepEqual([...allocators.keys()], ["IPv6", "IPv4"]);
+  for (const one of allocators.values()) {
+    assert.equal(one.metrics, clusterIpMetrics);
+    await one.range.take(0, false);
+  }
+  const stored = ["serviceips", "secondaryserviceips"].map((key) => (etcd.stored.get(key) as { range?: string }).range);
+  assert.deepEqual(stored, ["fd00::/124", "10.0.0.0/28"]);
 });
 
 test("allocated and free addresses, allocations and failures are counted by network, of dry runs only requests from elsewhere", async () => {

@@ -126,6 +126,27 @@ for (const { name, old, next, want } of [
     want: { type: "ExternalName", ports: [] },
   },
   {
+    name: "the policy of families that an external name has not, and the policy of traffic",
+    old: aService([], { externalTrafficPolicy: "Local", ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" }),
+    next: aService([], {
+      ...{ type: "ExternalName", externalTrafficPolicy: "Local" },
+      ...{ ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" },
+    }),
+    want: { type: "ExternalName", ports: [] },
+  },
+  {
+    name: "no families and policies that the update changes, which is invalid",
+    old: aService([], { externalTrafficPolicy: "Local", ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" }),
+    next: aService([], {
+      ...{ type: "ExternalName", externalTrafficPolicy: "Cluster" },
+      ...{ ipFamilies: ["IPv6"], ipFamilyPolicy: "PreferDualStack" },
+    }),
+    want: {
+      ...{ type: "ExternalName", ports: [], externalTrafficPolicy: "Cluster" },
+      ...{ ipFamilies: ["IPv6"], ipFamilyPolicy: "PreferDualStack" },
+    },
+  },
+  {
     name: "no addresses that the update changes",
     old: aService([], { type: "ClusterIP", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1"] }),
     next: aService([], { type: "ExternalName", clusterIP: "10.0.0.1", clusterIPs: ["10.0.0.1", "fd00::1"] }),
@@ -141,6 +162,12 @@ for (const { name, old, next, want } of [
 
 for (const { name, old, next, want } of [
   { name: "the address of a new service", old: undefined, next: { clusterIP: "10.0.0.1" }, want: ["10.0.0.1"] },
+  {
+    name: "the address of a new service with an empty list",
+    old: undefined,
+    next: { clusterIP: "10.0.0.1", clusterIPs: [] },
+    want: ["10.0.0.1"],
+  },
   {
     name: "what a new service says itself",
     old: undefined,

@@ -102,6 +102,27 @@ testKindRules(
       ],
     },
     {
+      name: "an address of IPv6 for a name in the status",
+      change: { "status.loadBalancer.ingress": [{ hostname: "fd00::1" }] },
+      before: {},
+      status: true,
+      want: [
+        "status.loadBalancer.ingress[0].hostname: Invalid value: \"fd00::1\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'status.loadBalancer.ingress[0].hostname: Invalid value: "fd00::1": must be a DNS name, not an IP address',
+      ],
+    },
+    {
+      name: "an empty class, and a port of a name and of a number below 1",
+      change: {
+        "spec.ingressClassName": "",
+        "spec.defaultBackend": { service: { name: "s", port: { name: "a", number: -1 } } },
+      },
+      want: [
+        'spec.defaultBackend: Invalid value: "": cannot set both port name & port number',
+        "spec.ingressClassName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
       name: "a secret and a wildcard's paths that were wrong before",
       before: {
         "spec.tls": [{ secretName: "_" }],
