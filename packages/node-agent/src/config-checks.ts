@@ -27,8 +27,8 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
 
   const broken = (kind: string): void => problemsOf(agentSettings, config, kind).forEach(invalid);
 
-  for (const kind of ["between", "notNegative", "oneOf"]) broken(kind);
-  if (config.imageGcLowThreshold > config.imageGcHighThreshold) {
+  for (const kind of ["rule", "between", "notNegative", "oneOf"]) broken(kind);
+  if (config.imageGcLowThreshold >= config.imageGcHighThreshold) {
     invalid(
       `imageGCLowThresholdPercent (--image-gc-low-threshold) ${config.imageGcLowThreshold} must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) ${config.imageGcHighThreshold}`,
     );

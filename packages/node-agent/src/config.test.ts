@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
+import { fieldAt, ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
 import type { AgentConfig } from "./agent-config.ts";
 import { newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
@@ -182,18 +182,30 @@ test("containers are throttled from 80 % of their memory limit, or from the shar
   }
 });
 
-test("relative paths in the file are resolved against the file's folder", async (t) => {
+test("relative paths in the file are resolved against the file's folder, which may be named by a relative path, too", async (t) => {
   const path = await file(t, {
     staticPodPath: "manifests",
     authentication: { x509: { clientCAFile: "pki/ca.crt" } },
-    resolvConf: "/r",
+    resolvConf: "resolv.conf",
+    volumePluginDir: "../plugins",
+    tlsCertFile: "tls.crt",
+    tlsPrivateKeyFile: "tls.key",
+    kubeletCgroups: "kubelet",
   });
-  const { staticPodPath, clientCaFile, resolvConf, tlsCertFile } = configure(`--config=${path}`);
   const folder = dirname(path);
-  assert.deepEqual(
-    [staticPodPath, clientCaFile, resolvConf, tlsCertFile],
-    [join(folder, "manifests"), join(folder, "pki/ca.crt"), "/r", ""],
-  );
+  for (const named of [path, relative(process.cwd(), path)]) {
+    assert.partialDeepStrictEqual(configure(`--config=${named}`), {
+      staticPodPath: join(folder, "manifests"),
+      clientCaFile: join(folder, "pki/ca.crt"),
+      resolvConf: join(folder, "resolv.conf"),
+      volumePluginDir: join(dirname(folder), "plugins"),
+      tlsCertFile: join(folder, "tls.crt"),
+      tlsPrivateKeyFile: join(folder, "tls.key"),
+      kubeletCgroups: "kubelet",
+    });
+  }
+  const { resolvConf, tlsCertFile } = configure(`--config=${await file(t, { resolvConf: "/r" })}`);
+  assert.deepEqual([resolvConf, tlsCertFile], ["/r", ""]);
 });
 
 test("gates of the machine's own file are overridden by another file, and both by flags", async (t) => {
@@ -409,9 +421,86 @@ for (const argv of [
     assert.throws(() => configure(...argv), /invalid configuration: /));
 }
 
-test("the thresholds of image garbage collection may be equal", () => {
-  const { imageGcHighThreshold, imageGcLowThreshold } = configure("--image-gc-high-threshold=60", "--image-gc-low-threshold=60");
-  assert.deepEqual([imageGcHighThreshold, imageGcLowThreshold], [60, 60]);
+for (const [argv, problem] of [
+  [
+    "--image-gc-high-threshold=60 --image-gc-low-threshold=60",
+    "imageGCLowThresholdPercent (--image-gc-low-threshold) 60 must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) 60",
+  ],
+  ["--node-status-max-images=-2", "nodeStatusMaxImages (--node-status-max-images) -2 must be -1 or greater"],
+  ["--cpu-cfs-quota-period=900us --feature-gates=CustomCPUCFSQuotaPeriod=true", "between 1ms and 1sec, inclusive"],
+  ["--topology-manager-scope=pod --feature-gates=TopologyManager=false", "requires feature gate TopologyManager"],
+  ["--enforce-node-allocatable=pods,", 'option "" specified for enforceNodeAllocatable'],
+  ["--enforce-node-allocatable=pods,none", 'may not contain additional enforcements when "none" is specified'],
+  ...["--max-pods", "--pods-per-core", "--registry-qps", "--registry-burst", "--kube-api-qps", "--kube-api-burst"].map((flag) => [
+    `${flag}=-1`,
+    `(${flag}) -1 must not be a negative number`,
+  ]),
+  ...["--port=0", "--port=65536"].map((flag) => [flag, "must be between 1 and 65535, inclusive"]),
+  ...["--healthz-port", "--read-only-port"].flatMap((flag) =>
+    [-1, 65_536].map((port) => [`${flag}=${port}`, "must be between 0 and 65535, inclusive"]),
+  ),
+  ...["--image-gc-high-threshold=-1", "--image-gc-low-threshold=101"].map((flag) => [flag, "must be between 0 and 100, inclusive"]),
+] as const) {
+  test(`the problem of ${argv} is told`, () => {
+    assert.throws(
+      () => configure(...argv!.split(" ")),
+      ({ message }: Error) => message.includes("invalid configuration: ") && message.includes(problem!),
+    );
+  });
+}
+
+test("a lease ends after a positive number of seconds", async (t) => {
+  const path = await file(t, { nodeLeaseDurationSeconds: -1 });
+  const message = "invalid configuration: nodeLeaseDurationSeconds must be greater than 0";
+  assert.throws(() => configure(`--config=${path}`), { message });
+});
+
+test("numbers for which zero is the default have it also for a flag of zero, others stay zero", () => {
+  const names = ["max-pods", "max-open-files", "event-burst", "kube-api-qps", "kube-api-burst", "registry-burst"];
+  const same = ["registry-qps", "event-qps", "pods-per-core", "healthz-port", "read-only-port", "minimum-image-ttl-duration"];
+  const durations = ["eviction-pressure-transition-period", "node-status-update-frequency", "volume-stats-agg-period"];
+  assert.partialDeepStrictEqual(configure(...[...names, ...same, ...durations].map((name) => `--${name}=0`)), {
+    maxPods: 110,
+    maxOpenFiles: 1_000_000,
+    eventBurst: 10,
+    kubeApiQps: 5,
+    kubeApiBurst: 10,
+    registryBurst: 10,
+    registryQps: 0,
+    eventQps: 0,
+    podsPerCore: 0,
+    healthzPort: 0,
+    readOnlyPort: 0,
+    imageMinAgeMs: 0,
+    evictionTransitionMs: 0,
+    nodeStatusUpdateFrequencyMs: 0,
+    volumeStatsMs: 0,
+  });
+});
+
+test("a file may say when a taint was added, and grace periods of any length", async (t) => {
+  const group = { priority: 1, shutdownGracePeriodSeconds: 2 ** 40 };
+  const path = await file(t, {
+    registerWithTaints: [{ key: "a", effect: "NoExecute", timeAdded: "2026-01-01T00:00:00Z" }],
+    shutdownGracePeriodByPodPriority: [group],
+    featureGates: { GracefulNodeShutdownBasedOnPodPriority: true },
+  });
+  const { shutdownGroups, written } = configure(`--config=${path}`);
+  assert.deepEqual([shutdownGroups, unknownFields(kubeletConfiguration, written)], [[group], []]);
+});
+
+test("anonymous requests are shown in the configuration in effect as they are, whoever allows them", async (t) => {
+  const anonymousIn = (config: AgentConfig): unknown => fieldAt(effectiveConfiguration(config), "authentication.anonymous.enabled");
+  const open = await file(t, { authentication: { anonymous: { enabled: true } } });
+  const configs = [configure(), configure(`--config=${open}`), configure("--anonymous-auth=false")];
+  assert.deepEqual(configs.map(anonymousIn), [true, true, false]);
+});
+
+test("the label of Windows' build is not listed as one that may be set", () => {
+  assert.throws(
+    () => configure("--node-labels=kubernetes.io/evil=1"),
+    ({ message }: Error) => message.includes("node.kubernetes.io/instance-type, ") && !message.includes("windows-build"),
+  );
 });
 
 test("headers for the URL of static pods are given by name, by the flag or in the file", async (t) => {

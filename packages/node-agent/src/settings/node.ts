@@ -1,3 +1,4 @@
+import { rule } from "@coxswain/apimachinery/flags/rules";
 import { bool, duration, int32, mapStringString, string, structure, text } from "@coxswain/apimachinery/flags/types";
 import { inFile, leaving } from "./notices.ts";
 import { type ShutdownGroup, shutdownGroupShape, taintShape } from "./structures.ts";
@@ -64,6 +65,11 @@ export const nodeSettings = {
     field: "nodeLeaseDurationSeconds",
     default: 40,
     zeroIsDefault: "always",
+    must: rule(
+      "more than 0",
+      (seconds: number) => seconds > 0,
+      (_, name) => `${name} must be greater than 0`,
+    ),
     help: "How long the node's lease is valid.",
   }),
   nodeStatusMaxImages: int32({
@@ -71,6 +77,11 @@ export const nodeSettings = {
     field: "nodeStatusMaxImages",
     default: 50,
     deprecated: inFile,
+    must: rule(
+      "-1 or more",
+      (images: number) => images >= -1,
+      (images, name) => `${name} ${images} must be -1 or greater`,
+    ),
     help: "The largest number of images in node status. -1: no cap.",
   }),
   shutdownGraceMs: duration({
