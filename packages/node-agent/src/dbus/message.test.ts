@@ -47,6 +47,20 @@ test("a signature is a list of types", () => {
   assert.deepEqual(splitSignature("sa{sv}a(ii)aai"), ["s", "a{sv}", "a(ii)", "aai"]);
 });
 
+/** The values of a message with this body, whose only header field is the signature. */
+function bodyOf(signature: string, hex: string, order: string): unknown {
+  const body = Buffer.from(hex, "hex");
+  const fieldBytes = signature.length + 6;
+  const head = Buffer.alloc(16 + Math.ceil(fieldBytes / 8) * 8);
+  const u32 = (value: number, at: number) => (order === "l" ? head.writeUInt32LE(value, at) : head.writeUInt32BE(value, at));
+  head.write(`${order}\u0004\u0000\u0001`, 0, "latin1");
+  u32(body.length, 4);
+  u32(1, 8);
+  u32(fieldBytes, 12);
+  head.write(`\u0008\u0001g\u0000${String.fromCharCode(signature.length)}${signature}\u0000`, 16, "latin1");
+  return decodeMessage(Buffer.concat([head, body]))?.message.body;
+}
+
 for (const { order, type, hex, want } of [
   { order: "l", type: "n", hex: "feff", want: -2 },
   { order: "B", type: "n", hex: "fffe", want: -2 },
@@ -61,17 +75,23 @@ for (const { order, type, hex, want } of [
   { order: "l", type: "d", hex: "000000000000f8bf", want: -1.5 },
   { order: "B", type: "d", hex: "bff8000000000000", want: -1.5 },
 ]) {
-  test(`reads ${want} of type ${type} in byte order ${order}`, () => {
-    const body = Buffer.from(hex, "hex");
-    const head = Buffer.alloc(24);
-    const u32 = (value: number, at: number) => (order === "l" ? head.writeUInt32LE(value, at) : head.writeUInt32BE(value, at));
-    head.write(`${order}\u0004\u0000\u0001`, 0, "latin1");
-    u32(body.length, 4);
-    u32(1, 8);
-    u32(7, 12); // the only header field: the signature
-    head.write(`\u0008\u0001g\u0000\u0001${type}\u0000`, 16, "latin1");
-    assert.deepEqual(decodeMessage(Buffer.concat([head, body]))?.message.body, [want]);
-  });
+  test(`reads ${want} of type ${type} in byte order ${order}`, () => assert.deepEqual(bodyOf(type, hex, order), [want]));
+}
+
+for (const { type, padding, hex, want } of [
+  { type: "n", padding: 1, hex: "feff", want: -2 },
+  { type: "q", padding: 1, hex: "feff", want: 65_534 },
+  { type: "u", padding: 3, hex: "feffffff", want: 4_294_967_294 },
+  { type: "b", padding: 3, hex: "01000000", want: true },
+  { type: "x", padding: 7, hex: "feffffffffffffff", want: -2n },
+  { type: "t", padding: 7, hex: "feffffffffffffff", want: 2n ** 64n - 2n },
+  { type: "d", padding: 7, hex: "000000000000f8bf", want: -1.5 },
+  { type: "(y)", padding: 7, hex: "05", want: [5] },
+  { type: "g", padding: 0, hex: "017300", want: "s" },
+  { type: "v", padding: 0, hex: "01790005", want: { type: "y", value: 5 } },
+]) {
+  test(`a value of type ${type} behind a byte begins after ${padding} more`, () =>
+    assert.deepEqual(bodyOf(`y${type}`, `09${"00".repeat(padding)}${hex}`, "l"), [9, want]));
 }
 
 test("an array that is longer than its message is refused, also one of elements without content", () => {

@@ -41,7 +41,10 @@ function summaryOf(
     listContainerStats: async () => containers,
     listContainers: async () => [{ id: "a-one", createdAt: 3_500_000_000 }],
     listPodSandboxStats: async () => sandboxes,
-    listPodSandboxes: async () => ["gone", "a"].map((id) => ({ id, state: sandboxState.ready })),
+    listPodSandboxes: async () => [
+      ...["gone", "a"].map((id) => ({ id, state: sandboxState.ready })),
+      { id: "stopped", state: sandboxState.notReady },
+    ],
   } as unknown as ContainerRuntime;
   const usageOf = (name: string) => ({ name, at: 0, usedBytes: 100, inodesUsed: 10 });
   return summary(
@@ -161,12 +164,12 @@ test("pods that are not of the node and containers that do not run yet are not i
   );
 });
 
-test("sandboxes of pods that are not of the node are not in the summary", async () => {
-  const sandbox = (uid: string) => ({
-    attributes: { id: uid, metadata: { uid, name: uid, namespace: "default" } },
+test("sandboxes of pods that are not of the node, and stopped ones, are not in the summary", async () => {
+  const sandbox = (uid: string, id = uid) => ({
+    attributes: { id, metadata: { uid, name: uid, namespace: "default" } },
     linux: { containers: [] },
   });
-  const { pods } = await summaryOf([podOf("a")], [], [], [sandbox("gone"), sandbox("a")]);
+  const { pods } = await summaryOf([podOf("a"), podOf("b")], [], [], [sandbox("gone"), sandbox("a"), sandbox("b", "stopped")]);
   assert.deepEqual(
     pods.map(({ podRef }) => podRef.uid),
     ["a"],

@@ -97,6 +97,15 @@ test("range and conditional requests of a file are honoured; its type is never H
   assert.equal((await get("/syslog", { method: "POST" })).status, 405);
   assert.equal((await get("/page.html")).headers.get("content-type"), "text/plain; charset=utf-8");
   assert.equal((await get("/binary")).headers.get("content-type"), "application/octet-stream");
+  for (const [at, type] of [
+    [511, "application/octet-stream"],
+    [512, "text/plain; charset=utf-8"],
+  ] as const) {
+    const bytes = Buffer.alloc(600, "a");
+    bytes[at] = 0;
+    await writeFile(join(root, "mixed"), bytes);
+    assert.equal((await get("/mixed")).headers.get("content-type"), type, `a zero byte at ${at}`);
+  }
   await truncate(join(root, "syslog"), 0);
   assert.equal(await (await get("/syslog")).text(), "");
 });

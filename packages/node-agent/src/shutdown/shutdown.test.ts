@@ -242,6 +242,16 @@ test("a second shutdown during the pod termination of a cancelled one holds its 
   stop.abort();
 });
 
+test("the agent's stop closes the connection to logind, and nothing is left to wait for", async () => {
+  const node = aNode([]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  assert.equal(node.closed(), 0);
+  stop.abort();
+  await settle();
+  assert.deepEqual([node.connections(), node.closed() > 0, node.clock.waiting], [1, true, 0]);
+});
+
 test("a connection to logind that is established after the agent's stop is closed", async () => {
   const node = aNode([]);
   const stop = new AbortController();

@@ -281,6 +281,18 @@ for (const { name, shared, assigned, want } of [
     assigned: { u: { c: "1" } },
     want: /pod: u, container: c cpuset: "1" overlaps with default cpuset "0-15"/,
   },
+  {
+    name: "of a larger machine",
+    shared: "0-16",
+    assigned: {},
+    want: /current set of available CPUs "0-15" doesn't match with CPUs in state "0-16"/,
+  },
+  {
+    name: "that gives one of several CPUs twice",
+    shared: "0-14",
+    assigned: { u: { c: "14-15" } },
+    want: /cpuset: "14-15" overlaps with default cpuset "0-14"/,
+  },
   { name: "without shared CPUs", shared: "", assigned: { u: { c: "1" } }, want: /default cpuset cannot be empty/ },
 ] as { name: string; shared: string; assigned: Record<string, Record<string, string>>; want: RegExp }[]) {
   test(`a state ${name} keeps the agent from starting`, async (t) => {

@@ -127,6 +127,7 @@ for (const { parent, cgroup } of [
   { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/cri-containerd-x.scope" },
   { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/crio-x.scope" },
   { parent: "/kubepods.slice/pod1.slice", cgroup: "/kubepods.slice/pod1.slice/x" },
+  { parent: "/kubepods.slice/pod1.slice/own", cgroup: "/kubepods.slice/pod1.slice/own/crio-x" },
   { parent: "", cgroup: "/k8s.io/x" },
 ]) {
   test(`the container x of a pod in ${parent || "no cgroup of its own"} is found in ${cgroup}`, async (t) => {

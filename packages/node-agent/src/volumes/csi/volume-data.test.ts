@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -19,6 +19,16 @@ test("what was written last is read, and nothing else is left beside it", async 
     [await loadVolumeData(dir), await readdir(dir)],
     [{ driverName: "d", volumeHandle: "second" }, ["vol_data.json"]],
   );
+});
+
+test("data that cannot be read is not taken for absent", async (t) => {
+  const dir = join(await tempDir(t), "pv1");
+  await mkdir(join(dir, "vol_data.json"), { recursive: true });
+  await assert.rejects(loadVolumeData(dir), { code: "EISDIR" });
+  await rm(dir, { recursive: true });
+  await saveVolumeData(dir, { driverName: "d", volumeHandle: "h" });
+  await writeFile(join(dir, "vol_data.json"), "{");
+  await assert.rejects(loadVolumeData(dir), /^Error: failed to parse volume data file \[.*\/pv1\/vol_data\.json\]: /);
 });
 
 test("a half written file of a killed agent is removed with the directory; files of others keep it", async (t) => {
