@@ -1,3 +1,4 @@
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodePod } from "../pod/pod.ts";
@@ -59,25 +60,6 @@ function formatMap(map: Readonly<Record<string, string>> | undefined): string {
 
 /** A pure cache: thousands of variables or files may show the labels of one Pod. */
 const texts = new WeakMap<Readonly<Record<string, string>>, string>();
-
-/** Go's %q for valid UTF-8. */
-export function goQuote(text: string): string {
-  let out = '"';
-  for (const char of text) {
-    const code = char.codePointAt(0)!;
-    if (char === '"' || char === "\\") out += `\\${char}`;
-    else if (char === "\n") out += "\\n";
-    else if (char === "\t") out += "\\t";
-    else if (char === "\r") out += "\\r";
-    else if (code === 7) out += "\\a";
-    else if (code === 8) out += "\\b";
-    else if (code === 12) out += "\\f";
-    else if (code === 11) out += "\\v";
-    else if (code < 0x20 || code === 0x7f) out += `\\x${code.toString(16).padStart(2, "0")}`;
-    else out += char;
-  }
-  return `${out}"`;
-}
 
 /** A pure cache: each of thousands of variables or files may name one of thousands of containers. */
 const containersByName = new WeakMap<NodePod["spec"], ReadonlyMap<string, Container>>();

@@ -9,7 +9,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type DnsConfig, parseResolvConf, podDns } from "./dns.ts";
-import { fieldValue, goQuote, resourceValue } from "./downward-api-env.ts";
+import { fieldValue, resourceValue } from "./downward-api-env.ts";
 import { environmentOf } from "./env-vars.ts";
 import { expand } from "./expansion.ts";
 import { readHostDns } from "./host-dns.ts";
@@ -82,7 +82,14 @@ test("a resource may be that of another container, also of an init container, an
   assert.throws(() => value({ resource: "limits.cpu", containerName: "none" }), /container none not found/);
 });
 
-test("Go's quotes", () => assert.equal(goQuote('a"b\\c\td\u0001é'), '"a\\"b\\\\c\\td\\x01é"'));
+test("values of labels and annotations are quoted as Go quotes them", () => {
+  const value = 'a"b\\c\td\u0001é \u0007\b\f\n\r\v\u001f\u007f\u00a0\u200b';
+  const pod = aNodePod({}, { annotations: { z: "last", a: value } });
+  assert.equal(
+    fieldValue(pod, "metadata.annotations", context),
+    'a="a\\"b\\\\c\\td\\x01é \\a\\b\\f\\n\\r\\v\\x1f\\x7f\\u00a0\\u200b"\nz="last"',
+  );
+});
 
 for (const { resource, divisor, want } of [
   { resource: "limits.cpu", divisor: undefined, want: "1" },

@@ -326,7 +326,7 @@ for (const { name, spec, want } of [
   },
   {
     name: "whose volumes with a limit are in memory",
-    want: false,
+    want: true,
     spec: { volumes: [{ name: "a", emptyDir: { sizeLimit: "1", medium: "Memory" } }] },
   },
   {

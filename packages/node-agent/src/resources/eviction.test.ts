@@ -87,10 +87,18 @@ for (const { name, spec, usage, want } of [
     want: 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
   },
   {
-    name: "an emptyDir in memory",
-    spec: { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi", medium: "Memory" } }] },
-    usage: used(0, 0, [["v", 9 * mi]]),
-    want: undefined,
+    name: "an emptyDir in memory above its limit, behind one that is not",
+    spec: {
+      volumes: [
+        { name: "u", emptyDir: { sizeLimit: "9Mi" } },
+        { name: "v", emptyDir: { sizeLimit: "1Mi", medium: "Memory" } },
+      ],
+    },
+    usage: used(0, 0, [
+      ["u", 9 * mi],
+      ["v", 9 * mi],
+    ]),
+    want: 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
   },
   {
     name: "a pod above the limit of its containers",

@@ -110,7 +110,7 @@ export function exceededStorage(
   for (const volume of pod.spec.volumes ?? []) {
     const limit = volume.emptyDir?.sizeLimit;
     const size = used.emptyDirs.get(volume.name);
-    if (limit === undefined || size === undefined || volume.emptyDir?.medium === "Memory") continue;
+    if (limit === undefined || size === undefined) continue;
     const quantity = Quantity.tryParse(String(limit));
     if (quantity !== undefined && quantity.sign > 0 && size > quantity.value()) {
       const message = `Usage of EmptyDir volume ${JSON.stringify(volume.name)} exceeds the limit ${JSON.stringify(quantity.toString())}. `;
@@ -256,7 +256,7 @@ function graceSecondsOf({ spec }: NodePod, { graceMs }: Threshold, maxSeconds: n
 /** True when the Pod has an emptyDir size limit or a container limit for ephemeral storage. */
 export function hasStorageLimit(pod: NodePod): boolean {
   return (
-    (pod.spec.volumes ?? []).some((volume) => volume.emptyDir?.sizeLimit !== undefined && volume.emptyDir.medium !== "Memory") ||
+    (pod.spec.volumes ?? []).some((volume) => volume.emptyDir?.sizeLimit !== undefined) ||
     pod.spec.containers.some((container) => container.resources?.limits?.["ephemeral-storage"] !== undefined)
   );
 }

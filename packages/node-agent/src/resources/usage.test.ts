@@ -83,20 +83,31 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
   const limited = aContainer({ name: "y", resources: { limits: { "ephemeral-storage": "1Gi" } } });
   const volumes = [
     { name: "data", configMap: { name: "cm" } },
+    { name: "clone", gitRepo: { repository: "https://git.test/r" } },
+    { name: "key", secret: { secretName: "s" } },
+    { name: "bounded", emptyDir: { medium: "Memory", sizeLimit: "1Mi" } },
     { name: "scratch", emptyDir: {} },
     { name: "second", emptyDir: {} },
     { name: "memory", emptyDir: { medium: "Memory" } },
   ];
   const pods = [
     aNodePod({ containers: [aContainer({ name: "x" }), limited], volumes }, { uid: "a" }),
-    aNodePod({ containers: [aContainer({ name: "x" }), aContainer({ name: "y" })], volumes }, { uid: "b" }),
+    aNodePod(
+      {
+        containers: [aContainer({ name: "x" }), aContainer({ name: "y" })],
+        volumes: volumes.filter(({ emptyDir }) => emptyDir?.sizeLimit === undefined),
+      },
+      { uid: "b" },
+    ),
   ];
   const podDir = (uid: string) => join(dir, "pods", uid);
   const logDir = ({ metadata }: { metadata: { uid: string } }) => join(dir, "logs", metadata.uid);
   const emptyDirOf = (uid: string, name: string) => join(podDir(uid), "volumes/kubernetes.io~empty-dir", name);
   for (const uid of ["a", "b"]) {
-    for (const name of ["scratch", "second", "memory"]) await fill(join(emptyDirOf(uid, name), "file"), 5_000);
+    for (const name of ["scratch", "second", "memory", "bounded"]) await fill(join(emptyDirOf(uid, name), "file"), 5_000);
     await fill(join(podDir(uid), "volumes/kubernetes.io~configmap/data/key"), 500_000);
+    await fill(join(podDir(uid), "volumes/kubernetes.io~git-repo/clone/file"), 50_000);
+    await fill(join(podDir(uid), "volumes/kubernetes.io~secret/key/file"), 5_000);
     for (const name of ["x", "y"]) await fill(join(logDir({ metadata: { uid } }), name, "0.log"), 9_000);
     await fill(join(podDir(uid), "containers/x/message"), 6_000);
     await fill(join(podDir(uid), "etc-hosts"), 100);
@@ -119,6 +130,8 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
     join(dir, "logs/a/y"),
     emptyDirOf("a", "scratch"),
     emptyDirOf("a", "second"),
+    join(podDir("a"), "volumes/kubernetes.io~configmap/data"),
+    join(podDir("a"), "volumes/kubernetes.io~git-repo/clone"),
     join(podDir("a"), "containers"),
     join(podDir("a"), "etc-hosts"),
   );
@@ -135,6 +148,7 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
     emptyDirs: new Map([
       ["scratch", scratch],
       ["second", scratch],
+      ["bounded", scratch],
     ]),
   });
   assert.partialDeepStrictEqual(some.get("b"), { memoryBytes: 8, diskBytes: 80, inodes: 1, processes: 5 });
@@ -148,6 +162,7 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
     new Map([
       ["scratch", 7],
       ["second", scratch],
+      ["bounded", scratch],
     ]),
   );
 });

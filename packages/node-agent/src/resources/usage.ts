@@ -97,10 +97,17 @@ export async function podUsage(options: {
       containers.push({ name, memoryBytes, diskBytes: layer + logs, layerBytes: layer });
     }
     const emptyDirs = new Map<string, number>();
-    for (const volume of pod.spec.volumes ?? []) {
-      if (!walks || volume.emptyDir === undefined || volume.emptyDir.medium === "Memory") continue;
-      const dir = join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name);
-      emptyDirs.set(volume.name, await look(dir, options.quotas));
+    for (const { name, emptyDir, configMap, gitRepo } of pod.spec.volumes ?? []) {
+      if (!walks) break;
+      const dir = (plugin: string): string => join(options.podDir(uid), "volumes", plugin, name);
+      if (configMap !== undefined) await look(dir("kubernetes.io~configmap"));
+      else if (gitRepo !== undefined) await look(dir("kubernetes.io~git-repo"));
+      else if (emptyDir !== undefined && emptyDir.medium !== "Memory") {
+        emptyDirs.set(name, await look(dir("kubernetes.io~empty-dir"), options.quotas));
+      } else if (emptyDir?.sizeLimit !== undefined) {
+        // What is in memory counts for the volume's own limit, not for that of the disk.
+        emptyDirs.set(name, (await usageBelow(dir("kubernetes.io~empty-dir"))).bytes);
+      }
     }
     // Files that the agent creates for containers: termination messages and /etc/hosts.
     for (const name of ["containers", "etc-hosts"]) await look(join(options.podDir(uid), name));

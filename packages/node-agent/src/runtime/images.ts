@@ -114,8 +114,8 @@ export class ImagePuller {
   /** Runs pulls one after the other when they are serialized. */
   #inTurn<T>(pull: () => Promise<T>): Promise<T> {
     if (!this.#options.serialize) return pull();
-    const turn = this.#lastPull.then(pull, pull);
-    this.#lastPull = turn.catch(() => undefined);
+    const turn = this.#lastPull.then(pull);
+    this.#lastPull = turn.catch(() => undefined); // the next pull does not depend on the result
     return turn;
   }
 
