@@ -439,7 +439,10 @@ for (const [argv, problem] of [
   ...["--healthz-port", "--read-only-port"].flatMap((flag) =>
     [-1, 65_536].map((port) => [`${flag}=${port}`, "must be between 0 and 65535, inclusive"]),
   ),
-  ...["--image-gc-high-threshold=-1", "--image-gc-low-threshold=101"].map((flag) => [flag, "must be between 0 and 100, inclusive"]),
+  ...["--image-gc-high-threshold=-1", "--image-gc-low-threshold=101"].map((flag) => [
+    flag,
+    "must be between 0 and 100, inclusive",
+  ]),
 ] as const) {
   test(`the problem of ${argv} is told`, () => {
     assert.throws(
@@ -490,7 +493,8 @@ test("a file may say when a taint was added, and grace periods of any length", a
 });
 
 test("anonymous requests are shown in the configuration in effect as they are, whoever allows them", async (t) => {
-  const anonymousIn = (config: AgentConfig): unknown => fieldAt(effectiveConfiguration(config), "authentication.anonymous.enabled");
+  const anonymousIn = (config: AgentConfig): unknown =>
+    fieldAt(effectiveConfiguration(config), "authentication.anonymous.enabled");
   const open = await file(t, { authentication: { anonymous: { enabled: true } } });
   const configs = [configure(), configure(`--config=${open}`), configure("--anonymous-auth=false")];
   assert.deepEqual(configs.map(anonymousIn), [true, true, false]);

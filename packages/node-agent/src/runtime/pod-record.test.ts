@@ -123,7 +123,11 @@ test("a sandbox that is not ready has no IPs, and the newest attempt of one time
   await runtime.stopPodSandbox(ids[1] ?? "");
   const { podSandboxStatus } = runtime;
   runtime.podSandboxStatus = async (id) => ({ ...(await podSandboxStatus(id)), network: { ip: "10.0.0.9", additionalIps: [] } });
-  assert.deepEqual(podIps(await readPodRecord(runtime, podOf)), [], "though the older one is ready, and the runtime still names it");
+  assert.deepEqual(
+    podIps(await readPodRecord(runtime, podOf)),
+    [],
+    "though the older one is ready, and the runtime still names it",
+  );
 });
 
 test("of a container's instances of one time the later comes first, by the restart count that the agent noted", async () => {
