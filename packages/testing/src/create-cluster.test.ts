@@ -13,7 +13,10 @@ import {
   secrets,
   tokenReviews,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Cluster, createCluster } from "./create-cluster.ts";
+import { FakeNodes } from "./nodes/fake-nodes.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
 
 const inDefault = (name: string) => ({ namespace: "default", name });
@@ -161,6 +164,28 @@ test("pods of a copy get addresses that no earlier pod has", async () => {
   await copy.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(6));
   const { items } = await copy.client.list<Pod>(pods, { namespace: "default" });
   assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 6);
+});
+
+test("fake nodes keep of a pod what their transform leaves", async (t) => {
+  await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const seen: string[] = [];
+  const all = new FakeNodes({
+    ...{ client: cluster.client, clock: realClock, log: discardLogger, signal: ending.signal, nodes: [{ name: "other" }] },
+    rules: [{ match: { annotations: { job: "yes" } }, waits: { reason: "ImagePullBackOff" } }],
+    transform(object) {
+      seen.push(object.metadata.name ?? "");
+      delete object.metadata.annotations;
+      return object;
+    },
+  });
+  await all.start();
+  const metadata = { ...inDefault("web"), annotations: { job: "yes" } };
+  await cluster.client.create<Pod>(pods, { metadata, spec: { nodeName: "other", containers: [{ name: "c", image: "i" }] } });
+  await cluster.eventually<Pod>(pods, inDefault("web"), ({ status }) => status?.phase === "Running");
+  assert.ok(seen.includes("other") && seen.includes("web"));
+  all.stop();
 });
 
 test("a resource added to a fake node's capacity can be allocated until it is removed", async () => {

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { type InformerFactory, type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { formatMicroTime, formatTime } from "@coxswain/apimachinery/objects/meta/time";
@@ -37,6 +37,8 @@ interface FakeNodesOptions {
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
   /** Address of one listener for all nodes, which passes its connections to `answer`. Default: each node has its own address, without a listener. */
   readonly kubelet?: { readonly address: string; readonly port: number };
+  /** Strips Nodes and Pods before they are kept, for nodes whose rules need less of them. */
+  readonly transform?: InformerFactoryOptions["transform"] & object;
 }
 
 const heartbeatMs = 10_000;
@@ -76,9 +78,9 @@ export class FakeNodes {
     checkRules(options.rules);
     this.#options = options;
     this.#rules = options.rules;
-    const { client, log, clock } = options;
+    const { client, log, clock, transform } = options;
     this.#recorder = newEventRecorder({ client, component: "kubelet", log, clock });
-    this.#informers = newInformerFactory(client, { log, clock });
+    this.#informers = newInformerFactory(client, { log, clock, ...(transform && { transform }) });
     this.#bound = this.#informers.for<Pod>(pods, { fieldSelector: "spec.nodeName!=" });
     this.#registered = this.#informers.for<Node>(nodes);
     const addresses = newNodeAddresses();

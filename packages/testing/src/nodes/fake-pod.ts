@@ -18,6 +18,8 @@ interface FakePodOptions {
 }
 
 const retryMs = 200;
+/** A pod deleted without a grace period is removed by the API server itself, before a kubelet has stopped its containers. */
+const removedByServerMs = 2_000;
 
 /** One Pod on a fake node: changes its state by timers, and writes each state to the API. */
 export class FakePod {
@@ -131,7 +133,8 @@ export class FakePod {
     this.#isStopping = true;
     this.#cancel();
     const { stopMs = 0 } = this.#behaviour ?? {};
-    this.#after(stopMs, () => void this.#remove());
+    const isForced = this.#pod.metadata.deletionGracePeriodSeconds === 0;
+    this.#after(isForced ? Math.max(stopMs, removedByServerMs) : stopMs, () => void this.#remove());
   }
 
   async #remove(): Promise<void> {
