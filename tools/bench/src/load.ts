@@ -54,8 +54,8 @@ export async function closedLoop(
   return samples;
 }
 
-/** Interval in ms at which due operations are started. */
-const paceMs = 1;
+/** Shortest and longest time between two looks for due operations and failures. */
+const paceMs = { least: 1, most: 100 };
 
 /**
  * Open-loop load: starts `perSecond` operations regardless of completion, and waits for all of them.
@@ -80,7 +80,7 @@ export async function openLoop(
       underWay--;
     }
   };
-  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, paceMs));
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
   for (let atSecond = 0; atSecond < seconds && failures.length === 0; ) {
     // Overdue operations are started too, so that the total is exact.
     atSecond = Math.min((performance.now() - start) / 1000, seconds);
@@ -89,9 +89,10 @@ export async function openLoop(
       if (failures.length > 0) break;
       void begin();
     }
-    await pause();
+    const dueInMs = start + (started / perSecond) * 1000 - performance.now();
+    await pause(Math.min(Math.max(dueInMs, paceMs.least), paceMs.most));
   }
-  while (underWay > 0) await pause();
+  while (underWay > 0) await pause(paceMs.least);
   if (failures.length > 0) throw failures[0];
   return started;
 }

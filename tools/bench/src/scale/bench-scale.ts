@@ -126,12 +126,18 @@ async function churn(
   await waitFor(() => replacing.unbound === 0, { what: "the last pods to be bound", timeoutMs: mostSettleMs }).catch(() => {});
   const seconds = (performance.now() - start) / 1000;
   const { events, bytes, ended } = await watchers.report<WatchCounts>();
-  const cores = usage().map(([name, used]) => `${name} ${((used - (before.get(name) ?? 0)) / seconds).toFixed(2)}`);
+  const used = usage().map(([name, total]): [string, number] => [name, total - (before.get(name) ?? 0)]);
+  const cores = used.map(([name, cpu]) => `${name} ${(cpu / seconds).toFixed(2)}`);
+  const together = used.reduce((sum, [, cpu]) => sum + cpu, 0);
+  const cpuPerPod = [...used, ["together", together] as const].map(
+    ([name, cpu]) => `${name} ${((cpu * 1_000) / replacing.begun).toFixed(2)}`,
+  );
   ending.abort(new Error("measured"));
   await Promise.all([probing, following]);
   log(`${replacing.begun} pods replaced in ${seconds.toFixed(0)} s; ${gets.length} gets, ${lists.length} lists`);
   log(`events to watchers: ${(events / seconds).toFixed(0)} a second, ${(bytes / seconds / 1e6).toFixed(1)} MB a second`);
   log(`cores: ${cores.join(", ")}`);
+  log(`CPU ms per replaced pod: ${cpuPerPod.join(", ")}`);
   log(
     `p50 ms: get ${percentile(gets, 0.5).toFixed(1)}, list ${percentile(lists, 0.5).toFixed(0)}, schedule ${percentile(replacing.scheduleMs, 0.5).toFixed(0)}`,
   );

@@ -41,7 +41,10 @@ export class Churn {
     const [gone, index] = [this.#oldest++, this.#next++];
     this.#createdAt.set(podName(index), performance.now());
     await Promise.all([
-      this.#client.create(pods, keptPod(index, this.#sizes), { namespace: namespaceOf(index, this.#sizes) }),
+      this.#client.create(pods, keptPod(index, this.#sizes), {
+        namespace: namespaceOf(index, this.#sizes),
+        readsMetadataOnly: true,
+      }),
       this.#client.delete(pods, { namespace: namespaceOf(gone, this.#sizes), name: podName(gone) }),
     ]);
   }
