@@ -185,6 +185,50 @@ test("an entry whose place is taken lets go of its object when it has bytes, and
   assert.deepEqual(calls, ["encode"]);
 });
 
+test("a written entry that is cooled holds what was stored, which later writes compare with, and JSON only after it was read", () => {
+  const calls: string[] = [];
+  const counting: EntryCodec = {
+    ...codec,
+    toJson(object) {
+      calls.push("encode");
+      return codec.toJson(object);
+    },
+    fromStored(bytes) {
+      calls.push("decode");
+      return codec.fromStored(bytes);
+    },
+    fromJson(bytes) {
+      calls.push("parse");
+      return codec.fromJson(bytes);
+    },
+  };
+  const again = (): Buffer => assert.fail("it is known");
+  const stored = Buffer.from('{"metadata":{"name":"a"}}');
+  const entry = newEntry(counting, "a", 3, codec.fromStored(stored));
+  entry.stored(() => stored);
+  entry.cool();
+  assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
+  assert.deepEqual([entry.encoded, entry.stored(again)], [stored, stored]);
+  entry.cool();
+  assert.deepEqual([entry.encoded, entry.sizeBytes, calls], [stored, stored.length, ["decode"]]);
+  assert.equal(entry.json().toString(), '{"metadata":{"name":"a","resourceVersion":"3"}}');
+  entry.cool();
+  assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
+  assert.deepEqual([entry.encoded, calls], [undefined, ["decode", "decode", "encode", "parse"]]);
+});
+
+test("a first entry whose stored form was encoded again holds that one, with defaults that etcd's bytes may lack", () => {
+  const found = Buffer.from('{"metadata":{"name":"a"}}');
+  const encoded = Buffer.from('{"metadata":{"name":"a"},"kind":"Pod"}');
+  const entry = newEntry(codec, "a", 3, codec.fromStored(encoded));
+  entry.stayWarm(found);
+  assert.equal(entry.encoded, undefined);
+  entry.stored(() => encoded);
+  entry.cool();
+  assert.equal(entry.encoded, encoded);
+  assert.equal(entry.object().kind, "Pod");
+});
+
 test("an entry that was cooled and is read again makes room for others again", () => {
   let decoded = 0;
   const counting: EntryCodec = {

@@ -155,6 +155,8 @@ export class Entry {
   #json: Buffer | undefined;
   /** The stored form; set only while `#json` is undefined. */
   #stored: Buffer | undefined;
+  /** `#stored` is what `toStored` made of the object. */
+  #isOwnForm = false;
   #memo: Map<string | symbol, unknown> | undefined;
   #kept: Encoding | undefined;
 
@@ -227,7 +229,8 @@ export class Entry {
   }
 
   get #storedMemo(): Buffer | undefined {
-    return this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
+    const memo = this.#memo?.get(storedSlot) as Buffer | undefined; // cast: this slot holds the stored form
+    return memo ?? (this.#isOwnForm ? this.#stored : undefined);
   }
 
   /** Encodes a large object in steps, so that `json()` has it already. */
@@ -326,7 +329,8 @@ export class Entry {
 
   /** The stored bytes, memoized while the entry is hot: updates compare against them to detect no-ops. */
   stored(make: () => Buffer): Buffer {
-    return this.memo(storedSlot, make);
+    const known = this.#isOwnForm ? this.#stored : undefined;
+    return this.memo(storedSlot, known === undefined ? make : () => known);
   }
 
   /** As `stored`, in steps. */
@@ -338,15 +342,19 @@ export class Entry {
   }
 
   /**
-   * Drops the decoded object and everything else that can be recomputed.
-   * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet: they are
-   * kept instead of JSON, which is encoded on first use. This shortens startup.
+   * Drops the decoded object and everything else that can be recomputed. Of an object without JSON it keeps the stored form, if that is
+   * known: JSON is encoded on first use, which many objects never have.
+   * @param stored the bytes that the entry was decoded from, for entries of an initial list that are not read yet
    */
   cool(stored?: Buffer): void {
     if (this.#place !== undefined) this.#codec.memory?.leave(this, this.#place);
     this.#place = undefined;
     this.#isKept = true;
-    if (stored !== undefined) this.#keepStored(stored);
+    const encoded = this.#storedMemo;
+    if (encoded !== undefined && this.#json === undefined) {
+      this.#stored = encoded;
+      this.#isOwnForm = true;
+    } else if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
     this.#memo = undefined;
@@ -376,8 +384,7 @@ export class Entry {
    * would otherwise stay in the hot ring for thousands of changes, long enough to be copied by each young-generation collection.
    */
   retire(): void {
-    const stored = this.#storedMemo;
-    if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
+    if (this.#json !== undefined || this.#stored !== undefined || this.#storedMemo !== undefined) this.cool();
   }
 
   /** Must be called for an entry that is kept beyond a request: it joins the hot ring, so that its object is evicted eventually. */
