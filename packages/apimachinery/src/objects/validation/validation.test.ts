@@ -265,6 +265,11 @@ for (const { name, change, current = stored, want } of [
     },
     want: /^\[metadata.ownerReferences.kind: Invalid value: "": kind must not be empty, metadata.managedFields\[0\].operation: Invalid value: "Merge": must be `Apply` or `Update`\]$/,
   },
+  {
+    name: "the name of a cluster",
+    change: { clusterName: "c" } as Partial<ObjectMeta>,
+    want: /^metadata.clusterName: Invalid value: "c": field is immutable$/,
+  },
   { name: "a larger generation", change: { generation: 3 }, want: /^$/ },
   {
     name: "no generation",

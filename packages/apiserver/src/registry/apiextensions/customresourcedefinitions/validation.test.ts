@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../testing/refusals.ts";
@@ -30,9 +31,25 @@ const goVersion =
 const goColumn =
   'apiextensions.CustomResourceColumnDefinition{Name:"a", Type:"string", Format:"", Description:"", Priority:0, JSONPath:"a"}';
 
+const withAny = { ...object, anyOf: [{ required: ["spec"] }] };
+
 testRefusals<object>(
   (input) => atOnce(validateCustomResourceDefinition(aDefinition(input as never))),
   [
+    {
+      name: "words at the root of one version's schema where all versions have a status",
+      input: {
+        spec: {
+          versions: [
+            { ...version, subresources: { status: {} } },
+            { name: "v2", served: true, storage: false, schema: { openAPIV3Schema: withAny }, subresources: { status: {} } },
+          ],
+        },
+      },
+      want: [
+        `spec.versions[1].schema.openAPIV3Schema: Invalid value: ${goStruct("apiextensions/v1.JSONSchemaProps", withAny).text}: only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled`,
+      ],
+    },
     { name: "a small definition", input: {}, want: [] },
     {
       name: "a name that is not the plural's",

@@ -213,10 +213,20 @@ for (const text of ["{", "[1]", '[{"type":3}]', '{"a":1}']) {
     const v1 = {
       apiVersion: "autoscaling/v1",
       kind: "HorizontalPodAutoscaler",
-      metadata: { name: "h", annotations: { [`${prefix}metrics`]: text, [`${prefix}behavior`]: text, mine: "stays" } },
+      metadata: {
+        name: "h",
+        annotations: Object.fromEntries([
+          ...["metrics", "current-metrics", "behavior"].map((name) => [prefix + name, text]),
+          ["mine", "stays"],
+        ]),
+      },
       spec: { scaleTargetRef: {}, maxReplicas: 1 },
+      status: { currentReplicas: 0, desiredReplicas: 0, currentCPUUtilizationPercentage: 7 },
     } as unknown as KubeObject;
-    const { metadata, spec } = inVersion(v1, "v2");
+    const { metadata, spec, status } = inVersion(v1, "v2");
+    assert.deepEqual(status.currentMetrics, [
+      { type: "Resource", resource: { name: "cpu", current: { averageUtilization: 7 } } },
+    ]);
     assert.deepEqual(spec.metrics, [
       { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } },
     ]);

@@ -73,6 +73,18 @@ test("seccomp: keeps the rest of a security context", () => {
   assert.deepEqual(pod.spec.securityContext, { runAsUser: 1, seccompProfile: { type: "Unconfined" } });
 });
 
+test("seccomp: containers of each list have both, under their own names", () => {
+  const securityContext = { seccompProfile: { type: "Unconfined" } };
+  const lists = ["initContainers", "containers", "ephemeralContainers"];
+  const pod = {
+    metadata: {},
+    spec: Object.fromEntries(lists.map((list) => [list, [{ name: `${list}-0` }, { name: `${list}-1`, securityContext }]])),
+  } as unknown as Pod;
+  mirrorSeccomp(pod);
+  const prefix = ofContainer.slice(0, -1);
+  assert.deepEqual(pod.metadata.annotations, Object.fromEntries(lists.map((list) => [`${prefix}${list}-1`, "unconfined"])));
+});
+
 interface Parts {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly profile?: object;
