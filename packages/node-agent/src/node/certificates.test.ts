@@ -187,6 +187,37 @@ test("a failed renewal is retried after 30 seconds, and the current certificate 
   await running;
 });
 
+test("an agent that stops during a renewal counts and logs no failure", async (t) => {
+  const dir = await tempDir(t);
+  const own = await newCertificate({ commonName: "self", usages: ["server"], ca: await newCa({ commonName: "ca" }) });
+  await servingCertificateFile(dir, async () => ({ cert: own.certPem, key: own.keyPem }));
+  const asked = Promise.withResolvers<void>();
+  const client = {
+    async create(_resource: unknown, _request: unknown, { signal }: { signal: AbortSignal }) {
+      asked.resolve();
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  } as unknown as Client;
+  const stop = new AbortController();
+  const never = () => assert.fail("it has stopped");
+  await Promise.all([
+    rotateCertificate(
+      client,
+      {
+        nodeName: "n1",
+        certDir: dir,
+        clock: newFakeClock(),
+        log: { ...discardLogger, error: never },
+        purpose: "server",
+        onRotated: never,
+        metrics: { current: () => undefined, rotated: never, renewalFailed: never },
+      },
+      stop.signal,
+    ),
+    asked.promise.then(() => stop.abort()),
+  ]);
+});
+
 test("a certificate is checked every hour, and renewed once, at the time that was drawn for it", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });

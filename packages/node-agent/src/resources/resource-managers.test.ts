@@ -124,6 +124,13 @@ test("CPUs and memory of a container come from one NUMA node, or it is not admit
   assert.deepEqual(managers.placementOf(aNodePod({}, { uid: "u4" }), aContainer()), { cpusetCpus: "0" }, "the others share");
 });
 
+test("a container's CPUs are of the node that has enough memory", async (t) => {
+  const { managers } = await open(t, ...everything);
+  const pod = guaranteed("u1", "1", "3500Mi");
+  assert.equal(await managers.admit(pod), undefined, "node 0 has 3 GiB besides what is reserved");
+  assert.deepEqual(managers.placementOf(pod, main), { cpusetCpus: "2", cpusetMems: "1" });
+});
+
 test("a pod that requests more than is available is rejected with UnexpectedAdmissionError", async (t) => {
   const { managers } = await open(t, "--cpu-manager-policy=static");
   assert.deepEqual(await managers.admit(guaranteed("u1", "4", "1Gi")), {

@@ -105,6 +105,16 @@ test("each failed pull doubles the back-off, a check during the back-off does no
   assert.equal(await ensure("r.test/a:1"), "");
 });
 
+test("the back-off of failed pulls ends at five minutes", async () => {
+  const { clock, ensure } = pulling();
+  for (const waitMs of [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
+    assert.equal(await ensure("r.test/a:1"), "ErrImagePull");
+    await clock.advance(waitMs - 1);
+    assert.equal(await ensure("r.test/a:1"), "ImagePullBackOff", `${waitMs} ms`);
+    await clock.advance(1);
+  }
+});
+
 test("pulls beyond the burst fail without a request to the registry, and are allowed again later", async () => {
   const { clock, runtime, ensure } = pulling({ qps: 2, burst: 2 });
   for (const name of "abcde") runtime.registry.add(`r.test/${name}:1`);

@@ -201,7 +201,7 @@ test("following ends when the client disconnects", async (t) => {
   assert.equal(await done, "");
 });
 
-test("a log that is a symlink, or below one, cannot show files of the host", async (t) => {
+test("a log that is a symlink, or below one, cannot show files of the host, nor of a folder whose name begins alike", async (t) => {
   const dir = await tempDir(t);
   const root = join(dir, "pods");
   await mkdir(join(root, "real"), { recursive: true });
@@ -212,6 +212,10 @@ test("a log that is a symlink, or below one, cannot show files of the host", asy
   await assert.rejects(read({ path: join(root, "real", "0.log"), root }), { code: "ELOOP" });
   await assert.rejects(read({ path: join(root, "linked", "0.log"), root }), { code: "EACCES" });
   await assert.rejects(read({ path: join(root, "none.log"), root }), { code: "ENOENT" });
+  await mkdir(join(dir, "pods-of-others"));
+  await writeFile(join(dir, "pods-of-others", "0.log"), line(1, "secret"));
+  await symlink(join(dir, "pods-of-others"), join(root, "beside"));
+  await assert.rejects(read({ path: join(root, "beside", "0.log"), root }), { code: "EACCES" });
 });
 
 test("a log whose state cannot be read does not stay open", async (t) => {

@@ -75,6 +75,12 @@ for (const { name, spec, containers, want } of [
     containers: [ended(1, { name: "i" })],
     want: "Pending",
   },
+  ...[0, 1].map((exitCode) => ({
+    name: `an init container whose instance before ended with ${exitCode} under Never is created again`,
+    spec: { initContainers: [aContainer({ name: "i" })], restartPolicy: "Never" },
+    containers: [{ name: "i", state: "created" }, ended(exitCode, { name: "i" })],
+    want: exitCode === 0 ? "Pending" : "Failed",
+  })),
 ] as { name: string; spec?: Partial<PodSpec>; containers: Partial<ContainerRecord>[]; want: string }[]) {
   test(`phase is ${want} when ${name}`, () => {
     assert.equal(make({ ...(spec === undefined ? {} : { spec }), containers }).phase, want);

@@ -9,6 +9,8 @@ import { setVolumeOwnership } from "./ownership.ts";
 import { pluginOf } from "./volume-operations.ts";
 import type { VolumePlugin } from "./volume-plugin.ts";
 
+const hugePagesPrefix = "hugepages-";
+
 /** Scratch space with the lifetime of its Pod. Source: pkg/volume/emptydir */
 export const emptyDir: VolumePlugin = {
   name: "kubernetes.io~empty-dir",
@@ -16,14 +18,15 @@ export const emptyDir: VolumePlugin = {
   async setUp({ pod, volume, isThere, dir, mounter, downward, sizesMemory, operations, log, quotas }) {
     if (isThere) return { path: dir, readOnly: false };
     const { medium, sizeLimit } = volume.emptyDir ?? {};
-    if (medium?.startsWith("HugePages")) {
-      await makeFolder(dir);
-      const pageSize = medium === "HugePages" ? undefined : medium.slice("HugePages-".length).replace(/i$/, "");
-      if ((await mounter.mountsBelow(dir)).length === 0) {
-        await mounter.mount("nodev", dir, { type: "hugetlbfs", options: pageSize === undefined ? [] : [`pagesize=${pageSize}`] });
+    if (medium === "HugePages" || medium?.startsWith("HugePages-")) {
+      await openDir(dir);
+      if (!(await isMounted(dir, mounter))) {
+        await mounter.mount("nodev", dir, { type: "hugetlbfs", options: [`pagesize=${hugePageSize(pod, medium)}`] });
       }
     } else if (medium === "Memory") {
       await memoryDir(dir, mounter, sizesMemory ? memorySize(pod, sizeLimit, downward.allocatable) : 0);
+    } else if (medium) {
+      throw new Error(`unknown storage medium ${JSON.stringify(medium)}`);
     } else {
       await openDir(dir);
     }
@@ -32,6 +35,26 @@ export const emptyDir: VolumePlugin = {
     return { path: dir, readOnly: false };
   },
 };
+
+/**
+ * Pure: the page size of a volume of huge pages as mount(8) takes it: the one that the Pod requests, which `medium` selects when
+ * the Pod requests several.
+ */
+function hugePageSize({ spec }: Pick<NodePod, "spec">, medium: string): string {
+  const requested = [...spec.containers, ...(spec.initContainers ?? [])]
+    .flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
+    .filter((name) => name.startsWith(hugePagesPrefix))
+    .map((name) => Quantity.parse(name.slice(hugePagesPrefix.length)));
+  const chosen = medium === "HugePages" ? requested[0] : Quantity.parse(medium.slice("HugePages-".length));
+  const isOther = (size: Quantity) => chosen !== undefined && !size.equals(chosen);
+  if (chosen === undefined || requested.every(isOther)) {
+    throw new Error(`medium ${medium}: hugePages storage requested, but there is no resource request for huge pages`);
+  }
+  if (medium === "HugePages" && requested.some(isOther)) {
+    throw new Error(`medium: ${medium} can't be used if container requests multiple huge page sizes`);
+  }
+  return String(chosen).replace(/i$/, "");
+}
 
 /** True when the volume has a size limit, or the Pod's total ephemeral storage is limited. */
 function isLimited(pod: NodePod, sizeLimit: string | undefined): boolean {
@@ -63,6 +86,7 @@ export function memorySize(pod: NodePod, sizeLimit: string | undefined, allocata
 export async function memoryDir(dir: string, mounter: Mounter, sizeBytes = 0): Promise<void> {
   await openDir(dir);
   if (await isMounted(dir, mounter)) return;
-  await mounter.mount("tmpfs", dir, { type: "tmpfs", options: sizeBytes > 0 ? [`size=${sizeBytes}`] : [] });
+  const options = [...(sizeBytes > 0 ? [`size=${sizeBytes}`] : []), ...(mounter.hasNoSwap === true ? ["noswap"] : [])];
+  await mounter.mount("tmpfs", dir, { type: "tmpfs", options });
   await chmod(dir, 0o1777);
 }

@@ -101,7 +101,7 @@ test("a secret's items become files of their own names and modes; a missing one 
 test("items of the downward API have modes and paths of their own", async (t) => {
   const { setUp } = await bench(t);
   const items = [
-    { path: "/name", fieldRef: { fieldPath: "metadata.name" }, mode: 0o400 },
+    { path: "//name", fieldRef: { fieldPath: "metadata.name" }, mode: 0o400 },
     { path: "uid", fieldRef: { fieldPath: "metadata.uid" } },
   ];
   const path = await setUp({ downwardAPI: { items, defaultMode: 0o440 } });

@@ -127,10 +127,14 @@ test("the next attempt mounts a failed volume from the start, beside one that is
 
 test("a pod without a folder has no volumes, and only volumes with API data are refreshed", async (t) => {
   const { volumes, dir } = await bench(t);
-  const refreshed = [mapVolume("a", "cm"), { name: "b", emptyDir: {} }].map((volume) =>
-    volumes.isRefreshed(aPodWithVolumes([volume])),
-  );
-  assert.deepEqual(refreshed, [true, false]);
+  const followed = [
+    mapVolume("a", "cm"),
+    { name: "a", secret: { secretName: "s" } },
+    { name: "a", downwardAPI: { items: [] } },
+    { name: "a", projected: { sources: [] } },
+  ];
+  const refreshed = [...followed, { name: "b", emptyDir: {} }].map((volume) => volumes.isRefreshed(aPodWithVolumes([volume])));
+  assert.deepEqual(refreshed, [true, true, true, true, false]);
   assert.equal(await volumes.exists("uid-1"), false);
   await mkdir(join(dir, "uid-1"));
   assert.equal(await volumes.exists("uid-1"), true);

@@ -160,6 +160,9 @@ test("containers of Guaranteed pods that request integer CPUs get exclusive CPUs
   const after = again();
   after.allocate(pod, pod.spec.containers[0] as Container, anywhere);
   assert.equal(formatCpus(after.cpusOf("u1", "main")), "1,9");
+  await rm(path);
+  after.release([pod]);
+  await assert.rejects(readFile(path), { code: "ENOENT" }, "nothing has changed, so nothing is written");
   after.release([burstable]);
   assert.equal(formatCpus(again().cpusOf("u1", "main")), "0-15");
 });
@@ -225,6 +228,15 @@ test("a pod's hints cover all its containers together, and what it already holds
   const more = podOf("u1", cpus(4, "a"), cpus(6, "b"));
   assert.deepEqual([manager.hints(more, cpus(6, "b")).get("cpu"), manager.podHints(more).get("cpu")], [[], []]);
   assert.equal(manager.hints(aNodePod(), aContainer()).size, 0);
+});
+
+test("a pod that holds more CPUs than it needs at a time keeps to the nodes of all of them", async (t) => {
+  const { manager } = await managerIn(t);
+  const pod = aNodePod({ initContainers: [cpus(2, "init")], containers: [cpus(2)] }, { uid: "u1" });
+  manager.allocate(pod, cpus(2, "init"), { nodes: [0], preferred: true });
+  manager.allocate(podOf("other", cpus(1)), cpus(1), anywhere); // what the init container had is not reused after another pod
+  manager.allocate(pod, pod.spec.containers[0] as Container, { nodes: [1], preferred: true });
+  assert.deepEqual(manager.podHints(pod).get("cpu"), [{ nodes: [0, 1], preferred: false }]);
 });
 
 test("with the policy none no exclusive CPUs are assigned, and the state file says so", async (t) => {

@@ -190,6 +190,28 @@ test("a resource that no pod has used is still reported, as 0, by an agent that 
   assert.deepEqual(open().amounts(), { capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } });
 });
 
+test("a resource whose plugin does not return within five minutes of the agent's restart is given up, and no device of it is in use", async (t) => {
+  const { open, clock, register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1")]);
+  const nics = await register(nic, "b", [aDevice("n1")]);
+  await allocate(podOf("p1", { [gpu]: "1" }));
+  await clock.advance(10 * 60_000);
+  const next = open();
+  await register(nic, "b", [aDevice("n1")], next);
+  await clock.advance(5 * 60_000 - 1);
+  assert.deepEqual(
+    [next.amounts().capacity, next.inUse()],
+    [
+      { [gpu]: "0", [nic]: "1" },
+      { [gpu]: "1", [nic]: "0" },
+    ],
+  );
+  await clock.advance(1);
+  assert.deepEqual([next.amounts().capacity, next.inUse()], [{ [gpu]: "0", [nic]: "1" }, { [nic]: "0" }]);
+  await assert.rejects(allocate(podOf("p2", { [gpu]: "1" }), next), /can't allocate unregistered device/);
+  assert.deepEqual(nics.requested, []);
+});
+
 test("the connection that read a plugin's options is closed, that of its devices stays", async (t) => {
   const { register } = await bench(t);
   assert.equal((await register(gpu, "a", [aDevice("g1")])).closed, 1);

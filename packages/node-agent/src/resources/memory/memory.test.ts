@@ -157,6 +157,9 @@ test("releasing one of two pods keeps the allocation of the other, also in the s
     for (const container of pod.spec.containers) manager.allocate(pod, container, { nodes: [1], preferred: true });
   manager.allocate(podOf("u1", asking("1Gi", "c")), asking("1Gi", "c"), { nodes: [0], preferred: true });
   assert.throws(() => manager.allocate(podOf("u3", asking("1Gi")), asking("1Gi"), { nodes: [1], preferred: true }));
+  await rm(path);
+  manager.release([first, second]);
+  await assert.rejects(readFile(path), { code: "ENOENT" }, "nothing has changed, so nothing is written");
   manager.release([second]);
   for (const now of [manager, again()]) {
     const nodes = ["u1", "u2"].flatMap((uid) => ["a", "b", "c"].map((name) => now.nodesOf(uid, name)));
@@ -278,6 +281,15 @@ for (const { name, content, want } of [
       policy: "Static",
       nodes: machine,
       assigned: new Map([["u", new Map([["c", [{ nodes: [7], type: "memory", sizeBytes: 1 }]]])]]),
+    }),
+    want: /\(pod: u, container: c\) the memory assignment uses the NUMA that does not exist$/,
+  },
+  {
+    name: "a second node that is not there",
+    content: memoryStateForm.encode({
+      policy: "Static",
+      nodes: machine,
+      assigned: new Map([["u", new Map([["c", [{ nodes: [0, 7], type: "memory", sizeBytes: 1 }]]])]]),
     }),
     want: /\(pod: u, container: c\) the memory assignment uses the NUMA that does not exist$/,
   },

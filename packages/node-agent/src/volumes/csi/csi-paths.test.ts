@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { aNodePod } from "../../testing/builders.ts";
 import { newCsiPaths } from "./csi-paths.ts";
-import { ephemeralSource } from "./csi-source.ts";
+import { ephemeralSource, podAttributes } from "./csi-source.ts";
 
 test("volumes are found by their staging folders and by the pods' folders", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-csi-paths-"));
@@ -44,4 +44,18 @@ test("an inline volume's secret is one of its pod's namespace, and pods have dif
   const [one, other] = ["uid-1", "uid-2"].map((uid) => ephemeralSource(aNodePod({}, { uid, namespace: "team" }), volume));
   assert.deepEqual(one?.publishSecret, { name: "s", namespace: "team" });
   assert.notEqual(one?.handle, other?.handle);
+});
+
+test("a driver is told the account of its pod: none when the pod has none", () => {
+  const spec = { podInfoOnMount: true };
+  const source = ephemeralSource(aNodePod(), { name: "v", csi: { driver: "d" } }) ?? assert.fail();
+  const accountOf = (serviceAccountName?: string) => {
+    const pod = aNodePod();
+    const told = podAttributes(source, { ...pod, spec: { ...pod.spec, serviceAccountName } }, {
+      metadata: { name: "d" },
+      spec,
+    } as never);
+    return told["csi.storage.k8s.io/serviceAccount.name"];
+  };
+  assert.deepEqual([accountOf("robot"), accountOf()], ["robot", ""]);
 });

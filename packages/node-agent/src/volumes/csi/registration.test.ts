@@ -96,6 +96,13 @@ test("a driver is replaced only by one of a higher version, and a failed announc
   assert.ok(drivers.has("d"), "the version of a driver that is gone does not count");
   await drivers.deregister("d");
   assert.throws(() => drivers.client("d"), /^Error: driver name d not found in the list of registered CSI drivers$/);
+  const clients = [];
+  for (const name of ["d", "e"]) {
+    await drivers.register(name, socket, ["1.0.0"]);
+    clients.push(drivers.client(name));
+  }
+  drivers.close();
+  for (const client of clients) await assert.rejects(client.info(), "the agent has closed all connections");
 });
 
 test("each call to a driver is counted with its code", async (t) => {

@@ -50,6 +50,12 @@ test("an inline volume needs a driver that supports it and gets the pod's data, 
   assert.deepEqual(await b.mounts(), []);
 });
 
+test("inline volumes are none of the agent's without the gate CSIInlineVolume", { skip: !isRoot && "needs root" }, async (t) => {
+  const b = await csiBench(t, { gates: { CSIInlineVolume: false } });
+  b.describe({});
+  assert.equal(await b.csi.inline(aNodePod(), { name: "scratch", csi: { driver: driverName } }), undefined);
+});
+
 test("a block volume is a device behind a link in its pod's folder until the pod is removed", {
   skip: !isRoot && "needs root",
 }, async (t) => {
