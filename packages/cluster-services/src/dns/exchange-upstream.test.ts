@@ -78,6 +78,12 @@ for (const { name, overTcp, want } of [
   });
 }
 
+test("an answer over TCP may have the most bytes that its length can tell", async (t) => {
+  const padded = Buffer.concat([answerOf("192.0.2.1"), Buffer.alloc(65_535)]).subarray(0, 65_535);
+  const { query } = await querying(t, cut, (socket) => void socket.write(withLength(padded)));
+  assert.equal(await query(), "192.0.2.1");
+});
+
 for (const { transport, overUdp, late } of [
   { transport: "UDP", overUdp: undefined, late: "no answer from 127.0.0.1 in 1500 ms" },
   { transport: "TCP", overUdp: cut, late: "no answer from 127.0.0.1 over TCP in 1500 ms" },

@@ -179,6 +179,26 @@ test("clients are those of the nodes and of --dns-client-cidrs; a Node that is r
   assert.deepEqual(seen.networks, [`${own},${given}`, `${own},10.244.2.0/24,192.0.2.2/32,${given}`, `${own},${given}`]);
 });
 
+test("it listens on the first address of each family, and publishes both", async (t) => {
+  const { client, ending, partContext } = await context(t, { "cluster-dns": "10.96.0.53" });
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1", "127.0.0.2", "::1", "::2"));
+  let listening: readonly string[] = [];
+  const part = await startDns(partContext, async ({ addresses }) => {
+    listening = addresses;
+    return { port: 53, isLoop: false, allow() {}, close: async () => {} };
+  });
+  t.after(async () => {
+    ending.abort();
+    await part.stop?.();
+  });
+  assert.deepEqual(listening, ["127.0.0.1", "::1"]);
+  await waitFor(() => client.objects(endpointSlices).length === 2);
+  assert.deepEqual(
+    client.objects<EndpointSlice>(endpointSlices).map(({ endpoints }) => endpoints[0]?.addresses),
+    [["127.0.0.1"], ["::1"]],
+  );
+});
+
 test("health tells of a loop and of a Service that belongs to another server", async (t) => {
   const { client, ending, partContext } = await context(t);
   const { seen, startServer } = watchedServer();

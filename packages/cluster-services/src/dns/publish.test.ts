@@ -75,16 +75,20 @@ test("a slice that cannot be withdrawn, or is gone, keeps no other from being wi
   await waitFor(() => slice("ipv6") !== undefined);
   ending.abort();
   await running;
-  let refused = true;
+  let refused = "ipv4";
   client.react("delete", "endpointslices", ({ name }) => {
-    if (refused && name.endsWith("ipv4")) throw forbidden(endpointSlices, name, "not now");
+    if (refused !== "" && name.endsWith(refused)) throw forbidden(endpointSlices, name, `no deletion of ${refused}`);
     return undefined;
   });
-  await assert.rejects(publisher.withdraw(AbortSignal.timeout(1_000)), /not now/);
+  await assert.rejects(publisher.withdraw(AbortSignal.timeout(1_000)), /no deletion of ipv4/);
   assert.deepEqual([slice() === undefined, slice("ipv6")], [false, undefined]);
-  refused = false;
+  refused = "ipv6";
+  client.put(endpointSlices, dnsSlice(node, { address: "fd00::1", port: 10053 }));
+  await assert.rejects(publisher.withdraw(AbortSignal.timeout(1_000)), /no deletion of ipv6/);
+  assert.deepEqual([slice(), slice("ipv6") === undefined], [undefined, false]);
+  refused = "";
   await publisher.withdraw(AbortSignal.timeout(1_000));
-  assert.equal(slice(), undefined);
+  assert.deepEqual([slice(), slice("ipv6")], [undefined, undefined]);
 });
 
 test("stands back when the Service belongs to another server, and comes back when that is gone", async (t) => {
@@ -125,6 +129,10 @@ test("cuts the names of slices for nodes with long names", () => {
   const one = dnsSlice({ metadata: { name: `${"a".repeat(250)}-1` } }, { address: "192.0.2.1", port: 53 }).metadata.name ?? "";
   const other = dnsSlice({ metadata: { name: `${"a".repeat(250)}-2` } }, { address: "192.0.2.1", port: 53 }).metadata.name ?? "";
   assert.ok(one.length <= 253 && other.length <= 253 && one !== other);
+  const nameFor = (length: number) =>
+    dnsSlice({ metadata: { name: "n".repeat(length) } }, { address: "192.0.2.1", port: 53 }).metadata.name;
+  assert.equal(nameFor(239), `kube-dns-${"n".repeat(239)}-ipv4`, "of 253 characters");
+  assert.match(nameFor(240) ?? "", /^kube-dns-n{221}-[0-9a-f]{10}-ipv4$/);
 });
 
 for (const { name, change } of [

@@ -111,7 +111,14 @@ test("the resolver's file is checked every 5 s; without it no servers are used u
 test("checks for a forwarding loop every minute, during a loop every 10 s, with a new name each time; a failed query is not a loop", async () => {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
-  const detector = newLoopDetector({ clock, log: discardLogger, metrics: newDnsMetrics(registry) });
+  const logged: string[] = [];
+  const log = {
+    ...discardLogger,
+    error: (text: string) => void logged.push(`E ${text.slice(0, 19)}`),
+    info: (text: string) => void logged.push(`I ${text}`),
+  };
+  const detector = newLoopDetector({ clock, log, metrics: newDnsMetrics(registry) });
+  assert.equal(detector.saw(""), false, "before the first question");
   const requests: string[] = [];
   let comesBack = false;
   const forwarder = {
@@ -126,7 +133,6 @@ test("checks for a forwarding loop every minute, during a loop every 10 s, with 
   } as Forwarder;
   const ending = new AbortController();
   const running = detector.run(forwarder, ending.signal);
-  assert.equal(detector.saw(""), false);
   await settle();
   assert.deepEqual([requests.length, detector.isLoop], [1, false]);
   comesBack = true;
@@ -135,9 +141,15 @@ test("checks for a forwarding loop every minute, during a loop every 10 s, with 
   await clock.advance(1);
   assert.deepEqual([requests.length, detector.isLoop], [2, true]);
   assert.match(await registry.render(), /coxswain_dns_forward_loop 1\n/);
+  await clock.advance(10_000);
+  assert.deepEqual([requests.length, detector.isLoop, logged], [3, true, ["E DNS forwarding loop"]], "it is told once");
   comesBack = false;
   await clock.advance(10_000);
-  assert.deepEqual([requests.length, detector.isLoop, new Set(requests).size], [3, false, 3]);
+  assert.deepEqual([requests.length, detector.isLoop, new Set(requests).size], [4, false, 4]);
+  assert.match(await registry.render(), /coxswain_dns_forward_loop 0\n/);
+  assert.deepEqual(logged.splice(0), ["E DNS forwarding loop", "I forwarded DNS queries no longer come back"]);
+  await clock.advance(60_000);
+  assert.deepEqual([requests.length, logged], [5, []]);
   ending.abort();
   await running;
   assert.equal(clock.waiting, 0);

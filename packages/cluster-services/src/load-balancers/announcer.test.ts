@@ -254,6 +254,7 @@ test("an address that the kernel refuses is reported, and retried", async (t) =>
   set(vip);
   assert.deepEqual(await passed(), []);
   assert.throws(() => announcer.check(), /192\.168\.77\.50: RTNETLINK answers: Operation not permitted/);
+  assert.equal(host.sent, 0, "it is not announced before it is bound");
   host.refuses = false;
   assert.ok((await passed()).includes(`address replace ${vip}/32 dev eth0 valid_lft 5 preferred_lft 0`));
   announcer.check();

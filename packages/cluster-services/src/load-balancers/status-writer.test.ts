@@ -76,6 +76,13 @@ test("an exhausted pool is reported once, and again when it has been exhausted a
   client.remove(services, "default/a");
   await writer.sync(ending.signal);
   assert.match(await metrics.render(), /^coxswain_load_balancer_services_without_address 0$/m);
+  client.put(services, balanced("d"));
+  await writer.sync(ending.signal);
+  assert.deepEqual(events.filter((event) => event.includes("Warning")), ["c Warning PoolExhausted", "d Warning PoolExhausted"]);
+  events.length = 0;
+  client.put(services, aService("d", { type: "LoadBalancer", loadBalancerIP: "198.51.100.1" }));
+  for (let i = 0; i < 2; i++) await writer.sync(ending.signal);
+  assert.deepEqual(events, ["d Warning AddressNotInPool"], "another problem is reported, once");
 });
 
 test("another writer's change and a Service that is gone are no failures; others are tried again", async (t) => {
