@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,6 +61,9 @@ test("the list is kept as the Service kubernetes is; without endpoints, and by o
   assert.deepEqual(await listed(), at(1, 2, 3));
   client.remove(endpointSlices, "default/second");
   assert.deepEqual(await listed(), at(1, 2));
+  const { ino } = statSync(file);
+  client.put(endpointSlices, slice("kubernetes", "kubernetes", "default", "127.0.0.1", "127.0.0.2"));
+  assert.deepEqual([await listed(), statSync(file).ino], [at(1, 2), ino], "the same servers are not written again");
   client.put(endpointSlices, slice("kubernetes", "kubernetes", "default"));
   assert.deepEqual(await listed(), at(1, 2), "the last known ones may come back");
 

@@ -233,7 +233,7 @@ function through(t: TestContext, port: number): { socket: Socket; answer: Promis
 
 test("connections are counted by server, changes of the server only, and connections that no server takes", async (t) => {
   const [a, b] = [await named(t, "a"), await named(t, "b")];
-  const { proxy, shown } = anIdleProxy(t, [a.address, b.address]);
+  const { proxy, shown, clock } = anIdleProxy(t, [a.address, b.address]);
   proxy.check(); // nothing is known yet
   const port = await proxy.start();
   for (let i = 0; i < 2; i++) assert.equal(await through(t, port).answer, "a");
@@ -253,6 +253,7 @@ test("connections are counted by server, changes of the server only, and connect
   b.stop();
   assert.equal(await through(t, port).answer, "closed");
   assert.equal(await counted("refused"), "1");
+  assert.equal(clock.waiting, 1, "the ticks: no attempt leaves its deadline behind");
 });
 
 test("a server is probed while it has one of several connections left, although it left the list", async (t) => {

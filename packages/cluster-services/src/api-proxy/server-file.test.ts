@@ -12,8 +12,11 @@ test("the list is read as it was written; what is no address is left out, and a 
   writeServers(file, ["192.0.2.11:6443", "[fd00::1]:6443"]);
   assert.deepEqual(readServers(file), ["192.0.2.11:6443", "[fd00::1]:6443"]);
   assert.deepEqual(readdirSync(join(folder, "below")), ["api-servers"]);
-  writeFileSync(file, "# by hand\n\n 192.0.2.12:6443 \napi.example:6443\n192.0.2.13\n192.0.2.13:0\n192.0.2.13:65536\n");
-  assert.deepEqual(readServers(file), ["192.0.2.12:6443"]);
+  writeFileSync(
+    file,
+    "# by hand\n\n 192.0.2.12:6443 \napi.example:6443\n192.0.2.13\n192.0.2.13:0\n192.0.2.13:65536\n192.0.2.14:65535\n",
+  );
+  assert.deepEqual(readServers(file), ["192.0.2.12:6443", "192.0.2.14:65535"]);
   writeFileSync(file, "\n");
   assert.throws(() => readServers(file), /must contain one address of an API server per line/);
   assert.throws(() => readServers(join(folder, "none")), /ENOENT/);

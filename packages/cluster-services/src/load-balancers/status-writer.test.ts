@@ -78,7 +78,10 @@ test("an exhausted pool is reported once, and again when it has been exhausted a
   assert.match(await metrics.render(), /^coxswain_load_balancer_services_without_address 0$/m);
   client.put(services, balanced("d"));
   await writer.sync(ending.signal);
-  assert.deepEqual(events.filter((event) => event.includes("Warning")), ["c Warning PoolExhausted", "d Warning PoolExhausted"]);
+  assert.deepEqual(
+    events.filter((event) => event.includes("Warning")),
+    ["c Warning PoolExhausted", "d Warning PoolExhausted"],
+  );
   events.length = 0;
   client.put(services, aService("d", { type: "LoadBalancer", loadBalancerIP: "198.51.100.1" }));
   for (let i = 0; i < 2; i++) await writer.sync(ending.signal);

@@ -84,6 +84,7 @@ test("the kernel is looked at again when the pod range or an address of a Node c
     ["a heartbeat", () => client.put(nodes, { ...own, metadata: { ...own.metadata, annotations: { beat: "1" } } }), 0],
     ["an address", () => put("m2", ["10.77.2.0/24"], ["192.168.77.3"]), 1],
     ["a range", () => put("m2", ["10.77.3.0/24"], ["192.168.77.3"]), 1],
+    ["a second range", () => put("m2", ["10.77.3.0/24", "fd77:3::/64"], ["192.168.77.3"]), 1],
     ["a node that goes", () => client.remove(nodes, "m2"), 1],
   ] as const) {
     change();

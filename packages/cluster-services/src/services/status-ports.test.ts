@@ -200,6 +200,7 @@ test("address flags", () => {
     ["0.0.0.0:10256", { host: "0.0.0.0", port: 10256 }],
     ["[::1]:10249", { host: "::1", port: 10249 }],
     ["localhost:1", { host: "localhost", port: 1 }],
+    ["127.0.0.1:65535", { host: "127.0.0.1", port: 65_535 }],
   ] as const)
     assert.deepEqual(parseAddress("healthz-bind-address", written), address, written);
   for (const written of ["10256", ":10256", "0.0.0.0", "0.0.0.0:0", "0.0.0.0:65536", "::1:10249", "[::1]", "a:b:1"])
