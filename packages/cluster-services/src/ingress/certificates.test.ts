@@ -38,7 +38,7 @@ test("the first of two Ingresses decides about a host, and a Secret that cannot 
   const naming = (...names: string[]): Ingress[] =>
     names.map((name) => ({
       metadata: { name, namespace: "ns" },
-      spec: { tls: [{ secretName: name, hosts: ["shared.test", `${name}.test`] }] },
+      spec: { tls: [{ secretName: name, hosts: ["Shared.TEST", `${name}.test`] }] },
     }));
   const { signal } = new AbortController();
   certificates.want(naming("a", "b"));

@@ -187,7 +187,22 @@ describe("endpoints of a backend", () => {
     });
   });
   test("a Service whose endpoints are all refused says so", () => {
-    assert.equal(problemOf("web", 80, [aSlice("web", [anEndpoint("127.0.0.1", "n1")])]), "NotServed");
+    const refused = ["127.0.0.1", "127.0.0.2"].map((address) =>
+      aSlice(
+        "web",
+        ["127.0.0.9", address].map((one) => anEndpoint(one, "n1")),
+      ),
+    );
+    assert.deepEqual(backends(refused).endpointsOf({ service: "default/web", port: 80 }), {
+      problem: {
+        reason: "NotServed",
+        message: "the Service default/web has the endpoint 127.0.0.2, which belongs to a node or is no address of a pod",
+      },
+    });
+  });
+  test("a port that does not name its protocol is TCP", () => {
+    services.set("default/plain", aService("plain", { ports: [{ port: 80 }] }));
+    assert.equal(problemOf("plain", 80), "NoEndpoints");
   });
   test("endpoints are cached until something has changed", () => {
     const own = [aSlice("web", [anEndpoint("10.244.0.1", "n1")])];
@@ -204,6 +219,13 @@ describe("endpoints of a backend", () => {
     const turns = Array.from({ length: 4 }, () => found.inTurn({ service: "default/web" }, ["a", "b", "c", "d"]).join(""));
     assert.deepEqual(turns, ["abc", "bcd", "cda", "dab"]);
     assert.deepEqual(found.inTurn({ service: "default/one" }, ["a"]), ["a"]);
+    for (const service of ["default/web", "default/absent"]) found.changed(service);
+    assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["a", "b"], "the fifth");
+    assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["b", "a"]);
+    services.delete("default/web");
+    found.changed("default/web");
+    assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["a", "b"], "a removed Service is forgotten");
+    services.set("default/web", aService("web"));
   });
 });
 

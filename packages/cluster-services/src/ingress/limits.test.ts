@@ -1,69 +1,12 @@
 /** Limits, the end of the server, and what is counted, with servers of their own. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect, createServer as createTcpServer, type Socket } from "node:net";
-import { before, type TestContext, test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { createServer, type ServerResponse } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
+import { test } from "node:test";
 import { listening } from "@coxswain/apimachinery/testing/listening";
-import { testPair } from "@coxswain/apimachinery/testing/tls";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
-import { Backends } from "./backends.ts";
-import { newIngressMetrics } from "./metrics.ts";
-import { newRouteTable } from "./routes.ts";
-import { startIngressServer } from "./server.ts";
-import { anIngress } from "./testing.ts";
-
-let certificate: { certPem: string; keyPem: string };
-before(async () => {
-  const { cert, key } = await testPair();
-  certificate = { certPem: cert, keyPem: key };
-});
-
-const table = newRouteTable([anIngress("a", [{ host: "web.test", paths: [["Prefix", "/", "web"]] }])]);
-
-/** An ingress for the host web.test. @param ports those of the backend's endpoints */
-async function start(
-  t: TestContext,
-  ports: readonly number[],
-  options: Partial<Record<"mostBodyBytes" | "idleTimeoutMs" | "httpPort" | "httpsPort", number>> = {},
-) {
-  const registry = newMetricsRegistry();
-  const server = await startIngressServer({
-    ...{ address: "127.0.0.1", httpPort: 0, httpsPort: 0, connectTimeoutMs: 1_000, responseTimeoutMs: 60_000 },
-    ...{ idleTimeoutMs: 60_000, mostBodyBytes: 0, connectionsPerClient: 100, log: discardLogger },
-    routes: () => table,
-    backends: new Backends({
-      services: { get: () => aService("web") } as never,
-      slicesOf: () => ports.map((port) => aSlice("web", [anEndpoint("127.0.0.1", "n1")], port)),
-      isRefused: () => false,
-    }),
-    contextOf: () => undefined,
-    defaultCertificate: certificate,
-    metrics: newIngressMetrics(registry),
-    ...options,
-  });
-  t.after(() => server.close(0));
-  return { server, port: server.httpPort, shown: () => registry.render() };
-}
-
-async function backend(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<number> {
-  return listening(t, createServer(answer));
-}
-
-/** Sends bytes on a new connection. @param options `allowHalfOpen`: it stays open when the other side has ended */
-function open(t: TestContext, port: number, bytes: string, options: { readonly allowHalfOpen?: boolean } = {}) {
-  const socket = connect({ port, host: "127.0.0.1", ...options }, () => socket.write(bytes));
-  const state = { text: "", isClosed: false };
-  socket.setEncoding("latin1").on("data", (chunk: string) => (state.text += chunk));
-  socket.on("error", () => {}).on("close", () => (state.isClosed = true));
-  t.after(() => void socket.destroy());
-  return { socket, state };
-}
-const head = (line: string, ...headers: string[]): string =>
-  [`${line} HTTP/1.1`, "Host: web.test", ...headers, "", ""].join("\r\n");
+import { backend, head, open, start } from "./testing.ts";
 
 test("a body of the limit is sent on; a longer one gets 413, before the backend sees it where its length is announced", async (t) => {
   let begun = 0;
@@ -126,25 +69,27 @@ test("requests are counted by code and by who answered; a client that has gone c
   await waitFor(async () => (await ingress.shown()).includes("coxswain_ingress_connections 0\n"));
 });
 
-test("a POST without a body is not repeated at another endpoint, a PUT is", async (t) => {
-  const live = await backend(t, (_, response) => response.end("ok"));
+test("a PUT without a body is repeated at another endpoint; one with a body, and a POST, is not", async (t) => {
+  const live = await backend(t, (request, response) => request.resume().once("end", () => response.end("ok")));
   const closed = createServer();
   const deadPort = await listening(t, closed);
   await new Promise((resolve) => closed.close(resolve));
   const ingress = await start(t, [deadPort, live]);
-  const codes = async (method: string): Promise<string[]> => {
+  const codes = async (method: string, body = ""): Promise<string[]> => {
     const found: string[] = [];
+    const headers = ["Connection: close", ...(body === "" ? [] : [`Content-Length: ${body.length}`])];
     for (let i = 0; i < 2; i++) {
-      const { state } = open(t, ingress.port, head(`${method} /`, "Connection: close"));
+      const { state } = open(t, ingress.port, head(`${method} /`, ...headers) + body);
       await waitFor(() => state.isClosed);
       found.push(/^HTTP\/1\.1 (\d+)/.exec(state.text)?.[1] ?? "");
     }
     return found.sort();
   };
   assert.deepEqual(
-    [await codes("PUT"), await codes("POST"), await codes("PATCH")],
+    [await codes("PUT"), await codes("PUT", "body"), await codes("POST"), await codes("PATCH")],
     [
       ["200", "200"],
+      ["200", "502"],
       ["200", "502"],
       ["200", "502"],
     ],
@@ -175,7 +120,8 @@ test("at its end the server lets requests complete for the grace, and cuts off t
   await settle(10);
   assert.equal(state.isClosed, false);
   responses[0]?.end("done");
-  await closing;
+  await closing; // the connection that is kept ends with its last request
+  await waitFor(() => state.isClosed);
   assert.match(state.text, /done$/);
 
   const other = await start(t, [port]);
@@ -200,68 +146,64 @@ test("when one port cannot be had the other is given back", async (t) => {
   again.close();
 });
 
-const handshake = (...headers: string[]): string => head("GET /ws", "Connection: Upgrade", "Upgrade: websocket", ...headers);
-
-/** A backend that switches protocols, and says something with its answer. */
-async function switching(t: TestContext) {
-  const sockets: Socket[] = [];
-  const received = { text: "" };
-  const server = createTcpServer((socket) => {
-    sockets.push(socket);
-    let isSwitched = false;
-    socket.setEncoding("latin1").on("data", (chunk: string) => {
-      received.text += chunk;
-      if (isSwitched || !received.text.includes("\r\n\r\n")) return;
-      isSwitched = true;
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst frame");
-    });
-  });
-  return { port: await listening(t, server), sockets, received };
-}
-
-test("what client and backend send with the handshake arrives, and the end of one is the end of both", async (t) => {
-  const { port, sockets, received } = await switching(t);
-  const ingress = await start(t, [port]);
-  const { state } = open(t, ingress.port, `${handshake()}early frame`);
-  await waitFor(() => state.text.endsWith("\r\n\r\nfirst frame"), { timeoutMs: 10_000 });
-  await waitFor(() => received.text.endsWith("\r\n\r\nearly frame"), { timeoutMs: 10_000 });
-  assert.match(await ingress.shown(), /^coxswain_ingress_upgraded_connections 1$/m);
-  const staying = open(t, ingress.port, handshake(), { allowHalfOpen: true });
-  await waitFor(() => staying.state.text.endsWith("first frame"), { timeoutMs: 10_000 });
-  for (const socket of sockets) socket.destroy();
-  await waitFor(() => state.isClosed, { timeoutMs: 10_000 });
-  await waitFor(async () => /^coxswain_ingress_upgraded_connections 0$/m.test(await ingress.shown()), { timeoutMs: 10_000 });
-  assert.match(await ingress.shown(), /coxswain_ingress_requests_total\{code="101",by="backend"\} 2/);
+test("the requests of a client that has gone are ended at the backend, and its connections no longer count, however it went", async (t) => {
+  let left = 0;
+  const port = await backend(t, (_, response) => void response.once("close", () => left++));
+  const ingress = await start(t, [port], { connectionsPerClient: 1 });
+  for (const [i, end] of ["destroy", "resetAndDestroy"].entries()) {
+    const { socket } = open(t, ingress.port, head("GET /"));
+    await waitFor(async () => (await ingress.shown()).includes("coxswain_ingress_connections 1\n"));
+    await settle(20);
+    socket[end as "destroy"]();
+    await waitFor(() => left === i + 1, { what: `the end of the request after ${end}`, timeoutMs: 10_000 });
+    await waitFor(async () => (await ingress.shown()).includes("coxswain_ingress_connections 0\n"), { timeoutMs: 10_000 });
+  }
+  const first = open(t, ingress.port, head("GET /"));
+  await waitFor(async () => (await ingress.shown()).includes("coxswain_ingress_connections 1\n"));
+  const second = open(t, ingress.port, head("GET /"));
+  await waitFor(() => second.state.isClosed);
+  assert.equal(first.state.isClosed, false);
+  assert.match(await ingress.shown(), /^coxswain_ingress_refused_total\{reason="connections"\} 1$/m);
 });
 
-test("a WebSocket on which nothing is sent ends after the idle time", async (t) => {
-  const { port, sockets } = await switching(t);
-  const ingress = await start(t, [port], { idleTimeoutMs: 300 });
-  const { state } = open(t, ingress.port, handshake());
-  await waitFor(() => state.text.endsWith("first frame"), { timeoutMs: 10_000 });
-  await waitFor(() => state.isClosed && sockets[0]?.closed === true, { timeoutMs: 10_000 });
+test("an endpoint without a free port is passed over; the failure of the only one is no retry", async (t) => {
+  const live = await backend(t, (_, response) => response.end("ok"));
+  const codesOf = async (ends: readonly number[]): Promise<{ codes: (string | undefined)[]; retries: string | undefined }> => {
+    const ingress = await start(t, ends);
+    const codes: (string | undefined)[] = [];
+    for (let i = 0; i < 2; i++) {
+      const { state } = open(t, ingress.port, head("GET /", "Connection: close"));
+      await waitFor(() => state.isClosed);
+      codes.push(/^HTTP\/1\.1 (\d+)/.exec(state.text)?.[1]);
+    }
+    return { codes, retries: /^coxswain_ingress_retries_total (\d+)$/m.exec(await ingress.shown())?.[1] };
+  };
+  assert.deepEqual(await codesOf([0, live]), { codes: ["200", "200"], retries: "1" }); // a connection to port 0 is EADDRNOTAVAIL
+  assert.deepEqual(await codesOf([0]), { codes: ["502", "502"], retries: "0" });
 });
 
-test("a chunked body before the switch is refused", async (t) => {
-  const { port, sockets } = await switching(t);
-  const ingress = await start(t, [port]);
-  const { state } = open(t, ingress.port, `${handshake("Transfer-Encoding: chunked")}3\r\nabc\r\n0\r\n\r\n`);
-  await waitFor(() => state.text.includes("\r\n\r\n"), { timeoutMs: 10_000, what: "an answer" });
-  assert.match(state.text, /^HTTP\/1\.1 400 /);
-  await waitFor(() => state.isClosed, { timeoutMs: 10_000 });
-  assert.equal(sockets.length, 0);
+test("a refusal of a body over HTTP/2 leaves the connection to other requests", async (t) => {
+  const ingress = await start(t, []);
+  const client = connectHttp2(`https://127.0.0.1:${ingress.server.httpsPort}`, { rejectUnauthorized: false });
+  t.after(() => client.destroy());
+  const codeOf = async (method: string): Promise<unknown> => {
+    const request = client.request(
+      { ":method": method, ":authority": "web.test", ":path": "/" },
+      { endStream: method === "GET" },
+    );
+    request.on("error", () => {});
+    if (method === "POST") request.write("the body");
+    const [headers] = (await once(request, "response")) as [Record<string, unknown>];
+    request.close();
+    return headers[":status"];
+  };
+  assert.deepEqual([await codeOf("POST"), await codeOf("GET")], [503, 503]);
 });
 
-test("an endpoint's refusal of a WebSocket reaches the client with its body", async (t) => {
-  const port = await backend(t, (_, response) => response.writeHead(403).end("no"));
-  const ingress = await start(t, [port]);
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = { host: "web.test", connection: "Upgrade", upgrade: "websocket" };
-    const sent = httpRequest({ port: ingress.port, host: "127.0.0.1", headers, agent: false }, resolve);
-    sent.once("error", reject);
-    sent.end();
-  });
-  let body = "";
-  for await (const chunk of answer.setEncoding("utf8")) body += chunk;
-  assert.deepEqual([answer.statusCode, body], [403, "no"]);
+test("a server that has ended within its grace leaves no timer", async (t) => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const ingress = await start(t, []);
+  await ingress.server.close(3_600_000);
+  await waitFor(() => timers() <= before, { what: "the grace's timer to be cancelled" });
 });

@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { type TestContext, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
+import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
@@ -17,7 +18,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "../flags.ts";
 import type { PartContext } from "../part.ts";
@@ -109,16 +110,28 @@ const flags = {
 } as ServicesFlags;
 
 /** Starts the whole part on a loopback address. */
-async function start(t: TestContext, ...own: readonly Ingress[]) {
+async function start(
+  t: TestContext,
+  {
+    own = [],
+    prepare = () => {},
+    log: logged = {},
+  }: {
+    readonly own?: readonly Ingress[];
+    readonly prepare?: (client: FakeClient) => void;
+    readonly log?: { readonly error?: (text: string) => void };
+  } = {},
+) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock, objects: [[nodes, aNode("192.0.2.1")], ...own.map((one) => [ingresses, one] as const)] });
+  prepare(client);
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   let port = 0;
   const info = (text: string, fields: { readonly httpPort: number }): void => {
     if (text === "Serving Ingresses") port = fields.httpPort;
   };
-  const log = Object.create(discardLogger, { info: { value: info } }) as typeof discardLogger;
+  const log = Object.assign(Object.create(discardLogger, { info: { value: info } }), logged) as typeof discardLogger;
   informers.start(ending.signal);
   const failures: unknown[] = [];
   const events: string[] = [];
@@ -185,8 +198,23 @@ test("the part makes its class, and serves an Ingress from when it is made until
   assert.deepEqual(failures, []);
 });
 
+test("a class that another node has made meanwhile is no failure", async (t) => {
+  const errors: string[] = [];
+  let refusals = 0;
+  const { passed } = await start(t, {
+    prepare: (client) =>
+      client.react("create", "ingressclasses", () => {
+        refusals++;
+        throw alreadyExists(ingressClasses, "coxswain");
+      }),
+    log: { error: (text) => void errors.push(text) },
+  });
+  await passed();
+  assert.deepEqual([refusals, errors], [1, []]);
+});
+
 test("the status of Ingresses has the node's addresses while the part runs, and no longer when it has stopped", async (t) => {
-  const { client, passed, stop, addressesOf } = await start(t, ingressOf("a.test"), ingressOf("b.test"));
+  const { client, passed, stop, addressesOf } = await start(t, { own: [ingressOf("a.test"), ingressOf("b.test")] });
   await passed();
   assert.deepEqual([addressesOf("a.test"), addressesOf("b.test")], [["192.0.2.1"], ["192.0.2.1"]]);
   client.put(nodes, aNode("192.0.2.9"));
@@ -198,7 +226,7 @@ test("the status of Ingresses has the node's addresses while the part runs, and 
 
 test("the annotation with the class is followed, and a class of the part that is deleted is made again", async (t) => {
   const ingress = anIngress("a.test", [{ host: "a.test", paths: [["Prefix", "/", "web"]] }], { spec: { ingressClassName: "x" } });
-  const { client, passed, codeOf } = await start(t, ingress);
+  const { client, passed, codeOf } = await start(t, { own: [ingress] });
   await passed();
   assert.equal(await codeOf("a.test"), 404);
   const annotations = { "kubernetes.io/ingress.class": "coxswain" };
@@ -215,7 +243,7 @@ test("the annotation with the class is followed, and a class of the part that is
 test("what an Ingress names that does not exist is an event after five seconds, and a Service without endpoints none", async (t) => {
   const ingress = ingressOf("a.test");
   ingress.spec.tls = [{ hosts: ["a.test"], secretName: "cert" }];
-  const { client, clock, events, passed } = await start(t, ingress);
+  const { client, clock, events, passed } = await start(t, { own: [ingress] });
   client.put(services, aService("other"));
   await passed();
   await clock.advance(4_000);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import type { IncomingMessage, ServerOptions } from "node:http";
-import { createSecureServer, type Settings } from "node:http2";
+import type { IncomingMessage, Server as PlainServer, ServerOptions } from "node:http";
+import { createSecureServer, type Http2SecureServer, type Settings } from "node:http2";
 import type { Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
@@ -68,7 +68,12 @@ export async function startIngressServer(options: IngressServerOptions): Promise
   const proxy = new ReverseProxy(options);
   const limits = new ClientLimits({ perClient: connectionsPerClient, together: mostConnections });
   const sockets = new Set<Socket>();
-  const answer = (request: Request, response: Response): void => void proxy.answer(request, response);
+  const answer = (request: Request, response: Response): void => {
+    response.once("close", () => {
+      if (!plain.listening) closeIdle(plain, secure);
+    });
+    void proxy.answer(request, response);
+  };
   const plain = createServer(http1, answer);
   const secure = createSecureServer({
     allowHTTP1: true,
@@ -117,18 +122,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
     server.on("tlsClientError", () => metrics.refused.labels("tls").inc());
     server.on("sessionError", () => metrics.refused.labels("malformed").inc());
   }
-  const close = async (graceMs: number): Promise<void> => {
-    const ended = [plain, secure].filter((server) => server.listening).map((server) => once(server, "close"));
-    for (const server of [plain, secure]) server.close();
-    plain.closeIdleConnections();
-    const late = setTimeout(() => {
-      for (const socket of sockets) socket.destroy();
-    }, graceMs);
-    if (graceMs === 0) for (const socket of sockets) socket.destroy();
-    await Promise.all(ended);
-    clearTimeout(late);
-    await proxy.close();
-  };
+  const close = (graceMs: number): Promise<void> => end([plain, secure], sockets, graceMs).then(() => proxy.close());
   try {
     await listen(plain, httpPort, address);
     await listen(secure, httpsPort, address);
@@ -141,6 +135,25 @@ export async function startIngressServer(options: IngressServerOptions): Promise
     httpsPort: listeningPort(secure),
     close,
   };
+}
+
+/** Node closes connections that are idle when a server ends, and keeps those whose last request ends later. */
+function closeIdle(plain: PlainServer, secure: Http2SecureServer): void {
+  plain.closeIdleConnections();
+  (secure as Http2SecureServer & Pick<PlainServer, "closeIdleConnections">).closeIdleConnections(); // cast: Node's types do not say that it has this
+}
+
+/** Lets requests end for `graceMs`, then cuts their connections off. */
+async function end(servers: readonly Server[], sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+  const ended = servers.filter((server) => server.listening).map((server) => once(server, "close"));
+  for (const server of servers) server.close();
+  const cutOff = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const late = setTimeout(cutOff, graceMs);
+  if (graceMs === 0) cutOff();
+  await Promise.all(ended);
+  clearTimeout(late);
 }
 
 const refusals: Readonly<Record<string, string>> = {
