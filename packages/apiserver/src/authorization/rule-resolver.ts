@@ -48,9 +48,11 @@ const longestCachedKey = 4096;
 /** Caches the rules per user and namespace until the policy's version changes. */
 export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
   // Few users send most requests, and policies change rarely.
-  const cache = new LRUCache<string, AppliedRules>({ max: 2048 });
+  // It allocates memory for all entries at once, and not every server authorizes by RBAC.
+  let cache: LRUCache<string, AppliedRules> | undefined;
   let version = -1;
   const appliedRules = (user: UserInfo, namespace: string): AppliedRules => {
+    cache ??= new LRUCache({ max: 2048 });
     if (version !== policy.version) {
       cache.clear();
       version = policy.version;

@@ -120,13 +120,26 @@ export function droppingDisabledFields<T extends { readonly strategy?: Strategy;
   name: string,
   { strategy, statusStrategy }: T,
 ): { strategy?: Strategy; statusStrategy?: Strategy } {
-  const prefix = podCarriers[name];
-  const fields = [...(prefix === undefined ? [] : ofPods.map((of) => below(prefix, of))), ...(ofKinds[name] ?? [])].map(parsed);
-  const ofStatus = fields.filter(({ paths }) => paths.every(([first]) => first === "status"));
+  const { all, ofStatus } = fieldsByName.getOrInsertComputed(name, gatedFieldsOf);
   return {
-    ...(strategy && { strategy: dropping(strategy, fields) }),
+    ...(strategy && { strategy: dropping(strategy, all) }),
     ...(statusStrategy && { statusStrategy: dropping(statusStrategy, ofStatus) }),
   };
+}
+
+/** Parsed once in a process, which may contain many servers, one after the other (tests). */
+const fieldsByName = new Map<string, FieldsOfKind>();
+
+interface FieldsOfKind {
+  readonly all: readonly ParsedFields[];
+  /** Those of the status only. */
+  readonly ofStatus: readonly ParsedFields[];
+}
+
+function gatedFieldsOf(name: string): FieldsOfKind {
+  const prefix = podCarriers[name];
+  const all = [...(prefix === undefined ? [] : ofPods.map((of) => below(prefix, of))), ...(ofKinds[name] ?? [])].map(parsed);
+  return { all, ofStatus: all.filter(({ paths }) => paths.every(([first]) => first === "status")) };
 }
 
 function dropping(strategy: Strategy, fields: readonly ParsedFields[]): Strategy {

@@ -27,17 +27,20 @@ export function namespacedLookup<T extends KubeObject>(
   ref: ResourceRef,
 ): NamespacedLookup<T> {
   const informer = informers.for<T>(ref);
-  // Without `ttlResolution` each look starts a timer of 1 ms.
-  const empty = new LRUCache<string, true>({ max: mostNamespaces, ttl: emptyForMs, ttlResolution: 0 });
+  /** Namespaces without objects; made when there is one. */
+  let empty: LRUCache<string, true> | undefined;
   return {
     get synced() {
       return informer.synced;
     },
     async in(namespace) {
       const known = informer.lister.inNamespace(namespace);
-      if (known.length > 0 || empty.has(namespace)) return known;
+      if (known.length > 0 || empty?.has(namespace)) return known;
       const { items } = await client.list<T>(ref, { namespace });
-      if (items.length === 0) empty.set(namespace, true);
+      if (items.length > 0) return items;
+      // Without `ttlResolution` each look starts a timer of 1 ms.
+      empty ??= new LRUCache({ max: mostNamespaces, ttl: emptyForMs, ttlResolution: 0 });
+      empty.set(namespace, true);
       return items;
     },
   };
