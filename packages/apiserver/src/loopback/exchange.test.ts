@@ -26,6 +26,22 @@ test("a long-lived abort signal does not retain finished requests", async () => 
   }
 });
 
+test("a complete response is read at once or as a stream, with nothing or something in it", async () => {
+  for (const [given, want] of [
+    ["", []],
+    ["text", ["text"]],
+    [Buffer.from("bytes"), ["bytes"]],
+  ] as const) {
+    const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+    exchange.setHeader("X-Made", "a");
+    exchange.respond(201, { "Content-Length": 4 }, given);
+    const response = await exchange.response;
+    assert.deepEqual([response.status, response.headers], [201, { "x-made": "a", "content-length": "4" }]);
+    assert.equal(String(await response.bytes?.()), want.join());
+    assert.deepEqual((await response.body.toArray()).map(String), want);
+  }
+});
+
 test("a caller that aborts ends its request, before and after the response has begun", async () => {
   const reason = new Error("enough");
   for (const isEarly of [true, false]) {

@@ -80,11 +80,11 @@ export class LoopbackExchange implements Exchange {
 
   respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
     if (this.headersSent) return;
-    const bytes = Buffer.from(body);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
     this.status = status;
     this.bytesWritten = bytes.length;
     this.#unfollow();
-    this.#answer({ status, headers: this.#merged(headers), body: Readable.from(bytes.length === 0 ? [] : [bytes]) });
+    this.#answer(new WholeResponse(status, this.#merged(headers), bytes));
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
@@ -138,5 +138,28 @@ export class LoopbackExchange implements Exchange {
     this.#unfollow();
     this.#fail(reason);
     this.#stream?.destroy(reason);
+  }
+}
+
+/** A response whose body is complete. The client reads it with `bytes`: a stream would cost more than the rest of a short request. */
+class WholeResponse implements TransportResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly #bytes: Buffer;
+  #body: Readable | undefined;
+
+  constructor(status: number, headers: IncomingHttpHeaders, bytes: Buffer) {
+    this.status = status;
+    this.headers = headers;
+    this.#bytes = bytes;
+  }
+
+  get body(): Readable {
+    this.#body ??= Readable.from(this.#bytes.length === 0 ? [] : [this.#bytes]);
+    return this.#body;
+  }
+
+  bytes(): Promise<Buffer> {
+    return Promise.resolve(this.#bytes);
   }
 }

@@ -31,6 +31,10 @@ export class InProcessTransport implements Transport {
     });
     try {
       const response = await exchange.response;
+      if (response.bytes !== undefined) {
+        forget(); // nothing of it is outstanding
+        return response;
+      }
       response.body.once("close", forget);
       // Without a listener an error would be an uncaught exception; readers of the stream still receive it.
       response.body.on("error", () => {});
