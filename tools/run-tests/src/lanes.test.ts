@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { inNetworkOfItsOwn, lanesOf, lastInSharedCluster, longestFirst, slow, withoutSharedCluster } from "./lanes.ts";
+import { inNetworkOfItsOwn, lanesOf, lastInSharedCluster, longestFirst, nodeFlags, slow, withoutSharedCluster } from "./lanes.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const tests = globSync("{packages/*/src,tools/*/src,e2e}/**/*.test.ts", {
@@ -20,7 +20,7 @@ test("each end-to-end file is in one lane; what disturbs the shared cluster come
 test("the tables name only existing files", () => {
   const isThere = (path: string): boolean => tests.some((file) => file === path || file.startsWith(`${path}/`));
   assert.deepEqual(
-    [...withoutSharedCluster, ...inNetworkOfItsOwn, ...lastInSharedCluster, ...Object.keys(slow)].filter(
+    [...withoutSharedCluster, ...inNetworkOfItsOwn, ...lastInSharedCluster, ...Object.keys({ ...nodeFlags, ...slow })].filter(
       (path) => !isThere(path),
     ),
     [],

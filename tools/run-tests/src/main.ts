@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
-import { inNetworkOfItsOwn, lanesOf, longestFirst } from "./lanes.ts";
+import { inNetworkOfItsOwn, lanesOf, longestFirst, nodeFlags } from "./lanes.ts";
 import { longRunOf, mutation, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 import { longReport } from "./long-report.ts";
 import { busyMs } from "./machine-load.ts";
@@ -126,6 +126,7 @@ function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
     env: { ...env, ...form?.env },
     limits: form === undefined ? limits : { ...limits, fileMs: form.fileMs },
     networkOfItsOwn: inNetworkOfItsOwn.includes(file),
+    nodeFlags: nodeFlags[file],
     signal: interrupted.signal,
   });
 }

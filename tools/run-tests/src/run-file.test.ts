@@ -81,6 +81,15 @@ test("a file in a separate network sees nothing but loopback, and can listen the
   );
 });
 
+test("a file's process has its flags of Node besides the usual ones", async () => {
+  const text = 'test("flags", (t) => t.diagnostic(process.execArgv.filter((flag) => /semi|^-C/.test(flag)).join()));';
+  const result = await run(text, { nodeFlags: ["--max-semi-space-size=4"] });
+  assert.deepEqual(
+    result.figures.map(({ text }) => text),
+    ["-C,--max-semi-space-size=4"],
+  );
+});
+
 test("a file that cannot be loaded fails and says why", async () => {
   const result = await run('import { nothing } from "./missing.ts";\nnothing();');
   assert.match(errors(result).join(), /the process ended with exit code 1 before its tests ran/);

@@ -24,6 +24,8 @@ export interface RunOptions {
   readonly limits: Limits;
   /** Runs the process in a new network namespace with only a loopback interface; needs root. */
   readonly networkOfItsOwn?: boolean;
+  /** Additional flags of Node. */
+  readonly nodeFlags?: readonly string[] | undefined;
   /** Stops the process. */
   readonly signal: AbortSignal;
 }
@@ -60,7 +62,7 @@ export async function runFile(file: string, options: RunOptions): Promise<FileRu
 function startFile(
   file: string,
   to: { events: string; output: string },
-  { root, namePatterns, env, limits, networkOfItsOwn = false }: RunOptions,
+  { root, namePatterns, env, limits, networkOfItsOwn = false, nodeFlags = [] }: RunOptions,
 ): ChildProcess {
   const flags = [
     "-C",
@@ -69,6 +71,7 @@ function startFile(
     `--test-timeout=${limits.testMs}`,
     `--test-reporter=${join(import.meta.dirname, "event-writer.ts")}`,
     ...namePatterns.map((pattern) => `--test-name-pattern=${pattern}`),
+    ...nodeFlags,
   ];
   // A single file for both streams preserves their order.
   const output = openSync(to.output, "a");

@@ -40,6 +40,9 @@ const longestRestMs = 360_000;
 export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions): Promise<Outcome> {
   const initial = await emptyCluster();
   const planFlags = (await plan.managerFlags?.()) ?? [];
+  const { stackTraceLimit } = Error;
+  // A simulation creates hundreds of errors, for lost connections and refused writes. Who looks into one runs it with its trace.
+  if (onTrace === undefined && logs === undefined) Error.stackTraceLimit = 0;
   const world = newWorld({ seed, onTrace });
   const startMs = world.now();
   let failure: string | undefined;
@@ -104,6 +107,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     cluster?.release();
     await world.end();
     process.off("unhandledRejection", onRejection);
+    Error.stackTraceLimit = stackTraceLimit;
   }
   return {
     seed,

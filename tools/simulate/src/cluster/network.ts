@@ -144,7 +144,7 @@ class SimulatedExchange extends LoopbackExchange {
   override respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
     if (this.headersSent || !this.#server.alive) return;
     this.#closed();
-    this.#network.observed?.answered(this.method, this.url, status, this.#sent, Buffer.from(body));
+    this.#network.observed?.answered(this.method, this.url, status, this.#sent, body);
     if (status < 300) this.#network.carriedOut?.(this.#client, this.method);
     super.respond(status, headers, body);
   }

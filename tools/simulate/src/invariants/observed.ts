@@ -3,7 +3,7 @@ import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 /** Observes what API servers send, before it reaches clients. */
 export interface Observed {
   /** A response to an executed write. @param sent the request's body */
-  answered(method: string, url: string, status: number, sent: string, body: Buffer): void;
+  answered(method: string, url: string, status: number, sent: string, body: Buffer | string): void;
   /** A watch has started. @returns a function that receives each chunk */
   watching(url: string): (chunk: Buffer | string) => void;
 }

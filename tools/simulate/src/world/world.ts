@@ -37,6 +37,13 @@ interface WorldOptions {
 /** 2022-01-01T00:00:00Z */
 const startMs = Date.UTC(2022, 0, 1);
 
+interface TraceLine {
+  readonly at: number;
+  readonly text: string;
+}
+
+const shown = ({ at, text }: TraceLine): string => `${((at - startMs) / 1000).toFixed(3)} ${text}`;
+
 /** Only one can exist at a time in a process: it replaces the process's clock, timers and random numbers until `end`. */
 export function newWorld(options: WorldOptions): World {
   return new SimulatedWorld(options);
@@ -49,7 +56,8 @@ class SimulatedWorld implements World {
   readonly #random: Random;
   readonly #heap = new EventHeap();
   readonly #checks: (() => void)[] = [];
-  readonly #lines: string[] = [];
+  /** Formatted when they are read, which few are. */
+  readonly #lines: TraceLine[] = [];
   #now = startMs;
   #steps = 0;
   #hash = 0x811c9dc5;
@@ -89,11 +97,12 @@ class SimulatedWorld implements World {
 
   note(text: string): void {
     const { onTrace } = this.#options;
-    for (let i = 0; i < text.length; i++) this.#hash = Math.imul(this.#hash ^ text.charCodeAt(i), 0x01000193);
-    this.#hash = Math.imul(this.#hash ^ this.#now, 0x01000193);
-    const line = `${((this.#now - startMs) / 1000).toFixed(3)} ${text}`;
+    let hash = this.#hash;
+    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+    this.#hash = Math.imul(hash ^ this.#now, 0x01000193);
+    const line = { at: this.#now, text };
     if (this.#lines.push(line) > 2 * this.#kept) this.#lines.splice(0, this.#kept);
-    onTrace?.(line);
+    onTrace?.(shown(line));
   }
 
   async until<T>(what: string, promise: Promise<T>, limitMs = 3_600_000): Promise<T> {
@@ -126,7 +135,7 @@ class SimulatedWorld implements World {
   }
 
   get lastSteps(): readonly string[] {
-    return this.#lines.slice(-this.#kept);
+    return this.#lines.slice(-this.#kept).map(shown);
   }
 
   async end(): Promise<void> {
