@@ -211,4 +211,30 @@ testAccepted([
       ],
     ],
   },
+  {
+    resource,
+    valid,
+    name: "versions of reviews by a definition that had none",
+    before: { "status.storedVersions": ["v1"] },
+    taken: [conversion({}), conversion({ conversionReviewVersions: ["v9", "v1"] })],
+    refused: [
+      [
+        conversion({ conversionReviewVersions: ["v9"] }),
+        'spec.conversion.conversionReviewVersions: Invalid value: []string{"v9"}: must include at least one',
+      ],
+    ],
+  },
+  {
+    resource,
+    valid,
+    name: "versions of reviews by a definition that had unknown ones alone, or a known one beside another",
+    before: { "status.storedVersions": ["v1"], ...conversion({ conversionReviewVersions: ["v9"] }) },
+    taken: [conversion({ conversionReviewVersions: ["v8"] })],
+    refused: [
+      [
+        conversion({ conversionReviewVersions: ["v8", "v8"] }),
+        'spec.conversion.conversionReviewVersions[1]: Invalid value: "v8": duplicate version',
+      ],
+    ],
+  },
 ]);
