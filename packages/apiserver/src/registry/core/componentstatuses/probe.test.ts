@@ -36,6 +36,11 @@ test("component statuses are probed for each request, and stored nowhere", async
 for (const { name, answer, want } of [
   { name: "is well", answer: { code: 200, body: etcdHealth }, want: { status: "True", message: etcdHealth } },
   {
+    name: "is well in a word of JSON",
+    answer: { code: 200, body: '{"health":true}' },
+    want: { status: "True", message: '{"health":true}' },
+  },
+  {
     name: "says that it is not well",
     answer: { code: 200, body: '{"health":"false"}' },
     want: { status: "False", message: '{"health":"false"}', error: "Unhealthy status: false" },

@@ -64,6 +64,12 @@ for (const { what, name = "s:http", subsets, ports, want } of [
     want: "http://10.1.0.1:8080/path?x=1",
   },
   {
+    what: "a port whose name is a number of six digits",
+    name: "s:123456",
+    subsets: [subset({ name: "123456", port: 81 }, address("10.1.0.1", "a"))],
+    want: "http://10.1.0.1:81/path?x=1",
+  },
+  {
     what: "an unnamed port",
     name: "s",
     subsets: [subset({ port: 80 }, address("10.1.0.1", "a"))],
