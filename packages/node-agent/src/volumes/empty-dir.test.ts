@@ -8,19 +8,18 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noObjects } from "../sources/api-objects.ts";
 import { aPodWithVolumes } from "../testing/builders.ts";
-import { type Mounter, supportsNoSwap } from "./mount.ts";
+import type { Mounter } from "./mount.ts";
 import { newVolumeManager } from "./volume-manager.ts";
 
 const downward = { nodeName: "n", hostIps: [], podIps: [], allocatable: { memory: "8Gi" } };
 
 /** Volume managers of one node, of which each is a restarted agent, and the mounts that they made: source, type, options. */
-async function bench(t: TestContext, { hasNoSwap = false } = {}) {
+async function bench(t: TestContext) {
   const podsDir = await mkdtemp(join(tmpdir(), "cox-empty-"));
   t.after(() => rm(podsDir, { recursive: true, force: true }));
   const mounted: string[] = [];
   const mounts: unknown[] = [];
   const mounter: Mounter = {
-    hasNoSwap,
     async mount(source, target, { type, options }) {
       mounted.push(target);
       mounts.push([source, type, options]);
@@ -88,13 +87,6 @@ test("an emptyDir in memory has its size as limit; without the gate SizeMemoryBa
   const { mounts, open, pod } = await bench(t);
   await open().setUp(pod("Memory", "64Mi"), downward);
   assert.deepEqual(mounts, [["tmpfs", "tmpfs", ["size=67108864"]]]);
-  const unswapped = await bench(t, { hasNoSwap: true });
-  await unswapped.open().setUp(unswapped.pod("Memory", "64Mi"), downward);
-  await unswapped.open(false).setUp({ ...unswapped.pod("Memory"), metadata: { ...pod("").metadata, uid: "uid-2" } }, downward);
-  assert.deepEqual(unswapped.mounts, [
-    ["tmpfs", "tmpfs", ["size=67108864", "noswap"]],
-    ["tmpfs", "tmpfs", ["noswap"]],
-  ]);
   const ungated = await bench(t);
   await ungated.open(false).setUp(ungated.pod("Memory", "64Mi"), downward);
   assert.deepEqual(ungated.mounts, [["tmpfs", "tmpfs", []]]);
@@ -107,21 +99,3 @@ test("the folder of an emptyDir is open to every user, also one that was left wi
   await open().setUp(pod(""), downward);
   assert.equal((await stat(dir)).mode & 0o777, 0o777);
 });
-
-for (const { kernel, ids, supported } of [
-  { kernel: "6.4.0", ids: "         0          0 4294967295\n", supported: true },
-  { kernel: "6.18.44-fc", ids: "0 0 4294967295", supported: true },
-  { kernel: "7.0.0-rc1", ids: "0 0 4294967295", supported: true },
-  { kernel: "6.3.13", ids: "0 0 4294967295", supported: false },
-  { kernel: "5.15.0", ids: "0 0 4294967295", supported: false },
-  { kernel: "6.4.0", ids: "0 1000 1", supported: false },
-  { kernel: "6.4.0", ids: "0 100000 4294967295", supported: false },
-  { kernel: "6.4.0", ids: undefined, supported: false },
-]) {
-  test(`memory is ${supported ? "" : "not "}kept from swap on Linux ${kernel} with the user ids ${ids?.trim()}`, () => {
-    assert.equal(
-      supportsNoSwap(kernel, () => ids ?? assert.fail("unreadable")),
-      supported,
-    );
-  });
-}

@@ -86,7 +86,6 @@ export function memorySize(pod: NodePod, sizeLimit: string | undefined, allocata
 export async function memoryDir(dir: string, mounter: Mounter, sizeBytes = 0): Promise<void> {
   await openDir(dir);
   if (await isMounted(dir, mounter)) return;
-  const options = [...(sizeBytes > 0 ? [`size=${sizeBytes}`] : []), ...(mounter.hasNoSwap === true ? ["noswap"] : [])];
-  await mounter.mount("tmpfs", dir, { type: "tmpfs", options });
+  await mounter.mount("tmpfs", dir, { type: "tmpfs", options: sizeBytes > 0 ? [`size=${sizeBytes}`] : [] });
   await chmod(dir, 0o1777);
 }

@@ -1,7 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { release } from "node:os";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -12,8 +10,6 @@ export interface Mounter {
   unmount(target: string): Promise<void>;
   /** Mount points at or below `prefix`, the last mounted first. */
   mountsBelow(prefix: string): Promise<string[]>;
-  /** True when a tmpfs can be kept from being swapped out. */
-  readonly hasNoSwap?: boolean;
 }
 
 /** Executes mount(8) and umount(8), and reads /proc/self/mountinfo. */
@@ -30,24 +26,7 @@ export const systemMounter: Mounter = {
   async mountsBelow(prefix) {
     return mountPoints(await readFile("/proc/self/mountinfo", "utf8"), prefix);
   },
-  get hasNoSwap() {
-    return supportsNoSwap(release(), () => readFileSync("/proc/self/uid_map", "utf8"));
-  },
 };
-
-/**
- * Pure but for `readIds`: kernels from 6.4 know the tmpfs option `noswap`, and refuse it in a user namespace.
- * Source: pkg/kubelet/util/swap
- */
-export function supportsNoSwap(kernel: string, readIds: () => string): boolean {
-  const [major = 0, minor = 0] = kernel.split(".").map((part) => Number.parseInt(part, 10));
-  if (major < 6 || (major === 6 && minor < 4)) return false;
-  try {
-    return /^\s*0\s+0\s+4294967295\s*$/.test(readIds());
-  } catch {
-    return false;
-  }
-}
 
 /** True when `path` itself is a mount point. */
 export async function isMounted(path: string, mounter: Pick<Mounter, "mountsBelow">): Promise<boolean> {
