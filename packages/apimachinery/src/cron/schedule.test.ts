@@ -34,6 +34,12 @@ for (const { schedule, after, want } of [
   // Descriptors
   { schedule: "TZ=UTC @hourly", after: "2012-07-09T15:04:00Z", want: "2012-07-09T16:00:00Z" },
   { schedule: "TZ=UTC @daily", after: "2012-07-09T00:00:00Z", want: "2012-07-10T00:00:00Z" },
+  { schedule: "TZ=UTC @midnight", after: "2012-07-09T00:00:00Z", want: "2012-07-10T00:00:00Z" },
+  { schedule: "TZ=UTC @yearly", after: "2012-07-09T00:00:00Z", want: "2013-01-01T00:00:00Z" },
+  // A star in a list counts, wherever it stands: the other field of days alone decides (2012-07-15 is a Sunday).
+  { schedule: "TZ=UTC 0 0 *,15 * Sun", after: "2012-07-09T00:00:00Z", want: "2012-07-15T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 15,* * Mon", after: "2012-07-09T00:00:00Z", want: "2012-07-16T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 *,15 * Mon", after: "2012-07-09T00:00:00Z", want: "2012-07-16T00:00:00Z" },
   { schedule: "TZ=UTC @weekly", after: "2012-07-09T00:00:00Z", want: "2012-07-15T00:00:00Z" },
   { schedule: "TZ=UTC @monthly", after: "2012-07-01T00:00:00Z", want: "2012-08-01T00:00:00Z" },
   { schedule: "TZ=UTC @annually", after: "2012-07-01T00:00:00Z", want: "2013-01-01T00:00:00Z" },

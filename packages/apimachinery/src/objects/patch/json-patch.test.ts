@@ -18,6 +18,12 @@ for (const { name, document, operations, want } of [
     want: [1, 2],
   },
   {
+    name: "counts a negative index within a path from the end",
+    document: { a: [{ x: 1 }, { x: 2 }] },
+    operations: [{ op: "replace", path: "/a/-1/x", value: 3 }],
+    want: { a: [{ x: 1 }, { x: 3 }] },
+  },
+  {
     name: "unescapes steps",
     document: { "a/b": { "~": 1 } },
     operations: [{ op: "remove", path: "/a~1b/~0" }],
