@@ -79,16 +79,17 @@ function* chosen(options: Options, files: readonly string[], texts: Texts, compi
 }
 
 /** The hand-written faults of a file, in its order. @throws UsageError for an entry that is not a fault, or does not compile */
-function* written(options: Options, path: string, texts: Texts, compiler: Compiler): Generator<Mutant> {
+function written(options: Options, path: string, texts: Texts, compiler: Compiler): readonly Mutant[] {
   const mutants = readFaults(path, texts);
   const missing = options.only.find((only) => mutants.every(({ id }) => id !== only));
   if (missing !== undefined) throw new UsageError(`there is no fault ${missing} in ${path}`);
-  for (const mutant of mutants) {
-    if (options.only.length > 0 && !options.only.includes(mutant.id)) continue;
-    if (compiler.faultsOf(join(root, mutant.file), mutatedText(textOf(mutant, texts), mutant)).length > 0)
-      throw new UsageError(`the fault ${mutant.id} (${mutant.why}) does not compile`);
-    yield mutant;
-  }
+  const wanted = mutants.filter(({ id }) => options.only.length === 0 || options.only.includes(id));
+  // All before the first is tried, which may take hours.
+  const wrong = wanted.filter(
+    (mutant) => compiler.faultsOf(join(root, mutant.file), mutatedText(textOf(mutant, texts), mutant)).length > 0,
+  );
+  if (wrong.length > 0) throw new UsageError(wrong.map(({ id, why }) => `the fault ${id} (${why}) does not compile`).join("\n"));
+  return wanted;
 }
 
 function readFaults(path: string, texts: Texts): Mutant[] {
