@@ -501,3 +501,13 @@ test("with VolumeCapacityPriority volumes are scored by the default shape or the
     message: `${at}.shape[0].utilization: Invalid value: 101: not in valid range [0, 100]`,
   });
 });
+
+test("the arguments of a plugin that no point enables are not written", () => {
+  const plugins =
+    "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: NodeAffinity}, {name: DefaultBinder}]}}";
+  const yaml = asYaml(complete(file(`profiles: [{plugins: ${plugins}}]\n`)));
+  assert.deepEqual(
+    [...yaml.matchAll(/^ {6}kind: (\w+)Args$/gm)].map(([, name]) => name),
+    ["NodeAffinity"],
+  );
+});

@@ -88,6 +88,25 @@ test("an answer of the longest length is read, and a longer one is a failure", a
   await assert.rejects(filter(length - 1), /filter": the response of .*filter is too long$/);
 });
 
+test("an extender whose response does not end is cut off once that is too long", { timeout: 60_000 }, async (t) => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const ended = new Promise<void>((resolve) => {
+    server.on("request", (_, response) => {
+      response.on("close", resolve);
+      response.write(" ".repeat(2_000));
+    });
+  });
+  const urlPrefix = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const extender = newHttpExtender({ urlPrefix, filterVerb: "filter", httpTimeout: 600_000 }, 1_000);
+  await assert.rejects(extender.filter(pod, newTestCluster({ nodes }).snapshot().nodes), /is too long$/);
+  await ended;
+});
+
 test("the reasons of an extender that leaves no node are reported", async (t) => {
   const { url } = await startExtender(t, {
     filter: () => ({ NodeNames: [], FailedNodes: { a: "too far", b: "too far", c: "too near" } }),

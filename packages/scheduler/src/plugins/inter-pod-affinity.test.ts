@@ -318,3 +318,10 @@ test("a pod with an invalid selector fits no node, and the error names it", asyn
   const answer = await newTestCluster({ nodes }).place(pod("new", "web", near(bad)));
   assert.equal(answer, '0/3 nodes are available: 3 parsing pod: "Sometimes" is not a valid label selector operator.');
 });
+
+test("a nominated pod refuses only while its own node is tried", async () => {
+  const cluster = newTestCluster({ nodes: [node("a", "x"), node("b", "x")] });
+  const options = { priority: 10, status: { nominatedNodeName: "a" } };
+  cluster.nominator.set(pod("first", "db", away(term("web")), options));
+  assert.equal(await cluster.place(pod("new", "web", away(term("other")))), "b");
+});

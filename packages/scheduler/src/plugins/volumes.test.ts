@@ -375,12 +375,12 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
       },
     ];
   }),
-  {
-    name: "a node of a newer type attaches 25",
-    node: aTestNode("a", { labels: { "node.kubernetes.io/instance-type": "m5.large" } }),
+  ...["c5.large", "m5.large", "r5.large", "t3.small", "z1d.large"].map((type) => ({
+    name: `a node of the newer type ${type} attaches 25`,
+    node: aTestNode("a", { labels: { "node.kubernetes.io/instance-type": type } }),
     wanted: using(...many(26)),
     want: exceeded,
-  },
+  })),
   {
     name: "a node of a newer type by the former label attaches 25",
     node: aTestNode("a", { labels: { "beta.kubernetes.io/instance-type": "t3.small" } }),

@@ -51,6 +51,21 @@ test("an unschedulable pod waits for an event that may help, and for its back-of
   assert.equal(await popName(queue), "web");
 });
 
+for (const { ms, active } of [
+  { ms: 999, active: 0 },
+  { ms: 1_000, active: 1 },
+])
+  test(`an event ${ms} ms after an attempt ${active === 1 ? "finds the back-off over" : "does not end the back-off"}`, async () => {
+    const { queue, clock } = newQueue();
+    queue.add(podNamed("web"));
+    const entry = await queue.pop();
+    assert.ok(entry);
+    queue.addUnschedulable(entry, queue.cycle);
+    await clock.advance(ms);
+    queue.wakeUp("Node/Add");
+    assert.deepEqual(queue.counts, { active, backoff: 1 - active, unschedulable: 0 });
+  });
+
 test("the next attempt of a waiting pod is after its back-off, or a minute after it became unschedulable", async () => {
   const { queue, clock } = newQueue();
   const pod = podNamed("web");

@@ -430,6 +430,30 @@ for (const { name: when, isLookedAt } of [
   });
 }
 
+test("one that is made again while the former one creates does not wait for that pod", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  let created = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.client.react("create", "pods", () => {
+    created++;
+    return promise.then(() => aPod({ name: `unseen-${created}` }));
+  });
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  const { namespace, name, uid: _, ...metadata } = stored(world).metadata;
+  const again = { ...stored(world), metadata: { ...metadata, namespace, name, uid: "another" } } as DaemonSet;
+  world.client.remove(daemonSets, `${namespace}/${name}`);
+  world.client.put(daemonSets, again);
+  await settle(30);
+  assert.equal(created, 1);
+  resolve();
+  await settle(60);
+  await world.clock.advance(1_000);
+  await settle(30);
+  assert.equal(created, 2);
+});
+
 test("a collision is not counted on what the cache shows of the count, when it is older", async (t) => {
   const world = newTestContext(t);
   world.client.put(nodes, aNode({ name: "a" }));

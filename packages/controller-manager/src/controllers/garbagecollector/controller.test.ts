@@ -121,6 +121,26 @@ test("an owner deleted in the foreground is explained by the dependents that are
   );
 });
 
+test("a dependent that is deleted in the foreground itself is not looked at again for its owner", async (t) => {
+  const middle = aReplicaSet({ name: "middle", owner });
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner, middle);
+    client.put(pods, aPod({ name: "held", owner: middle, finalizers: ["example.com/x"] }));
+  });
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Foreground" });
+  await settle(120);
+  const web = world.client.object(replicaSets, "default/web");
+  assert.ok(web?.metadata.deletionTimestamp);
+  assert.ok(world.client.object(replicaSets, "default/middle")?.metadata.deletionTimestamp);
+  const before = world.client.actions.length;
+  world.client.put(replicaSets, { ...web, metadata: { ...web.metadata, labels: { touched: "yes" } } } as typeof web);
+  await settle(120);
+  assert.deepEqual(
+    world.client.actions.slice(before).map(({ verb, name }) => `${verb} ${name}`),
+    ["get web"],
+  );
+});
+
 test("an owner deleted with Orphan leaves its dependents free", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);

@@ -55,6 +55,18 @@ test("a silent node becomes Unknown after the grace period, in all that it repor
   assert.deepEqual([again.observed, again.conditions], ["Unknown", undefined]);
 });
 
+test("a node that is Unknown already has not changed again when its other conditions become so", () => {
+  const node = aNode();
+  node.status = { ...node.status, conditions: [{ type: "Ready", status: "Unknown" }] };
+  const first = judge(node, undefined, 0);
+  const late = judge(node, first.health, 41);
+  assert.deepEqual(
+    late.conditions?.map(({ type }) => type),
+    ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"],
+  );
+  assert.equal(late.health.readyChangedAt, first.health.readyChangedAt);
+});
+
 for (const { what, node, afterSeconds } of [
   { what: "that fell silent", node: aNode(), afterSeconds: 41 },
   { what: "that never said anything", node: { ...aNode(), status: {} }, afterSeconds: 61 },
