@@ -122,6 +122,19 @@ test("counts that are kept between cycles are those of a scheduler that has just
   );
 });
 
+test("a node that was removed and added between two looks counts once", () => {
+  const there = podOf("1", "plain", "web", "a");
+  const first = nodeOf("a", "x", false);
+  const kept = newTestCluster({ nodes: [first, nodeOf("b", "y", false)], pods: [there] });
+  verdictsOf(kept);
+  kept.cache.removePod(there);
+  kept.cache.removeNode(first);
+  kept.cache.setNode(nodeOf("a", "y", false));
+  kept.cache.setPod(there);
+  const fresh = newTestCluster({ nodes: [nodeOf("a", "y", false), nodeOf("b", "y", false)], pods: [there] });
+  assert.deepEqual(verdictsOf(kept), verdictsOf(fresh));
+});
+
 const required = (...terms: object[]) => ({ requiredDuringSchedulingIgnoredDuringExecution: terms }) as never; // cast: terms of a test
 const preferred = (app: string, weight: number) => ({
   affinity: {

@@ -295,6 +295,14 @@ for (const { name, plugin = "NodeResourcesFit", want, ...amounts } of [
     want: 100,
   },
   {
+    name: "balance: a resource that the node does not have is left out",
+    plugin: "NodeResourcesBalancedAllocation",
+    args: { NodeResourcesBalancedAllocation: { resources: weighted("cpu", "memory", "example.com/gpu") } },
+    taken: { cpu: "0", memory: "0" },
+    wanted: { cpu: "2", memory: "0" },
+    want: 75,
+  },
+  {
     name: "balance of three resources is their standard deviation",
     plugin: "NodeResourcesBalancedAllocation",
     args: { NodeResourcesBalancedAllocation: { resources: weighted("cpu", "memory", "ephemeral-storage") } },

@@ -100,6 +100,28 @@ test("a status whose write got no answer is read from the server once", async (t
   assert.equal(client.actions.filter(({ verb, resource }) => verb === "get" && resource === "jobs").length, 1);
 });
 
+test("a job that is gone when its status is read again says nothing about the next one of its name", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(jobs, aJob());
+  let isFirst = true;
+  client.react("update", "jobs", () => {
+    if (!isFirst) return undefined;
+    isFirst = false;
+    client.remove(jobs, "default/work");
+    throw serviceUnavailable("etcd is busy");
+  });
+  await run(newJobController(ctx));
+  await clock.advance(10_000);
+  await settle(30);
+  const reads = (): number => client.actions.filter(({ verb, resource }) => verb === "get" && resource === "jobs").length;
+  assert.equal(reads(), 1);
+  const next = aJob();
+  client.put(jobs, { ...next, metadata: { ...next.metadata, uid: "next" } });
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(reads(), 1);
+});
+
 test("a pod of a former job of the same name loses its finalizer, and is not counted", async (t) => {
   const former = aJob({ name: "work" });
   former.metadata = { ...former.metadata, uid: "former-uid", labels: { "job-name": "former" } };

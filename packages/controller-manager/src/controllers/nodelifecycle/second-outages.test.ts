@@ -208,6 +208,23 @@ test("pods that could not be marked not ready are left alone when their node is 
   assert.equal(isReady(world, "p"), true, "its kubelet reports it");
 });
 
+test("a node of the name of one that was removed while its pods could not be marked begins anew", async (t) => {
+  const world = await running(t, { good: undefined, bad: undefined });
+  world.client.put(pods, aPod({ name: "p", nodeName: "bad", spec: { tolerations: [{ operator: "Exists" }] } }));
+  let isRefusing = true;
+  world.client.react("update", "pods", () => {
+    if (isRefusing) throw serviceUnavailable("not now");
+    return undefined;
+  });
+  await pass(world, 60, "good");
+  world.client.remove(nodes, "bad");
+  await pass(world, 10, "good");
+  isRefusing = false;
+  world.client.put(nodes, aNode({ name: "bad", ready: false }));
+  await pass(world, 15, "good", "bad");
+  assert.equal(isReady(world, "p"), true, "its kubelet reports it");
+});
+
 test("a taint that another writer adds at the same time is kept", async (t) => {
   const world = await running(t, { good: undefined, bad: undefined });
   let isFirst = true;

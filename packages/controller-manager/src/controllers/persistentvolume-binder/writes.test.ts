@@ -47,6 +47,14 @@ test("binding writes both objects and both phases, once", async () => {
   assert.equal(client.writes.length, 4);
 });
 
+test("a claim that is lost already is not written again, whatever else its status says", async () => {
+  const { client, writer, events } = writing();
+  const lost = { ...aClaim(), status: { phase: "Lost" as const, capacity: { storage: "1Gi" } } };
+  client.put(persistentVolumeClaims, lost);
+  assert.equal(await writer.setClaimPhase(lost, "Lost", undefined, signal, { ...notice, reason: "ClaimLost" }), lost);
+  assert.deepEqual([client.writes.length, events], [0, []]);
+});
+
 test("a volume that was reserved for a claim stays reserved when it is unbound, without the claim's uid", async () => {
   const { client, writer, volume } = writing();
   const claimRef = { namespace: "default", name: "data", uid: "old" };
