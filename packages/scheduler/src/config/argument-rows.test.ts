@@ -24,6 +24,19 @@ for (const plugin of Object.keys(defaultPluginArgs)) {
   });
 }
 
+test("the default arguments are upstream's", () => {
+  const resources = [weight("cpu", 1), weight("memory", 1)];
+  assert.deepEqual(defaultPluginArgs, {
+    DefaultPreemption: { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 },
+    InterPodAffinity: { hardPodAffinityWeight: 1 },
+    NodeAffinity: {},
+    NodeResourcesBalancedAllocation: { resources },
+    NodeResourcesFit: { scoringStrategy: { type: "LeastAllocated", resources } },
+    PodTopologySpread: { defaultingType: "System" },
+    VolumeBinding: { bindTimeoutSeconds: 600 },
+  });
+});
+
 for (const { name, args, byVolumeCapacity = false, want } of [
   {
     name: "reports a field and then the rule of two fields",

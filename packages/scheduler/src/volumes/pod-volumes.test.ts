@@ -71,6 +71,7 @@ test("every bound volume must exist and be accessible from the node", () => {
   const elsewhere = [aClaim("c", "1Gi", { node: "n2" })];
   assert.deepEqual(found(bound("far"), elsewhere, storage), [conflict, nothing]);
   assert.deepEqual(found(bound("lost"), elsewhere, storage), [nothing, gone]);
+  assert.deepEqual(found([], [aClaim("here", "1Gi", { node: "n1" }), ...elsewhere], storage), [nothing]);
   const taken = view([aVolume("near", "1Gi", "a")], { asOn: () => aVolume("near", "1Gi", "b") });
   assert.deepEqual(found(bound("near"), [], taken), [conflict], "what its driver says counts");
 });

@@ -125,6 +125,13 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
   });
 }
 
+test("an endpoint that is for two zones counts in both", () => {
+  const both = slice("s", "a a b>b b>b");
+  const endpoints = both.endpoints.map((one) => ({ hints: { forZones: [{ name: "a" }, { name: "b" }] }, ...one }));
+  const plan = withHints({ create: [], update: [], delete: [] }, [{ ...both, endpoints }], even);
+  assert.deepEqual(plan.update.map(shown), ["s: a>a a>a b>b b>b"]);
+});
+
 test("the endpoints of a slice that is deleted do not count", () => {
   const gone = slice("gone", "a>a a>a");
   const plan = withHints({ create: [slice("s", "a b")], update: [], delete: [gone] }, [gone], even);

@@ -41,6 +41,19 @@ test("a job whose deadline has passed has not failed while a pod of it cannot be
   assert.deepEqual([condition("Failed")?.reason, status().active], ["DeadlineExceeded", undefined]);
 });
 
+test("a failed job without tracking counts all of its active pods as failed, also one that cannot be deleted", async (t) => {
+  const job = aJob({ spec: { activeDeadlineSeconds: 30, parallelism: 2, completions: 2 }, tracked: false });
+  const { client, clock, podsNow, condition, status } = await runJob(t, job);
+  const [held] = podsNow();
+  client.react("delete", "pods", ({ name }) => {
+    if (name === held?.metadata.name) throw forbidden(pods, name, "not now");
+  });
+  await clock.advance(30_000);
+  await settle(30);
+  const { active, failed } = status();
+  assert.deepEqual([condition("Failed")?.reason, active, failed], ["DeadlineExceeded", undefined, 2]);
+});
+
 test("the backoff starts over when the job is suspended", async (t) => {
   const { active, end, change } = await runJob(t, aJob());
   await end("Failed");
