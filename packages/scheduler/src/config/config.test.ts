@@ -202,7 +202,10 @@ test("resources have the weight 1, and a scoring strategy without resources thos
   const cpu = { name: "cpu", weight: 1 };
   assert.deepEqual(fit("{type: MostAllocated, resources: [{name: cpu}]}"), { type: "MostAllocated", resources: [cpu] });
   const both = { type: "MostAllocated", resources: [cpu, { name: "memory", weight: 1 }] };
-  assert.deepEqual(fit("{type: MostAllocated, resources: [{name: cpu, weight: 0}]}"), { type: "MostAllocated", resources: [cpu] });
+  assert.deepEqual(fit("{type: MostAllocated, resources: [{name: cpu, weight: 0}]}"), {
+    type: "MostAllocated",
+    resources: [cpu],
+  });
   assert.deepEqual(fit("{type: MostAllocated}"), both);
   assert.deepEqual(fit("{type: MostAllocated, resources: []}"), both);
   assert.equal(fit("{}")?.type, "LeastAllocated");
