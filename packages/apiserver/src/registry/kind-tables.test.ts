@@ -137,6 +137,11 @@ for (const { resource, object, want, from = 1 } of [
     object: { spec: { rules: ["a", "b", "c", "d", "e"].map((host) => ({ host })) } },
     want: ["<none>", "a,b,c + 2 more...", "", "80", old],
   },
+  {
+    resource: "ingresses.networking.k8s.io",
+    object: { spec: { rules: [{}, { host: "a" }, { host: "b" }, { host: "" }, { host: "c" }, {}] } },
+    want: ["<none>", "a,b,c + 3 more...", "", "80", old],
+  },
   { resource: csr, object: { spec: { username: "u" } }, want: [old, "<none>", "u", "<none>", "Pending"] },
   {
     resource: csr,

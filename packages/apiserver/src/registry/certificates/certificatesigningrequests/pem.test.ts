@@ -5,6 +5,7 @@ import { certificateFault, certificateRequestFault } from "./pem.ts";
 
 const typeFault = "PEM block type must be CERTIFICATE REQUEST";
 const block = (type: string, body = "AAAA", end = type): string => `-----BEGIN ${type}-----\n${body}\n-----END ${end}-----\n`;
+const der = (...bytes: number[]): string => block("CERTIFICATE REQUEST", Buffer.from(bytes).toString("base64"));
 
 for (const { name, text, want } of [
   { name: "nothing", text: "", want: typeFault },
@@ -18,6 +19,16 @@ for (const { name, text, want } of [
     text: `-----BEGIN OTHER-----\n${block("CERTIFICATE REQUEST", "AQA=")}`,
     want: "asn1: structure error: tags don't match",
   },
+  { name: "one element more", text: der(0x30, 0, 0x30, 0), want: "asn1: syntax error: trailing data" },
+  { name: "a length of four bytes", text: der(0x30, 0x84, 0, 0, 0, 0), want: "asn1: structure error: tags don't match" },
+  {
+    name: "a length of five bytes",
+    text: der(0x30, 0x85, 0, 0, 0, 0, 0),
+    want: "asn1: syntax error: data truncated",
+  },
+  { name: "a length of no bytes", text: der(0x30, 0x80, 0, 0), want: "asn1: syntax error: data truncated" },
+  { name: "half a length", text: der(0x30, 0x82, 0), want: "asn1: syntax error: data truncated" },
+  { name: "less than its length", text: der(0x30, 1), want: "asn1: syntax error: data truncated" },
   {
     name: "an empty block",
     text: "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n",

@@ -33,7 +33,7 @@ for (const { name, query, pod, want } of [
   },
   {
     name: "errors also at a terminal, unless it is stated",
-    query: "stdin=t&tty=TRUE&stdout=yes&command=sh",
+    query: "stdin=t&tty=TRUE&stdout=False&command=sh",
     want: "/exec/web/p/a?input=1&error=1&tty=1&command=sh",
   },
   {
@@ -46,6 +46,16 @@ for (const { name, query, pod, want } of [
   test(`exec has ${name}`, async () => {
     const { url, toNode, as } = await connectExec(config)(call(query, pod), "");
     assert.deepEqual([url.href, toNode, as], [kubelet + want, true, "tunnel"]);
+  });
+}
+
+for (const [value, stated] of [
+  ...["1", "true", "True", "t", "f", "no", ""].map((text) => [text, true] as const),
+  ...["0", "false", "False", "FALSE"].map((text) => [text, false] as const),
+]) {
+  test(`exec has an input if it is stated as "${value}": ${stated}`, async () => {
+    const { url } = await connectExec(config)(call(`stdin=${value}&command=sh`), "");
+    assert.equal(url.searchParams.get("input"), stated ? "1" : null);
   });
 }
 

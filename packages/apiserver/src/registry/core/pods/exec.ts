@@ -66,10 +66,15 @@ function nodeNameOf(pod: Pod): string {
   return pod.spec.nodeName;
 }
 
+/** Boolean query value: anything but `false` and `0` is true. Source: k8s.io/apimachinery pkg/runtime/converter */
+export function isTrue(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name);
+  return value !== null && value.toLowerCase() !== "false" && value !== "0";
+}
+
 function streamQuery(query: URLSearchParams, command: readonly string[]): URLSearchParams {
-  const isOn = (name: string): boolean => ["1", "true", "True", "TRUE", "t", "T"].includes(query.get(name) ?? "");
   // stdout and stderr default to true, for older clients.
-  const on = (name: string, byDefault: boolean): boolean => (query.has(name) ? isOn(name) : byDefault);
+  const on = (name: string, byDefault: boolean): boolean => (query.has(name) ? isTrue(query, name) : byDefault);
   const params = new URLSearchParams();
   if (on("stdin", false)) params.append("input", "1");
   if (on("stdout", true)) params.append("output", "1");

@@ -7,7 +7,7 @@ import { isNegativeText } from "../../field-checks.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { kubeletOf } from "../nodes/connection.ts";
 import { chooseContainer } from "./container-choice.ts";
-import { podOf } from "./exec.ts";
+import { isTrue, podOf } from "./exec.ts";
 
 /**
  * Streams the log of a container from the kubelet. The log of a pod without a node is empty.
@@ -45,10 +45,10 @@ interface LogOptions {
 export function logOptions(query: URLSearchParams): LogOptions {
   const options: LogOptions = {
     container: query.get("container") ?? "",
-    follow: bool(query, "follow"),
-    previous: bool(query, "previous"),
-    timestamps: bool(query, "timestamps"),
-    insecureSkipTLSVerifyBackend: bool(query, "insecureSkipTLSVerifyBackend"),
+    follow: isTrue(query, "follow"),
+    previous: isTrue(query, "previous"),
+    timestamps: isTrue(query, "timestamps"),
+    insecureSkipTLSVerifyBackend: isTrue(query, "insecureSkipTLSVerifyBackend"),
   };
   for (const name of ["sinceSeconds", "tailLines", "limitBytes"] as const) {
     const value = number(query, name);
@@ -96,12 +96,6 @@ function kubeletQuery(options: LogOptions): URLSearchParams {
   if (options.tailLines !== undefined) params.set("tailLines", String(options.tailLines));
   if (options.limitBytes !== undefined) params.set("limitBytes", String(options.limitBytes));
   return params;
-}
-
-/** Boolean query value: anything but `false` and `0` is true. Source: k8s.io/apimachinery pkg/runtime/converter */
-function bool(query: URLSearchParams, name: string): boolean {
-  const value = query.get(name);
-  return value !== null && value.toLowerCase() !== "false" && value !== "0";
 }
 
 function number(query: URLSearchParams, name: string): number | undefined {

@@ -75,6 +75,11 @@ test("an eviction takes one disruption and names the pod", () => {
   assert.deepEqual(next.status?.disruptedPods, { p: "2022-01-01T00:00:00Z" });
 });
 
+test("a status of a later generation than the budget's is up to date", () => {
+  const next = countDisruption(aBudget({ observedGeneration: 2 }), "p", now);
+  assert.equal(next.status?.disruptionsAllowed, 0);
+});
+
 test("the last disruption keeps the names before it and says at once that no other is allowed", () => {
   const conditions = [
     { type: "Other", status: "True" },

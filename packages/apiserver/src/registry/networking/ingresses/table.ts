@@ -14,8 +14,12 @@ export const ingressTable = tableOf<Ingress>("ingresses", (ingress, ages) => [
 const mostHosts = 3;
 
 function hostsText(ingress: Ingress): string {
-  const hosts = (ingress.spec?.rules ?? []).map((rule) => rule.host ?? "").filter((host) => host !== "");
-  if (hosts.length === 0) return "*";
-  if (hosts.length > mostHosts) return `${hosts.slice(0, mostHosts).join(",")} + ${hosts.length - mostHosts} more...`;
-  return hosts.join(",");
+  const rules = ingress.spec?.rules ?? [];
+  const hosts: string[] = [];
+  for (const { host } of rules) {
+    // Like upstream, rules are counted, also those without a host.
+    if (hosts.length === mostHosts) return `${hosts.join(",")} + ${rules.length - mostHosts} more...`;
+    if (host) hosts.push(host);
+  }
+  return hosts.length === 0 ? "*" : hosts.join(",");
 }

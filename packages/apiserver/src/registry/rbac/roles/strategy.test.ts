@@ -12,7 +12,9 @@ const services = {
   rbacRules: async () => ({ rules, errors: [] }),
   turns: new Turns(),
 };
-const strategy = newRoleStrategy({ services: () => services } as never, false);
+const strategyOf = (more: object = {}): ReturnType<typeof newRoleStrategy> =>
+  newRoleStrategy({ services: () => ({ ...services, ...more }) } as never, false);
+const strategy = strategyOf();
 const ctx = { user: { name: "joe", groups: [] }, signal: new AbortController().signal } as unknown as StrategyContext;
 const secrets = [{ verbs: ["get"], apiGroups: [""], resources: ["secrets"] }];
 const aRole = (metadata: object = {}, fields: Partial<ClusterRole> = {}): ClusterRole => ({
@@ -47,3 +49,17 @@ for (const { name, next, current, refused } of [
     else assert.equal(await begun, undefined);
   });
 }
+
+test("a role that is created is asked for without a name, as by the path, a role that is changed by its name", async () => {
+  const asked: unknown[] = [];
+  const authorize = async ({ verb, name }: { verb: string; name: string }): Promise<{ decision: string }> => {
+    asked.push([verb, name]);
+    return { decision: "allow" };
+  };
+  await strategyOf({ authorize }).beginCreate?.(aRole(), ctx);
+  await strategyOf({ authorize }).beginUpdate?.(aRole({ labels: { a: "b" } }), aRole(), ctx);
+  assert.deepEqual(asked, [
+    ["escalate", ""],
+    ["escalate", "r"],
+  ]);
+});
