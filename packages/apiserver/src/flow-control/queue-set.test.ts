@@ -24,7 +24,7 @@ function aSet(config: Partial<QueueSetConfig> = {}) {
     level,
   );
   const counted = metrics.flow("test", "schema");
-  const startRequest = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, requested });
+  const startRequest = (flow: string, work = oneSeat, schema = "schema") => set.start({ schema, flow, work, counted, requested });
   return { clock, set, counted, startRequest, level, page: () => registry.render() };
 }
 
@@ -59,6 +59,11 @@ test("a flow fills only the queues of its hand; another flow can still enqueue",
   assert.equal(states(flood).filter((state) => state === "waiting").length, 6 * 3);
   assert.equal(states(flood).filter((state) => state === "refused").length, 5);
   assert.equal(startRequest("quiet")?.state, "waiting");
+  assert.equal(
+    startRequest("flood", oneSeat, "another schema")?.state,
+    "waiting",
+    "the same name in another schema is another flow",
+  );
 });
 
 test("busy flows get equal shares of the seats, however many requests one of them has", async () => {

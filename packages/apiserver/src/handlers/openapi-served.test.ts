@@ -85,9 +85,12 @@ describe("by default", () => {
       { "if-modified-since": modified },
     ];
     for (const condition of conditions) {
-      const { code } = await server.request("GET", "/openapi/v2", undefined, condition);
-      assert.equal(code, 304, JSON.stringify(condition));
+      const { code, headers } = await server.request("GET", "/openapi/v2", undefined, condition);
+      assert.deepEqual([code, headers["content-type"]], [304, undefined], JSON.stringify(condition));
     }
+    const head = await server.request("HEAD", "/openapi/v2");
+    assert.deepEqual([head.code, head.headers.etag], [200, headers.etag]);
+    assert.equal((await server.request("POST", "/openapi/v2")).code, 405);
     const stale = { "if-none-match": '"other"', "if-modified-since": modified };
     assert.equal((await server.request("GET", "/openapi/v2", undefined, stale)).code, 200);
     const other = await server.request("GET", "/openapi/v2", undefined, { accept: protobufV2 });

@@ -54,6 +54,8 @@ for (const { gates, strict, duration, apis = [] } of [
   { gates: "", strict: false, duration: true },
   { gates: "AllAlpha=true", strict: true, duration: true, apis: ["--runtime-config=api/all=true"] },
   { gates: "AllBeta=false", strict: false, duration: false },
+  // Without APIServerIdentity no writes wait for storage versions.
+  { gates: "StorageVersionAPI=true", strict: false, duration: true, apis: ["--runtime-config=api/all=true"] },
   {
     gates: "AllAlpha=true,StorageVersionAPI=false,ServerSideFieldValidation=false,AllBeta=false,CSRDuration=true",
     strict: false,

@@ -130,7 +130,16 @@ test("forwards other names once, counts TTLs down and keeps NXDOMAIN as long as 
     assert.equal(authorities?.[0]?.type, "SOA");
   }
   assert.deepEqual(upstream.requested.length, 2);
-  assert.match(await dns.metrics(), /coredns_cache_hits_total [1-9]/);
+  const counts = async (): Promise<number[]> => {
+    const text = await dns.metrics();
+    return ["hits", "misses"].map((name) => Number(new RegExp(`^coredns_cache_${name}_total (\\d+)$`, "m").exec(text)?.[1]));
+  };
+  const [hits = 0, misses = 0] = await counts();
+  assert.ok(hits >= 1);
+  await dns.ask("absent.example.com");
+  assert.deepEqual(await counts(), [hits + 1, misses]);
+  await dns.ask("absent-too.example.com");
+  assert.deepEqual(await counts(), [hits + 1, misses + 1]);
 });
 
 test("follows the alias of an ExternalName Service to the other server", async (t) => {

@@ -125,6 +125,10 @@ test("the number of rules is that of the text, also after a Service was replaced
   assert.equal(rules.count("nat"), text.match(/^-A /gm)?.length);
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.2"));
   assert.equal(rules.count("nat"), text.match(/^-A /gm)?.length);
+  // Two ports at one address are in one bucket.
+  rules.set("default/a", [...rulesOf("a", "10.96.0.7", "10.0.0.1"), ...rulesOf("b", "10.96.0.7", "10.0.0.2")]);
+  const both = rules.pending()?.text.split("*filter")[0] ?? "";
+  assert.equal(rules.count("nat"), both.match(/^-A /gm)?.length);
   rules.set("default/a", []);
   assert.equal(rules.count("nat"), before);
 });

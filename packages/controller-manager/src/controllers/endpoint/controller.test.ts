@@ -153,6 +153,19 @@ for (const [annotation, field, want] of [
   });
 }
 
+test("an address that is ready in one subset and not in another is not ready, whichever is first", () => {
+  const ports = [{ port: 80 }];
+  const [ready, notReady]: EndpointSubset[] = [
+    { addresses: [{ ip: "10.1.0.3" }], ports },
+    { notReadyAddresses: [{ ip: "10.1.0.3" }], ports },
+  ];
+  for (const subsets of [
+    [ready, notReady],
+    [notReady, ready],
+  ] as EndpointSubset[][])
+    assert.deepEqual(shown(canonicalSubsets(subsets)), [{ ready: [], notReady: ["10.1.0.3"], ports: [80] }]);
+});
+
 test("addresses with other ports are a separate subset", () => {
   const subsets: EndpointSubset[] = [
     {
