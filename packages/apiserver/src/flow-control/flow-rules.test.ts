@@ -57,6 +57,8 @@ for (const { paths, url, want } of [
   { paths: ["/healthz/*"], url: "/healthz/etcd", want: true },
   { paths: ["*"], url: "/version", want: true },
   { paths: ["*"], url: "/api/v1/pods", want: false },
+  { paths: ["/healthz*"], url: "/healthz", want: true },
+  { paths: ["/healthz*"], url: "/health", want: false },
 ]) {
   test(`${paths} ${want ? "speaks" : "does not speak"} of ${url}`, () => {
     assert.equal(matches({ subjects: everybody, nonResourceRules: [{ verbs: ["get"], nonResourceURLs: paths }] }, url), want);

@@ -93,6 +93,8 @@ test("an object count is used until three counts in a row have failed", async ()
   assert.equal(counts.of("pods"), 7);
   await clock.advance(1);
   assert.equal(counts.of("pods"), "stale");
+  counts.set("pods", 0);
+  assert.equal(counts.of("pods"), 0, "an empty resource is counted, too");
 });
 
 for (const [method, path, seats] of [
