@@ -21,7 +21,12 @@ for (const origin of ["https://dashboard.example.com", "http://localhost:8080"])
     assert.equal(preflight.code, 204);
     assert.equal(preflight.headers["access-control-allow-origin"], origin);
     assert.equal(preflight.headers["access-control-allow-methods"], "POST, GET, OPTIONS, PUT, DELETE, PATCH");
+    assert.equal(
+      preflight.headers["access-control-allow-headers"],
+      "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since",
+    );
     const requested = await server.request("GET", namespaces, undefined, { origin });
+    assert.equal(requested.headers["access-control-expose-headers"], "Date");
     assert.deepEqual([requested.code, requested.headers["access-control-allow-origin"]], [200, origin]);
     assert.equal(requested.headers["access-control-allow-credentials"], "true");
     const refused = await server.request("GET", namespaces, undefined, { ...nobody, origin });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,16 +8,16 @@ import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { type Clock, realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AuditRecord } from "../audit/event.ts";
 import { kubeApiserver } from "../flags.ts";
 import { newAuditor } from "./audit.ts";
 
-const makeWith = (clock: Clock, argv: readonly string[]) => {
+const makeWith = (clock: Clock, argv: readonly string[], ownLog: Logger = discardLogger, metrics = newMetricsRegistry()) => {
   const { values } = parseFlags(kubeApiserver.flags, ["--etcd-servers=http://127.0.0.1:1", ...argv]);
-  return newAuditor(values, { clock, log: discardLogger, metrics: newMetricsRegistry() });
+  return newAuditor(values, { clock, log: ownLog, metrics });
 };
 const make = (...argv: string[]) => makeWith(realClock, argv);
 
@@ -95,6 +95,100 @@ test("standard output has no size, no age and no backups to refuse; no flag of a
   assert.equal(make(log, "--audit-log-maxsize=-1", "--audit-webhook-mode=fast"), undefined);
 });
 
+const policyText = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+
+/** An auditor whose log is in a folder of its own. @returns also the sizes of the files in it */
+function withLog(t: TestContext, argv: readonly string[], ownLog?: Logger) {
+  const root = mkdtempSync(join(tmpdir(), "cox-auditor-"));
+  const policy = join(root, "policy.yaml");
+  writeFileSync(policy, policyText);
+  const folder = join(root, "logs");
+  const clock = newFakeClock();
+  const metrics = newMetricsRegistry();
+  const flags = [`--audit-policy-file=${policy}`, `--audit-log-path=${join(folder, "a.log")}`, "--audit-log-format=legacy"];
+  const auditor = makeWith(clock, [...flags, ...argv.map((flag) => `--audit-log-${flag}`)], ownLog, metrics)!;
+  t.after(async () => {
+    await auditor.backend.stop(AbortSignal.abort());
+    rmSync(root, { recursive: true });
+  });
+  const sizes = (): number[] =>
+    readdirSync(folder)
+      .sort()
+      .map((name) => statSync(join(folder, name)).size);
+  return { ...auditor, clock, folder, sizes, registry: metrics };
+}
+
+const aLine = (bytes: number): AuditRecord =>
+  ({
+    objectBytes: 0,
+    level: "Metadata",
+    item: () => Buffer.alloc(bytes),
+    legacy: "x".repeat(bytes - 1),
+  }) as unknown as AuditRecord;
+
+test("--audit-log-maxsize is in megabytes of 1,048,576 bytes; of older logs --audit-log-maxbackup are kept", async (t) => {
+  const { backend, sizes, clock } = withLog(t, ["maxsize=1", "maxbackup=1", "mode=blocking-strict"]);
+  const megabyte = 1024 * 1024;
+  for (const bytes of [megabyte - 100, 100]) assert.equal(await backend.process([aLine(bytes)]), true);
+  assert.deepEqual(sizes(), [megabyte]);
+  for (const bytes of [200, megabyte]) {
+    await clock.advance(1_000);
+    assert.equal(await backend.process([aLine(bytes)]), true);
+  }
+  await waitFor(() => sizes().length === 2, { what: "the oldest log to be removed" });
+  assert.deepEqual(sizes(), [200, megabyte]);
+});
+
+test("--audit-log-compress packs older logs, --audit-log-maxage removes those of earlier days", async (t) => {
+  const { backend, clock, folder } = withLog(t, ["maxsize=1", "maxage=2", "compress", "mode=blocking-strict"]);
+  const names = (): string =>
+    readdirSync(folder)
+      .map((name) => name.replace(/[\d-]+T.*\.log/, "-old.log"))
+      .sort()
+      .join();
+  for (const _ of [1, 2]) assert.equal(await backend.process([aLine(1024 * 1024)]), true);
+  await waitFor(() => names() === "a-old.log.gz,a.log", { what: "the older log to be packed" });
+  await clock.advance(2 * 24 * 3_600_000 + 1);
+  assert.equal(await backend.process([aLine(1024 * 1024)]), true);
+  await waitFor(() => readdirSync(folder).length === 2 && names() === "a-old.log.gz,a.log", {
+    what: "the oldest log to be removed",
+  });
+});
+
+for (const { mode, want } of [
+  { mode: "batch", want: true },
+  { mode: "blocking", want: true },
+  { mode: "blocking-strict", want: false },
+]) {
+  test(`an event that cannot be written is ${want ? "no" : "a"} failure of its request in mode ${mode}`, async (t) => {
+    const { backend, folder } = withLog(t, [`mode=${mode}`]);
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, "no folder");
+    assert.equal(await backend.process([aLine(10)]), want);
+  });
+}
+
+test("an event that is too large is lost at once, and not kept for the next batch", async (t) => {
+  const flags = ["mode=batch", "batch-max-size=10", "truncate-enabled", "truncate-max-event-size=10000"];
+  const { backend, registry, clock, folder } = withLog(t, flags);
+  backend.process([aLine(20_000), aLine(100)]);
+  assert.match(await registry.render(), /^apiserver_audit_error_total\{plugin="truncate"\} 1$/m);
+  await clock.advance(30_000);
+  await backend.stop(new AbortController().signal);
+  assert.equal(readFileSync(join(folder, "a.log"), "utf8").length, 100);
+});
+
+test("a version of events that is deprecated is named in the log, for the backend that uses it", (t) => {
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  withLog(t, ["version=audit.k8s.io/v1"], log);
+  assert.deepEqual(warnings, []);
+  withLog(t, ["version=audit.k8s.io/v1beta1"], log);
+  assert.deepEqual(warnings, [
+    '"audit.k8s.io/v1beta1" is deprecated and will be removed in a future release, use "audit.k8s.io/v1" instead',
+  ]);
+});
+
 /** An auditor with a webhook on loopback whose first answer is 500. @returns also the number of requests that it got */
 async function withWebhook(t: TestContext, argv: readonly string[]) {
   let calls = 0;
@@ -104,7 +198,7 @@ async function withWebhook(t: TestContext, argv: readonly string[]) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const folder = mkdtempSync(join(tmpdir(), "cox-auditor-"));
   const [policy, kubeconfig] = [join(folder, "policy.yaml"), join(folder, "webhook.json")];
-  writeFileSync(policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n");
+  writeFileSync(policy, policyText);
   const host = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const clusters = [{ name: "c", cluster: { server: host } }];
   const contexts = [{ name: "c", context: { cluster: "c", user: "u" } }];
