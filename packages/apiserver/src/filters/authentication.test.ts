@@ -31,7 +31,7 @@ async function passed(filterOf: Filter) {
     thrown = err;
   }
   const code = thrown instanceof StatusError ? thrown.code : exchange.status;
-  return { request, isThrough, code, left: request.exchange.headers.authorization };
+  return { request, isThrough, code, thrown, left: request.exchange.headers.authorization };
 }
 
 const jane = { name: "jane", groups: ["dev"] };
@@ -132,7 +132,8 @@ for (const { name, answer, counted, refused, logged = [] } of [
 for (const [user, label] of [
   ["jane", "other"],
   ["jane@example.com", "email_id"],
-  ["kubelet", "kubelet"],
+  ...["admin", "client", "kube_proxy", "kubelet"].map((name) => [name, name] as const),
+  ["kube-proxy", "other"],
   ["system:serviceaccount:kube-system:default", "system:serviceaccount:kube-system:default"],
 ] as const) {
   test(`the user ${user} is ${label} in metrics`, async () => {
@@ -161,5 +162,15 @@ for (const { decision, annotations } of [
     });
     const wanted = Object.entries(annotations).map(([key, value]) => [`authorization.k8s.io/${key}`, value]);
     assert.deepEqual(audited, Object.fromEntries(wanted));
+  });
+}
+
+for (const [reason, end] of [
+  ["", ""],
+  ["RBAC: no roles", ": RBAC: no roles"],
+] as const) {
+  test(`a request without a right is refused${reason && " for a reason, which stands at the end"}`, async () => {
+    const { thrown } = await passed(authorization(() => ({ decision: "no-opinion", reason })));
+    assert.equal((thrown as Error).message, `forbidden: User "system:anonymous" cannot get path "/api"${end}`);
   });
 }

@@ -89,6 +89,34 @@ test("the SLO duration of a request excludes the time of its webhooks, its durat
   assert.deepEqual(sums, ["3", "1.5"]);
 });
 
+for (const [method, path, verb] of [
+  ["POST", "pods/a/exec", "CONNECT"],
+  ["POST", "pods/a/attach", "CONNECT"],
+  ["GET", "pods/a/portforward", "CONNECT"],
+  ["GET", "services/a/proxy", "CONNECT"],
+  ["GET", "pods/a/log", "GET"],
+  ["POST", "pods/a/eviction", "POST"],
+  ["PUT", "pods/a/status", "PUT"],
+] as const) {
+  test(`${method} of ${path} is counted as ${verb}`, async () => {
+    const { serve, registry } = aChain(({ exchange }) => exchange.respond(200, {}));
+    await serve(new LoopbackExchange({ method, path: `/api/v1/namespaces/web/${path}`, headers: {} }));
+    assert.match(await registry.render(), new RegExp(`^apiserver_request_total\\{verb="${verb}",.* 1$`, "m"));
+  });
+}
+
+for (const [path, code] of [
+  ["/api/v1/pods/%zz", 400],
+  ["/api/v1/watch", 500],
+] as const) {
+  test(`${path}, whose resource cannot be determined, is answered with ${code}`, async () => {
+    const { serve } = aChain(({ exchange }) => exchange.respond(200, {}));
+    const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
+    await serve(exchange);
+    assert.equal(exchange.status, code);
+  });
+}
+
 for (const { httpVersion, goawayChance, away } of [
   { httpVersion: "2.0", goawayChance: 1, away: 1 },
   { httpVersion: "1.1", goawayChance: 1, away: 0 },

@@ -171,7 +171,7 @@ for (const { mode, want } of [
 test("an event that is too large is lost at once, and not kept for the next batch", async (t) => {
   const flags = ["mode=batch", "batch-max-size=10", "truncate-enabled", "truncate-max-event-size=10000"];
   const { backend, registry, clock, folder } = withLog(t, flags);
-  backend.process([aLine(20_000), aLine(100)]);
+  void backend.process([aLine(20_000), aLine(100)]);
   assert.match(await registry.render(), /^apiserver_audit_error_total\{plugin="truncate"\} 1$/m);
   await clock.advance(30_000);
   await backend.stop(new AbortController().signal);
