@@ -181,6 +181,13 @@ test("a pod of which only the second container has memory yet gets no hints for 
   assert.equal(manager.podHints(pod).size, 0);
 });
 
+test("a pod whose init container has memory already gets its node as hint", async (t) => {
+  const { manager } = await managerIn(t);
+  const pod = aNodePod({ initContainers: [asking("1Gi", "setup")], containers: [asking("1Gi")] }, { uid: "u1" });
+  manager.allocate(pod, asking("1Gi", "setup"), { nodes: [1], preferred: true });
+  assert.deepEqual(shown(manager.podHints(pod).get("memory")), ["1 true"]);
+});
+
 test("the allocatable memory is that of each node and type of which there is some", async (t) => {
   const { manager } = await managerIn(t);
   const own = (node: number) => manager.allocatable().filter(({ nodes }) => nodes[0] === node);
