@@ -73,6 +73,12 @@ test("a token is written to a Secret and read from it", () => {
   assert.deepEqual(tokenOf(secretOf(token) as never), token);
   const lasting = newToken({ token: newTokenText(), ttlMs: 0, usages: ["signing"], groups: [], now });
   assert.deepEqual(tokenOf(secretOf(lasting) as never), lasting);
+  const keysOf = (secret: object): string[] => Object.keys((secret as { data: object }).data); // cast: a Secret
+  assert.deepEqual(
+    keysOf(secretOf(lasting)),
+    ["token-id", "token-secret", "usage-bootstrap-signing"],
+    "what it lacks is not written",
+  );
   const other = secretOf(token);
   assert.equal(tokenOf({ ...other, metadata: { ...other.metadata, name: "bootstrap-token-x" } }), undefined);
   assert.deepEqual(
@@ -93,4 +99,7 @@ test("a wrong token is refused without being repeated", () => {
     () => newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, groups: ["system:masters"], now: 0 }),
     /not system:masters/,
   );
+  const longest = `system:bootstrappers:${"a".repeat(256)}`;
+  assert.deepEqual(newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, groups: [longest], now: 0 }).groups, [longest]);
+  assert.throws(() => newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, groups: [`${longest}a`], now: 0 }), /not system:/);
 });

@@ -1,8 +1,18 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { timerUnits } from "../host/timer.ts";
@@ -79,6 +89,11 @@ test("when etcd fails, an earlier snapshot of the name is kept and no partial fi
   await assert.rejects(saveSnapshot({ client: short as unknown as EtcdClient, path, key: undefined }), /is incomplete/);
   assert.equal(readFileSync(path, "utf8"), "earlier");
   assert.deepEqual(readdirSync(folder), ["s.db"]);
+  const files = (): number => readdirSync("/proc/self/fd").length;
+  const open = files();
+  for (let i = 0; i < 5; i++)
+    await assert.rejects(saveSnapshot({ client: broken as unknown as EtcdClient, path, key: undefined }), /gone/);
+  assert.ok(files() < open + 5, "the partial file is closed each time");
 });
 
 test("the partial file of an interrupted snapshot is replaced", (t) => {
@@ -99,6 +114,16 @@ test("the newest snapshots of this machine are kept; files of others are not tou
   removeSurplus(folder, "m1", 1);
   assert.deepEqual(readdirSync(folder).toSorted(), [names[1], ...others].toSorted());
   assert.equal(listSnapshots(folder).length, 4);
+  for (const [i, name] of readdirSync(folder).entries()) utimesSync(join(folder, name), i, i);
+  writeFileSync(join(folder, "notes.txt"), "");
+  assert.deepEqual(
+    listSnapshots(folder).map(({ path, sizeBytes, modifiedMs }) => [basename(path), sizeBytes, modifiedMs]),
+    readdirSync(folder)
+      .filter((name) => name !== "notes.txt")
+      .map((name, i) => [name, 0, i * 1000])
+      .toReversed(),
+    "the newest first",
+  );
   assert.deepEqual(listSnapshots(join(folder, "none")), []);
 });
 
@@ -128,6 +153,15 @@ test("machines that restore one file together get the same cluster ID; a single 
 });
 
 test("a timer's command is quoted for systemd", () => {
-  const [service] = timerUnits({ name: "x", description: "x", onCalendar: "daily", delay: "1min", words: ["/a", "--dir=/b c"] });
+  const [service, timer] = timerUnits({
+    name: "x",
+    description: "x",
+    onCalendar: "daily",
+    delay: "1min",
+    words: ["/a", "--dir=/b c"],
+  });
   assert.match(service?.content ?? "", /^ExecStart=\/a "--dir=\/b c"$/m);
+  assert.deepEqual([service?.path, timer?.path], ["/etc/systemd/system/x.service", "/etc/systemd/system/x.timer"]);
+  for (const line of ["OnCalendar=daily", "Persistent=true", "RandomizedDelaySec=1min", "WantedBy=timers.target"])
+    assert.match(timer?.content ?? "", new RegExp(`^${line}$`, "m"));
 });

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { addressOfDefaultRoute } from "./facts.ts";
+import { linesOf, linkTarget, missingFiles, writeFiles, writeLink } from "./files.ts";
 import { quoted, unitFlags, unitWithFlags } from "./units.ts";
 import { until } from "./until.ts";
 
@@ -44,6 +46,38 @@ test("the address is that of the interface of the best default route", () => {
   assert.equal(addressOfDefaultRoute(routes, interfaces), "10.0.1.1");
   assert.equal(addressOfDefaultRoute(routes.slice(0, 2), interfaces), "10.0.0.1");
   assert.equal(addressOfDefaultRoute([routes[0] as string, routes[3] as string], interfaces), undefined);
+});
+
+test("a file is written when it is missing or another, with its mode, and left alone when it is the same", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-files-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [same, other, missing] = ["same", "other", "missing"].map((name) => join(folder, name)) as [string, string, string];
+  writeFileSync(same, "a");
+  writeFileSync(other, "b");
+  const wanted = [
+    { path: same, content: "a", mode: 0o600 },
+    { path: other, content: "a" },
+    { path: missing, content: "a", mode: 0o600 },
+  ];
+  const { ino } = statSync(same);
+  assert.deepEqual(missingFiles(wanted), [`change ${other}`, `write ${missing}`]);
+  writeFiles(wanted);
+  assert.deepEqual(missingFiles(wanted), []);
+  assert.deepEqual([statSync(same).ino, readFileSync(other, "utf8"), statSync(missing).mode & 0o777], [ino, "a", 0o600]);
+  assert.deepEqual([linesOf(other), linesOf(join(folder, "none"))], [["a"], []]);
+});
+
+test("a link names its target, also one that is not there; what is no link names none", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-links-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const link = join(folder, "link");
+  assert.equal(linkTarget(link), undefined);
+  writeFileSync(link, "a file");
+  assert.equal(linkTarget(link), "");
+  for (const target of ["/none", "other"]) {
+    writeLink(link, target);
+    assert.equal(linkTarget(link), target);
+  }
 });
 
 test("waiting ends with the last error and the remedy, or at once on a permanent error", async () => {
