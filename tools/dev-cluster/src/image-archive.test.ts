@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -30,7 +30,9 @@ test("a truncated, damaged or unreadable archive is an error", async (t) => {
   const damaged = Buffer.from(packed);
   damaged.fill(0, 100, 200);
   await assert.rejects(buffer(await openArchive(await write(damaged))));
-  await assert.rejects(openArchive(tmpdir()), { message: /^cannot read .*: EISDIR/ });
+  const open = (await readdir("/proc/self/fd")).length;
+  for (let i = 0; i < 5; i++) await assert.rejects(openArchive(tmpdir()), { message: /^cannot read .*: EISDIR/ });
+  assert.ok((await readdir("/proc/self/fd")).length < open + 5, "it is closed each time");
 });
 
 async function newFolder(t: { after(fn: () => Promise<void>): void }): Promise<(bytes: Buffer) => Promise<string>> {

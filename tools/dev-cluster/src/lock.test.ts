@@ -55,6 +55,20 @@ test("the second process waits for the lock, names the holder, and gets it when 
   );
 });
 
+test("a waiting process names each holder once, and keeps no file open that it has tried", async (t) => {
+  const place = cluster(t);
+  const holder = await otherHolder(t, place, "up");
+  const said: string[] = [];
+  const open = readdirSync("/proc/self/fd").length;
+  await assert.rejects(
+    withClusterLock(place, "down", async () => assert.fail("not reached"), { waitMs: 700, onWait: (text) => said.push(text) }),
+    /is locked by/,
+  );
+  assert.equal(said.length, 1);
+  assert.ok(said[0]?.includes(`pid ${holder.pid},`));
+  assert.ok(readdirSync("/proc/self/fd").length < open + 3, "after some five attempts");
+});
+
 test("without a wait the second fails and names the holder, also in another process", async (t) => {
   const place = cluster(t);
   const holder = await otherHolder(t, place, "up");

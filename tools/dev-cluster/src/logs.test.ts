@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -12,6 +12,16 @@ for (const { name, line, want } of [
     name: "klog",
     line: 'I0102 11:59:58.250000     907 x.js:1] "started"',
     want: new Date(2022, 0, 2, 11, 59, 58, 250).getTime(),
+  },
+  {
+    name: "klog of a clock that is ahead",
+    line: "I0103 11:59:59.000000  1 x.js:1] a",
+    want: new Date(2022, 0, 3, 11, 59, 59).getTime(),
+  },
+  {
+    name: "klog of a day and more ahead, which is last year's",
+    line: "I0103 12:00:01.000000  1 x.js:1] a",
+    want: new Date(2021, 0, 3, 12, 0, 1).getTime(),
   },
   { name: "klog of last year", line: "W1231 23:59:59.000000  1 x.js:1] a", want: new Date(2021, 11, 31, 23, 59, 59).getTime() },
   { name: "etcd", line: '{"level":"warn","ts":"2022-01-02T10:00:00.5Z","msg":"a"}', want: Date.UTC(2022, 0, 2, 10, 0, 0, 500) },
@@ -70,6 +80,40 @@ test("--since omits older lines with their stack traces", async (t) =>
     "a a3",
     "b b4 without an end of line",
   ]));
+
+test("lines of one time are in the order of the logs", async (t) => {
+  const same = 'time="2022-01-02T10:00:01Z" x\n';
+  assert.deepEqual(short(await read(logs(t, { b: same, a: same, c: same }))), ["b x", "a x", "c x"]);
+});
+
+test("what is written to a log while it is read is left to those that follow it", async (t) => {
+  const sources = logs(t, { a: 'time="2022-01-02T10:00:01Z" a1\n', b: 'time="2022-01-02T10:00:02Z" b2\n' });
+  const ends = new Map<string, number>();
+  const lines: string[] = [];
+  for await (const { name, text } of mergedLines(sources, { sinceMs: undefined, tail: undefined, now }, ends)) {
+    for (const { file } of sources) appendFileSync(file, 'time="2022-01-02T10:00:03Z" late\n');
+    lines.push(`${name} ${text}`);
+  }
+  assert.deepEqual(short(lines), ["a a1", "b b2"]);
+  assert.deepEqual(
+    [...ends],
+    [
+      ["a", 31],
+      ["b", 31],
+    ],
+  );
+});
+
+test("--tail cuts the lines of an entry that is longer than it", async (t) => {
+  const a = `time="2022-01-02T10:00:01Z" a1\n  s1\n  s2\ntime="2022-01-02T10:00:03Z" a3\n`;
+  for (const [tail, want] of [
+    [1, ["a a3"]],
+    [2, ["a   s2", "a a3"]],
+    [4, ["a a1", "a   s1", "a   s2", "a a3"]],
+    [5, ["a a1", "a   s1", "a   s2", "a a3"]],
+  ] as const)
+    assert.deepEqual(short(await read(logs(t, { a }), undefined, tail)), want, `${tail}`);
+});
 
 for (const { tail, want } of [
   { tail: 0, want: [] },

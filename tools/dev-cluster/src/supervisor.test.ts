@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -68,6 +78,14 @@ test("a killed process is restarted and counted, with the reason; a stopped one 
   const state = processState(settings, "sleeper");
   assert.equal(state?.restarts, 1);
   assert.equal(state?.lastEnd?.reason, "killed by SIGKILL");
+  assert.equal(existsSync(`${logFile(settings, "sleeper")}.old`), false, "the log goes on");
+  truncateSync(logFile(settings, "sleeper"), (64 << 20) + 1);
+  process.kill(runningPid(settings, "sleeper") as number, "SIGKILL");
+  await until(
+    "started again",
+    () => (processState(settings, "sleeper")?.restarts ?? 0) === 2 && existsSync(`${logFile(settings, "sleeper")}.old`),
+  );
+  assert.ok(statSync(logFile(settings, "sleeper")).size < 1000, "a log of more than 64 MiB is begun anew");
   await stop(settings, "sleeper");
   assert.equal(runningPid(settings, "sleeper"), undefined);
   assert.equal(processState(settings, "sleeper")?.phase, "stopped");

@@ -155,6 +155,10 @@ test("a stage is refused before the previous one and without the new authorities
   const other = copyOf(t, machine);
   rmSync(join(other.folder, "pki", "ca-next.key"));
   await assert.rejects(rotateAuthorities(other, "sign"), /copy both from a machine/);
+  cpSync(join(other.folder, "pki", "sa.key"), join(other.folder, "pki", "ca-next.key"));
+  await assert.rejects(rotateAuthorities(other, "sign"), /pki\/ca-next\.crt does not match the key in the same folder/);
+  writeFileSync(join(other.folder, "pki", "ca-next.crt"), "nonsense");
+  await assert.rejects(rotateAuthorities(other, "sign"), /pki\/ca-next\.crt does not match the key in the same folder/);
 });
 
 test("a second machine uses the new authorities that were copied to it", async (t) => {
