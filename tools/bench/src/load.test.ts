@@ -45,6 +45,20 @@ test("starts operations at a fixed rate, answered or not, and waits for their an
   assert.deepEqual([started, answered], [100, 100]);
 });
 
+test("starts operations in groups at the same rate, and the last group although it is smaller", async () => {
+  const began: number[] = [];
+  const start = performance.now();
+  const started = await openLoop(async () => void began.push(performance.now()), { perSecond: 200, seconds: 0.25, atOnce: 20 });
+  assert.deepEqual([started, began.length], [50, 50]);
+  for (const [first, dueMs] of [
+    [0, 100],
+    [20, 200],
+    [40, 250],
+  ] as const) {
+    assert.ok(began[first]! - start >= dueMs - 1, `${began[first]! - start} ms is before ${dueMs}`);
+  }
+});
+
 test("ends when operations at a fixed rate fail, or too many are not answered", async () => {
   const failing = async (sequence: number): Promise<void> => {
     if (sequence === 3) throw new Error("refused");

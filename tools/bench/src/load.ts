@@ -57,14 +57,22 @@ export async function closedLoop(
 /** Shortest and longest time between two looks for due operations and failures. */
 const paceMs = { least: 1, most: 100 };
 
+interface OpenLoad {
+  readonly perSecond: number;
+  readonly seconds: number;
+  readonly mostUnderWay?: number;
+  readonly atOnce?: number;
+}
+
 /**
  * Open-loop load: starts `perSecond` operations regardless of completion, and waits for all of them.
  * @param mostUnderWay limit of concurrent operations; default one second's worth
+ * @param atOnce operations that are started together, at the same rate
  * @throws the first error of an operation; Error when the limit is exceeded, because the server cannot sustain the rate
  */
 export async function openLoop(
   operation: (sequence: number) => Promise<unknown>,
-  { perSecond, seconds, mostUnderWay = perSecond }: { perSecond: number; seconds: number; mostUnderWay?: number },
+  { perSecond, seconds, mostUnderWay = perSecond, atOnce = 1 }: OpenLoad,
 ): Promise<number> {
   const start = performance.now();
   let started = 0;
@@ -84,12 +92,13 @@ export async function openLoop(
   for (let atSecond = 0; atSecond < seconds && failures.length === 0; ) {
     // Overdue operations are started too, so that the total is exact.
     atSecond = Math.min((performance.now() - start) / 1000, seconds);
-    while (started < atSecond * perSecond) {
+    const due = atSecond < seconds ? Math.floor((atSecond * perSecond) / atOnce) * atOnce : seconds * perSecond;
+    while (started < due) {
       if (underWay >= mostUnderWay) failures.push(new Error(`${perSecond} operations a second are too many`));
       if (failures.length > 0) break;
       void begin();
     }
-    const dueInMs = start + (started / perSecond) * 1000 - performance.now();
+    const dueInMs = start + ((started + atOnce) / perSecond) * 1000 - performance.now();
     await pause(Math.min(Math.max(dueInMs, paceMs.least), paceMs.most));
   }
   while (underWay > 0) await pause(paceMs.least);

@@ -42,7 +42,17 @@ test("measures all daemons of an idle cluster", { skip }, async () => {
 });
 
 test("measures a cluster that keeps objects, and all of its figures", { skip }, async () => {
-  const sizes = { pods: 40, nodes: 2, namespaces: 2, watchers: 2, settleSeconds: 0, churn: 5, seconds: 3, podBytes: 2_000 };
+  const sizes = {
+    pods: 40,
+    nodes: 2,
+    namespaces: 2,
+    watchers: 2,
+    settleSeconds: 0,
+    churn: 5,
+    atOnce: 2,
+    seconds: 3,
+    podBytes: 2_000,
+  };
   const figures = await measureScale(sizes, () => {});
   assert.deepEqual([figures.endedWatches, figures.unbound], [0, 0]);
   for (const value of [figures.getP99, figures.listP99, figures.scheduleP99, figures.mostServerMb]) assert.ok(value > 0);

@@ -120,7 +120,7 @@ async function churn(
   const usage = (): [string, number][] => Object.entries(pids).map(([name, pid]) => [name, cpuSeconds(pid)]);
   const before = new Map(usage());
   const start = performance.now();
-  const load = { perSecond: sizes.churn, seconds: sizes.seconds, mostUnderWay: sizes.churn * 30 };
+  const load = { perSecond: sizes.churn, seconds: sizes.seconds, mostUnderWay: sizes.churn * 30, atOnce: sizes.atOnce };
   // An overloaded server ends the load; the table is printed all the same.
   await openLoop(() => replacing.replaceOne(), load).catch((err: unknown) => log(`the load ended early: ${messageOf(err)}`));
   await waitFor(() => replacing.unbound === 0, { what: "the last pods to be bound", timeoutMs: mostSettleMs }).catch(() => {});

@@ -10,6 +10,8 @@ export interface ScaleSizes {
   readonly settleSeconds: number;
   /** Number of Pods replaced per second. */
   readonly churn: number;
+  /** Number of Pods replaced at the same moment. */
+  readonly atOnce: number;
   readonly seconds: number;
   readonly podBytes: number;
 }
@@ -23,6 +25,7 @@ const sizes: Readonly<
   watchers: { of: "watchers", help: "watches of all pods, each on its own connection", normal: 50, most: 1_000 },
   "settle-seconds": { of: "settleSeconds", help: "between their creation and the churn", normal: 20, most: 3_600 },
   churn: { of: "churn", help: "pods that are deleted and created a second", normal: 100, most: 10_000 },
+  "at-once": { of: "atOnce", help: "of these, replaced at the same moment, as by a controller", normal: 1, most: 1_000 },
   seconds: { of: "seconds", help: "of the churn", normal: 1_800, most: 100_000 },
   "pod-bytes": { of: "podBytes", help: "size of a pod in JSON", normal: 5_000, most: 100_000 },
 };

@@ -15,6 +15,7 @@ const sizes: ScaleSizes = {
   watchers: 1,
   settleSeconds: 0,
   churn: 1,
+  atOnce: 1,
   seconds: 1,
   podBytes: 5_000,
 };
@@ -22,7 +23,7 @@ const sizes: ScaleSizes = {
 test("has the sizes of a large cluster by default, and takes others", () => {
   const large = {
     ...{ pods: 150_000, nodes: 5_000, namespaces: 100, watchers: 50, podBytes: 5_000 },
-    ...{ settleSeconds: 20, churn: 100, seconds: 1_800 },
+    ...{ settleSeconds: 20, churn: 100, atOnce: 1, seconds: 1_800 },
   };
   assert.deepEqual(parseScaleOptions([]), large);
   assert.deepEqual(parseScaleOptions(["--pods", "7", "--pod-bytes=900"]), { ...large, pods: 7, podBytes: 900 });
