@@ -111,3 +111,91 @@ for (const { name, decision, want } of [
     const { status } = await reviewSubjectAccess({ body, services, admit: async () => {} } as never);
     assert.deepEqual(status, want);
   });
+
+const someone = { name: "u", uid: "7", groups: ["g"], extra: { k: ["v"] } };
+const nothing = { namespace: "", group: "", version: "", resource: "", subresource: "", name: "", path: "" };
+const access = { namespace: "a", verb: "get", group: "b", version: "v1", resource: "c", subresource: "d", name: "e" };
+for (const { name, review, spec, want } of [
+  {
+    name: "a user and a resource",
+    review: reviewSubjectAccess,
+    spec: { user: "u", uid: "7", groups: ["g"], extra: { k: ["v"] }, resourceAttributes: access },
+    want: { ...access, user: someone, isResourceRequest: true, path: "" },
+  },
+  {
+    name: "a group and a path",
+    review: reviewSubjectAccess,
+    spec: { groups: ["g"], resourceAttributes: null, nonResourceAttributes: { path: "/x", verb: "post" } },
+    want: {
+      ...nothing,
+      ...{ user: { name: "", uid: "", groups: ["g"], extra: {} }, isResourceRequest: false, verb: "post", path: "/x" },
+    },
+  },
+  {
+    name: "a user and nothing of a resource, in a namespace",
+    review: reviewLocalSubjectAccess,
+    spec: { user: "w", resourceAttributes: { namespace: "a" } },
+    want: {
+      ...nothing,
+      ...{ user: { name: "w", uid: "", groups: [], extra: {} }, isResourceRequest: true, verb: "", namespace: "a" },
+    },
+  },
+  {
+    name: "the user of the request",
+    review: reviewSelfSubjectAccess,
+    spec: { resourceAttributes: access },
+    want: { ...access, user: someone, isResourceRequest: true, path: "" },
+  },
+])
+  test(`a review asks the authorizers for all it says of ${name}`, async () => {
+    const asked: unknown[] = [];
+    const authorize = async (attributes: unknown): Promise<{ decision: string }> => {
+      asked.push(attributes);
+      return { decision: "allow" };
+    };
+    const namespace = review === reviewLocalSubjectAccess ? "a" : "";
+    const body = { metadata: namespace === "" ? {} : { namespace }, spec };
+    await review({ body, namespace, services: { authorize }, ctx: { user: someone }, admit: async () => {} } as never);
+    assert.deepEqual(asked, [want]);
+  });
+
+const reader = { verbs: ["get"], apiGroups: ["b"], resources: ["c"], resourceNames: ["d"] };
+const everywhere = { verbs: ["*"], resources: ["*"], nonResourceURLs: [] };
+const visitor = { verbs: ["get"], apiGroups: [], resources: [], nonResourceURLs: ["/x"] };
+for (const { name, resolveRules, want } of [
+  {
+    name: "those of resources and those of paths, each with what it says",
+    resolveRules: async () => ({ rules: [reader, everywhere, visitor], incomplete: false, errors: [] }),
+    want: {
+      resourceRules: [reader, { verbs: ["*"], resources: ["*"] }],
+      nonResourceRules: [{ verbs: ["get"], nonResourceURLs: ["/x"] }],
+      incomplete: false,
+    },
+  },
+  {
+    name: "incomplete ones with all errors",
+    resolveRules: async () => ({ rules: [], incomplete: true, errors: [new Error("e"), new Error("f")] }),
+    want: { resourceRules: [], nonResourceRules: [], incomplete: true, evaluationError: "e\nf" },
+  },
+  {
+    name: "incomplete ones where nobody knows any",
+    resolveRules: undefined,
+    want: { resourceRules: [], nonResourceRules: [], incomplete: true },
+  },
+])
+  test(`a review of rules shows ${name}`, async () => {
+    const asked: unknown[] = [];
+    const services = {
+      ...(resolveRules && {
+        resolveRules(...args: unknown[]) {
+          asked.push(args);
+          return resolveRules();
+        },
+      }),
+    };
+    const body = { apiVersion: "authorization.k8s.io/v1", kind: "K", metadata: { labels: {} }, spec: { namespace: "a" } };
+    const call = { body, namespace: "", services, ctx: { user: someone }, admit: async () => {} };
+    const { apiVersion, kind } = body;
+    assert.deepEqual(await reviewSelfSubjectRules(call as never), { apiVersion, kind, metadata: {}, spec: {}, status: want });
+    if (resolveRules) assert.deepEqual(asked, [[someone, "a"]]);
+  });
