@@ -52,6 +52,19 @@ const rows: readonly { name: string; review: Review; body: object; namespace?: s
     body: { metadata: { name: "x" }, spec: { user: "a", nonResourceAttributes: path } },
     want: [`metadata: Invalid value: ${goStruct("meta/v1.ObjectMeta", { name: "x" }).text}: must be empty`],
   },
+  {
+    name: "with a namespace, of a user everywhere",
+    review: reviewSubjectAccess,
+    body: { metadata: { namespace: "x" }, spec: { user: "a", nonResourceAttributes: path } },
+    want: [`metadata: Invalid value: ${goStruct("meta/v1.ObjectMeta", { namespace: "x" }).text}: must be empty`],
+  },
+  {
+    name: "in a namespace of a resource that names none",
+    review: reviewLocalSubjectAccess,
+    body: { metadata: { namespace: "a" }, spec: { user: "a", resourceAttributes: { verb: "get", resource: "pods" } } },
+    namespace: "a",
+    want: ['spec.resourceAttributes.namespace: Invalid value: "": must match metadata.namespace'],
+  },
   { name: "of one's own of nothing", review: reviewSelfSubjectAccess, body: { spec: {} }, want: [neither] },
   {
     name: "of one's own of both",
