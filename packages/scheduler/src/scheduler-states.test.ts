@@ -534,3 +534,30 @@ test("a node that changes does not wake pods that do not fit beside those on it"
   await step(11_000);
   assert.equal(refusals(bench), 1);
 });
+
+test("a pod that is gone for a moment while its node is chosen, as of a server that lags, is not looked at again while it is bound", async (t) => {
+  let looks = 0;
+  const change = Promise.withResolvers<void>();
+  const extender = anExtender({
+    binds: true,
+    filter: async (_, feasible) => {
+      looks++;
+      await change.promise;
+      return { feasible, failed: new Map(), unresolvable: new Map() };
+    },
+    bind: () => new Promise(() => {}),
+  });
+  const { client, step, names } = await startScheduler(t, { extenders: [extender] });
+  names.node("a");
+  names.node("b");
+  await step();
+  names.pod("web");
+  await step();
+  client.remove(pods, "default/web");
+  await step();
+  names.pod("web");
+  await step();
+  change.resolve();
+  await step(2_000);
+  assert.equal(looks, 1);
+});
