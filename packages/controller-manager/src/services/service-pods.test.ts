@@ -151,7 +151,13 @@ const ported = aPod({
   spec: {
     containers: [
       { name: "a", ports: [{ name: "web", containerPort: 8080 }] },
-      { name: "b", ports: [{ name: "dns", containerPort: 53, protocol: "UDP" }] },
+      {
+        name: "b",
+        ports: [
+          { name: "dns", containerPort: 53, protocol: "UDP" },
+          { name: "web", containerPort: 9090 },
+        ],
+      },
     ],
   },
 });
@@ -160,7 +166,7 @@ for (const { name, port, want } of [
   { name: "nothing", port: { port: 80 }, want: 80 },
   { name: "0, as nothing", port: { port: 80, targetPort: 0 }, want: 80 },
   { name: "an empty text, as nothing", port: { port: 80, targetPort: "" }, want: 80 },
-  { name: "a name", port: { port: 80, targetPort: "web" }, want: 8080 },
+  { name: "a name, of two ports the first", port: { port: 80, targetPort: "web" }, want: 8080 },
   { name: "a name of another protocol", port: { port: 53, targetPort: "dns" }, want: undefined },
   { name: "a name with its protocol", port: { port: 53, targetPort: "dns", protocol: "UDP" }, want: 53 },
   { name: "a name that the pod lacks", port: { port: 80, targetPort: "nope" }, want: undefined },

@@ -436,6 +436,27 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     want: exceeded,
   },
   {
+    name: "the limit of the second driver of a node counts",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      ...[bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2"))],
+      [
+        csiNodes,
+        {
+          metadata: { name: "a" },
+          spec: {
+            drivers: [
+              { name: "other.example.com", nodeID: "a", allocatable: { count: 9 } },
+              { name: "d.example.com", nodeID: "a", allocatable: { count: 1 } },
+            ],
+          },
+        } as KubeObject,
+      ] as Stored,
+    ],
+    want: exceeded,
+  },
+  {
     name: "a CSI volume that is attached already is not counted twice",
     node: aTestNode("a"),
     wanted: using(claimed("one")),

@@ -104,6 +104,10 @@ test("Replace deletes the job that runs", async (t) => {
   await pass(60_000);
   assert.deepEqual(names(), [`tick-${first + 1}`]);
   assert.equal(status().active?.length, 1);
+  const active = client.writes.flatMap(({ subresource, sent }) =>
+    subresource === "status" ? [(sent as CronJob).status?.active?.length] : [],
+  );
+  assert.deepEqual(active, [1, 1], "the one that was deleted is not listed beside the new one");
   assert.ok(events.includes(`Normal SuccessfulDelete Deleted job tick-${first}`));
   const deletion = client.writes.find(({ verb }) => verb === "delete");
   assert.deepEqual(deletion?.sent, { propagationPolicy: "Background" });

@@ -569,6 +569,21 @@ test("a job that is made anew when the failed one of its name is over does not i
   assert.equal(active().length, 1);
 });
 
+test("a job that takes the place of a failed one between two looks does not inherit its backoff", async (t) => {
+  const { client, clock, end, active, condition, podsNow } = await runJob(t, aJob({ spec: { backoffLimit: 1 } }));
+  await end("Failed");
+  await end("Failed");
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(condition("Failed")?.status, "True");
+  for (const { metadata } of podsNow()) client.remove(pods, `default/${metadata.name}`);
+  const next = aJob();
+  client.put(jobs, { ...next, metadata: { ...next.metadata, uid: "next" } });
+  await settle(30);
+  await end("Failed");
+  assert.equal(active().length, 1, "the first failure has no wait");
+});
+
 test("a finalizer that cannot be removed keeps no other pod from being counted", async (t) => {
   const { client, end, status, podsNow } = await runJob(t, aJob({ spec: { parallelism: 2, completions: 3 } }));
   const [held] = podsNow();

@@ -179,6 +179,33 @@ test("deletes folders below /tmp only, and through no link that leads out of it"
   assert.ok(existsSync(join(outside, "file")));
 });
 
+test("a volume whose recycler still runs when the controller ends has not failed", async (t) => {
+  const context = newTestContext(t);
+  const stop = new AbortController();
+  const binder = newPersistentVolumeBinder(context.ctx);
+  const volume = aVolume("a", { claimRef, persistentVolumeReclaimPolicy: "Recycle" });
+  context.client.put(persistentVolumes, { ...volume, status: { phase: "Bound" } });
+  await context.run({ run: (signal) => binder.run(AbortSignal.any([signal, stop.signal])) });
+  assert.ok(context.client.object(pods, recycler));
+  stop.abort(new Error("the controller ends"));
+  await settle(30);
+  assert.deepEqual([volumeOf(context)?.status, context.events], [{ phase: "Released" }, []]);
+});
+
+test("the storage of a volume that is deleted itself is left alone, unless the feature gate has it follow the policy", async (t) => {
+  for (const HonorPVReclaimPolicy of [false, true]) {
+    const context = newTestContext(t, {}, { HonorPVReclaimPolicy });
+    const spec = { claimRef, persistentVolumeReclaimPolicy: "Delete" as const, hostPath: { path: "/srv/data" } };
+    const { metadata, ...volume } = aVolume("a", spec);
+    const deleted = { ...metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["example.com/hold"] };
+    context.client.put(persistentVolumes, { ...volume, metadata: deleted, status: { phase: "Bound" } });
+    await context.run(newPersistentVolumeBinder(context.ctx));
+    await settle(60);
+    assert.equal(volumeOf(context)?.status?.phase, HonorPVReclaimPolicy ? "Failed" : "Released");
+    assert.equal(context.events.length, HonorPVReclaimPolicy ? 1 : 0, context.events.join());
+  }
+});
+
 test("does not empty a volume that a single pod uses", async (t) => {
   const context = newTestContext(t);
   const user = { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] };
