@@ -4,7 +4,7 @@ import type { ClientStream, Fields, StreamEnd, StreamHandlers } from "../transpo
 import { errorCodes } from "../transport/http2/wire/connection-error.ts";
 import { encodeFields } from "../transport/http2/wire/hpack.ts";
 import { asError, ConnectionLost, NotProcessed } from "./transport-errors.ts";
-import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
+import { BodyParts, type TransportRequest, type TransportResponse } from "./transport-messages.ts";
 
 /**
  * Sends a request over HTTP/2. Resolves with the head of the response; rejects with NotProcessed if it is safe to retry.
@@ -88,7 +88,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** Received bytes that were not passed on yet. */
   #received: Buffer[] = [];
   #body: AnswerBody | undefined;
-  #parts: AnswerParts | undefined;
+  #parts: BodyParts | undefined;
   #whole: PromiseWithResolvers<Buffer> | undefined;
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
@@ -131,7 +131,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   }
 
   parts(): AsyncIterableIterator<Buffer> {
-    this.#parts = new AnswerParts(this.#stream!, () => this.#settle());
+    this.#parts = new BodyParts(this.#stream!, () => this.#settle());
     for (const bytes of this.#received.splice(0)) this.#parts.receive(bytes);
     this.#passEnd();
     return this.#parts;
@@ -247,67 +247,6 @@ class AnswerBody extends Readable {
     this.#stream.cancel();
     this.#onDestroyed();
     done(err);
-  }
-}
-
-/** The chunks of a body for one reader, without a stream: most events of a watch arrive alone, and each would pass through the stream's queue. */
-class AnswerParts implements AsyncIterableIterator<Buffer> {
-  readonly #stream: ClientStream;
-  readonly #onCancelled: () => void;
-  /** Chunks received before they were requested. Their bytes are returned to the flow-control window when they are read. */
-  #early: Buffer[] = [];
-  #waiting: PromiseWithResolvers<IteratorResult<Buffer>> | undefined;
-  #end: { readonly failure: Error | undefined } | undefined;
-
-  /** @param onCancelled called when no more is read */
-  constructor(stream: ClientStream, onCancelled: () => void) {
-    this.#stream = stream;
-    this.#onCancelled = onCancelled;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  receive(bytes: Buffer): void {
-    const waiting = this.#waiting;
-    if (waiting === undefined) {
-      this.#early.push(bytes);
-      return;
-    }
-    this.#waiting = undefined;
-    this.#stream.consumed(bytes.length);
-    waiting.resolve({ value: bytes, done: false });
-  }
-
-  end(failure: Error | undefined): void {
-    this.#end ??= { failure };
-    if (this.#waiting === undefined) return;
-    if (failure === undefined) this.#waiting.resolve({ value: undefined, done: true });
-    else this.#waiting.reject(failure);
-    this.#waiting = undefined;
-  }
-
-  next(): Promise<IteratorResult<Buffer>> {
-    if (this.#end?.failure !== undefined) return Promise.reject(this.#end.failure);
-    if (this.#early.length > 0) {
-      const value = this.#early.length === 1 ? this.#early[0]! : Buffer.concat(this.#early);
-      this.#early = [];
-      this.#stream.consumed(value.length);
-      return Promise.resolve({ value, done: false });
-    }
-    if (this.#end !== undefined) return Promise.resolve({ value: undefined, done: true });
-    this.#waiting = Promise.withResolvers();
-    return this.#waiting.promise;
-  }
-
-  /** Cancels the request unless it is over. */
-  return(): Promise<IteratorResult<Buffer>> {
-    this.#early = [];
-    this.end(undefined);
-    this.#stream.cancel();
-    this.#onCancelled();
-    return Promise.resolve({ value: undefined, done: true });
   }
 }
 

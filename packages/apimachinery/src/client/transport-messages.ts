@@ -25,3 +25,72 @@ export interface TransportResponse {
   /** The chunks of the body as they arrive, at less cost than from the stream. May be called once, instead of using `body`. */
   parts?(): AsyncIterableIterator<Buffer>;
 }
+
+/** Where a body comes from. */
+interface BodySource {
+  /** Called when so many bytes have been read, which the sender may send again. */
+  consumed(bytes: number): void;
+  /** Called when no more is read. */
+  cancel(): void;
+}
+
+/** The chunks of a body for one reader, without a stream: most events of a watch arrive alone, and each would pass through the stream's queue. */
+export class BodyParts implements AsyncIterableIterator<Buffer> {
+  readonly #source: BodySource;
+  readonly #onCancelled: () => void;
+  /** Chunks received before they were requested. Their bytes count as consumed when they are read. */
+  #early: Buffer[] = [];
+  #waiting: PromiseWithResolvers<IteratorResult<Buffer>> | undefined;
+  #end: { readonly failure: Error | undefined } | undefined;
+
+  /** @param onCancelled called when no more is read */
+  constructor(source: BodySource, onCancelled: () => void) {
+    this.#source = source;
+    this.#onCancelled = onCancelled;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  receive(bytes: Buffer): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) {
+      this.#early.push(bytes);
+      return;
+    }
+    this.#waiting = undefined;
+    this.#source.consumed(bytes.length);
+    waiting.resolve({ value: bytes, done: false });
+  }
+
+  end(failure: Error | undefined): void {
+    this.#end ??= { failure };
+    if (this.#waiting === undefined) return;
+    if (failure === undefined) this.#waiting.resolve({ value: undefined, done: true });
+    else this.#waiting.reject(failure);
+    this.#waiting = undefined;
+  }
+
+  next(): Promise<IteratorResult<Buffer>> {
+    if (this.#end?.failure !== undefined) return Promise.reject(this.#end.failure);
+    if (this.#early.length > 0) {
+      const value = this.#early.length === 1 ? this.#early[0]! : Buffer.concat(this.#early);
+      this.#early = [];
+      this.#source.consumed(value.length);
+      return Promise.resolve({ value, done: false });
+    }
+    if (this.#end !== undefined) return Promise.resolve({ value: undefined, done: true });
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /** Cancels the request unless it is over. */
+  return(): Promise<IteratorResult<Buffer>> {
+    this.#early = [];
+    this.end(undefined);
+    this.#source.cancel();
+    this.#onCancelled();
+    return Promise.resolve({ value: undefined, done: true });
+  }
+}

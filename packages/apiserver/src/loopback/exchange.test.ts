@@ -60,6 +60,88 @@ test("a caller that aborts ends its request, before and after the response has b
   }
 });
 
+test("a streamed response is read in parts as they arrive, and those that came before are read first", async () => {
+  let over = 0;
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  exchange.onOver = () => void over++;
+  const stream = exchange.stream(200, { "Content-Type": "text/plain" });
+  stream.write("one ");
+  const response = await exchange.response;
+  assert.deepEqual([response.status, response.headers["content-type"]], [200, "text/plain"]);
+  const parts = response.parts!();
+  assert.equal(String((await parts.next()).value), "one ");
+  const next = parts.next();
+  stream.write(Buffer.from("two"));
+  assert.equal(String((await next).value), "two");
+  const last = parts.next();
+  assert.equal(over, 0);
+  stream.end("three");
+  assert.equal(String((await last).value), "three");
+  assert.equal((await parts.next()).done, true);
+  assert.deepEqual([over > 0, exchange.isGone, exchange.bytesWritten], [true, false, 12]);
+});
+
+test("the writer of parts waits for their reader, and learns when it has gone", async () => {
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  const stream = exchange.stream(200, {});
+  const parts = (await exchange.response).parts!();
+  const reading = parts.next();
+  assert.equal(stream.write(Buffer.alloc(100 * 1024)), true, "a waiting reader takes it at once");
+  await reading;
+  assert.equal(stream.write(Buffer.alloc(63 * 1024)), true);
+  await stream.drained();
+  assert.equal(stream.write(Buffer.alloc(1024)), false);
+  let isDrained = false;
+  const drained = stream.drained().then(() => {
+    isDrained = true;
+  });
+  await new Promise(setImmediate);
+  assert.equal(isDrained, false);
+  await parts.next();
+  await drained;
+  stream.write(Buffer.alloc(100 * 1024));
+  const waiting = stream.drained();
+  await parts.return!();
+  await assert.rejects(waiting, /the client disconnected/);
+  await assert.rejects(stream.drained(), /the client disconnected/);
+  assert.equal(stream.write("more"), false);
+  assert.equal(exchange.isGone, true);
+});
+
+test("a streamed response is read as a whole, before and after its end, and as a stream", async () => {
+  for (const isEarly of [true, false]) {
+    for (const read of ["bytes", "body"] as const) {
+      const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+      const stream = exchange.stream(200, {});
+      stream.write("a");
+      const response = await exchange.response;
+      const text = async (): Promise<string> =>
+        read === "bytes" ? String(await response.bytes?.()) : (await response.body.toArray()).join("");
+      const early = isEarly ? text() : undefined;
+      stream.write("b");
+      stream.end("c");
+      assert.equal(await (early ?? text()), "abc", `${read} ${isEarly}`);
+    }
+  }
+});
+
+test("a reader of a response that is broken off gets the reason, however it reads", async () => {
+  const reason = new Error("broken off");
+  for (const isEarly of [true, false]) {
+    for (const read of ["bytes", "body", "parts"] as const) {
+      const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+      const stream = exchange.stream(200, {});
+      const response = await exchange.response;
+      const reading = (): Promise<unknown> =>
+        read === "bytes" ? response.bytes!() : read === "body" ? response.body.toArray() : response.parts!().next();
+      const early = isEarly ? reading() : undefined;
+      exchange.destroy(reason);
+      await assert.rejects(early ?? reading(), reason, `${read} ${isEarly}`);
+      assert.equal(stream.write("late"), false);
+    }
+  }
+});
+
 test("a request that the server breaks off is no longer worked on", async () => {
   const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
   exchange.destroy(new Error("broken off"));

@@ -1,13 +1,15 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { PassThrough, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
 import { requestEntityTooLarge } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
-import { whenDrained } from "@coxswain/apimachinery/serving/exchange-parts";
+import { StreamedResponse } from "./streamed-response.ts";
 
 /** A request from the server to itself: no socket, no TLS; the response has the form that the client's transport expects. */
 export class LoopbackExchange implements Exchange {
   onUnread: Exchange["onUnread"];
+  /** Called when nothing of the request or its response is outstanding, perhaps several times. */
+  onOver: () => void = () => {};
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
@@ -25,8 +27,9 @@ export class LoopbackExchange implements Exchange {
   readonly #answerHeaders: IncomingHttpHeaders = {};
   #answer: (response: TransportResponse) => void = () => {};
   #fail: (err: Error) => void = () => {};
-  #stream: PassThrough | undefined;
+  #stream: StreamedResponse | undefined;
   #unfollow: () => void = () => {};
+  #isEnded = false;
 
   constructor(request: TransportRequest) {
     this.method = request.method;
@@ -40,7 +43,6 @@ export class LoopbackExchange implements Exchange {
     });
     // The caller may have gone away; avoids an unhandled rejection then.
     this.response.catch(() => {});
-    this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
     this.#follow(request.signal);
   }
 
@@ -83,33 +85,33 @@ export class LoopbackExchange implements Exchange {
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     this.status = status;
     this.bytesWritten = bytes.length;
-    this.#unfollow();
+    this.#isOver();
     this.#answer(new WholeResponse(status, this.#merged(headers), bytes));
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
-    const body = new PassThrough();
-    this.#stream = body;
-    this.status = status;
-    body.once("close", () => {
-      this.#unfollow();
-      this.#abort.abort(new Error("the response is no longer read"));
+    const response = new StreamedResponse(status, this.#merged(headers), {
+      over: () => this.#isOver(),
+      gone: () => this.#end(new Error("the response is no longer read")),
     });
-    this.#answer({ status, headers: this.#merged(headers), body });
+    this.#stream = response;
+    this.status = status;
+    this.#answer(response);
     return {
       write: (chunk) => {
         this.bytesWritten += chunk.length;
-        return body.destroyed ? false : body.write(chunk);
+        return response.write(chunk);
       },
-      drained: () => whenDrained(body),
+      drained: () => response.drained(),
       end: (chunk) => {
-        body.end(chunk);
+        this.bytesWritten += chunk?.length ?? 0;
+        response.end(chunk);
       },
     };
   }
 
   destroy(reason = new Error("the request was aborted")): void {
-    this.#abort.abort(reason);
+    this.#end(reason);
   }
 
   goAway(): void {}
@@ -128,16 +130,25 @@ export class LoopbackExchange implements Exchange {
    */
   #follow(caller: AbortSignal | undefined): void {
     if (caller === undefined) return;
-    const onAbort = (): void => this.#abort.abort(caller.reason);
+    const onAbort = (): void => this.#end(caller.reason);
     if (caller.aborted) onAbort();
     else caller.addEventListener("abort", onAbort, { once: true });
     this.#unfollow = () => caller.removeEventListener("abort", onAbort);
   }
 
-  #end(reason: Error): void {
+  #isOver(): void {
     this.#unfollow();
+    this.onOver();
+  }
+
+  /** Ends what is outstanding before listeners of the signal run, without an event of its own. */
+  #end(reason: Error): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#isOver();
     this.#fail(reason);
     this.#stream?.destroy(reason);
+    this.#abort.abort(reason);
   }
 }
 

@@ -24,21 +24,13 @@ export class InProcessTransport implements Transport {
     const exchange = new LoopbackExchange(request);
     this.#open.add(exchange);
     const forget = (): void => void this.#open.delete(exchange);
-    exchange.signal.addEventListener("abort", forget, { once: true });
+    exchange.onOver = forget;
     // Deferred to the next turn of the event loop, so that a sequence of requests does not starve timers and sockets.
     setImmediate(() => {
       listener.handle(exchange).catch((err: unknown) => exchange.destroy(new ConnectionLost(String(err))));
     });
     try {
-      const response = await exchange.response;
-      if (response.bytes !== undefined) {
-        forget(); // nothing of it is outstanding
-        return response;
-      }
-      response.body.once("close", forget);
-      // Without a listener an error would be an uncaught exception; readers of the stream still receive it.
-      response.body.on("error", () => {});
-      return response;
+      return await exchange.response;
     } catch (err) {
       forget();
       request.signal?.throwIfAborted();

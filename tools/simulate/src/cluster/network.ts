@@ -138,7 +138,7 @@ class SimulatedExchange extends LoopbackExchange {
       forget();
       closed();
     };
-    this.signal.addEventListener("abort", () => this.#closed(), { once: true });
+    this.onOver = () => this.#closed();
   }
 
   override respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
@@ -152,11 +152,6 @@ class SimulatedExchange extends LoopbackExchange {
   override stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
     this.#isStream = true;
     const inner = super.stream(status, headers);
-    // Rejects when the client has disconnected before.
-    this.response.then(
-      ({ body }) => body.on("error", () => {}),
-      () => {},
-    );
     const observed = this.url.includes("watch=true") ? this.#network.observed?.watching(this.url) : undefined;
     const later = (act: () => void): void => {
       if (!this.#server.alive) return;
