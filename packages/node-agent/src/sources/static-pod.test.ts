@@ -207,6 +207,18 @@ test("the name of a pod ends with its node's name once, in lower case; every doc
   );
 });
 
+for (const items of [[], null, undefined]) {
+  test(`a list of pods with the items ${JSON.stringify(items)} has none`, async () => {
+    const text = JSON.stringify({ apiVersion: "v1", kind: "PodList", items });
+    assert.deepEqual(await staticPods(text, { ...origin, source: "http", from: "http://x" }), []);
+  });
+}
+
+test("a list of pods whose items are no list is refused", async () => {
+  const text = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: { a: 1 } });
+  await assert.rejects(staticPods(text, origin), { message: "invalid pod list: items is not a list" });
+});
+
 test("init containers have the defaults of containers, also host ports; a registry's port is no tag", async () => {
   const init = { name: "init", image: "registry:5000/team/i", ports: [{ containerPort: 80 }] };
   const { initContainers } = (await read(manifest(spec({ hostNetwork: true, initContainers: [init] })))).spec;
