@@ -89,6 +89,17 @@ for (const [what, script] of [
   });
 }
 
+for (const { bytes, want } of [
+  { bytes: 1024 * 1024, want: 1 },
+  { bytes: 1024 * 1024 + 1, want: 0 },
+]) {
+  test(`a plugin's answer of ${bytes} bytes gives ${want} credentials`, async (t) => {
+    const text = answer().slice("echo '".length, -1);
+    const script = `printf '%s' '${text}'; head -c ${bytes - text.length} /dev/zero | tr '\\0' ' '`;
+    assert.equal((await open(t, [good], script).providers().loginsFor("a.registry.test/x:1")).length, want);
+  });
+}
+
 test("a plugin that failed runs again for the next pull, with the agent's own variables", async (t) => {
   const { providers, requested } = open(t, [{ ...good, env: [{ name: "OWN", value: "x" }] }], "exit 1");
   const { loginsFor } = providers();

@@ -117,13 +117,15 @@ test("the back-off of failed pulls ends at five minutes", async () => {
 
 test("pulls beyond the burst fail without a request to the registry, and are allowed again later", async () => {
   const { clock, runtime, ensure } = pulling({ qps: 2, burst: 2 });
-  for (const name of "abcde") runtime.registry.add(`r.test/${name}:1`);
+  for (const name of "abcdef") runtime.registry.add(`r.test/${name}:1`);
   assert.deepEqual(
     [await ensure("r.test/a:1"), await ensure("r.test/b:1"), await ensure("r.test/c:1")],
     ["", "", "ErrImagePull"],
   );
   assert.equal(runtime.calls.length, 2);
-  await clock.advance(500);
+  await clock.advance(499);
+  assert.equal(await ensure("r.test/f:1"), "ErrImagePull", "not a whole pull yet");
+  await clock.advance(1);
   assert.deepEqual([await ensure("r.test/d:1"), await ensure("r.test/e:1")], ["", "ErrImagePull"], "one of the two a second");
 });
 

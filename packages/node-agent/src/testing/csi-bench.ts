@@ -62,6 +62,8 @@ export class CsiBench {
   readonly clock = newFakeClock();
   readonly client = newFakeClient({ clock: this.clock });
   csi: Csi;
+  /** False: the agent has not read the CSIDrivers yet. */
+  hasDrivers = true;
   readonly #options: CsiBenchOptions;
   /** A separate clock, so that registration retries do not advance the volumes' time. */
   readonly #registryClock = newFakeClock();
@@ -165,7 +167,13 @@ export class CsiBench {
   #newAgent(): Csi {
     const { dir, client, clock, events, operations } = this;
     const { controllerAttaches = true, gates = {} } = this.#options;
-    const csiDrivers = { synced: true, lister: { get: () => this.#described } };
+    const hasDrivers = () => this.hasDrivers;
+    const csiDrivers = {
+      get synced() {
+        return hasDrivers();
+      },
+      lister: { get: () => this.#described },
+    };
     return newCsi({
       client,
       csiDrivers: csiDrivers as unknown as Parameters<typeof newCsi>[0]["csiDrivers"],

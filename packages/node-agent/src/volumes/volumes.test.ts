@@ -94,6 +94,11 @@ test("reads mount points with escaped names, last mounted first", () => {
   assert.deepEqual(mountPoints(info, "/p"), ["/p/x", "/p/with space"]);
 });
 
+test("each escape of a mount point's path is read", () => {
+  const info = String.raw`1 2 8:1 / /p/a\040b\011c\134d\012e rw - ext4 /dev/vda rw`;
+  assert.deepEqual(mountPoints(info, "/p"), ["/p/a b\tc\\d\ne"]);
+});
+
 test("a path is no mount point though there is one below it", async () => {
   const mounter = { mountsBelow: async () => ["/p/x/y", "/p/z"] };
   assert.deepEqual([await isMounted("/p/x", mounter), await isMounted("/p/z", mounter)], [false, true]);

@@ -201,6 +201,7 @@ test("a container gets exclusive devices with their settings, and keeps them acr
   });
 
   const socket = join(dir, "example.com_gpu.sock");
+  await again(); // starts twice before anything changes
   const next = await again();
   await assert.rejects(stat(socket), "the plugin's socket is gone: so it hears of the restart");
   assert.deepEqual(next.amounts(), { capacity: { [gpu]: "0" }, allocatable: { [gpu]: "0" } });

@@ -50,6 +50,32 @@ test("an inline volume needs a driver that supports it and gets the pod's data, 
   assert.deepEqual(await b.mounts(), []);
 });
 
+test("a volume waits until the CSIDrivers are known, and so does what the node tells of volumes in use", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const b = await csiBench(t);
+  b.describe({});
+  b.hasDrivers = false;
+  const unknown = { message: "CSIDrivers has not been synced yet" };
+  await assert.rejects(b.csi.inline(aNodePod(), { name: "scratch", csi: { driver: driverName } }), unknown);
+  await assert.rejects(up(b, aNodePod(), aVolume()), unknown);
+  assert.deepEqual(b.driver.calls, []);
+  b.hasDrivers = true;
+  await assert.rejects(up(b, aNodePod(), aVolume()), /not attached according to node status/);
+  assert.equal(b.csi.inUse()?.length, 1);
+  b.hasDrivers = false;
+  assert.equal(b.csi.inUse(), undefined);
+  await b.csi.tearDown("uid-1");
+});
+
+test("a driver is told that an inline volume is read-only", { skip: !isRoot && "needs root" }, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ volumeLifecycleModes: ["Ephemeral"] });
+  const made = await b.csi.inline(aNodePod(), { name: "scratch", csi: { driver: driverName, readOnly: true } });
+  assert.deepEqual([made?.readOnly, b.driver.calls.map(({ request }) => request.readonly)], [true, [true]]);
+  await b.csi.tearDown("uid-1");
+});
+
 test("inline volumes are none of the agent's without the gate CSIInlineVolume", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t, { gates: { CSIInlineVolume: false } });
   b.describe({});

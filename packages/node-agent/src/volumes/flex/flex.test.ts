@@ -319,6 +319,9 @@ test("a restarted agent finds volumes in use by their folders, and unmounts them
   const next = bench.open();
   await next.restore();
   assert.deepEqual(next.inUse(), [id]);
+  const before = bench.changes;
+  await next.inline(pod, volume());
+  assert.equal(bench.changes, before, "the node is told once of what was found");
   await next.collect();
   assert.deepEqual(next.inUse(), [id], "the pod has it still");
   await next.tearDown("uid1");
