@@ -115,4 +115,11 @@ test("--node-status-update-frequency=0 sets no request timeout", async () => {
   const unlimited = withTimeLimit(client, 0, clock);
   await assert.rejects(unlimited.get(nodes, { name: "n1" }), /not found/);
   assert.deepEqual([control.asked, clock.waiting], [1, 0]);
+  control.standsStill = "get";
+  const stop = new AbortController();
+  const asking = unlimited.get(nodes, { name: "n1" }, { signal: stop.signal });
+  const ended = assert.rejects(asking, /the test ends/);
+  await clock.advance(3_600_000);
+  stop.abort(new Error("the test ends"));
+  await ended;
 });

@@ -511,6 +511,9 @@ test("beyond the total every container keeps the same number of exited instances
   const uneven = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["q", "a"]);
   await uneven.collect(["p", "q"], { maxPerContainer: -1, maxTotal: 3 });
   assert.deepEqual(of(uneven.runtime), ["p", "q"], "three for two are one for each");
+  await uneven.collect(["p", "q"], { maxPerContainer: -1, maxTotal: 0 });
+  assert.deepEqual(of(uneven.runtime), []);
+  await uneven.collect(["p", "q"], { maxPerContainer: -1, maxTotal: 0 });
 });
 
 test("an exited container is removed as soon as it has the minimum age", async () => {
