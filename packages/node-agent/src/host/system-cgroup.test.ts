@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -48,6 +48,14 @@ test("a process that ended before it was moved is ignored; one that cannot be mo
   });
   assert.equal(tries, 10);
   await assert.rejects(gatherSystemProcesses(tree, "/", procDir), { message: 'system container cannot be root ("/")' });
+});
+
+test("a process whose program cannot be read counts as none of the kernel's", async (t) => {
+  const { tree, procDir, moved, inRoot } = await machine(t, [70], [70]);
+  await writeFile(join(procDir, "80"), "");
+  inRoot.add(80);
+  await gatherSystemProcesses(tree, "/system", procDir);
+  assert.deepEqual(moved.slice(1), ["70 to /system", "80 to /system"]);
 });
 
 test("processes that are forked meanwhile are moved by one of ten rounds", async (t) => {
