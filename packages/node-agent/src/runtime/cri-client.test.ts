@@ -123,6 +123,17 @@ test("a failure other than Unimplemented is not retried with the other version, 
   assert.deepEqual(calls, ["v1 Version", "v1 Version"]);
 });
 
+test("answers of up to 16 MiB are read, as those of a machine with thousands of containers", async (t) => {
+  const { endpoint, current } = await playRuntime(t, { v1: { Version: version } });
+  const { runtime } = connectTo(t, endpoint);
+  const answerWith = (mib: number) => {
+    Object.assign(current, { v1: { Version: { ...version, runtimeVersion: "x".repeat(mib * 2 ** 20) } } });
+    return runtime.version();
+  };
+  assert.equal((await answerWith(15)).runtimeVersion.length, 15 * 2 ** 20);
+  await assert.rejects(answerWith(17), { code: "ResourceExhausted" });
+});
+
 test("image calls use the image endpoint, with a version of its own", async (t) => {
   const both = await playRuntime(t, { v1: { Version: version, ListImages: { images: [] } } });
   const images = await playRuntime(t, { v1alpha2: { ListImages: { images: [{ id: "i1" }] } } });

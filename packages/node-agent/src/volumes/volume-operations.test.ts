@@ -76,6 +76,14 @@ test("metrics count volumes as desired until their pod ends, and as actual until
   ]);
 });
 
+test("the operations of a device are named apart from those of a file system", async () => {
+  const { operations, ended } = setUp();
+  await operations.setUp(disk, async () => {});
+  await operations.tearDown("u", async () => {});
+  const [mapped, unmapped] = ["map_volume", "unmap_volume"].map((name) => count("kubernetes.io/csi:x", name, "success", 1));
+  assert.deepEqual(await ended(), [mapped, unmapped]);
+});
+
 test("the duration of a group change is observed, a skipped one is not", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-group-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
