@@ -193,21 +193,23 @@ for (const { policy, fsType, want } of [
   });
 }
 
-test("a driver with VOLUME_MOUNT_GROUP gets the pod's group, and the first of the volume's access modes", {
-  skip: !isRoot && "needs root",
-}, async (t) => {
-  const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
-  b.describe({ attachRequired: false });
-  const volume = aVolume({ fsType: "ext4" });
-  volume.spec.accessModes = ["ReadWriteOnce", "ReadOnlyMany"];
-  const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), volume);
-  assert.equal(b.driver.calls.length, 1, "it does not stage");
-  assert.partialDeepStrictEqual(b.driver.calls[0]?.request.volumeCapability, {
-    mount: { volumeMountGroup: "2000" },
-    accessMode: { mode: 7 },
+for (const fsGroup of [2000, 0]) {
+  test(`a driver with VOLUME_MOUNT_GROUP gets the pod's group ${fsGroup}, and the first of the volume's access modes`, {
+    skip: !isRoot && "needs root",
+  }, async (t) => {
+    const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
+    b.describe({ attachRequired: false });
+    const volume = aVolume({ fsType: "ext4" });
+    volume.spec.accessModes = ["ReadWriteOnce", "ReadOnlyMany"];
+    const { path } = await up(b, aNodePod({ securityContext: { fsGroup } }), volume);
+    assert.equal(b.driver.calls.length, 1, "it does not stage");
+    assert.partialDeepStrictEqual(b.driver.calls[0]?.request.volumeCapability, {
+      mount: { volumeMountGroup: String(fsGroup) },
+      accessMode: { mode: 7 },
+    });
+    assert.equal((await stat(path)).gid, 0);
   });
-  assert.equal((await stat(path)).gid, 0);
-});
+}
 
 test("a missing secret is named in the error", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
