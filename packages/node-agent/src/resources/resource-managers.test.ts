@@ -34,7 +34,9 @@ interface Setup extends OpenedManagers {
   moves: string[];
 }
 
-async function open(t: TestContext, ...argv: string[]): Promise<Setup> {
+const open = (t: TestContext, ...argv: string[]): Promise<Setup> => openOn(t, topology, argv);
+
+async function openOn(t: TestContext, machine: typeof topology, argv: readonly string[]): Promise<Setup> {
   const rootDir = await mkdtemp(join(tmpdir(), "cox-managers-"));
   t.after(() => rm(rootDir, { recursive: true, force: true }));
   const { values, set } = parseFlags(kubelet.flags, [
@@ -58,7 +60,7 @@ async function open(t: TestContext, ...argv: string[]): Promise<Setup> {
   const opened = openResourceManagers({
     config,
     featureGates: newFeatureGates("kubelet", config.featureGates),
-    topology,
+    topology: machine,
     capacity: { cpu: "4", memory: "8Gi" },
     reservations: reservationsOf(config, { cpuCount: 4 }),
     runtime,
@@ -139,14 +141,20 @@ test("a pod that requests more than is available is rejected with UnexpectedAdmi
   });
 });
 
-test("with full-pcpus-only whole cores are admitted", async (t) => {
-  const { managers } = await open(
-    t,
+test("with full-pcpus-only whole cores are admitted, and what is none is rejected for that reason", async (t) => {
+  const argv = [
     "--cpu-manager-policy=static",
     "--cpu-manager-policy-options=full-pcpus-only=true",
     "--feature-gates=CPUManagerPolicyOptions=true",
-  );
+  ];
+  const { managers } = await open(t, ...argv);
   assert.equal(await managers.admit(guaranteed("u1", "1", "1Gi")), undefined, "a core has one thread here");
+  const cpus = topology.cpus.map((cpu) => ({ ...cpu, core: cpu.id >> 1 }));
+  const threads = await openOn(t, { ...topology, cpus }, argv);
+  assert.deepEqual(await threads.managers.admit(guaranteed("u1", "1", "1Gi")), {
+    reason: "SMTAlignmentError",
+    message: "SMT Alignment Error: requested 1 cpus not multiple cpus per core = 2",
+  });
 });
 
 test("running containers are moved to the shared CPUs when these change", async (t) => {
