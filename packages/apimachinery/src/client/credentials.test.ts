@@ -57,6 +57,31 @@ test("only credentials that may change are worth another try after a refusal", (
   );
 });
 
+test("a token file is read again after a minute, and at once after its token was refused", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-token-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const tokenFile = join(directory, "token");
+  const clock = newFakeClock();
+  const credentials = newCredentials({ host, tokenFile }, clock, () => {});
+  const sent = async (): Promise<unknown> => (await credentials.headers())["authorization"];
+  await writeFile(tokenFile, "one\n");
+  assert.equal(await sent(), "Bearer one");
+  await writeFile(tokenFile, "two");
+  await clock.advance(59_999);
+  assert.equal(await sent(), "Bearer one");
+  await clock.advance(1);
+  assert.equal(await sent(), "Bearer two");
+  await writeFile(tokenFile, "three");
+  assert.equal(await sent(), "Bearer two");
+  assert.equal(credentials.rejected({ authorization: "Bearer two" }), true);
+  assert.equal(await sent(), "Bearer three");
+  for (const unreadable of [writeFile(tokenFile, " \n"), rm(tokenFile)]) {
+    await unreadable;
+    credentials.rejected({ authorization: "Bearer three" });
+    assert.equal(await sent(), "Bearer three", "the last known one");
+  }
+});
+
 async function aPlugin(t: TestContext, script: string): Promise<{ directory: string; command: string }> {
   const directory = await mkdtemp(join(tmpdir(), "cox-plugin-"));
   t.after(() => rm(directory, { recursive: true }));

@@ -116,6 +116,18 @@ for (const [form, read] of readers) {
   });
 }
 
+for (const [status, method] of [
+  ["204", "GET"],
+  ["304", "GET"],
+  ["200", "HEAD"],
+] as const)
+  test(`the length that a response of ${status} to ${method} tells is not that of its body`, async (t) => {
+    const { pipe, response, seen } = await begun(t, { method });
+    const fields = encodeFields([":status", status, "content-length", "8"]);
+    await pipe.says(frame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, fields));
+    assert.deepEqual([String(await readBody(await response)), seen.released], ["", 1]);
+  });
+
 test("a body that is read as a whole returns its bytes to the server's window, those from before too", async (t) => {
   const pipe = pipeOver(t, { streamWindowBytes: 300_000, connectionWindowBytes: 1 << 30 });
   await pipe.begin();
@@ -125,7 +137,8 @@ test("a body that is read as a whole returns its bytes to the server's window, t
   assert.deepEqual(await pipe.says(head(1), ...frames(18)), [], "nobody reads it yet");
   const reading = readBody(await response);
   assert.deepEqual(await pipe.turn(), ["windowUpdate 1 288000"]);
-  await pipe.says(...frames(18), end(1));
+  assert.match((await pipe.says(...frames(18))).join(), /^windowUpdate 1 \d{6}$/, "while it is read, too");
+  await pipe.says(end(1));
   assert.equal((await reading).length, 36 * 16_000);
 });
 

@@ -165,7 +165,7 @@ for (const [name, cluster, user, message] of [
   [
     "a plugin whose variable has no name",
     "",
-    `exec: {command: x, ${api}, env: [{value: v}]}`,
+    `exec: {command: x, ${api}, env: [{name: A, value: v}, {value: v}]}`,
     /: env variable name must be spec/,
   ],
   ["a plugin of v1 that does not say whether it asks users", "", `exec: {command: x, ${api}}`, /: interactiveMode must be spec/],

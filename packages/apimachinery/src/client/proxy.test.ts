@@ -10,7 +10,7 @@ import { listening } from "../testing/listening.ts";
 import { testPair } from "../testing/tls.ts";
 import { newClient } from "./client.ts";
 import { parseKubeconfig } from "./kubeconfig.ts";
-import { proxyFromEnvironment } from "./proxy.ts";
+import { connectOverProxy, proxyFromEnvironment } from "./proxy.ts";
 
 const pair = await testPair();
 
@@ -149,6 +149,16 @@ test("a proxy over TLS whose certificate is not trusted is asked for nothing, un
   await send(true);
   assert.deepEqual(requested, ["kubernetes:6443"]);
 });
+
+for (const [scheme, port] of [
+  ["http", 80],
+  ["https", 443],
+  ["socks5", 1080],
+] as const)
+  test(`a proxy of ${scheme} that names no port is reached at ${port}`, async () => {
+    const connect = connectOverProxy(new URL(`${scheme}://127.87.5.3`), async () => ({}));
+    await assert.rejects(connect("kubernetes", 6443), new RegExp(`ECONNREFUSED 127\\.87\\.5\\.3:${port}$`));
+  });
 
 test("a connection to a proxy that refuses is closed", async (t) => {
   const closed = Promise.withResolvers<void>();

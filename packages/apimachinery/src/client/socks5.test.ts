@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import type { Socket } from "node:net";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
@@ -26,7 +27,8 @@ for (const { name, address } of [
 ]) {
   test(`a SOCKS proxy that answers with ${name} is passed; early bytes of the target are not lost`, async () => {
     const { connection, proxy, said } = aConnection();
-    const pending = connectThroughSocks5(connection, target, undefined, never);
+    const { signal } = new AbortController();
+    const pending = connectThroughSocks5(connection, target, undefined, signal);
     await settle();
     assert.deepEqual([...said()], [5, 1, 0]);
     proxy.write(Buffer.from([5, 0]));
@@ -36,6 +38,7 @@ for (const { name, address } of [
     await pending;
     assert.equal(String(connection.read()), "hello");
     for (const event of ["data", "close", "end"]) assert.equal(connection.listenerCount(event), 0, event);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
   });
 }
 

@@ -214,7 +214,7 @@ async function withFiles(t: TestContext, allowHTTP1: boolean) {
     if ("closeAllConnections" in listener) listener.closeAllConnections();
     listener.close();
   });
-  const [certFile, keyFile] = [join(folder, "c.crt"), join(folder, "c.key")];
+  const [certFile, keyFile, caFile] = [join(folder, "c.crt"), join(folder, "c.key"), join(folder, "ca.crt")];
   const write = async (name: string, days?: number): Promise<void> => {
     const { cert, key } = days === undefined ? await testPair(name) : await expired(name);
     await writeFile(certFile, cert);
@@ -227,11 +227,12 @@ async function withFiles(t: TestContext, allowHTTP1: boolean) {
   await write("first");
   const clock = newFakeClock(Date.now());
   const host = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`;
-  const transport = newTransport({ host, ca: pair.ca, certFile, keyFile }, { clock });
+  await writeFile(caFile, pair.ca);
+  const transport = newTransport({ host, caFile, certFile, keyFile }, { clock });
   t.after(() => transport.close());
   const send = async (): Promise<string> =>
     (await readBody(await transport.request({ method: "GET", path: "/", headers: {} }))).toString();
-  return { clock, transport, send, write, certFile };
+  return { clock, transport, send, write, certFile, caFile };
 }
 
 test("certificate files are read once a minute: a renewed pair is used, one that cannot be read changes nothing", async (t) => {
@@ -244,6 +245,21 @@ test("certificate files are read once a minute: a renewed pair is used, one that
   assert.equal(await send(), "first");
   await clock.advance(60_000);
   await waitFor(async () => (await send()) === "second", { what: "the renewed certificate to be used" });
+});
+
+test("another authority in its file is used for new connections within a minute", async (t) => {
+  const { clock, send, caFile } = await withFiles(t, false);
+  assert.equal(await send(), "first");
+  const { ca } = await testPair();
+  await writeFile(caFile, ca);
+  assert.equal(await send(), "first", "over the connection that is open");
+  await clock.advance(60_000);
+  const isRefused = (): Promise<boolean> =>
+    send().then(
+      () => false,
+      () => true,
+    );
+  await waitFor(isRefused, { what: "the other authority, which has not signed the server's certificate" });
 });
 
 for (const protocol of ["HTTP/1.1", "HTTP/2"]) {

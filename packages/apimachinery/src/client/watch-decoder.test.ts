@@ -84,6 +84,12 @@ for (const { form, decode, frame } of [
   test(`${form}: an end within an event is an error, an end after the signal is its reason`, async () => {
     const cut = Readable.from([bytes.subarray(0, bytes.length - 3)]);
     await assert.rejects(follow(cut), /the watch ended in the middle of an event/);
+    for (const begun of [1, 4])
+      await assert.rejects(
+        follow(Readable.from([Buffer.concat([bytes, bytes.subarray(0, begun)])])),
+        /the watch ended in the middle of an event/,
+        `${begun} bytes of the fourth one`,
+      );
     assert.equal(cut.destroyed, true);
     await assert.rejects(follow(Readable.from([bytes]), AbortSignal.abort(new Error("stopped"))), /stopped/);
   });

@@ -312,6 +312,8 @@ test("backoff grows to its limit, and restarts after the reset period or when it
   const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0.5 });
   const waits = Array.from({ length: 8 }, () => backoff.next() / 1.5);
   assert.deepEqual(waits, [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
+  await clock.advance(120_000);
+  assert.equal(backoff.next() / 1.5, 30_000);
   await clock.advance(120_001);
   assert.deepEqual([backoff.next() / 1.5, backoff.next() / 1.5], [800, 1600]);
   backoff.reset();

@@ -20,6 +20,20 @@ test("refuses values when the reader is too slow, and keeps those it has", async
   assert.equal(queue.push(4), true);
 });
 
+test("what was read is not drained again, and leaves its place", async () => {
+  const queue = newBoundedQueue<number>(3);
+  for (const value of [1, 2, 3]) queue.push(value);
+  const reader = queue[Symbol.asyncIterator]();
+  assert.deepEqual([(await reader.next()).value, queue.size, queue.full], [1, 2, false]);
+  assert.equal(queue.push(4), true);
+  assert.deepEqual([queue.drain(), queue.size], [[2, 3, 4], 0]);
+  queue.push(5);
+  queue.close(new Error("first"));
+  queue.close(new Error("second"));
+  assert.equal((await reader.next()).value, 5);
+  await assert.rejects(Promise.resolve(reader.next()), /first/);
+});
+
 test("wakes a waiting reader", async () => {
   const queue = newBoundedQueue<string>(1);
   const reader = queue[Symbol.asyncIterator]();
