@@ -82,6 +82,7 @@ const rows = (resource: string): Accepted[] =>
             resources("*", "a"),
             `${ofRules}: Invalid value: []string{"*", "a"}: if '*' is present, must not specify other resources without`,
           ],
+          [resources("*/a", "*/a"), `${ofRules}[1]: Invalid value: "*/a": if '*/a' is present, must not specify */a`],
           [resources("a/*", "a/*"), `${ofRules}[1]: Invalid value: "a/*": if 'a/*' is present, must not specify a/*`],
           [resources("pods", ""), `${ofRules}[1]: Required value`],
           [rule({ operations: [""] }), 'webhooks[0].rules[0].operations[0]: Unsupported value: ""'],

@@ -20,7 +20,7 @@ interface World {
 }
 
 /** Creates a pod with matching budgets and evicts it. @returns its name and the response */
-async function evict({ phase = "Running", isReady = true, healthy = [] }: World, deleteOptions?: object) {
+async function evict({ phase = "Running", isReady = true, healthy = [] }: World, deleteOptions?: object, query = "") {
   const name = `p${made++}`;
   const labels = { app: name };
   const { body: pod } = await server.request("POST", pods, {
@@ -35,7 +35,7 @@ async function evict({ phase = "Running", isReady = true, healthy = [] }: World,
     body.status = { observedGeneration: 1, expectedPods: 3, ...counts };
     await server.request("PUT", `${budgets}/${name}-${i}/status`, body);
   }
-  const { code, body } = await server.request("POST", `${pods}/${name}/eviction`, { metadata: { name }, deleteOptions });
+  const { code, body } = await server.request("POST", `${pods}/${name}/eviction${query}`, { metadata: { name }, deleteOptions });
   const { code: left } = await server.request("GET", `${pods}/${name}`);
   const allowed = async (): Promise<number> =>
     (await server.request("GET", `${budgets}/${name}-0`)).body.status.disruptionsAllowed;
@@ -74,6 +74,18 @@ test("a dry run requested in the body does not use the budget", async () => {
   const evicted = await evict({ healthy: [{ ...enough, disruptionsAllowed: 1 }] }, { dryRun: ["All"] });
   assert.deepEqual([evicted.code, evicted.isGone, await evicted.allowed()], [201, false, 1]);
 });
+
+for (const { body, code } of [
+  { body: undefined, code: 201 },
+  { body: { dryRun: [] }, code: 201 },
+  { body: { dryRun: ["All"] }, code: 201 },
+  { body: { dryRun: ["Some"] }, code: 500 },
+]) {
+  test(`a dry run requested in the query, with ${JSON.stringify(body)} in the body, is ${code === 201 ? "one" : "refused"}`, async () => {
+    const evicted = await evict({ healthy: [{ ...enough, disruptionsAllowed: 1 }] }, body, "?dryRun=All");
+    assert.deepEqual([evicted.code, evicted.isGone, await evicted.allowed()], [code, false, 1]);
+  });
+}
 
 test("a pod of several budgets is kept, and why is said in upstream's words", async () => {
   const { code, body, isGone } = await evict({ healthy: [enough, enough] });
