@@ -68,6 +68,7 @@ export const slow: Readonly<Record<string, number>> = {
   "e2e/controllers/many-definitions.test.ts": 39,
   "e2e/start/rolling-restart.test.ts": 37,
   "e2e/deploy/cgroup-driver.test.ts": 34,
+  "packages/cluster-services/src/ingress/limits.test.ts": 62,
   "tools/publish/src/examples.test.ts": 60,
   "tools/publish/src/testing-package.test.ts": 37,
   "tools/request-path/src/request-path.test.ts": 30,

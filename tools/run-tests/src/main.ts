@@ -3,11 +3,13 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
-import { inNetworkOfItsOwn, lanesOf, longestFirst, nodeFlags } from "./lanes.ts";
+import { batchesOf } from "./batches/batches.ts";
+import { runTogether } from "./batches/run-batch.ts";
+import { inNetworkOfItsOwn, lanesOf, longestFirst, nodeFlags, slow } from "./lanes.ts";
 import { longRunOf, mutation, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 import { longReport } from "./long-report.ts";
 import { busyMs } from "./machine-load.ts";
-import { addFile, addRepeated, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
+import { addFile, addRepeated, addSeparated, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 import { type FileRun, type Limits, runFile } from "./run-file.ts";
 
 /**
@@ -86,17 +88,21 @@ function count(name: string, isPassed: boolean): boolean {
 
 async function runTests(
   name: string,
-  files: readonly string[],
+  /** Files of a group run in one process. */
+  groups: readonly (readonly string[])[],
   { concurrency = 1, env = {} }: { readonly concurrency?: number; readonly env?: Record<string, string> },
 ): Promise<void> {
-  if (files.length === 0) return;
+  if (groups.length === 0) return;
   console.log(`== ${name}`);
   const begin = { ms: performance.now(), busyMs: busyMs() };
-  const waiting = [...files];
+  const waiting = [...groups];
   const toRepeat: FileRun[] = [];
   const work = async (): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined && !interrupted.signal.aborted; file = waiting.shift()) {
-      const run = await runOne(file, env);
+    for (let files = waiting.shift(); files !== undefined && !interrupted.signal.aborted; files = waiting.shift())
+      await settle(files);
+  };
+  const settle = async (files: readonly string[]): Promise<void> => {
+    for await (const run of runGroup(files, env)) {
       process.stdout.write(fileReport(run));
       if (run.failed.length > 0 && repeatsLeft > 0 && !interrupted.signal.aborted) {
         repeatsLeft--;
@@ -115,6 +121,16 @@ async function runTests(
     addRepeated(totals, first, second);
   }
   endStage(name, begin);
+}
+
+/** Runs the files of a group, in one process when there are several. */
+function runGroup(files: readonly string[], env: Record<string, string>): AsyncGenerator<FileRun> {
+  const limits: Limits = { testMs: 900_000, idleMs: 60_000, graceMs: 60_000 };
+  return runTogether(files, {
+    ...{ root, namePatterns: [], env, limits, signal: interrupted.signal },
+    runAlone: (file) => runOne(file, env),
+    onSeparated: (why) => addSeparated(totals, files, why),
+  });
 }
 
 function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
@@ -151,8 +167,23 @@ async function prepareClusters(files: readonly string[]): Promise<readonly strin
  * unit tests, which use the most CPU, come last and fill the remaining time.
  */
 async function besideSharedCluster(own: readonly string[]): Promise<void> {
-  await runTests("end to end, separate clusters", own, { concurrency: 3, env: e2eEnv });
-  await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
+  await runTests(
+    "end to end, separate clusters",
+    own.map((file) => [file]),
+    { concurrency: 3, env: e2eEnv },
+  );
+  await runTests("unit and integration", groupsOf(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
+}
+
+/** Slow files first, each alone; then files that run together, last other ones that run alone. */
+function groupsOf(files: readonly string[]): string[][] {
+  const isFirst = (file: string): boolean =>
+    file in slow || file in nodeFlags || plan.some((form) => form.isLong && form.files.includes(file));
+  const single = longestFirst(files.filter(isFirst)).map((file) => [file]);
+  const others = files.filter((file) => !isFirst(file));
+  // A pattern leaves few tests, and matches the names of suites, of which a batch has one for each file.
+  if (namePatterns.length > 0) return [...single, ...others.map((file) => [file])];
+  return [...single, ...batchesOf(others, (file) => readFileSync(join(root, file), "utf8"))];
 }
 
 /** Runs the files with one cluster, which is always removed afterwards. */
@@ -163,7 +194,12 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   try {
     const start = "start a cluster";
     const isUp = count(start, !interrupted.signal.aborted && (await runStep(start, cluster("up"), e2eEnv)) === 0);
-    if (isUp) await runTests("end to end, shared cluster", files, { env: e2eEnv });
+    if (isUp)
+      await runTests(
+        "end to end, shared cluster",
+        files.map((file) => [file]),
+        { env: e2eEnv },
+      );
     else notRun(files, "the end-to-end cluster did not start");
   } finally {
     const remove = "remove the cluster";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addFile, addRepeated, closingReport, exitCode, newTotals } from "./report.ts";
+import { addFile, addRepeated, addSeparated, closingReport, exitCode, newTotals } from "./report.ts";
 
 const aRun = {
   file: "a.test.ts",
@@ -75,6 +75,17 @@ failed:
   const crashedTwice = newTotals();
   addRepeated(crashedTwice, { ...aRun, failed: [aFailure] }, { ...aRun, failed: [aFailure] });
   assert.deepEqual([exitCode(crashedTwice), crashedTwice.flaky], [1, []]);
+});
+
+test("files that did not pass in one process are listed with the reason, and are no failure", () => {
+  const totals = newTotals();
+  addSeparated(totals, ["a.test.ts", "b.test.ts"], "b.test.ts fails: x: Error:\n  in use");
+  addFile(totals, { ...aRun, passed: 1 });
+  assert.equal(exitCode(totals), 0);
+  assert.match(
+    closingReport(totals, { durationMs: 0, busyMs: 0 }),
+    /\nrun again file by file, because they did not pass in one process:\n {2}2 files from a\.test\.ts: b\.test\.ts fails: x: Error: in use\n1 passed/,
+  );
 });
 
 for (const { name, passed, failed, skipped, want } of [

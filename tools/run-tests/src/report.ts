@@ -17,13 +17,24 @@ export interface Totals {
   readonly failures: string[];
   /** Same format as `failures`: tests that failed first and passed when their file was run again. */
   readonly flaky: string[];
+  /** Batches of files that did not pass in one process and ran again file by file, with the reason. */
+  readonly separated: string[];
   /** Includes file or stage; to-do tests are listed separately but count as skipped in the last line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
   readonly stages: Stage[];
 }
 
-export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], flaky: [], skipped: [], todo: [], stages: [] });
+export const newTotals = (): Totals => ({
+  passed: 0,
+  failed: 0,
+  failures: [],
+  flaky: [],
+  separated: [],
+  skipped: [],
+  todo: [],
+  stages: [],
+});
 
 /** Adds the results of one file to the totals, each name with its file. */
 export function addFile(totals: Totals, run: FileRun): void {
@@ -40,6 +51,11 @@ export function addRepeated(totals: Totals, first: FileRun, second: FileRun): vo
   addFile(totals, second);
   const isAgain = ({ name, where }: Failed): boolean => second.failed.some((each) => each.name === name && each.where === where);
   totals.flaky.push(...first.failed.filter((each) => !isAgain(each)).map((each) => failureLine(first.file, each)));
+}
+
+/** Adds a batch whose files run again, each in a process of its own. */
+export function addSeparated(totals: Totals, files: readonly string[], why: string): void {
+  totals.separated.push(`${files.length} files from ${files[0]}: ${inOneLine(why)}`);
 }
 
 const failureLine = (file: string, { name, error }: Failed): string => `${file}: ${name}\n    ${inOneLine(error)}`;
@@ -83,6 +99,7 @@ export function closingReport(totals: Totals, together: Omit<Stage, "name">): st
     unrunReport("skipped", totals.skipped),
     unrunReport("todo", totals.todo),
     `stages, and the machine's cores that were busy meanwhile:\n${time}`,
+    listed("run again file by file, because they did not pass in one process", totals.separated),
     listed("flaky, passed when repeated", totals.flaky),
     listed("failed", totals.failures),
     totals.passed + totals.failed === 0 ? "nothing ran\n" : "",

@@ -7,7 +7,10 @@ export type Reported =
   | { readonly kind: "note"; readonly text: string }
   /** A measurement that a test reported with `t.diagnostic`; follows the line of its test. */
   | Figure
-  | ReportedTest;
+  | ReportedTest
+  /** Only in a batch: the lines of a file are between these two. */
+  | { readonly kind: "file"; readonly file: string; readonly atMs: number }
+  | { readonly kind: "end of file"; readonly file: string; readonly isPassed: boolean; readonly atMs: number };
 
 export interface ReportedTest {
   readonly kind: "test";

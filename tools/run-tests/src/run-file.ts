@@ -44,23 +44,35 @@ const isolated = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@
 
 /** Runs the tests of one file in its own process and process group. @param file relative to the root */
 export async function runFile(file: string, options: RunOptions): Promise<FileRun> {
+  const begin = performance.now();
+  const { lines, ending, output } = await runProcess([file], options);
+  return { ...resultOf(file, lines, ending), file, durationMs: performance.now() - begin, output };
+}
+
+interface ProcessRun {
+  readonly lines: readonly Reported[];
+  readonly ending: Ending;
+  /** End of stdout and stderr. */
+  readonly output: string;
+}
+
+/** Runs Node with the reporter. @param args program and arguments, relative to the root */
+export async function runProcess(args: readonly string[], options: RunOptions): Promise<ProcessRun> {
   const directory = mkdtempSync(join(tmpdir(), "cox-test-"));
   const events = join(directory, "events");
-  const begin = performance.now();
   const output = join(directory, "output");
-  const child = startFile(file, { events, output }, options);
+  const child = start(args, { events, output }, options);
   try {
     const ending = await endingOf(child, () => readLines(events), options);
-    const result = resultOf(file, readLines(events), ending);
-    return { ...result, file, durationMs: performance.now() - begin, output: lastBytesOf(output) };
+    return { lines: readLines(events), ending, output: lastBytesOf(output) };
   } finally {
     killGroup(child);
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-function startFile(
-  file: string,
+function start(
+  args: readonly string[],
   to: { events: string; output: string },
   { root, namePatterns, env, limits, networkOfItsOwn = false, nodeFlags = [] }: RunOptions,
 ): ChildProcess {
@@ -76,7 +88,7 @@ function startFile(
   // A single file for both streams preserves their order.
   const output = openSync(to.output, "a");
   try {
-    const [program = "", ...rest] = [...(networkOfItsOwn ? isolated : []), process.execPath, ...flags, file];
+    const [program = "", ...rest] = [...(networkOfItsOwn ? isolated : []), process.execPath, ...flags, ...args];
     return spawn(program, rest, {
       cwd: root,
       detached: true, // own process group, to kill leftover child processes

@@ -1,0 +1,34 @@
+/** Number of files that run in one process; the loading of common modules is then a small part of their time. */
+const filesOfBatch = 40;
+
+/**
+ * What a file contains that needs a process of its own: measurements, which what ran before in the process would change, and the
+ * state of the process, which files that follow would find changed.
+ */
+const needsProcess: readonly RegExp[] = [
+  // CPU time, turns of the event loop, memory
+  /cpu-time|cpuUsage|CpuUsage|turn-sizes|event-loop|EventLoop|performance\.|held-bytes|heapUsed|memoryUsage|\bgc\(|WeakRef|FinalizationRegistry/,
+  // what is open
+  /open-files|getActiveResourcesInfo|listenerCount/,
+  /process\.(?:env|chdir|on|once|off|emit|kill|exit|exitCode|argv|umask|stdin|stdout|stderr)\b/,
+  /child_process|worker_threads|execPath|pause-process|start-test-server|testing\/etcd/,
+  // mocks that end with the process, not with a test
+  /import \{[^}]*\bmock\b[^}]*\} from "node:test"|globalThis/,
+];
+
+/** Files that need a process of their own for other reasons. */
+export const alone: Readonly<Record<string, string>> = {
+  "packages/apimachinery/src/serving/certificates-aside.test.ts": "tests that a library is not loaded",
+};
+
+/**
+ * Groups files into those that run in one process, in order, followed by groups of one with the files that need a process of their own.
+ * @param textOf reads a file
+ */
+export function batchesOf(files: readonly string[], textOf: (file: string) => string): string[][] {
+  const needsOwn = (file: string): boolean => file in alone || needsProcess.some((pattern) => pattern.test(textOf(file)));
+  const { own = [], together = [] } = Object.groupBy(files, (file) => (needsOwn(file) ? "own" : "together"));
+  const batches: string[][] = [];
+  for (let from = 0; from < together.length; from += filesOfBatch) batches.push(together.slice(from, from + filesOfBatch));
+  return [...batches, ...own.map((file) => [file])];
+}
