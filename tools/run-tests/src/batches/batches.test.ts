@@ -18,6 +18,14 @@ test("files run together in their order, forty at a time", () => {
   );
 });
 
+test("files with servers run ten at a time, before the others", () => {
+  const all = files(25);
+  const textOf = (file: string): string =>
+    file === all[3] ? "" : 'import { startEtcd } from "@coxswain/apimachinery/testing/etcd";';
+  const [three = "", ...rest] = [all[3], ...all.slice(0, 3), ...all.slice(4)];
+  assert.deepEqual(batchesOf(all, textOf), [rest.slice(0, 10), rest.slice(10, 20), rest.slice(20), [three]]);
+});
+
 for (const text of [
   'import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";',
   "const { user } = process.threadCpuUsage();",
@@ -26,7 +34,6 @@ for (const text of [
   'process.env["TZ"] = "UTC";',
   'process.on("exit", end);',
   'import { spawn } from "node:child_process";',
-  'import { startTestServer } from "../testing/start-test-server.ts";',
   'import { before, mock, test } from "node:test";',
 ])
   test(`a file with ${text} runs alone`, () => {

@@ -1,5 +1,9 @@
-/** Number of files that run in one process; the loading of common modules is then a small part of their time. */
-const filesOfBatch = 40;
+/**
+ * Numbers of files that run in one process: the loading of common modules, and the start of etcd, are then a small part of their time.
+ * A file with servers takes seconds, and when one fails all run again.
+ */
+const filesOfBatch = { small: 40, withServers: 10 };
+const usesServers = /start-test-server|testing\/etcd/;
 
 /**
  * What a file contains that needs a process of its own: measurements, which what ran before in the process would change, and the
@@ -11,7 +15,7 @@ const needsProcess: readonly RegExp[] = [
   // what is open
   /open-files|getActiveResourcesInfo|listenerCount/,
   /process\.(?:env|chdir|on|once|off|emit|kill|exit|exitCode|argv|umask|stdin|stdout|stderr)\b/,
-  /child_process|worker_threads|execPath|pause-process|start-test-server|testing\/etcd/,
+  /child_process|worker_threads|execPath|pause-process/,
   // mocks that end with the process, not with a test
   /import \{[^}]*\bmock\b[^}]*\} from "node:test"|globalThis/,
 ];
@@ -27,8 +31,16 @@ export const alone: Readonly<Record<string, string>> = {
  */
 export function batchesOf(files: readonly string[], textOf: (file: string) => string): string[][] {
   const needsOwn = (file: string): boolean => file in alone || needsProcess.some((pattern) => pattern.test(textOf(file)));
-  const { own = [], together = [] } = Object.groupBy(files, (file) => (needsOwn(file) ? "own" : "together"));
-  const batches: string[][] = [];
-  for (let from = 0; from < together.length; from += filesOfBatch) batches.push(together.slice(from, from + filesOfBatch));
-  return [...batches, ...own.map((file) => [file])];
+  const {
+    own = [],
+    withServers = [],
+    small = [],
+  } = Object.groupBy(files, (file) => {
+    if (needsOwn(file)) return "own";
+    return usesServers.test(textOf(file)) ? "withServers" : "small";
+  });
+  return [...inParts(withServers, filesOfBatch.withServers), ...inParts(small, filesOfBatch.small), ...own.map((file) => [file])];
 }
+
+const inParts = (files: readonly string[], count: number): string[][] =>
+  Array.from({ length: Math.ceil(files.length / count) }, (_, at) => files.slice(at * count, (at + 1) * count));
