@@ -15,7 +15,12 @@ const recorder = join(packages, "apiserver/src/testing/record-refusals.ts");
 const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts", "generic/store.ts"];
 
 /** Excluded: they measure CPU time, which depends on what was compiled and optimized for other tests of the same process. */
-const measureTime = ["validation/pattern.test.ts", "registry/paired-lists.test.ts", "registry/validation-turns.test.ts"];
+const measureTime = [
+  "validation/pattern.test.ts",
+  "registry/paired-lists.test.ts",
+  "registry/repeated-fields-turns.test.ts",
+  "registry/validation-turns.test.ts",
+];
 
 const files = folders.flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: packages })).map((file) => join(packages, file));
 const isTest = (file: string): boolean => file.endsWith(".test.ts");

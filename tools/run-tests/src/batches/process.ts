@@ -13,5 +13,7 @@ for (const file of process.argv.slice(2)) {
   await suite(file, async () => {
     await import(pathToFileURL(resolve(file)).href);
   });
+  // The reporter notes when the file has ended before the next one is loaded.
+  await new Promise((done) => setImmediate(done));
 }
 clearInterval(alive);
