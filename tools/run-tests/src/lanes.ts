@@ -74,7 +74,7 @@ export const slow: Readonly<Record<string, number>> = {
   "tools/request-path/src/request-path.test.ts": 30,
   "tools/dev-cluster/src/program.test.ts": 29,
   "tools/deploy/src/release.test.ts": 29,
-  "packages/apiserver/src/registry/every-rule.test.ts": 28,
+  "packages/apiserver/src/registry/every-rule.test.ts": 16,
   "packages/testing/src/store/server/etcd-server.test.ts": 25,
   "packages/apiserver/src/server/turns-largest.test.ts": 24,
   "tools/publish/src/packages.test.ts": 23,

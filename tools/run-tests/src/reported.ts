@@ -119,8 +119,10 @@ function failureOfFile(
   return [`the process ${how} though no test failed`, ...notes].join("\n");
 }
 
-/** Names of tests that have started and not ended. */
+/** Names of tests that have started and not ended; in a batch the file whose hooks run when there is none. */
 export function underWay(lines: readonly Reported[]): string[] {
   const ended = new Set(lines.flatMap((line) => (line.kind === "ended" ? [line.id] : [])));
-  return lines.flatMap((line) => (line.kind === "begun" && !ended.has(line.id) ? [line.name] : []));
+  const running = lines.flatMap((line) => (line.kind === "begun" && !ended.has(line.id) ? [line.name] : []));
+  const last = lines.findLast((line) => line.kind === "file" || line.kind === "end of file");
+  return running.length === 0 && last?.kind === "file" ? [last.file] : running;
 }

@@ -3,7 +3,7 @@
  * A file with servers takes seconds, and when one fails all run again.
  */
 const filesOfBatch = { small: 40, withServers: 10 };
-const usesServers = /start-test-server|testing\/etcd/;
+const usesServers = /start-test-server|start-aggregation|refusing-webhook|testing\/(?:[a-z-]+-)?etcd/;
 
 /**
  * What a file contains that needs a process of its own: measurements, which what ran before in the process would change, and the

@@ -112,15 +112,15 @@ for (const { name, text, want, error, limits } of [
   },
   {
     name: "blocks the event loop",
-    text: `test("a", async () => { await ${afterwards}; for (;;); });`,
-    limits: { testMs: 300, idleMs: 60_000, graceMs: 300 },
+    text: `test("a", async () => { await ${afterwards}; Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); });`,
+    limits: { testMs: 1_500, idleMs: 60_000, graceMs: 2_500 },
     want: /stopped after .* during a: nothing ended.*, in fixture/,
     error: /stopped after .* during a: nothing ended/,
   },
   {
     name: "leaves a timer",
     text: 'setInterval(() => {}, 1000); test("a", () => {});',
-    limits: { testMs: 60_000, idleMs: 700, graceMs: 60_000 },
+    limits: { testMs: 60_000, idleMs: 3_000, graceMs: 60_000 },
     want: /the process does not end/,
     error: /the process does not end/,
   },
@@ -136,6 +136,12 @@ for (const { name, text, want, error, limits } of [
     assert.match(runs[1]?.failed[0]?.error ?? "", error);
     if (name === "fails") assert.match(fileReport(runs[1] as FileRun), /what it printed:\n {4}\| printed/);
   });
+
+test("a hook may take longer than a process that has ended its tests", async () => {
+  const slow = `before(() => new Promise((r) => setTimeout(r, 4000))); ${passes}`;
+  const { why, runs } = await run([passes, slow], { limits: { testMs: 60_000, idleMs: 2_000, graceMs: 60_000 } });
+  assert.deepEqual([why, runs.length], [[], 2]);
+});
 
 test("an interrupted batch runs nothing more", async () => {
   const interrupt = new AbortController();
