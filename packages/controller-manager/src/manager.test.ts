@@ -375,6 +375,25 @@ test("with a log of decisions the manager watches for questions about them, with
   }
 });
 
+test("under two locks the questions about decisions are watched once", async (t) => {
+  const { host, leases, watched } = await startLeaseApi(t);
+  const decisions = new DecisionLog({ component: "kube-controller-manager", clock: newFakeClock() });
+  const own = ["own", "service"].map((name) =>
+    entry(
+      ({ informers }) => {
+        informers.for(namespaces);
+        return { run: idle };
+      },
+      { name },
+    ),
+  );
+  await runOwn(t, { host }, own, { argv: ["--enable-leader-migration"], decisions });
+  const count = (isOfNamespaces: boolean): number =>
+    watched.filter((path) => (path === "/api/v1/namespaces") === isOfNamespaces).length;
+  await waitFor(() => count(true) === 2, { what: "the watches of both" });
+  assert.deepEqual([[...leases.keys()].toSorted(), count(false)], [["cloud-provider-extraction-migration", mainLock], 1]);
+});
+
 test("controllers get objects without managedFields", async (t) => {
   const managed = { name: "web", uid: "u", resourceVersion: "1", managedFields: [{ manager: "x" }] };
   const host = await startJsonServer(t, ({ send }) =>

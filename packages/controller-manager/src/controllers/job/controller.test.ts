@@ -83,7 +83,7 @@ for (const tracked of [true, false]) {
       message: "Job has reached the specified backoff limit",
     });
     assert.equal(status().failed, 3); // the Pod that was still running counts too
-    assert.equal(status().active, undefined);
+    assert.deepEqual([status().active, status().completionTime], [undefined, undefined]);
     assert.ok(events.includes("Warning BackoffLimitExceeded Job has reached the specified backoff limit"));
     assert.equal(await counted("job_controller_job_finished_total", 'completion_mode="NonIndexed",result="failed"'), 1);
   });
