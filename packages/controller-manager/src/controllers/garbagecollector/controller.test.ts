@@ -424,14 +424,20 @@ for (const [policy, finalizer] of [
   });
 }
 
-test("the owners of a group that cannot be discovered for a while are watched on", async (t) => {
+test("the owners of two groups that cannot be discovered for a while are watched on", async (t) => {
   const world = await started(t, ({ client }) => {
+    const groups = ["aaa.example.com", "apps"].map((name) => {
+      const version = { groupVersion: `${name}/v1`, version: "v1" };
+      return { name, versions: [version], preferredVersion: version };
+    });
+    client.rawAnswers.set("/apis", { groups });
+    client.rawAnswers.set("/apis/aaa.example.com/v1", { resources: [] });
     client.put(replicaSets, owner);
     client.put(pods, aPod({ name: "a", owner }));
   });
   const raw = world.client.raw.bind(world.client);
   world.client.raw = async (method, path) => {
-    if (path.startsWith("/apis/apps/v1")) throw serviceUnavailable("away");
+    if (path.startsWith("/apis/a")) throw serviceUnavailable("away");
     return await raw(method, path);
   };
   await world.clock.advance(31_000);
