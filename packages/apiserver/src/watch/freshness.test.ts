@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { tooLargeResourceVersion } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -58,8 +59,12 @@ test("a revision that does not arrive is refused, one beyond the store's at once
   freshness.setReady();
   assert.equal(await freshness.notOlderThan(10), true);
   multiplexer.fresh = async () => undefined;
-  await assert.rejects(freshness.notOlderThan(11), /Too large resource version: 11, current: 10/);
-  await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
+  const refusal = (wanted: number, current: number, seconds: number) => ({
+    message: `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    status: tooLargeResourceVersion(wanted, current, seconds).status,
+  });
+  await assert.rejects(freshness.notOlderThan(11), refusal(11, 10, 1));
+  await assert.rejects(freshness.reachedExisting(13), refusal(13, 12, 0));
 });
 
 test("a cache that failed during the wait is neither up to date nor recent enough, though the watch continues", async () => {

@@ -8,6 +8,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { StorageMetrics } from "../metrics.ts";
 import { newObjectCodec } from "../object-codec.ts";
 import { OwnWrites } from "../own-writes.ts";
 import type { Entry } from "../storage.ts";
@@ -24,6 +25,7 @@ async function openStore(
   t: { after(fn: () => void): void },
   mediaType = "application/vnd.kubernetes.protobuf",
   turns = new Turns(),
+  metrics?: StorageMetrics,
 ) {
   const etcd = await startEtcd();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
@@ -36,6 +38,7 @@ async function openStore(
     etcdPrefix: `/store-test-${prefixes++}`,
     clock: realClock,
     log: discardLogger,
+    metrics,
   });
   const compact = async () => {
     const { revision } = await client.range({ key: "x" });
@@ -47,6 +50,26 @@ async function openStore(
 
 runStorageSuite("etcd store", openStore);
 runStorageSuite("etcd store with JSON values", (t) => openStore(t, "application/json"));
+
+test("a watch of a revision that is still to come is refused without a time after which to ask again", async (t) => {
+  const { storage } = await openStore(t);
+  const current = await storage.currentRevision();
+  const watching = storage.watch({ prefix: "", revision: current + 1_000_000, signal: new AbortController().signal });
+  await assert.rejects(watching, (err) => {
+    assert.ok(err instanceof StatusError);
+    assert.match(err.message, /^Timeout: Too large resource version: /);
+    assert.equal(err.status.details?.retryAfterSeconds, undefined);
+    return true;
+  });
+});
+
+test("counting the objects of a resource is measured by its prefix", async (t) => {
+  const measured: unknown[] = [];
+  const metrics = { etcdRequest: (...[operation, type]: unknown[]) => void measured.push([operation, type]) };
+  const { storage } = await openStore(t, undefined, undefined, metrics as unknown as StorageMetrics); // cast: no other part is used
+  assert.equal(await storage.count(), 0);
+  assert.deepEqual(measured, [["listWithCount", storage.prefix]]);
+});
 
 test("a watch of a compacted revision ends with Expired", async (t) => {
   const { storage, compact } = await openStore(t);
