@@ -52,6 +52,7 @@ for (const version of ["v1", "v1beta1"]) {
 for (const { name, status, wanted, want } of [
   { name: "names none is good for our own", status: {}, wanted: ["api", "other"], want: ["api"] },
   { name: "names ours is good for it", status: { audiences: ["other"] }, wanted: ["api", "other"], want: ["other"] },
+  { name: "names ours in another order", status: { audiences: ["b", "x", "a"] }, wanted: ["a", "b"], want: ["a", "b"] },
   { name: "names another's is good for nothing", status: { audiences: ["vault"] }, wanted: ["api"], want: undefined },
 ]) {
   test(`an answer about audiences that ${name}`, async (t) => {

@@ -44,7 +44,7 @@ before(async () => {
   kubelet.listen(0, "127.0.0.1");
   await once(kubelet, "listening");
   server = await startTestServer(undefined, [
-    "--kubelet-timeout=50ms",
+    "--kubelet-timeout=2s",
     "--max-connection-bytes-per-sec=20000",
     "--kubelet-preferred-address-types=ExternalIP,InternalIP",
     `--kubelet-port=${(silent.address() as AddressInfo).port}`,

@@ -160,6 +160,13 @@ test("an event that arrives before the answer takes the entry that the answer ha
   assert.equal(own.take("web/a", write.value, 8), undefined, "its event does not come again");
 });
 
+test("after a reset no write is taken whose answer came before", () => {
+  const own = new OwnWrites(() => 0);
+  const written = answeredAt(own, "web/a", 5);
+  own.clear();
+  assert.equal(own.take("web/a", written.value, 5), undefined);
+});
+
 test("a failed write, and one whose event has passed, wait for no event", () => {
   const own = new OwnWrites(() => 10);
   const failed = aWrite("web/a");
