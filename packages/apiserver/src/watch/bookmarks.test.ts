@@ -47,3 +47,15 @@ test("a reader that leaves while it is woken is not woken again, nor are others 
   assert.deepEqual(woken, ["first", "slow", "last", "first", "last"]);
   bookmarks.stop();
 });
+
+test("on a clock that has run for long a reader is woken two seconds before its end, too", async () => {
+  const clock = newFakeClock();
+  await clock.advance(7_200_000);
+  const bookmarks = newBookmarkClock(clock);
+  const woken: number[] = [];
+  bookmarks.readers(() => woken.push(clock.monotonic() - start)).add({}, clock.now() + 30_000);
+  const start = clock.monotonic();
+  await clock.advance(50_000);
+  assert.deepEqual(woken, [28_000]);
+  bookmarks.stop();
+});

@@ -81,3 +81,15 @@ test("a cache that fails at once does not keep the change from the others of its
   await settle();
   assert.deepEqual(seen, ["broken", "good", "broken reset"]);
 });
+
+test("a folder whose caches have all detached hides no longer one", () => {
+  const table = new ConsumerTable(discardLogger);
+  const seen: string[] = [];
+  const consumer: CacheConsumer = { apply: (key) => void seen.push(key), reset() {} };
+  const detach = table.attach("services", consumer);
+  table.attach("services/specs", consumer);
+  void table.route(change("services/specs/web/a", 3));
+  detach();
+  void table.route(change("services/specs/web/a", 4));
+  assert.deepEqual(seen, ["specs/web/a", "web/a"]);
+});

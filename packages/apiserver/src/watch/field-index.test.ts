@@ -158,3 +158,12 @@ test("selections that share labels, or fields, or the text of another's, are kep
     assert.deepEqual(list(), ["a/1", "a/2", "a/3"]);
   }
 });
+
+test("of a value that no object has any more nothing is kept", () => {
+  const index = newFieldIndex(["spec.nodeName"]);
+  const keysOf = (node: string) => index.candidates(FieldSelector.parse(`spec.nodeName=${node}`))?.keys;
+  const pod = { key: "a/x", fields: fieldsOf("n1", "Running") } as unknown as Entry; // cast: no other part is used
+  index.change(undefined, pod);
+  index.change(pod, undefined);
+  assert.equal(keysOf("n1"), keysOf("n2"), "both are the same as for a value that never was");
+});

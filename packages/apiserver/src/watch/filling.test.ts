@@ -42,7 +42,7 @@ interface Read {
 }
 
 /** A cache over a store whose lists the test answers; values are colors, `""` cannot be decoded, `?` not yet. */
-function aCache(t: TestContext) {
+function aCache(t: TestContext, compacted = 0) {
   const clock = newFakeClock();
   const reads: Read[] = [];
   const toStore: string[] = [];
@@ -123,7 +123,7 @@ function aCache(t: TestContext) {
     turns: new Turns(),
     histories: new HistoryMemory(Number.POSITIVE_INFINITY),
     ...{ store, multiplexer: multiplexer as unknown as WatchMultiplexer, folder: "configmaps", resource: "configmaps" },
-    ...{ bookmarks, clock, log, compacted: () => 0 },
+    ...{ bookmarks, clock, log, compacted: () => compacted },
   });
   let busy: void | Promise<void>;
   const apply = (key: string, color: string | undefined, revision: number): void => {
@@ -418,4 +418,13 @@ test("a stopped cache serves nothing from memory, and its initial list is aborte
   await filling.clock.advance(1000);
   assert.deepEqual([filling.reads.length, filling.cache.ready], [1, false]);
   assert.equal(clock.waiting, 1, "the timer of the bookmarks");
+});
+
+test("a list at exactly the revision that etcd was compacted at comes from memory, one of an earlier revision from the store", async (t) => {
+  const { cache, reads, apply, toStore } = aCache(t, 12);
+  await reads[0]?.answer(11, "a/x=red@11");
+  for (const revision of [12, 13]) apply("a/x", `color-${revision}`, revision);
+  const listed = async (revision: number) => (await cache.list({ prefix: "", revision, match: "Exact" })).entries.map(textOf);
+  assert.deepEqual([await listed(12), toStore], [["a/x=color-12@12"], []]);
+  assert.deepEqual([await listed(11), toStore], [[], ["list"]]);
 });

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { AppliedRevision, Freshness } from "./freshness.ts";
+import { AppliedRevision, CatchUp, Freshness } from "./freshness.ts";
 
 function aFreshness() {
   const clock = newFakeClock();
@@ -131,6 +132,7 @@ test("later revisions do not cancel the timer of a wait that has ended", async (
   const [late, inTime] = [applied.reached(5, 1_000), applied.reached(6, 2_000)];
   await clock.advance(1_000);
   applied.advance(6);
+  applied.advance(7);
   assert.deepEqual([await late, await inTime, cancelled], [false, true, 1]);
 });
 
@@ -143,4 +145,75 @@ test("a watch resumes from the store's latest revision, though the cache has yet
   };
   assert.equal(await freshness.reachedExisting(12), true);
   await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
+});
+
+/** A store whose barriers are written at these revisions; an Error fails. */
+function aCatchUp(barriers: readonly (number | Error)[], progress = false) {
+  const clock = newFakeClock();
+  const applied = new AppliedRevision(clock);
+  const left = [...barriers];
+  const counts = { barriers: 0, requests: 0 };
+  const catchUp = new CatchUp({
+    applied,
+    requestProgress() {
+      counts.requests += Number(progress);
+      return progress;
+    },
+    async writeBarrier() {
+      counts.barriers++;
+      const next = left.shift();
+      if (typeof next !== "number") throw next;
+      return next;
+    },
+    clock,
+    log: discardLogger,
+  });
+  /** Waits until the event of the revision should have come. */
+  const reach = async (revision: number) => {
+    const reached = catchUp.reach(revision);
+    await clock.advance(4);
+    return { reached };
+  };
+  return { clock, applied, catchUp, reach, counts };
+}
+
+test("after a barrier that could not be written the next read writes one", async () => {
+  const { applied, reach, counts } = aCatchUp([new Error("no space"), 10]);
+  assert.equal(await (await reach(5)).reached, false);
+  const second = await reach(5);
+  await settle();
+  assert.equal(counts.barriers, 2);
+  applied.advance(10);
+  assert.equal(await second.reached, true);
+});
+
+test("the barrier of a watch that was lost serves no read of its successor", async () => {
+  const { applied, catchUp, reach, counts } = aCatchUp([20, 21]);
+  const reads = [await reach(15), await reach(16)];
+  await settle();
+  assert.equal(counts.barriers, 1, "the second read waits for the barrier of the first");
+  catchUp.restart();
+  reads.push(await reach(15));
+  await settle();
+  assert.equal(counts.barriers, 2);
+  applied.advance(21);
+  assert.deepEqual(await Promise.all(reads.map(({ reached }) => reached)), [true, true, true]);
+});
+
+test("a request for progress that was answered does not end the next one", async () => {
+  const { clock, applied, catchUp, reach, counts } = aCatchUp([], true);
+  const first = await reach(5);
+  await clock.advance(40);
+  catchUp.progressArrived(); // of an earlier revision
+  await settle();
+  await clock.advance(4);
+  await settle();
+  assert.equal(counts.requests, 2);
+  await clock.advance(57); // the time of the first request has passed, that of the second has not
+  const second = await reach(6);
+  await settle();
+  assert.equal(counts.requests, 2, "it waits for the answer to the second");
+  applied.advance(6);
+  catchUp.progressArrived();
+  assert.deepEqual(await Promise.all([first.reached, second.reached]), [true, true]);
 });
