@@ -253,6 +253,7 @@ test("a watch that was stopped hears nothing more, opens nothing more, and takes
   const lost = aWatch();
   lost.breaks();
   lost.watch.stop(); // during the backoff before the reconnect
+  assert.equal(lost.clock.waiting, 0, "no timer is left");
   await lost.clock.advance(60_000);
   assert.equal(lost.opened(), 1);
 });
