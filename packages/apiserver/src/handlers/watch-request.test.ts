@@ -1,6 +1,8 @@
 /** What a watch asks of its store, and what it refuses before it begins. */
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
@@ -13,9 +15,11 @@ const asked = new Error("the store was asked");
 
 /** Runs a watch whose store fails; returns the store's arguments. */
 async function watched(query: string, accept = "application/json") {
+  const clock = newFakeClock();
+  const client = new AbortController();
   const path = `/api/v1/namespaces/web/configmaps?watch=1${query}`;
   const requests: { bookmarks: boolean; revision?: number; deadlineMs: number; signal: AbortSignal }[] = [];
-  const exchange = new LoopbackExchange({ method: "GET", path, headers: { accept }, body: "" });
+  const exchange = new LoopbackExchange({ method: "GET", path, headers: { accept }, body: "", signal: client.signal });
   const ctx = new ServerRequest(exchange, parseRequestInfo("GET", path), 0, false);
   const kind = { group: "", version: "v1", kind: "ConfigMap" };
   const call = {
@@ -23,6 +27,7 @@ async function watched(query: string, accept = "application/json") {
       services: { now: () => 1000, turns: new Turns(), featureEnabled: () => true },
       gates: handlerGates(() => true),
       minRequestTimeoutMs: 60_000,
+      clock,
     },
     ctx,
     served: {
@@ -38,11 +43,13 @@ async function watched(query: string, accept = "application/json") {
     },
     ...{ namespace: "web", name: "", subresource: "" },
   } as unknown as Call;
+  const listeners = (): number => getEventListeners(ctx.signal, "abort").length;
+  const before = listeners(); // of the exchange
   const error = await watch(call, listOptions(ctx.query)).then(
     () => undefined,
     (err: Error) => err,
   );
-  return { requests, error };
+  return { requests, error, left: [clock.waiting, listeners() - before] };
 }
 
 for (const { query, want } of [
@@ -58,9 +65,10 @@ for (const { query, want } of [
 }
 
 test("the store is told when the watch will end, and that it has ended when the store fails", async () => {
-  const { requests } = await watched("&timeoutSeconds=5&resourceVersion=7");
+  const { requests, left } = await watched("&timeoutSeconds=5&resourceVersion=7");
   assert.partialDeepStrictEqual(requests, [{ deadlineMs: 6000, revision: 7 }]);
   assert.ok(requests[0]?.signal.aborted);
+  assert.deepEqual(left, [0, 0], "neither a timer nor a listener is left");
 });
 
 test("a table's rows with an unknown form of objects are refused before the watch begins", async () => {
