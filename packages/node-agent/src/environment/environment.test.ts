@@ -145,7 +145,10 @@ test("variables of services are in the order of the services' names; the namespa
 test("variables name the services of the namespace, and always the API server", () => {
   const services = [
     service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
-    service("my-db", "web", "10.96.0.7", [{ port: 5432 }, { name: "metrics", port: 9100, protocol: "UDP" }]),
+    service("my-db", "web", "10.96.0.7", [
+      { name: "", port: 5432 },
+      { name: "metrics", port: 9100, protocol: "UDP" },
+    ]),
     service("headless", "web", "None", [{ port: 1 }]),
     { metadata: { name: "unassigned", namespace: "web" }, spec: { ports: [{ port: 1 }] } } as unknown as Service,
     service("other", "elsewhere", "10.96.0.8", [{ port: 1 }]),
