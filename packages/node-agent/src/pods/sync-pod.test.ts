@@ -174,6 +174,13 @@ const cases: Case[] = [
     want: { killPod: true, createSandbox: false, start: [] },
   },
   {
+    name: "starts what was running, not what has succeeded, in the sandbox that it makes anew",
+    spec: { restartPolicy: "OnFailure", containers: [aContainer(), aContainer({ name: "b" })] },
+    containers: [{ exitCode: 0 }, exited({ name: "b" })],
+    sandboxes: [{ ready: false }],
+    want: { killPod: true, createSandbox: true, start: ["main"] },
+  },
+  {
     name: "makes the sandbox anew when there are two",
     containers: [{}],
     sandboxes: [{ id: "s2", attempt: 1 }, {}],

@@ -300,6 +300,13 @@ test("a container's hash depends on its specification, not on the order of its f
   assert.match(containerHash(one), /^[0-9a-f]{1,8}$/);
 });
 
+test("a container's hash is upstream's, so that containers of an agent of upstream keep running", () => {
+  const args = ["/bin/sh", "-c", "echo abc"];
+  const one = { name: "test_container", image: "foo/image:v1", args, ports: [{ containerPort: 8001 }] };
+  assert.equal(containerHash(one), "3c42280f", "as in TestHashContainer of v1.23");
+  assert.equal(containerHash({ name: "a", command: ["<>&\u2028\u2029"] }), "bb5f4e40", "of the JSON that Go writes");
+});
+
 test("a pull that all credentials fail names each failure", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);

@@ -60,6 +60,7 @@ test("a persistent hostPath is used as its claim says, and has to be of its type
 for (const [text, gid] of [
   ["1234", 1234],
   ["0", 0],
+  ["+5", 5],
   ["staff", undefined],
   ["12a", undefined],
   ["", undefined],
