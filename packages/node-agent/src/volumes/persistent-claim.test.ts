@@ -46,6 +46,18 @@ async function bench(t: TestContext) {
   return { dir, setUp, observed };
 }
 
+test("a volume that is bound to an earlier claim of the same name is not used", async (t) => {
+  const { dir, setUp } = await bench(t);
+  const pod = { containers: [aContainer(mountIt)] };
+  const claimRef = { namespace: "default", name: "data" };
+  assert.match(
+    String(await setUp({ hostPath: { path: dir }, claimRef: { ...claimRef, uid: "earlier" } }, pod)),
+    /PV\.Spec\.ClaimRef does not match PVC default\/data$/,
+  );
+  const made = await setUp({ hostPath: { path: dir }, claimRef: { ...claimRef, uid: "c" } }, pod);
+  assert.deepEqual(made, { path: dir, readOnly: false });
+});
+
 test("a persistent hostPath is used as its claim says, and has to be of its type", async (t) => {
   const { dir, setUp } = await bench(t);
   const pod = { containers: [aContainer(mountIt)] };
