@@ -499,3 +499,19 @@ for (const { resource, object, want, from = 1 } of [
     assert.deepEqual(cellsOf(resource, object).slice(from), want);
   });
 }
+
+test("flow schemas have their rows in the order in which they match, all other kinds in the order of their keys", () => {
+  const ordered = resourcesForTests.filter(({ table }) => table.order !== undefined);
+  assert.deepEqual(
+    ordered.map(({ resource }) => resource),
+    ["flowschemas"],
+  );
+  const schemas = [300, undefined, 5, 1000, 5].map((matchingPrecedence, i) => ({
+    metadata: { name: `${i}` },
+    spec: matchingPrecedence === undefined ? undefined : { matchingPrecedence },
+  }));
+  assert.deepEqual(
+    schemas.toSorted(ordered[0]!.table.order).map(({ metadata }) => metadata.name),
+    ["1", "2", "4", "0", "3"],
+  );
+});
