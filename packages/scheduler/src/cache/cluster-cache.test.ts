@@ -60,6 +60,18 @@ test("a pod whose binding ended counts until the API shows it, for at most 15 mi
   assert.equal(cache.counts.assumedPods, 1);
 });
 
+test("a pod that the API shows before its binding is answered does not expire", async () => {
+  const clock = newFakeClock();
+  const cache = new ClusterCache(clock);
+  cache.setNode(aTestNode("a"));
+  const pod = aTestPod("web");
+  cache.assume(newPodInfo(pod), "a");
+  cache.setPod(aTestPod("web", { on: "a" }));
+  cache.finishBinding(pod);
+  await clock.advance(16 * 60_000);
+  assert.equal(cache.snapshot().get("a")?.pods.size, 1);
+});
+
 test("an assumed pod that is deleted is assumed no longer", () => {
   const cache = new ClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));
