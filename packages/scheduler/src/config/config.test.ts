@@ -86,6 +86,14 @@ for (const version of ["v1beta3", "v1beta2"] as const) {
   });
 }
 
+test("of two entries for a plugin the last takes the default's place, and the other comes after all", () => {
+  const text =
+    "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 3}, {name: NodeAffinity, weight: 9}]}}}]\n";
+  const enabled = complete(file(text)).profiles[0]?.plugins.multiPoint.enabled ?? [];
+  const weights = enabled.filter(({ name }) => name === "NodeAffinity").map(({ weight }) => weight);
+  assert.deepEqual([weights, enabled.at(-1)?.weight], [[9, 3], 3]);
+});
+
 test("the arguments of plugins are written, and read back", () => {
   const yaml = asYaml(complete(file(args("InterPodAffinity", "{hardPodAffinityWeight: 50}"))));
   assert.equal(complete(yaml).profiles[0]?.args.InterPodAffinity.hardPodAffinityWeight, 50);

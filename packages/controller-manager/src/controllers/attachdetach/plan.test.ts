@@ -79,6 +79,12 @@ for (const { name, desired = [], attachments = [], exclusive = false, unwantedMs
     want: [{ do: "hold", node: "a", forMs: unmountLimitMs - 60_000 }],
   },
   {
+    name: "not needed for long, and not in use",
+    attachments: [on("a")],
+    unwantedMs: unmountLimitMs,
+    want: [{ do: "detach", node: "a", name: "csi-a", forced: true }],
+  },
+  {
     name: "not needed for long, though a node that says nothing uses it",
     attachments: [on("a", { inUse: true })],
     unwantedMs: unmountLimitMs,

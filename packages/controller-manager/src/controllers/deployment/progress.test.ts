@@ -127,6 +127,15 @@ test("a deployment that was complete and goes on to another template progresses 
   assert.equal(conditionOf(status.conditions, "Progressing")?.reason, "ReplicaSetUpdated");
 });
 
+test("a deployment that was complete and has another template whose first pod is not there yet has not timed out", () => {
+  const deployment = aDeployment({ replicas: 2 });
+  const sets = [set("new", 0, 0), set("old", 2, 2)] as const;
+  const { conditions: _, ...counts } = calculateStatus(deployment, sets[0], sets, start);
+  deployment.status = { ...counts, conditions: [progressing("NewReplicaSetAvailable")] };
+  const status = after(deployment, sets[0], [sets[1]], minutes(60));
+  assert.equal(conditionOf(status.conditions, "Progressing")?.reason, "NewReplicaSetAvailable");
+});
+
 test("progress after a timeout is a transition", () => {
   const deployment = standingStill("ReplicaSetUpdated", start);
   const timedOut = newCondition("Progressing", "False", "ProgressDeadlineExceeded", "", start);
