@@ -268,6 +268,20 @@ test("an extender's prefix may end in slashes, and a timeout of 0 is the default
   assert.equal(calls.length, 1);
 });
 
+test("an extender has its own timeout, or 5 s", async (t) => {
+  const { url } = await startExtender(t, { filter: () => ({ NodeNames: ["c"] }) });
+  const asked: number[] = [];
+  t.mock.method(AbortSignal, "timeout", (ms: number) => {
+    asked.push(ms);
+    return new AbortController().signal;
+  });
+  for (const httpTimeout of [7_000, 0]) {
+    const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true, httpTimeout };
+    await newHttpExtender(config).filter(pod, newTestCluster({ nodes }).snapshot().nodes);
+  }
+  assert.deepEqual(asked, [7_000, 5_000]);
+});
+
 test("an extender call without an answer ends at its timeout", async (t) => {
   const server = createServer(() => {});
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
