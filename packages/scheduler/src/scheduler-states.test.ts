@@ -561,3 +561,16 @@ test("a pod that is gone for a moment while its node is chosen, as of a server t
   await step(2_000);
   assert.equal(looks, 1);
 });
+
+test("a pod that has no node any more, as after a restore, leaves its place to pods that wait", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  names.node("a");
+  names.pod("former", { on: "a", cpu: "4" });
+  await step();
+  names.pod("web", { cpu: "4", priority: 10, spec: { preemptionPolicy: "Never" } });
+  await step(2_000);
+  assert.equal(names.where("web"), undefined);
+  client.put(pods, aTestPod("former", { cpu: "4" }));
+  await step(2_000);
+  assert.deepEqual([names.where("web"), names.where("former")], ["a", undefined]);
+});
