@@ -160,7 +160,7 @@ test("a state that comes while another is written is written next; a silent node
   silent.node.isSilent = true;
   assert.deepEqual(await silent.passed(2), []);
   silent.node.isSilent = false;
-  assert.deepEqual(await silent.passed(1), ["2 Running ready 0"]);
+  assert.deepEqual(await silent.passed(1), ["2.2 Running ready 0"]);
 
   const stopped = playing({ startAfter: "1s" });
   stopped.node.isSilent = true;

@@ -113,6 +113,23 @@ test("agrees with fast-json-patch on random documents and their differences", ()
   );
 });
 
+test("a patch has 10,000 operations at most", () => {
+  const operations = Array.from({ length: 10_000 }, () => ({ op: "test", path: "/a", value: 1 }));
+  assert.deepEqual(applyJsonPatch({ a: 1 }, patch(operations)), { a: 1 });
+  assert.throws(
+    () => applyJsonPatch({ a: 1 }, patch([...operations, operations[0]])),
+    (err) => err instanceof StatusError && err.code === 413 && /operations in a JSON patch is 10000, got 10001/.test(err.message),
+  );
+});
+
+test("copies may have 3 MiB together", () => {
+  const document = { a: "x".repeat(3 * 1024 * 1024 - 2) };
+  const copy = { op: "copy", from: "/a", path: "/b" };
+  assert.equal(Object.keys(applyJsonPatch(document, patch([copy])) as object).length, 2);
+  const isOver = (err: unknown): boolean => /exceeding the limit 3145728/.test(String((err as Error).cause));
+  assert.throws(() => applyJsonPatch({ a: `${document.a}x` }, patch([copy])), isOver);
+});
+
 test("copies count together towards their limit", () => {
   const document = { a: "x".repeat(2 * 1024 * 1024) };
   const copy = (path: string) => ({ op: "copy", from: "/a", path });

@@ -20,6 +20,8 @@ for (const { value, type = deployment, want } of [
   { value: { spec: { replicas: "x" } }, want: "unrecognized type: int32" },
   { value: { spec: { replicas: 1.5 } }, want: "cannot convert float64 to int32" },
   { value: { spec: { replicas: 4_294_967_296 } }, want: "cannot convert int64 to int32" },
+  { value: { spec: { replicas: 2_147_483_648 } }, want: "cannot convert int64 to int32" },
+  { value: { spec: { replicas: -2_147_483_649 } }, want: "cannot convert int64 to int32" },
   { value: { spec: { paused: 1 } }, want: "unrecognized type: bool" },
   { value: inPod({ nodeName: 1 }), want: "cannot convert int64 to string" },
   { value: inPod({ nodeName: 1.5 }), want: "unrecognized type: string" },
@@ -37,6 +39,8 @@ for (const { value, type = deployment, want } of [
 }
 
 test("nulls, unknown fields and valid data are no error", () => {
+  for (const replicas of [2_147_483_647, -2_147_483_648])
+    assert.doesNotThrow(() => atOnce(checkingRestorable({ spec: { replicas } }, deployment)));
   const value = { metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 };
   assert.doesNotThrow(() => atOnce(checkingRestorable(value, deployment)));
 });

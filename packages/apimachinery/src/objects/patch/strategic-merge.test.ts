@@ -106,6 +106,24 @@ for (const { name, type, original, patch, want } of [
     want: { tolerations: [{ key: "b" }] },
   },
   {
+    name: "merges an element that the patch names twice with itself",
+    type: podSpec,
+    original: { containers: [{ name: "b" }] },
+    patch: {
+      containers: [
+        { name: "a", image: "1" },
+        { name: "a", image: "2" },
+        { name: "b", image: "3" },
+      ],
+    },
+    want: {
+      containers: [
+        { name: "a", image: "2" },
+        { name: "b", image: "3" },
+      ],
+    },
+  },
+  {
     name: "merges ports by their number",
     type: serviceSpec,
     original: { ports: [{ port: 80, name: "a" }] },
