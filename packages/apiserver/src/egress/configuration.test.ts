@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { readEgressConfiguration } from "./configuration.ts";
+import { proxyServerOf } from "./proxy-server.ts";
 import type { EgressSelection } from "./selections.ts";
 import { egressErrors } from "./validation.ts";
 
@@ -56,6 +58,16 @@ for (const { name, selections, want } of [
     name: "https without a certificate",
     selections: [httpConnect({ tcp: { url: "https://x", tlsConfig: { clientKey: "/none" } } })],
     want: '[service.connection.tlsConfig.clientCert: Invalid value: "nil": Using TLS requires clientCert, service.connection.tlsConfig.clientKey: Invalid value: "/none": TLS client key does not exist]',
+  },
+  {
+    name: "https without a key, and with files that are not there",
+    selections: [httpConnect({ tcp: { url: "https://x", tlsConfig: { caBundle: "/none", clientCert: "/none" } } })],
+    want: '[service.connection.tlsConfig.caBundle: Invalid value: "/none": TLS config ca bundle does not exist, service.connection.tlsConfig.clientCert: Invalid value: "/none": TLS client cert does not exist, service.connection.tlsConfig.clientKey: Invalid value: "nil": Using TLS requires requires clientKey]',
+  },
+  {
+    name: "two with a fault",
+    selections: [httpConnect({}), { name: "etcd", connection: { proxyProtocol: "GRPC" } }],
+    want: "[service.connection.tcp: Required value: One of TCP or UDS must be set, service.connection.transport: Required value: transport must be set for GRPC]",
   },
   {
     name: "GRPC over TCP",
@@ -204,4 +216,35 @@ test("files that are not there, or hold no certificates, end the start", () => {
   assert.throws(() => readEgressConfiguration(fileOf(head + selectionOf("etcd", tls))), {
     message: new RegExp(`egressSelection "etcd": failed to read key pair ${empty} & ${empty}, got ${noPair}$`),
   });
+});
+
+test("a proxy whose URL names no port is at that of its scheme", async (t) => {
+  const ca = await newCa({ commonName: "ca" });
+  const pair = await newCertificate({ commonName: "a", usages: ["client"], ca });
+  const files = Object.fromEntries(
+    Object.entries({ clientCert: pair.certPem, clientKey: pair.keyPem }).map(([name, text]) => {
+      writeFileSync(join(directory, name), text);
+      return [name, join(directory, name)];
+    }),
+  );
+  const dialled: unknown[] = [];
+  t.mock.method(Socket.prototype, "connect", function connect(this: Socket, ...given: unknown[]) {
+    const [options] = given.flat() as { port?: number; host?: string }[];
+    dialled.push([options?.host, options?.port]);
+    return this;
+  });
+  for (const [url, tlsConfig] of [
+    ["http://192.0.2.1", undefined],
+    ["https://192.0.2.1", files],
+    ["https://192.0.2.1:8131/path", files],
+  ] as const) {
+    void proxyServerOf({ proxyProtocol: "HTTPConnect", transport: { tcp: { url, ...(tlsConfig && { tlsConfig }) } } }).connect(
+      AbortSignal.timeout(60_000),
+    );
+  }
+  assert.deepEqual(dialled, [
+    ["192.0.2.1", 80],
+    ["192.0.2.1", 443],
+    ["192.0.2.1", 8131],
+  ]);
 });

@@ -138,6 +138,7 @@ test("a large write is sent in packets of 64 KiB, and a connection outlives the 
   const made = await dial(`127.0.0.1:${port}`, attempt);
   attempt.abort(new Error("too late"));
   await new Promise((sent) => made.write(Buffer.alloc(150 * 1024), sent));
+  await new Promise((sent) => made.write(Buffer.alloc(0), sent)); // is done, though nothing is sent
   await waitFor(() => received === 150 * 1024, { what: "the bytes" });
   assert.deepEqual(server.packets, ["DIAL_REQ", "DATA", "DATA", "DATA"]);
   assert.equal(made.destroyed, false);
