@@ -93,8 +93,8 @@ function start(
       cwd: root,
       detached: true, // own process group, to kill leftover child processes
       stdio: ["ignore", output, output],
-      // NODE_TEST_CONTEXT is set when this code runs below `node --test`, and would change the reporter.
-      env: { ...process.env, ...env, COX_TEST_EVENTS: to.events, NODE_TEST_CONTEXT: undefined },
+      // NODE_TEST_CONTEXT is set when this code runs below `node --test`, and would change the reporter, as would the batch of a test of this code.
+      env: { ...process.env, COX_TEST_BATCH: undefined, ...env, COX_TEST_EVENTS: to.events, NODE_TEST_CONTEXT: undefined },
     });
   } finally {
     closeSync(output);

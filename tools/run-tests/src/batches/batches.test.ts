@@ -38,7 +38,10 @@ for (const text of [
 ])
   test(`a file with ${text} runs alone`, () => {
     const all = files(3);
-    const textOf = (file: string): string => (file === all[1] ? text : "process.pid; t.mock.method(it);");
+    const textOf = (file: string): string =>
+      file === all[1]
+        ? text
+        : 'import { Turns } from "@coxswain/apimachinery/process/event-loop/turns"; process.pid; process.env["COX_TEST_LONG"]; t.mock.method(it);';
     assert.deepEqual(batchesOf(all, textOf), [[all[0], all[2]], [all[1]]]);
   });
 

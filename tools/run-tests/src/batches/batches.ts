@@ -11,10 +11,10 @@ const usesServers = /start-test-server|start-aggregation|refusing-webhook|testin
  */
 const needsProcess: readonly RegExp[] = [
   // CPU time, turns of the event loop, memory
-  /cpu-time|cpuUsage|CpuUsage|turn-sizes|event-loop|EventLoop|performance\.|held-bytes|heapUsed|memoryUsage|\bgc\(|WeakRef|FinalizationRegistry/,
+  /cpu-time|cpuUsage|CpuUsage|turn-sizes|EventLoopDelay|eventLoopUtilization|performance\.|held-bytes|heapUsed|memoryUsage|\bgc\(|WeakRef|FinalizationRegistry/,
   // what is open
   /open-files|getActiveResourcesInfo|listenerCount/,
-  /process\.(?:env|chdir|on|once|off|emit|kill|exit|exitCode|argv|umask|stdin|stdout|stderr)\b/,
+  /process\.(?:env(?!\["COX_TEST_)|chdir|on|once|off|emit|kill|exit|exitCode|argv|umask|stdin|stdout|stderr)\b/,
   /child_process|worker_threads|execPath|pause-process/,
   // mocks that end with the process, not with a test
   /import \{[^}]*\bmock\b[^}]*\} from "node:test"|globalThis/,
