@@ -47,6 +47,23 @@ test("keeps decisions from events by topic and container until the operation suc
   assert.deepEqual(reported(), []);
 });
 
+for (const [topic, ...reasons] of [
+  ["volumes", "FailedMount", "FailedMapVolume", "FailedAttachVolume", "VolumeResizeFailed", "FileSystemResizeFailed"],
+  ["sandbox", "FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady", "FailedCreatePodContainer"],
+  ["probe", "Unhealthy", "ProbeWarning"],
+  ["hook", "FailedPostStartHook", "FailedPreStopHook"],
+  ["termination", "FailedKillPod", "ExceededGracePeriod"],
+  ["image", "InspectFailed", "ErrImageNeverPull"],
+] as const) {
+  for (const reason of reasons) {
+    test(`the event ${reason} is about ${topic}`, () => {
+      const { decisions, reported } = setUp();
+      decisions.event(pod, undefined, "Warning", reason, "why");
+      assert.deepEqual(reported(), [`${topic}|${reason}|why|`]);
+    });
+  }
+}
+
 test("reports failures with the next attempt, terminations with their grace, and refusals; forgets a Pod that is gone", () => {
   const { decisions, reported } = setUp();
   decisions.failed(pod, "sync", new Error("error syncing pod: x"), 10_000);
