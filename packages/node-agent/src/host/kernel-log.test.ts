@@ -22,6 +22,11 @@ const ofCgroup =
 for (const { name, records, want } of [
   { name: "of the machine", records: [first, ofMachine, killed("stress", 7)], want: [{ process: "stress", pid: 7 }] },
   { name: "whose process has a bracket in its name", records: [first, killed("a (b", 8)], want: [{ process: "a (b", pid: 8 }] },
+  {
+    name: "with brackets behind the name",
+    records: [first, "3,105,5002,-;Killed process 7 (stress) total-vm:2000kB (anon-rss:1000kB)"],
+    want: [{ process: "stress", pid: 7 }],
+  },
   { name: "of a cgroup", records: [first, ofCgroup, killed("stress", 7)], want: [] },
   {
     name: "of a cgroup, on an older kernel",

@@ -35,6 +35,12 @@ for (const { name, request, limit, want } of [
     limit: "110Mi",
     want: { "memory.min": String(100 * mib) },
   },
+  {
+    name: "a request of just the share of the limit",
+    request: "160Mi",
+    limit: "200Mi",
+    want: { "memory.min": String(160 * mib) },
+  },
   { name: "a share that is no whole byte, rounded down", limit: "1001", want: { "memory.high": "800" } },
 ]) {
   test(`memory.min and memory.high of a container with ${name}`, () => {
