@@ -4,7 +4,7 @@ import protobuf from "protobufjs";
 import { pluginMessages } from "../resources/devices/plugin-schema.ts";
 import type { MessageCodec } from "../runtime/messages.ts";
 import { podResourcesMessages } from "../server/pod-resources.ts";
-import { accessModeNumber, csiMessages } from "../volumes/csi/csi-schema.ts";
+import { accessModeNumber, csiMessages, nodeCapabilities } from "../volumes/csi/csi-schema.ts";
 import { registrationMessages } from "./registration-schema.ts";
 
 /** Encodes a message with a codec and reads it by the definition of its protocol, and the other way round. */
@@ -151,6 +151,17 @@ test("messages of the pod resources API are those of its version 1", () => {
   const podResources = [{ name: "p", namespace: "n", containers: [{ name: "c", ...parts }] }];
   bothWays(podResourcesMessages, resources, "ListPodResourcesResponse", { podResources });
   bothWays(podResourcesMessages, resources, "AllocatableResourcesResponse", parts);
+});
+
+test("capabilities of CSI nodes have the numbers of its version 1", () => {
+  assert.deepEqual(nodeCapabilities, {
+    stageUnstage: 1,
+    volumeStats: 2,
+    expand: 3,
+    condition: 4,
+    singleNodeMultiWriter: 5,
+    mountGroup: 6,
+  });
 });
 
 /** Source: k8s.io/kubelet pkg/apis/pluginregistration/v1/api.proto */

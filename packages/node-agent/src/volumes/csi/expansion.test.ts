@@ -79,6 +79,20 @@ test("a claim that another writer changes before the expansion begins is not exp
   assert.deepEqual([calls, stored().status?.resizeStatus], [[], "ControllerExpansionInProgress"]);
 });
 
+for (const { resizeStatus, times } of [
+  { resizeStatus: "NodeExpansionPending", times: 1 },
+  { resizeStatus: "NodeExpansionInProgress", times: 1 },
+  { resizeStatus: "ControllerExpansionInProgress", times: 0 },
+  { resizeStatus: "ControllerExpansionFailed", times: 0 },
+  { resizeStatus: "NodeExpansionFailed", times: 0 },
+]) {
+  test(`a claim in the state ${resizeStatus} is expanded ${times} times`, async () => {
+    const { calls, run } = expanding(true, { resizeStatus });
+    await run();
+    assert.equal(calls.length, times);
+  });
+}
+
 test("an expansion ends the conditions of the resize, keeps those of others, and is an event of the claim, too", async () => {
   const condition = (type: string) => ({ type, status: "True" as const });
   const conditions = ["Resizing", "example.com/audited", "FileSystemResizePending"].map(condition);
