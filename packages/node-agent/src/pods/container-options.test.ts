@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { VolumeMount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { containerMounts, type MountSettings } from "./container-options.ts";
+import { containerDevices, containerMounts, type MountSettings } from "./container-options.ts";
 
 async function mountsOf(t: TestContext, mount: Partial<VolumeMount>, settings: Partial<MountSettings> = {}) {
   const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
@@ -121,4 +121,19 @@ test("each life of a container has a file of its own for its last words, which a
   );
   assert.equal(new Set(paths).size, 2);
   for (const path of paths) assert.equal((await stat(path)).mode & 0o777, 0o666);
+});
+
+test("a block volume is a device that may be read, written and made, a read-only one may only be read", () => {
+  const container = aContainer({ volumeDevices: ["a", "b"].map((name) => ({ name, devicePath: `/dev/${name}` })) });
+  const volumes = new Map(
+    ["a", "b"].map((name) => [name, { path: `/host/${name}`, readOnly: name === "b", device: true as const }]),
+  );
+  assert.deepEqual(containerDevices(container, volumes), [
+    { hostPath: "/host/a", containerPath: "/dev/a", permissions: "mrw" },
+    { hostPath: "/host/b", containerPath: "/dev/b", permissions: "r" },
+  ]);
+  const files = new Map([["a", { path: "/host/a", readOnly: false }]]);
+  assert.throws(() => containerDevices(container, files), {
+    message: 'cannot find volume "a" to pass into container "main"',
+  });
 });
