@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -206,6 +207,18 @@ test("a controller that ends by itself is not started again; nor one that has no
   await world.clock.advance(600_000);
   assert.equal(instances, 1);
   assert.equal(supervised(t, () => undefined).runnable, undefined);
+});
+
+test("instances that have ended leave nothing behind at the signal of the program", async (t) => {
+  const fails = { run: () => Promise.reject(new Error("injected")) };
+  const world = supervised(t, () => fails);
+  const stop = new AbortController();
+  const running = world.runnable?.run(stop.signal);
+  for (let i = 0; i < 5; i++) await world.clock.advance(60_000);
+  const waiting = getEventListeners(stop.signal, "abort").length;
+  assert.ok(waiting <= 1, `${waiting} listeners`); // that of the wait
+  stop.abort();
+  await running;
 });
 
 test("a configuration that cannot be used is the program's to refuse", (t) => {

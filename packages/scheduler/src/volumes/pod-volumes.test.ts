@@ -85,6 +85,13 @@ test("smaller claims get smaller volumes, each its own; volumes for the others a
   assert.deepEqual(found([], [aClaim("c", "1Gi", { node: "n1" })], storage), ["c is made"], "its volume is being made here");
 });
 
+test("a claim that asks for no amount needs no capacity", () => {
+  const storage = view([], { checksCapacity: true });
+  const { metadata, spec } = aClaim("c", "1Gi");
+  const { resources: _, ...without } = spec;
+  assert.deepEqual(found([], [{ metadata, spec: without }], storage), ["c is made"]);
+});
+
 test("a claim that no volume or class can satisfy is an error", () => {
   assert.throws(() => found([], [aClaim("c", "1Gi", { className: "" })], view([])), /^Error: no class for claim "default\/c"$/);
   assert.throws(() => found([], [aClaim("c", "1Gi", { className: "x" })], view([])), /failed to find storage class "x"/);
