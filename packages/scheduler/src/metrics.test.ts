@@ -28,6 +28,23 @@ test("a pod's scheduling takes from its first enqueue on; the last one does not 
   assert.match(text, /^scheduler_pod_scheduling_attempts_sum 32$/m);
 });
 
+test("an attempt counts in all three metrics, under its result and profile", async () => {
+  const registry = newMetricsRegistry();
+  const clock = newFakeClock();
+  const metrics = newSchedulerMetrics(registry, clock);
+  const beginMs = clock.monotonic();
+  await clock.advance(2_000);
+  metrics.attempted("unschedulable", "p", beginMs);
+  const text = await registry.render();
+  const labels = '{result="unschedulable",profile="p"}';
+  for (const line of [
+    `scheduler_schedule_attempts_total${labels} 1`,
+    `scheduler_scheduling_attempt_duration_seconds_sum${labels} 2`,
+    `scheduler_e2e_scheduling_duration_seconds_sum${labels} 2`,
+  ])
+    assert.ok(text.split("\n").includes(line), line);
+});
+
 test("single plugins are measured in one cycle of ten", () => {
   const sampled = [0, 0.099, 0.1, 0.99].map((roll) => {
     const metrics = newSchedulerMetrics(newMetricsRegistry(), newFakeClock(), () => roll);

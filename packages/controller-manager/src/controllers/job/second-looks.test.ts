@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { forbidden, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Job, JobCondition } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -9,6 +9,7 @@ import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { runJob } from "../../testing/run-job.ts";
 import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext } from "../../testing/test-context.ts";
+import { suspended, withCondition } from "./conditions.ts";
 import { newJobController } from "./controller.ts";
 
 test("a job of the name of a deleted one does not wait for the pods of that one", async (t) => {
@@ -93,6 +94,15 @@ test("in a namespace that has begun to end no pod is created, without a retry or
   await clock.advance(60_000);
   await settle(30);
   assert.deepEqual([tries, events], [1, []]);
+});
+
+test("a condition is written anew when only its message is another, and not when it is the same", () => {
+  const now = Date.parse("2022-01-01T00:00:00Z");
+  const first = withCondition({}, suspended, now);
+  assert.equal(withCondition(first, suspended, now + 60_000), first);
+  const [condition] = first.conditions ?? [];
+  const other = { conditions: [{ ...(condition as JobCondition), message: "for another reason" }] };
+  assert.equal(withCondition(other, suspended, now).conditions?.[0]?.message, "Job suspended");
 });
 
 test("a status whose write got no answer is read from the server once", async (t) => {
