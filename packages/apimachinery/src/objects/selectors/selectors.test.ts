@@ -210,7 +210,12 @@ for (const { name, selector, yes, no } of [
         .join(","),
     ),
     yes: Object.fromEntries(many.slice(0, 18).map((i) => [`k${i}`, "b"])),
-    no: [{}, { k0: "a" }, Object.fromEntries(many.slice(0, 17).map((i) => [`k${i}`, i === 16 ? "c" : "a"]))],
+    no: [
+      {},
+      { k0: "a" },
+      Object.fromEntries(many.slice(0, 17).map((i) => [`k${i}`, i === 16 ? "c" : "a"])),
+      Object.fromEntries(many.slice(1, 20).map((i) => [`k${i}`, "a"])), // more labels than are needed, and not the first one
+    ],
   },
   {
     name: "numbers",

@@ -220,7 +220,7 @@ for (const { name, meta, namespaced = true, want } of [
           operation: "Update" as const,
           fieldsType: "FieldsV2",
           manager: "é\n\u{e000}",
-          subresource: "s".repeat(257),
+          subresource: "é".repeat(129), // 258 bytes
         },
       ],
     },
