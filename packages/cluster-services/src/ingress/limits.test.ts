@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { test } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { backend, head, open, start } from "./testing.ts";
@@ -131,6 +132,37 @@ test("at its end the server lets requests complete for the grace, and cuts off t
   await waitFor(() => late.state.isClosed, { timeoutMs: 10_000, what: "the connection to be cut" });
   await cut;
   assert.equal(late.state.text, "");
+});
+
+test("a connection of HTTP/1.1 over TLS ends with its last request, too, and one that is idle at once", async (t) => {
+  const responses: ServerResponse[] = [];
+  const port = await backend(t, (_, response) => void responses.push(response));
+  const ingress = await start(t, [port]);
+  const closed: string[] = [];
+  const received: Record<string, string> = { busy: "", idle: "" };
+  for (const name of ["busy", "idle"]) {
+    const socket = connectTls({
+      port: ingress.server.httpsPort,
+      host: "127.0.0.1",
+      rejectUnauthorized: false,
+      ALPNProtocols: ["http/1.1"],
+    });
+    t.after(() => void socket.destroy());
+    socket.on("error", () => {}).on("close", () => closed.push(name));
+    socket.setEncoding("latin1").on("data", (chunk: string) => (received[name] += chunk));
+    await once(socket, "secureConnect");
+    const before = responses.length;
+    socket.write(head("GET /"));
+    await waitFor(() => responses.length > before);
+  }
+  responses[1]?.end("first");
+  await waitFor(() => received["idle"]?.endsWith("first"));
+  const closing = ingress.server.close(60_000);
+  await waitFor(() => closed.includes("idle"));
+  responses[0]?.end("second");
+  await closing;
+  await waitFor(() => closed.length === 2);
+  assert.match(received["busy"] ?? "", /second$/);
 });
 
 test("when one port cannot be had the other is given back", async (t) => {
