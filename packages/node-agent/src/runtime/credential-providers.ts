@@ -176,6 +176,8 @@ async function run(provider: Provider, binDir: string, image: string): Promise<A
         );
     });
   });
+  // The plugin may have ended before it could be killed.
+  if (size > longestAnswer) throw new Error(`credential provider plugin ${provider.name} wrote more than ${longestAnswer} bytes`);
   return answerOf(Buffer.concat(chunks).toString("utf8"));
 }
 
