@@ -31,3 +31,11 @@ test("the label of empty selectors is dropped when there are others", () => {
   assert.deepEqual(budgetOfV1(budget(marked("Exists"))), budget(marked("Exists")));
   assert.deepEqual(budgetOfV1(budget(marked("DoesNotExist"))), budget({ matchExpressions: [] }));
 });
+
+test("the label of empty selectors has a meaning of its own only without values, and with the operator for its version", () => {
+  const valued = { matchExpressions: [{ key, operator: "DoesNotExist", values: ["x"] }] };
+  assert.deepEqual(budgetFromV1beta1(budget(valued)), budget({ matchExpressions: [] }));
+  const existing = { matchExpressions: [{ key, operator: "Exists", values: ["x"] }] };
+  for (const selector of [marked("DoesNotExist"), existing])
+    assert.deepEqual(budgetToV1beta1(budget(selector)), budget(selector));
+});
