@@ -5,6 +5,10 @@ import { wantsIndent } from "./negotiation.ts";
 for (const { query, agent, want } of [
   { query: "", agent: "kubectl/v1.23.0", want: false },
   { query: "", agent: "curl/8.0", want: true },
+  { query: "", agent: "Wget/1.21", want: true },
+  { query: "", agent: "Mozilla/4.0", want: false },
+  { query: "", agent: "my curl/8.0", want: false },
+  { query: "", agent: undefined, want: false },
   { query: "pretty", agent: "kubectl/v1.23.0", want: false },
   { query: "pretty", agent: "Mozilla/5.0 (X11)", want: true },
   { query: "pretty=true", agent: undefined, want: true },
