@@ -107,6 +107,8 @@ test("reads the root CA", (t) => {
   const path = join(directory, "ca.crt");
   writeFileSync(path, "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n");
   assert.match(complete(`--root-ca-file=${path}`).rootCa ?? "", /BEGIN CERTIFICATE/);
+  writeFileSync(path, "no certificate\n");
+  assert.throws(() => complete(`--root-ca-file=${path}`), /--root-ca-file: .*ca\.crt holds no PEM block$/);
 });
 
 test("/configz shows neither keys nor certificates", () => {

@@ -278,6 +278,17 @@ const cases: { name: string; provisioner?: string; happens: (client: ReturnType<
       want: 'ClaimRef got reset for pv "pv"',
     },
     {
+      name: "the controller reserves the volume for no claim of its own any more",
+      happens(client) {
+        const written = client.object<PersistentVolume>(persistentVolumes, "pv") as PersistentVolume;
+        client.put(persistentVolumes, {
+          ...written,
+          spec: { ...written.spec, claimRef: { namespace: "default", name: "data" } },
+        });
+      },
+      want: 'ClaimRef got reset for pv "pv"',
+    },
+    {
       name: "the volume moves to other nodes",
       happens(client) {
         const written = client.object<PersistentVolume>(persistentVolumes, "pv") as PersistentVolume;
