@@ -345,6 +345,9 @@ test("check lists all certificates, also those of kubeconfigs, and exits with 1 
   assert.match(well.lines.join("\n"), /^apiserver +2031-01-01T00:00:00Z +365d +ca +CN=kube-apiserver$/m);
   assert.match(well.lines.join("\n"), /^scheduler\.conf +2031-01-01T00:00:00Z +365d +ca +CN=system:kube-scheduler$/m);
   assert.equal(well.lines.length, 17);
+  const remaining = async (now: number) => /^apiserver +\S+ +(\S+)/m.exec((await run(plan, now, "check")).lines.join("\n"))?.[1];
+  const end = Date.UTC(2031, 0, 1);
+  assert.deepEqual([await remaining(end - 2 * dayMs), await remaining(end - 2 * dayMs + 1)], ["2d", "47h"]);
   const ill = await run(plan, start + 366 * dayMs, "check");
   assert.equal(ill.code, 1);
   assert.match(ill.lines.join("\n"), /^etcd\/server +2031-01-01T00:00:00Z +expired /m);
