@@ -105,6 +105,12 @@ test("a condition is written anew when only its message is another, and not when
   assert.equal(withCondition(other, suspended, now).conditions?.[0]?.message, "Job suspended");
 });
 
+test("the pods that were to be counted of a job that is no longer tracked are not listed any more", async (t) => {
+  const job = aJob({ tracked: false });
+  const { status } = await runJob(t, { ...job, status: { uncountedTerminatedPods: { succeeded: ["gone"] } } });
+  assert.deepEqual([status().active, status().uncountedTerminatedPods], [1, undefined]);
+});
+
 test("a status whose write got no answer is read from the server once", async (t) => {
   const { client, clock, ctx, run } = newTestContext(t);
   client.put(jobs, aJob());
