@@ -10,7 +10,7 @@ import { valuesPerStep } from "../../meta/deep-equal.ts";
 import type { ApplyType } from "./apply-type.ts";
 import type { FieldNode, FieldSet } from "./field-set.ts";
 import type { PathElement } from "./path-element.ts";
-import { fieldsBelowInSteps } from "./typed-value.ts";
+import { fieldSetInSteps } from "./typed-value.ts";
 
 /** Sets known to match the type regardless of the object's contents. A pure cache: sets and types do not change. */
 const inOrder = new WeakMap<FieldSet, ApplyType>();
@@ -32,16 +32,22 @@ class Live {
   readonly #type: ApplyType;
   readonly #value: unknown;
   readonly pace = new Pace(valuesPerStep);
-  requested = false;
+  #set: FieldSet | undefined;
 
   constructor(type: ApplyType, value: unknown) {
     this.#type = type;
     this.#value = value;
   }
 
-  below(path: readonly PathElement[]): Steps<FieldSet | undefined> {
-    this.requested = true;
-    return fieldsBelowInSteps(this.#type, this.#value, path);
+  get requested(): boolean {
+    return this.#set !== undefined;
+  }
+
+  *below(path: readonly PathElement[]): Steps<FieldSet | undefined> {
+    this.#set ??= yield* fieldSetInSteps(this.#type, this.#value, true);
+    let nodes: FieldSet | undefined = this.#set;
+    for (const element of path) nodes = nodes?.get(element)?.children;
+    return nodes;
   }
 }
 

@@ -5,11 +5,11 @@ import fc from "../../../testing/fast-check.ts";
 import { decodeJson } from "../../codec/json.ts";
 import type { TypeDescriptor } from "../../schema/descriptor.ts";
 import { scheme } from "../../schema/scheme.ts";
-import { type ApplyType, applyTypeOf, deducedType } from "./apply-type.ts";
+import { applyTypeOf, deducedType } from "./apply-type.ts";
 import { compare, isSame } from "./compare.ts";
-import { emptySet, equal, type FieldSet, paths, setOf, union } from "./field-set.ts";
-import { displayPath, type Path } from "./path-element.ts";
-import { fieldSetOf, fieldsBelowInSteps, mergeInSteps, removeFieldsInSteps } from "./typed-value.ts";
+import { equal, type FieldSet, paths, setOf, union } from "./field-set.ts";
+import { displayPath } from "./path-element.ts";
+import { fieldSetOf, mergeInSteps, removeFieldsInSteps } from "./typed-value.ts";
 import { validateTyped } from "./validate.ts";
 
 const podKind = { group: "", version: "v1", kind: "Pod" };
@@ -370,48 +370,6 @@ test("a merged object has every field of its parts, and merging again changes no
       assert.deepEqual(shown(fieldSetOf(pod, merged)), shown(both));
     }),
   );
-});
-
-test("the fields below a path are those of the whole object there, whatever the object and the path", () => {
-  let compared = 0;
-  const check = (type: ApplyType, object: unknown, nodes: FieldSet, path: Path): void => {
-    for (const [element, { children = emptySet }] of nodes) {
-      const inner = [...path, element];
-      assert.ok(equal(atOnce(fieldsBelowInSteps(type, object, inner)) ?? emptySet, children), displayPath(inner));
-      compared += children.size;
-      check(type, object, children, inner);
-    }
-  };
-  fc.assert(fc.property(somePod, (value) => check(pod, decodedPod(value), fieldSetOf(pod, decodedPod(value), true), [])));
-  const others = {
-    spec: {
-      ports: [
-        { port: 80, name: "a" },
-        { port: 80, nodePort: 1 },
-      ],
-      selector: { app: "x" },
-    },
-    extra: { a: { b: 1 } },
-  };
-  for (const type of [service, deducedType]) check(type, others, fieldSetOf(type, others, true), []);
-  assert.ok(compared > 1_000);
-});
-
-test("below what an object does not have, and in scalars and atomic maps, there are no fields", () => {
-  const object = JSON.parse(
-    '{"metadata":{"labels":{"a":"1"}},"spec":{"selector":{"app":"x"},"type":"ClusterIP","ports":[{"port":1}]}}',
-  );
-  for (const path of [
-    ["f:metadata", "f:annotations"],
-    ["f:metadata", "f:labels", "f:__proto__"],
-    ["f:spec", "f:selector", "f:app"],
-    ["f:spec", "f:type"],
-    ["f:spec", "f:type", "f:length"],
-    ["f:spec", "f:ports", 'k:{"port":2,"protocol":"TCP"}'],
-    ["f:spec", "f:ports", "f:0"],
-    ["f:metadata", 'k:{"name":"labels"}'],
-  ])
-    assert.equal(atOnce(fieldsBelowInSteps(service, object, path))?.size ?? 0, 0, path.join());
 });
 
 /** Removes empty containers, which are members only while they are empty. */

@@ -9,7 +9,7 @@ import { valuesPerStep } from "../../meta/deep-equal.ts";
 import { type ApplyType, deducedType, type ListApplyType, type StructApplyType } from "./apply-type.ts";
 import { addMember, childrenOf, type FieldNode, type FieldSet, FieldSetBuilder } from "./field-set.ts";
 import { type Fields, hasNoFields, hasNoItems, isFields, itemElement } from "./list-items.ts";
-import { fieldElement, type Path, type PathElement } from "./path-element.ts";
+import { fieldElement, type PathElement } from "./path-element.ts";
 
 /**
  * The set of fields in the value, which its writer owns.
@@ -25,60 +25,6 @@ export function* fieldSetInSteps(type: ApplyType, value: unknown, whole = false)
   const builder = new FieldSetBuilder();
   yield* new Collector(whole).add(type, value, builder.below([]));
   return builder.set();
-}
-
-/**
- * The fields of a decoded object below one path, as `fieldSetOf` has them there, without collecting all others.
- * @returns undefined when nothing at the path has fields of its own
- */
-export function* fieldsBelowInSteps(type: ApplyType, value: unknown, path: Path): Steps<FieldSet | undefined> {
-  const pace = new Pace(valuesPerStep);
-  /** Several when items of a list have the same key. */
-  let held: unknown[] = [value];
-  let at: ApplyType | undefined = type;
-  for (const element of path) {
-    const inner: unknown[] = [];
-    for (const holder of held) {
-      for (const found of valuesAt(at, holder, element)) {
-        if (isContainer(found)) inner.push(found);
-        if (pace.isDue()) yield;
-      }
-    }
-    at = typeBelow(at, element);
-    if (inner.length === 0 || at === undefined) return undefined;
-    held = inner;
-  }
-  const builder = new FieldSetBuilder();
-  const collector = new Collector(true);
-  for (const found of held) yield* collector.add(at, found, builder.below([]));
-  return builder.set();
-}
-
-/** The values that a container holds under an element: nothing where the container is owned as a whole. */
-function* valuesAt(type: ApplyType, holder: unknown, element: PathElement): Iterable<unknown> {
-  if (type.kind === "list") {
-    if (type.relation === "atomic" || !Array.isArray(holder)) return;
-    for (const item of holder) yield itemElement(type, item) === element ? item : undefined;
-  } else if (type.kind !== "scalar" && !type.atomic && isFields(holder) && element.startsWith("f:")) {
-    const name = element.slice(2);
-    if (Object.hasOwn(holder, name)) yield holder[name];
-  }
-}
-
-/** @returns undefined for an element unknown to the schema */
-function typeBelow(type: ApplyType, element: PathElement): ApplyType | undefined {
-  switch (type.kind) {
-    case "list":
-      return type.element;
-    case "map":
-      return type.value;
-    case "struct":
-      return type.fields.get(element.slice(2))?.type ?? type.other;
-    case "any":
-      return deducedType;
-    case "scalar":
-      return undefined;
-  }
 }
 
 class Collector {
