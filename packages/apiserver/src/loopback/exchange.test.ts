@@ -125,6 +125,21 @@ test("a streamed response is read as a whole, before and after its end, and as a
   }
 });
 
+test("a writer that waits before anything is read goes on, however the response is read then", async () => {
+  for (const read of ["bytes", "parts", "body"] as const) {
+    const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+    const stream = exchange.stream(200, {});
+    assert.equal(stream.write(Buffer.alloc(100 * 1024)), false);
+    const ending = stream.drained().then(() => stream.end("end"));
+    const response = await exchange.response;
+    let length = 0;
+    if (read === "bytes") length = (await response.bytes!()).length;
+    else for await (const part of read === "parts" ? response.parts!() : response.body) length += part.length;
+    await ending;
+    assert.equal(length, 100 * 1024 + 3, read);
+  }
+});
+
 test("a reader of a response that is broken off gets the reason, however it reads", async () => {
   const reason = new Error("broken off");
   for (const isEarly of [true, false]) {

@@ -48,6 +48,7 @@ export class StreamedResponse implements TransportResponse, ResponseStream {
     // Without a listener an error would be an uncaught exception; readers of the stream still receive it.
     body.on("error", () => {});
     for (const bytes of this.#received.splice(0)) body.write(bytes);
+    this.consumed(this.#unread); // from now on a writer waits for the stream
     if (this.#end?.failure !== undefined) body.destroy(this.#end.failure);
     else if (this.#end !== undefined) body.end();
     return body;
