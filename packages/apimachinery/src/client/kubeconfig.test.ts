@@ -148,6 +148,12 @@ for (const [name, cluster, user, message] of [
     /client-key are both specified for u; client/,
   ],
   [
+    "a key twice, of a certificate in the file itself",
+    "",
+    "client-certificate-data: eA==, client-key: k, client-key-data: eA==",
+    /client-key are both specified for u; client/,
+  ],
+  [
     "a certificate without a key",
     "",
     "client-certificate: c",
@@ -160,6 +166,8 @@ for (const [name, cluster, user, message] of [
     /: more than one authentication method found for u; found \[token basicAuth\], only one is allowed$/,
   ],
   ["groups without a user", "", "as-groups: [x]", /: requesting uid, groups or user-extra for u without impersonating a user$/],
+  ["a UID without a user", "", "as-uid: x", /: requesting uid, groups or user-extra for u without impersonating a user$/],
+  ["extra without a user", "", "as-user-extra: {x: [v]}", /: requesting uid, groups or user-extra for u without impersonating/],
   ["a plugin without a command", "", "exec: {}", /: command must be specified for u to use exec authentication plugin$/],
   ["a plugin without a version", "", "exec: {command: x}", /: apiVersion must be specified for u to use exec/],
   [
@@ -259,6 +267,18 @@ test("a certificate embedded in the kubeconfig is read again from the same conte
   assert.deepEqual(await withCurrentPem(config), { ...config, cert: "cert2b", key: "key2b" });
   await write(pair("1b"), { "client-certificate-data": base64("cert2c"), "client-key": "/k" }, {});
   assert.deepEqual(await withCurrentPem(config), config);
+});
+
+test("certificates are read again from a file that names no server, for the server that was given apart from it", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "kubeconfig-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "config");
+  const write = (ca: string): Promise<void> =>
+    writeFile(file, kubeconfig(`{certificate-authority-data: ${base64(ca)}}`, "{token: t}"));
+  await write("ca1");
+  const config = await loadKubeconfig(file, { master: "https://m" });
+  await write("ca2");
+  assert.deepEqual(await withCurrentPem(config), { ...config, ca: "ca2" });
 });
 
 test("names the file that it cannot read", async () => {
