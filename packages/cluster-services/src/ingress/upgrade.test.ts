@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
+import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -91,6 +92,59 @@ test("an endpoint has the time of a connection and that of an answer, and one th
   await waitFor(() => late.state.isClosed, { timeoutMs: 10_000 });
   assert.match(late.state.text, /^HTTP\/1\.1 504 [\s\S]*the backend did not answer in time\n$/);
   await waitFor(() => sockets[1]?.closed === true, { timeoutMs: 10_000, what: "its connection to be closed" });
+});
+
+for (const [name, early] of [
+  ["", ""],
+  [", although it had sent something", "early frame"],
+] as const) {
+  test(`a client that goes before the endpoint has answered is not waited for${name}`, async (t) => {
+    const sockets: Socket[] = [];
+    const port = await listening(
+      t,
+      createTcpServer((socket) => void sockets.push(socket.resume())),
+    );
+    const ingress = await start(t, [port]);
+    const { socket } = open(t, ingress.port, handshake());
+    await waitFor(() => sockets.length === 1, { timeoutMs: 10_000, what: "the endpoint to be asked" });
+    socket.end(early);
+    await waitFor(() => sockets[0]?.closed === true, { timeoutMs: 10_000, what: "the end of the endpoint's connection" });
+    assert.match(await ingress.shown(), /^coxswain_ingress_requests_total\{code="499",by="ingress"\} 1$/m);
+  });
+}
+
+test("what a client sends before the endpoint has answered reaches it in order, and is read to a limit only", async (t) => {
+  const sockets: Socket[] = [];
+  const received: string[] = [];
+  let bytes = 0;
+  const server = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.setEncoding("latin1").on("data", (chunk: string) => (bytes += chunk.length) && received.push(chunk));
+  });
+  const ingress = await start(t, [await listening(t, server)]);
+  const { socket, state } = open(t, ingress.port, `${handshake()}first`);
+  await waitFor(() => received.join("").endsWith("\r\n\r\n"), { timeoutMs: 10_000, what: "the handshake" });
+  // The buffers of sockets hold some MB.
+  const many = 400;
+  let sent = 0;
+  const frame = "x".repeat(64 << 10);
+  const frames = function* () {
+    for (; sent < many; sent++) yield frame;
+    yield "last";
+  };
+  Readable.from(frames()).pipe(socket, { end: false });
+  let before = -1;
+  const isStill = (): boolean => before === (before = sent) && sent > 0;
+  await waitFor(isStill, { timeoutMs: 30_000, intervalMs: 300, what: "the client to wait" });
+  assert.ok(sent < many, `${sent} frames were read before the answer`);
+  const asked = bytes;
+  assert.ok(received.join("").endsWith("\r\n\r\n"), "nothing before the answer");
+  sockets[0]?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  const all = asked + "first".length + many * frame.length + "last".length;
+  await waitFor(() => bytes === all, { timeoutMs: 30_000, what: "all frames" });
+  assert.ok(received.join("").slice(asked).startsWith("firstx"));
+  assert.ok(received.at(-1)?.endsWith("last"));
+  assert.match(state.text, /^HTTP\/1\.1 101 /);
 });
 
 test("an endpoint that cannot be reached is 502", async (t) => {

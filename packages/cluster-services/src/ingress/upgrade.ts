@@ -22,7 +22,7 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
   const { destinationOf, connectTimeoutMs, responseTimeoutMs, idleTimeoutMs, metrics } = options;
   client.on("error", () => client.destroy());
   let by = "ingress";
-  let code = 502;
+  let code = 499;
   client.once("close", () => metrics.requests.labels(String(code), by).inc());
   const refuse = (status: number, text: string): void => {
     code = status;
@@ -49,16 +49,19 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
   };
   const sent = httpRequest({ host: hostname.replace(/^\[|\]$/g, ""), port, method: "GET", path, headers, agent: false });
   const late = setTimeout(() => sent.destroy(new LateError()), connectTimeoutMs + responseTimeoutMs);
+  const takeEarly = readEarly(client, head);
   sent.on("upgrade", (answer, backend: Duplex, backendHead: Buffer) => {
     clearTimeout(late);
     [by, code] = ["backend", 101];
     client.write(headOf(101, { ...responseHeaders(answer.headers), connection: "Upgrade", upgrade: "websocket" }));
     if (backendHead.length > 0) client.write(backendHead);
-    if (head.length > 0) backend.write(head);
+    for (const chunk of takeEarly()) backend.write(chunk);
     join(client, backend, idleTimeoutMs, metrics);
   });
   sent.on("response", (answer) => {
     clearTimeout(late);
+    takeEarly();
+    client.resume();
     [by, code] = ["backend", answer.statusCode ?? 502];
     // Without its framing: the end of the connection is the end of the body.
     const { "content-length": _, ...own } = responseHeaders(answer.headers);
@@ -68,6 +71,7 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
   sent.on("error", (err) => {
     clearTimeout(late);
     if (client.destroyed || by === "backend") return void client.destroy();
+    takeEarly();
     if (err instanceof LateError) refuse(504, "the backend did not answer in time");
     else refuse(502, "the backend did not answer");
   });
@@ -76,6 +80,29 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
 }
 
 class LateError extends Error {}
+
+/** What a client may send before the endpoint has answered; the rest stays with the client. */
+const mostEarlyBytes = 64 << 10;
+
+/**
+ * Reads on while the endpoint is asked, because the end of a client that has gone comes behind what it has sent.
+ * @returns ends it, and gives what was read, which is for the endpoint
+ */
+function readEarly(client: Duplex, head: Buffer): () => readonly Buffer[] {
+  const chunks = [head];
+  let bytes = head.length;
+  const keep = (chunk: Buffer): void => {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= mostEarlyBytes) client.pause();
+  };
+  const gone = (): void => void client.destroy();
+  client.on("data", keep).once("end", gone);
+  return () => {
+    client.off("data", keep).off("end", gone);
+    return chunks;
+  };
+}
 
 function join(client: Duplex, backend: Duplex, idleTimeoutMs: number, metrics: IngressMetrics): void {
   metrics.upgrades.inc();
