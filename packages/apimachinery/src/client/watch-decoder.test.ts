@@ -105,16 +105,15 @@ test("a large object of a watch is decoded in several turns, and small ones arou
     },
   );
   const labels = Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`l${at}`, "v"]));
-  const bytes = [inProtobuf("ADDED", "a"), inProtobuf("MODIFIED", "b", { labels }), inProtobuf("ADDED", "c")];
-  const names: string[] = [];
-  const body = Readable.from([Buffer.concat(bytes)]);
-  for await (const { object } of decodeProtobufWatch<{ metadata: { name: string } }>(
-    body,
-    new AbortController().signal,
-    {},
-    turns,
-  ))
-    names.push(object.metadata.name);
-  assert.deepEqual(names, ["a", "b", "c"]);
+  const { signal } = new AbortController();
+  const namesOf = async (...frames: Buffer[]): Promise<string[]> => {
+    const body = Readable.from([Buffer.concat(frames)]);
+    const events = decodeProtobufWatch<{ metadata: { name: string } }>(body, signal, {}, turns);
+    return Array.fromAsync(events, ({ object }) => object.metadata.name);
+  };
+  assert.deepEqual(await namesOf(inProtobuf("ADDED", "a"), inProtobuf("ADDED", "b")), ["a", "b"]);
+  assert.equal(turnsTaken, 0, "small ones alone");
+  const frames = [inProtobuf("ADDED", "a"), inProtobuf("MODIFIED", "b", { labels }), inProtobuf("ADDED", "c")];
+  assert.deepEqual(await namesOf(...frames), ["a", "b", "c"]);
   assert.ok(turnsTaken > 3, `${turnsTaken} turns`);
 });

@@ -67,7 +67,7 @@ test("a repeated event becomes a series, written at its second occurrence, every
   await clock.advance(12 * minute);
   await settle();
   assert.deepEqual(verbs(), ["create", "patch", "patch", "patch"]);
-  assert.equal(stored()[0]?.series?.count, 9);
+  assert.deepEqual(stored()[0]?.series, { count: 9, lastObservedTime: "2022-01-01T00:30:00.000000Z" });
   await again(0);
   assert.equal(stored().length, 2, "after its end it begins anew");
 });

@@ -23,7 +23,7 @@ test("a file is decoded by its shape: durations in milliseconds, null as absent,
     wait: "1m30s",
     names: ["b"],
     amounts: { c: 1, ["__proto__"]: 2 },
-    inner: { on: null, off: 1, more: [{ part: 0.5, parts: 1 }] },
+    inner: { on: null, off: 1, more: [{ part: 0.5, parts: 1 }, { parts: 2 }] },
     whatever: { x: [1] },
     constructor: 1,
   };
@@ -33,10 +33,10 @@ test("a file is decoded by its shape: durations in milliseconds, null as absent,
     wait: 90_000,
     names: ["b"],
     amounts: { c: 1, ["__proto__"]: 2 },
-    inner: { more: [{ part: 0.5 }] },
+    inner: { more: [{ part: 0.5 }, {}] },
     whatever: { x: [1] },
   });
-  assert.deepEqual(unknown, ["inner.off", "inner.more[0].parts", "constructor"]);
+  assert.deepEqual(unknown, ["inner.off", "inner.more[0].parts", "inner.more[1].parts", "constructor"]);
 });
 
 test("integers are taken up to the ends of their types, and other numbers with a fraction", () => {
