@@ -29,6 +29,7 @@ test("equal texts give the same frozen object", () => {
 
 test("shared fields are written as they were read", () => {
   const bytes = encodeProtobuf(aConfigMap(JSON.parse(text)), kind);
+  assert.equal(textOfFields(sharedFields(text)), text);
   assert.ok(encodeProtobuf(aConfigMap(sharedFields(text)), kind).equals(bytes));
   assert.ok(encodeProtobuf(decodeProtobuf(bytes), kind).equals(bytes));
 });
