@@ -119,7 +119,10 @@ test("what a client sends before the endpoint has answered reaches it in order, 
   let bytes = 0;
   const server = createTcpServer((socket) => {
     sockets.push(socket);
-    socket.setEncoding("latin1").on("data", (chunk: string) => (bytes += chunk.length) && received.push(chunk));
+    socket.setEncoding("latin1").on("data", (chunk: string) => {
+      received.push(chunk);
+      bytes += chunk.length;
+    });
   });
   const ingress = await start(t, [await listening(t, server)]);
   const { socket, state } = open(t, ingress.port, `${handshake()}first`);
@@ -134,7 +137,11 @@ test("what a client sends before the endpoint has answered reaches it in order, 
   };
   Readable.from(frames()).pipe(socket, { end: false });
   let before = -1;
-  const isStill = (): boolean => before === (before = sent) && sent > 0;
+  const isStill = (): boolean => {
+    const still = before === sent && sent > 0;
+    before = sent;
+    return still;
+  };
   await waitFor(isStill, { timeoutMs: 30_000, intervalMs: 300, what: "the client to wait" });
   assert.ok(sent < many, `${sent} frames were read before the answer`);
   const asked = bytes;
