@@ -217,6 +217,13 @@ testKindRules("pods", small, [
     ],
   },
   {
+    name: "a host port and a port below none",
+    change: { "spec.containers[0].ports": [{ containerPort: -1, hostPort: -1 }] },
+    want: ["containerPort", "hostPort"].map(
+      (field) => `spec.containers[0].ports[0].${field}: Invalid value: -1: must be between 1 and 65535, inclusive`,
+    ),
+  },
+  {
     name: "each policy of a message, of an image, of a restart and of DNS",
     change: {
       "spec.restartPolicy": "OnFailure",

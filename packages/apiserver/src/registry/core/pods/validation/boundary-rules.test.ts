@@ -70,6 +70,11 @@ testKindRules("pods", small, [
     want: [`metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "${cost}": must be a 32bit integer`],
   })),
   {
+    name: "a runtime class without a name",
+    change: { "spec.runtimeClassName": "" },
+    want: [`spec.runtimeClassName: Invalid value: "": ${subdomainText}`],
+  },
+  {
     name: "an empty list of name servers with policy None",
     change: { "spec.dnsPolicy": "None", "spec.dnsConfig": { nameservers: [] } },
     want: ["spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"],
@@ -80,5 +85,25 @@ testKindRules("pods", small, [
     want: [
       'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
     ],
+  },
+]);
+
+testKindRules("podtemplates", { template: small }, [
+  {
+    name: "a claim that a pod without a name would make for an ephemeral volume",
+    change: {
+      "template.spec.volumes": [
+        {
+          name: "v",
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1" } } },
+            },
+          },
+        },
+        { name: "w", persistentVolumeClaim: { claimName: "-v" } },
+      ],
+    },
+    want: [],
   },
 ]);

@@ -58,6 +58,7 @@ testKindRules("pods", small, [
     change: sysctls("a".repeat(253), "net/ipv4/ip_forward", "net/ipv4/conf/eth0.1/x-y"),
     want: [],
   },
+  { name: "a sysctl with a dot in its second part, and another with dots alone", change: sysctls("a/b.c", "a.b.c"), want: [] },
   {
     name: "sysctls of 254 characters, with an empty part, and ending with a hyphen",
     change: sysctls("a".repeat(254), "net//x", "net.x-"),

@@ -108,6 +108,16 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     ],
   },
   {
+    name: "no container of the host in a pod that is one, so that its network is not asked for",
+    change: {
+      "spec.securityContext": { windowsOptions: { hostProcess: true } },
+      "spec.containers[0].securityContext": { windowsOptions: { hostProcess: false } },
+    },
+    want: [
+      "spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: false: pod hostProcess value must be identical if both are specified, was true",
+    ],
+  },
+  {
     name: "processes of the host beside others",
     change: {
       "spec.hostNetwork": true,

@@ -108,6 +108,12 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.activeDeadlineSeconds: Invalid value: -1: must be between 0 and 2147483647, inclusive",
     ],
   },
+  ...[{ key: "b" }, { value: "b" }, { operator: "Exists", value: "" }, { effect: "NoExecute" }].map((other) => ({
+    name: `a toleration with ${JSON.stringify(other)}`,
+    before: { "spec.tolerations": [{ key: "a", operator: "Equal", value: "a", effect: "NoSchedule" }] },
+    change: { "spec.tolerations": [{ key: "a", operator: "Equal", value: "a", effect: "NoSchedule", ...other }] },
+    want: ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
+  })),
   {
     name: "a strange toleration more",
     before: {},
