@@ -140,6 +140,14 @@ testKindRules(
       ],
     },
     {
+      name: "a surge of less than nothing beside pods that may be unavailable",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: -1 } } },
+      want: [
+        "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0",
+        'spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:0, IntVal:-1, StrVal:""}: may not be set when maxUnavailable is non-zero',
+      ],
+    },
+    {
       name: "steps beyond the whole",
       change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "101%", maxSurge: "0%" } } },
       want: [

@@ -14,6 +14,7 @@ testAccepted([
     refused: [
       [{ status: { replicas: 1, fullyLabeledReplicas: -1 } }, `status.fullyLabeledReplicas: Invalid value: -1: ${negative}`],
       [{ status: { replicas: 1, availableReplicas: -1 } }, `status.availableReplicas: Invalid value: -1: ${negative}`],
+      [{ status: { replicas: 1, availableReplicas: 1 } }, "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas"],
     ],
   },
   {
@@ -21,6 +22,18 @@ testAccepted([
     name: "any number of replicas and of seconds",
     taken: [{ "spec.replicas": 0 }, { "spec.replicas": 2 ** 31 - 1, "spec.minReadySeconds": 2 ** 31 - 1 }],
     refused: [[{ "spec.minReadySeconds": -1 }, `spec.minReadySeconds: Invalid value: -1: ${negative}`]],
+  },
+  {
+    resource,
+    name: "a disk that pods may write to, of one pod at most",
+    with: { "spec.template.spec.volumes": [{ name: "v", gcePersistentDisk: { pdName: "d" } }] },
+    taken: [{ "spec.replicas": 0 }, { "spec.replicas": 1 }],
+    refused: [
+      [
+        { "spec.replicas": 2 },
+        "spec.template.spec.volumes[0].gcePersistentDisk.readOnly: Invalid value: false: must be true for replicated pods > 1",
+      ],
+    ],
   },
   {
     resource,

@@ -200,11 +200,19 @@ for (const { name, flat, want } of [
     flat: { type: "Resource", resource: { name: "memory", targetAverageUtilization: 7, targetAverageValue: "3" } },
     want: { type: "Utilization", averageUtilization: 7, averageValue: "3" },
   },
+  {
+    name: "a resource of a container with a percentage has a target of that type",
+    flat: {
+      type: "ContainerResource",
+      containerResource: { name: "memory", container: "c", targetAverageUtilization: 7, targetAverageValue: "3" },
+    },
+    want: { type: "Utilization", averageUtilization: 7, averageValue: "3" },
+  },
 ]) {
   test(name, () => {
     const old = { ...hub, apiVersion: "autoscaling/v2beta1", spec: { scaleTargetRef: {}, maxReplicas: 1, metrics: [flat] } };
     const [metric] = inVersion(old, "v2").spec.metrics;
-    assert.deepEqual(metric[flat.type.toLowerCase()].target, want);
+    assert.deepEqual(metric[flat.type.charAt(0).toLowerCase() + flat.type.slice(1)].target, want);
   });
 }
 
