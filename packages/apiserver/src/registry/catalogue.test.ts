@@ -35,6 +35,17 @@ test("every resource that the schema knows is in the catalogue, with its scope, 
   }
 });
 
+test("a version has the status that the schema knows of it, and no other one has one", () => {
+  const nameIn = (group: string, version: string, resource: string): string => `${group}/${version} ${resource}`;
+  const served = catalogue.flatMap(({ group, resource, versions, statusStrategy }) =>
+    versions
+      .filter(({ statusServed }) => statusStrategy !== undefined && statusServed !== false)
+      .map(({ version }) => nameIn(group, version, `${resource}/status`)),
+  );
+  const known = knownRows.filter(({ resource }) => resource.endsWith("/status"));
+  assert.deepEqual(served.sort(), known.map(({ group, version, resource }) => nameIn(group, version, resource)).sort());
+});
+
 test("a resource that is stored has a strategy of its scope, and its hub is a version it can convert", () => {
   for (const definition of catalogue) {
     const where = `${definition.group} ${definition.resource}`;

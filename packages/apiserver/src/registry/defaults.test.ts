@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { defaultsOf } from "../testing/kind-rules.ts";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { defaultsOf, resourcesForTests } from "../testing/kind-rules.ts";
+import { smallestObjects } from "../testing/smallest-objects.ts";
+import { conversionsOf } from "./conversion.ts";
 
 /** Parts of a workload that have no defaults left, all of values that are not the default. */
 const workload = {
@@ -977,6 +983,43 @@ const rows: readonly { resource: string; given: object; want: object }[] = [
     },
   },
 ];
+
+const { convert } = conversionsOf(resourcesForTests);
+const coerced = (object: KubeObject, gvk: GroupVersionKind): KubeObject => {
+  const type = scheme.kind(gvk);
+  return type === undefined ? object : coerce(object, type);
+};
+
+test("an object has the same defaults in each version", () => {
+  let others = 0;
+  for (const { group, resource, kind, hub, hubGroup = group, versions } of resourcesForTests) {
+    const own = versions.find(({ version }) => version === hub);
+    if (own === undefined || versions.length === 1) continue;
+    const gvk = { group: hubGroup, version: hub };
+    const named = group === "" ? resource : `${resource}.${group}`;
+    const ofKind = rows.filter((row) => row.resource === named).map((row) => row.given);
+    const given = ofKind.filter((one) => !JSON.stringify(one).includes('"behavior"')); // has defaults in the versions of autoscaling/v2 alone
+    for (const fields of [smallestObjects[resource] ?? {}, ...given]) {
+      const sent = (): KubeObject => {
+        const object = { apiVersion: formatGroupVersion(gvk), kind, ...structuredClone(fields), metadata: { name: "a" } };
+        return coerced(object, { ...gvk, kind });
+      };
+      const want = sent();
+      own.defaults?.(want);
+      for (const { version, defaults } of versions.filter((one) => one !== own)) {
+        const other = convert(sent(), { group, version });
+        defaults?.(other);
+        assert.deepEqual(
+          convert(other, gvk),
+          coerced(want, { ...gvk, kind }),
+          `${group}/${version} ${kind} ${JSON.stringify(fields)}`,
+        );
+        others++;
+      }
+    }
+  }
+  assert.ok(others > 30, String(others));
+});
 
 for (const { resource, given, want } of rows) {
   test(`${resource}: defaults of ${JSON.stringify(given)}`, () => {

@@ -60,7 +60,10 @@ for (const { resource, object, want, from = 1 } of [
   },
   {
     resource: hpa,
-    object: scaled([cpu({ averageUtilization: 50 }), cpu({ averageUtilization: 60 })], [20, 30].map((averageUtilization) => usage({ averageUtilization }))),
+    object: scaled(
+      [cpu({ averageUtilization: 50 }), cpu({ averageUtilization: 60 })],
+      [20, 30].map((averageUtilization) => usage({ averageUtilization })),
+    ),
     want: ["Deployment/d", "20%/50%, 30%/60%", "<unset>", 3, 2, old],
   },
   {

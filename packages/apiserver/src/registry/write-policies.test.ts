@@ -208,4 +208,11 @@ test("replicas are scaled below spec and status, and a missing scale is named so
     const found = each(({ group, scale }) => (group === "apps" ? scale?.selector(object) : undefined));
     assert.deepEqual(found, { "deployments.apps": text, "replicasets.apps": text, "statefulsets.apps": text });
   }
+  const controller = stored.find(({ resource }) => resource === "replicationcontrollers");
+  for (const [selector, text] of [
+    [{ b: "2", a: "1" }, "a=1,b=2"],
+    [{}, ""],
+    [undefined, ""],
+  ] as const)
+    assert.equal(controller?.scale?.selector({ metadata: {}, spec: { selector } } as KubeObject), text);
 });

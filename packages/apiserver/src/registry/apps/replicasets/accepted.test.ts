@@ -14,7 +14,10 @@ testAccepted([
     refused: [
       [{ status: { replicas: 1, fullyLabeledReplicas: -1 } }, `status.fullyLabeledReplicas: Invalid value: -1: ${negative}`],
       [{ status: { replicas: 1, availableReplicas: -1 } }, `status.availableReplicas: Invalid value: -1: ${negative}`],
-      [{ status: { replicas: 1, availableReplicas: 1 } }, "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas"],
+      [
+        { status: { replicas: 1, availableReplicas: 1 } },
+        "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas",
+      ],
     ],
   },
   {

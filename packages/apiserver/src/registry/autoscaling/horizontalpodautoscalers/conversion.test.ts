@@ -6,7 +6,9 @@ import { conversionsOf } from "../../conversion.ts";
 import { autoscalingResources } from "../group.ts";
 import { defaultAutoscaler, defaultAutoscalerV1, defaultAutoscalerV2beta1 } from "./defaults.ts";
 
-const { convert } = conversionsOf(autoscalingResources());
+const resources = autoscalingResources();
+const [autoscaler] = resources;
+const { convert } = conversionsOf(resources);
 // biome-ignore lint/suspicious/noExplicitAny: tests look into every shape.
 const inVersion = (object: KubeObject, version: string): any =>
   convert(structuredClone(object), { group: "autoscaling", version });
@@ -156,6 +158,8 @@ test("the annotations of older versions mean nothing in v2 and v2beta2, and are 
       apiVersion: `autoscaling/${version}`,
       metadata: { name: "h", annotations: { ...annotations, mine: "stays" } },
     };
+    const read = autoscaler?.versions.find((one) => one.version === version)?.toHub?.(structuredClone(object) as KubeObject);
+    assert.deepEqual(read?.metadata.annotations, { mine: "stays" });
     for (const to of ["v1", "v2beta1"]) {
       const { metadata } = inVersion(inVersion({ ...object, spec: { maxReplicas: 1 } } as unknown as KubeObject, to), "v2");
       assert.deepEqual(metadata.annotations, { mine: "stays" });
