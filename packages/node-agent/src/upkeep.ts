@@ -11,7 +11,7 @@ import { type Eviction, newEviction } from "./resources/eviction.ts";
 import { type Pressure, parseThresholds, withAllocatable } from "./resources/eviction-thresholds.ts";
 import { areApart } from "./resources/machine.ts";
 import type { ResourceManagers } from "./resources/resource-managers.ts";
-import { observeNode, podUsage } from "./resources/usage.ts";
+import { newTreeUsages, observeNode, podUsage } from "./resources/usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import { type ImageGc, newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
@@ -44,6 +44,8 @@ const housekeepingMs = 2_000;
 const containerGcMs = 60_000;
 const imageGcMs = 300_000;
 const evictionMs = 10_000;
+/** How long evictions for memory and PIDs wait for the disk usage of Pods. */
+const usageMs = 5_000;
 
 /** Starts the periodic tasks: housekeeping, garbage collection, eviction, log rotation and usage measurements. */
 export function startUpkeep(options: UpkeepOptions): void {
@@ -115,6 +117,7 @@ function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
     softGraceMs: config.evictionSoftGraceMs,
     minReclaim: config.evictionMinReclaim,
   });
+  const trees = newTreeUsages({ clock, log, waitMs: usageMs });
   const eviction: Eviction = newEviction({
     clock,
     log,
@@ -132,15 +135,18 @@ function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
     },
     hasImageFs: () => hasImageFs ?? false,
     usage: () =>
-      podUsage({
-        runtime,
-        pods: sources.list().filter(isActive),
-        podDir: (uid) => volumes.podDir(uid),
-        logDir: (pod) => podLogDirectory(podLogsDir, pod),
-        everyPod: eviction.pressure.disk,
-        processes: (uid) => cgroups.tasksOf(uid),
-        quotas: options.quotas,
-      }),
+      trees.pass((measure) =>
+        podUsage({
+          runtime,
+          pods: sources.list().filter(isActive),
+          podDir: (uid) => volumes.podDir(uid),
+          logDir: (pod) => podLogDirectory(podLogsDir, pod),
+          everyPod: eviction.pressure.disk,
+          processes: (uid) => cgroups.tasksOf(uid),
+          quotas: options.quotas,
+          measure,
+        }),
+      ),
     activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
     reclaimDisk: async () => {
       await collectDead(options, (uid) => intake.isKnown(uid) && !workers.hasEnded(uid));

@@ -6,10 +6,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { labelNames } from "../runtime/labels.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
-import { observeNode, podUsage, usageBelow } from "./usage.ts";
+import { newTreeUsages, observeNode, podUsage, usageBelow } from "./usage.ts";
 
 async function tempDir(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "cox-usage-"));
@@ -114,7 +115,7 @@ test("a pod's usage is that of its containers, logs, volumes on disk and the age
   }
   const processes = async (uid: string) => (uid === "a" ? 3 : 5);
   const look = (everyPod: boolean, quotas?: Parameters<typeof podUsage>[0]["quotas"]) =>
-    podUsage({ runtime, pods, podDir, logDir, everyPod, processes, quotas });
+    podUsage({ runtime, pods, podDir, logDir, everyPod, processes, quotas, measure: usageBelow });
   const some = await look(false);
   const sizes = async (...paths: string[]) => {
     const found = await Promise.all(paths.map((path) => usageBelow(path)));
@@ -176,4 +177,68 @@ test("the disk of images is observed unless it cannot be read, the memory of all
   assert.deepEqual(seen["allocatableMemory.available"], { available: 1, capacity: 2 });
   const some = await observeNode(dir, join(dir, "none"), undefined);
   assert.deepEqual(Object.keys(some).toSorted(), ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"]);
+});
+
+test("a pass waits for measurements until its time is over; they go on, and count in the next pass", async () => {
+  const clock = newFakeClock();
+  const begun: string[] = [];
+  const ends = new Map<string, (inodes: number) => void>();
+  const trees = newTreeUsages({
+    clock,
+    log: discardLogger,
+    waitMs: 5_000,
+    measure: (path) => {
+      begun.push(path);
+      return new Promise((resolve) => ends.set(path, (inodes) => resolve({ bytes: inodes, inodes })));
+    },
+  });
+  const look = (...paths: string[]): Promise<number[]> =>
+    trees.pass(async (measure) => Promise.all(paths.map(async (path) => (await measure(path)).inodes)));
+  const first = look("huge", "small");
+  ends.get("small")!(2);
+  await clock.advance(5_000);
+  assert.deepEqual(await first, [0, 2]);
+  ends.get("huge")!(1_000_000);
+  await new Promise(setImmediate);
+  const second = look("huge", "small");
+  assert.deepEqual(begun, ["huge", "small", "huge", "small"]);
+  await clock.advance(5_000);
+  assert.deepEqual(await second, [1_000_000, 2]);
+  const third = look("small");
+  await clock.advance(5_000);
+  assert.deepEqual(await third, [2]);
+  assert.deepEqual(begun.length, 4, "the second pass's measurements still run");
+});
+
+test("four trees are measured at a time, one that cannot be measured keeps its last usage", async () => {
+  const clock = newFakeClock();
+  const running = new Set<string>();
+  let most = 0;
+  let fails = false;
+  const trees = newTreeUsages({
+    clock,
+    log: discardLogger,
+    waitMs: 5_000,
+    measure: async (path) => {
+      running.add(path);
+      most = Math.max(most, running.size);
+      await new Promise(setImmediate);
+      running.delete(path);
+      if (fails && path === "2") throw new Error("du was killed");
+      return { bytes: 1, inodes: fails ? 2 : 1 };
+    },
+  });
+  const paths = Array.from({ length: 10 }, (_, i) => String(i));
+  const look = (): Promise<number[]> =>
+    trees.pass(async (measure) => Promise.all(paths.map(async (path) => (await measure(path)).inodes)));
+  assert.deepEqual(
+    await look(),
+    paths.map(() => 1),
+  );
+  fails = true;
+  assert.deepEqual(
+    await look(),
+    paths.map((path) => (path === "2" ? 1 : 2)),
+  );
+  assert.equal(most, 4);
 });

@@ -1,17 +1,19 @@
 import { readFileSync } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { hasStorageLimit, type PodUsage } from "./eviction.ts";
 import type { Observation, Observations } from "./eviction-thresholds.ts";
 import { filesystemOf } from "./machine.ts";
+import { type TreeUsage, treeUsage } from "./user-files.ts";
 
 /** Directories whose usage the file system tracks (project quotas). */
 interface CountedFolders {
   /** @returns undefined for a directory without a quota */
-  usage(path: string): Promise<{ bytes: number; inodes: number } | undefined>;
+  usage(path: string): Promise<TreeUsage | undefined>;
 }
 
 /**
@@ -65,6 +67,7 @@ export async function podUsage(options: {
   everyPod: boolean;
   processes: (uid: string) => Promise<number>;
   quotas?: CountedFolders | undefined;
+  measure: MeasureTree;
 }): Promise<Map<string, PodUsage>> {
   const stats = await options.runtime.listContainerStats();
   const usage = new Map<string, PodUsage>();
@@ -76,7 +79,7 @@ export async function podUsage(options: {
     const layers = { bytes: 0, inodes: 0 };
     const look = async (path: string, quotas?: CountedFolders): Promise<number> => {
       if (!walks) return 0;
-      const found = await usageBelow(path, quotas);
+      const found = await options.measure(path, quotas);
       inodes += found.inodes;
       diskBytes += found.bytes;
       return found.bytes;
@@ -106,7 +109,7 @@ export async function podUsage(options: {
         emptyDirs.set(name, await look(dir("kubernetes.io~empty-dir"), options.quotas));
       } else if (emptyDir?.sizeLimit !== undefined) {
         // What is in memory counts for the volume's own limit, not for that of the disk.
-        emptyDirs.set(name, (await usageBelow(dir("kubernetes.io~empty-dir"))).bytes);
+        emptyDirs.set(name, (await options.measure(dir("kubernetes.io~empty-dir"))).bytes);
       }
     }
     // Files that the agent creates for containers: termination messages and /etc/hosts.
@@ -125,22 +128,62 @@ export async function podUsage(options: {
 }
 
 /**
- * Disk usage of a file or directory tree: allocated bytes and inodes. Symbolic links are not followed.
+ * Disk usage of a file or directory tree.
  * @param quotas queried first; when it knows the directory, the tree is not walked
  */
-export async function usageBelow(path: string, quotas?: CountedFolders): Promise<{ bytes: number; inodes: number }> {
-  const known = await quotas?.usage(path);
-  if (known !== undefined) return known;
-  let bytes = 0;
-  let inodes = 0;
-  const left = [path];
-  for (let at = left.pop(); at !== undefined; at = left.pop()) {
-    const info = await lstat(at).catch(() => undefined);
-    if (info === undefined) continue;
-    bytes += info.blocks * 512;
-    inodes++;
-    if (!info.isDirectory()) continue;
-    for (const name of await readdir(at).catch((): string[] => [])) left.push(join(at, name));
+export async function usageBelow(path: string, quotas?: CountedFolders): Promise<TreeUsage> {
+  return (await quotas?.usage(path)) ?? treeUsage(path);
+}
+
+/** Measures a tree, or returns what was measured of it before; see {@link newTreeUsages}. */
+type MeasureTree = typeof usageBelow;
+
+/** Trees that are measured at the same time. */
+const mostAtOnce = 4;
+
+/**
+ * Usage of trees for a caller that must not wait for huge ones: the measurements that a pass has begun go on after `waitMs`, until when
+ * the trees count with their last usage. A tree that a pass leaves out is forgotten.
+ */
+export function newTreeUsages(options: { clock: Clock; log: Logger; waitMs: number; measure?: MeasureTree }): {
+  pass<T>(work: (measure: MeasureTree) => Promise<T>): Promise<T>;
+} {
+  const { clock, log, waitMs, measure = usageBelow } = options;
+  const known = new Map<string, { usage: TreeUsage; running?: Promise<TreeUsage> | undefined }>();
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  async function update(path: string, quotas: CountedFolders | undefined, tree: { usage: TreeUsage }): Promise<TreeUsage> {
+    if (running >= mostAtOnce) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      tree.usage = await measure(path, quotas);
+    } catch (err) {
+      log.error("cannot measure the disk usage", err, { path });
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+    return tree.usage;
   }
-  return { bytes, inodes };
+
+  return {
+    async pass(work) {
+      const asked = new Set<string>();
+      const over = Promise.withResolvers<undefined>();
+      const timer = clock.after(waitMs, () => over.resolve(undefined));
+      try {
+        return await work(async (path, quotas) => {
+          asked.add(path);
+          const tree = known.getOrInsertComputed(path, () => ({ usage: { bytes: 0, inodes: 0 } }));
+          tree.running ??= update(path, quotas, tree).finally(() => (tree.running = undefined));
+          return (await Promise.race([tree.running, over.promise])) ?? tree.usage;
+        });
+      } finally {
+        timer.cancel();
+        for (const path of known.keys()) if (!asked.has(path)) known.delete(path);
+      }
+    },
+  };
 }

@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { readdir, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import type { GitRepoVolumeSource } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import { removeTree } from "../resources/user-files.ts";
 import { openDir } from "./empty-dir.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { pluginOf } from "./volume-operations.ts";
@@ -17,7 +18,7 @@ export const gitRepo: VolumePlugin = {
     check(source);
     const ready = readyFile(dir);
     if (isThere || (await exists(ready))) return { path: dir, readOnly: false };
-    await rm(dir, { recursive: true, force: true }); // left over from an interrupted attempt
+    await removeTree(dir); // left over from an interrupted attempt
     await openDir(dir);
     const own = (): Promise<void> =>
       setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations, log });

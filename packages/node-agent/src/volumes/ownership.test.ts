@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, open, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -32,6 +32,15 @@ test("the root of a volume is left for last, so that a walk that fails is not sk
   await mkdir(join(volume, "a"));
   await setVolumeOwnership(volume, pod, { ...options, log: discardLogger });
   assert.deepEqual([(await stat(volume)).gid, (await stat(join(volume, "a"))).gid], [1234, 1234]);
+});
+
+test("files whose names are not UTF-8 get the group", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
+  const volume = await mkdtemp(join(tmpdir(), "cox-ownership-"));
+  t.after(() => rm(volume, { recursive: true, force: true }));
+  const file = Buffer.concat([Buffer.from(`${volume}/`), Buffer.of(0xff, 0xfe)]);
+  await writeFile(file, "");
+  await setVolumeOwnership(volume, pod, { ...options, log: discardLogger });
+  assert.equal((await stat(file)).gid, 1234);
 });
 
 /** Makes folders below `dir` whose path is too long for a system call. Returns a function that deletes them. */

@@ -1,6 +1,5 @@
 import type { Stats } from "node:fs";
-import { chmod, lchown, lstat, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, lchown, lstat, opendir } from "node:fs/promises";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { NodePod } from "../pod/pod.ts";
@@ -33,19 +32,27 @@ export async function setVolumeOwnership(
   }
   const end = options.operations(options.plugin, "volume_fsgroup_recursive_apply");
   const { log } = options;
-  const change = async (path: string, info: Stats): Promise<void> => {
-    const refused = (err: unknown): void => log.error("cannot give a volume's file to fsGroup", err, { path, group });
+  const change = async (path: Buffer, info: Stats): Promise<void> => {
+    const refused = (err: unknown): void =>
+      log.error("cannot give a volume's file to fsGroup", err, { path: path.toString(), group });
     await lchown(path, info.uid, group).catch(refused);
     if (info.isSymbolicLink()) return; // chmod would change the target
     await chmod(path, (info.mode & 0o7777) | mask | (info.isDirectory() ? search | setGroupId : 0)).catch(refused);
   };
-  await observed(end, () => walk(dir, change));
+  await observed(end, () => walk(Buffer.from(dir), change));
 }
 
-/** Folders come after what is in them: with OnRootMismatch, the root of an interrupted walk must not look finished. */
-async function walk(path: string, change: (path: string, info: Stats) => Promise<void>): Promise<void> {
+/**
+ * Folders come after what is in them: with OnRootMismatch, the root of an interrupted walk must not look finished. A folder is read in parts,
+ * since its user decides how many files it has, and names need not be UTF-8.
+ */
+async function walk(path: Buffer, change: (path: Buffer, info: Stats) => Promise<void>): Promise<void> {
   const info = await lstat(path);
-  if (info.isDirectory()) for (const name of await readdir(path)) await walk(join(path, name), change);
+  if (info.isDirectory()) {
+    const encoding = "buffer" as BufferEncoding; // cast: as for readdir, but missing in the types
+    for await (const { name } of await opendir(path, { encoding, bufferSize: 256 }))
+      await walk(Buffer.concat([path, Buffer.from("/"), name as unknown as Buffer]), change); // cast: by its encoding
+  }
   await change(path, info);
 }
 

@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -7,6 +7,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { containersOf, type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
+import { removeTree } from "../resources/user-files.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import { configMap } from "./config-map.ts";
 import type { Csi } from "./csi/csi.ts";
@@ -186,12 +187,12 @@ class NodeVolumeManager implements VolumeManager {
 
   async unmount(uid: string): Promise<void> {
     await this.#unmountAll(uid);
-    for (const name of ["volumes", "volume-subpaths"]) await rm(join(this.podDir(uid), name), { recursive: true, force: true });
+    for (const name of ["volumes", "volume-subpaths"]) await removeTree(join(this.podDir(uid), name));
   }
 
   async remove(uid: string): Promise<void> {
     await this.#unmountAll(uid);
-    await rm(this.podDir(uid), { recursive: true, force: true });
+    await removeTree(this.podDir(uid));
   }
 
   async list(): Promise<string[]> {

@@ -120,3 +120,28 @@ test("a folder that is written atomically is walked again after its contents wer
   await writeFile(join(dir, "other"), "not written atomically");
   assert.equal((await measure()).inodesUsed, inodesUsed);
 });
+
+test("a pod with a volume that takes long to measure does not delay the others", async () => {
+  const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
+  const slow = Promise.withResolvers<MeasuredVolume>();
+  const pods = ["slow", "a", "b"].map((uid) => aNodePod({}, { uid }));
+  const usages = newVolumeUsages({
+    pods: () => pods,
+    volumes: {
+      of: (uid) =>
+        new Map([["v", { path: "/", readOnly: false, measure: () => (uid === "slow" ? slow.promise : Promise.resolve(size)) }]]),
+    },
+    reportPodEvent: () => assert.fail("nothing is abnormal"),
+    clock: newFakeClock(),
+    log: discardLogger,
+  });
+  const refreshed = usages.refresh();
+  await new Promise(setImmediate);
+  assert.deepEqual(
+    pods.map(({ metadata }) => usages.of(metadata.uid).length),
+    [0, 1, 1],
+  );
+  slow.resolve(size);
+  await refreshed;
+  assert.equal(usages.of("slow").length, 1);
+});

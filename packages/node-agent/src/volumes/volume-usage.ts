@@ -20,6 +20,9 @@ export interface VolumeUsages {
   of(uid: string): readonly VolumeUsage[];
 }
 
+/** Pods that are measured at the same time, so that one Pod with a huge volume does not delay all others. */
+const mostAtOnce = 8;
+
 /**
  * Usage of Pod volumes, cached between measurements (`--volume-stats-agg-period`). Volumes without metrics (hostPath,
  * drivers without NodeGetVolumeStats) are left out. Abnormal volume conditions are reported as Pod events.
@@ -32,27 +35,34 @@ export function newVolumeUsages(options: {
   clock: Clock;
   log: Logger;
 }): VolumeUsages {
-  let known = new Map<string, VolumeUsage[]>();
+  const known = new Map<string, VolumeUsage[]>();
+
+  async function measure(pod: NodePod): Promise<VolumeUsage[]> {
+    const usages: VolumeUsage[] = [];
+    for (const [name, volume] of options.volumes.of(pod.metadata.uid)) {
+      const measured = await volume.measure?.().catch((err) => {
+        options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: messageOf(err) });
+        return undefined;
+      });
+      if (measured === undefined) continue;
+      const { abnormal, ...size } = measured;
+      usages.push({ name, at: options.clock.now(), ...size });
+      if (abnormal !== undefined)
+        options.reportPodEvent(pod, undefined, "Warning", "VolumeConditionAbnormal", `Volume ${name}: ${abnormal}`);
+    }
+    return usages;
+  }
+
   return {
     async refresh() {
-      const next = new Map<string, VolumeUsage[]>();
-      for (const pod of options.pods()) {
-        const { uid } = pod.metadata;
-        const usages: VolumeUsage[] = [];
-        for (const [name, volume] of options.volumes.of(uid)) {
-          const measured = await volume.measure?.().catch((err) => {
-            options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: messageOf(err) });
-            return undefined;
-          });
-          if (measured === undefined) continue;
-          const { abnormal, ...size } = measured;
-          usages.push({ name, at: options.clock.now(), ...size });
-          if (abnormal !== undefined)
-            options.reportPodEvent(pod, undefined, "Warning", "VolumeConditionAbnormal", `Volume ${name}: ${abnormal}`);
-        }
-        next.set(uid, usages);
-      }
-      known = next;
+      const pods = options.pods();
+      const present = new Set(pods.map(({ metadata }) => metadata.uid));
+      for (const uid of known.keys()) if (!present.has(uid)) known.delete(uid);
+      const left = pods.values();
+      const lane = async (): Promise<void> => {
+        for (const pod of left) known.set(pod.metadata.uid, await measure(pod));
+      };
+      await Promise.all(Array.from({ length: mostAtOnce }, lane));
     },
     of: (uid) => known.get(uid) ?? [],
   };

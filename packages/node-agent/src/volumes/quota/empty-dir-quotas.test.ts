@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../../pod/pod.ts";
-import { podUsage } from "../../resources/usage.ts";
+import { podUsage, usageBelow } from "../../resources/usage.ts";
 import { noObjects } from "../../sources/api-objects.ts";
 import { aContainer, aPodWithVolumes } from "../../testing/builders.ts";
 import { newFakeRuntime } from "../../testing/fake-runtime.ts";
@@ -64,6 +64,7 @@ test("folders of a pod on disk are counted by the file system until they are rem
     everyPod: true,
     processes: async () => 0,
     quotas,
+    measure: usageBelow,
   });
   assert.deepEqual(Object.fromEntries(usage.get(pod.metadata.uid)?.emptyDirs ?? []), { plain: 4096, limited: 4096 });
   await manager.remove(pod.metadata.uid);
