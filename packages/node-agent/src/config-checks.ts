@@ -1,8 +1,8 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { goDuration } from "@coxswain/apimachinery/flags/rules";
 import { problemsOf, problemsOfGates } from "@coxswain/apimachinery/flags/settings";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
-import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
 import { defaultLabels } from "./node/registration.ts";
 import { parseCpus } from "./resources/cpu/cpu-set.ts";
@@ -77,12 +77,11 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
 
 function* shutdownProblems(config: AgentConfig, gates: FeatureGates): Generator<string> {
   const { shutdownGraceMs: total, shutdownGraceCriticalMs: critical, shutdownGroups: groups } = config;
-  // Go's format of a struct that wraps a duration.
-  const show = (ms: number): string => `{${formatDuration(ms)}}`;
   if (gates.enabled("GracefulNodeShutdown")) {
-    if (critical > total) yield `shutdownGracePeriodCriticalPods ${show(critical)} must be <= shutdownGracePeriod ${show(total)}`;
+    if (critical > total)
+      yield `shutdownGracePeriodCriticalPods ${goDuration(critical)} must be <= shutdownGracePeriod ${goDuration(total)}`;
     for (const [name, ms] of Object.entries({ shutdownGracePeriod: total, shutdownGracePeriodCriticalPods: critical })) {
-      if (ms < 0 || (ms > 0 && ms < 1000)) yield `${name} ${show(ms)} must be either zero or otherwise >= 1 sec`;
+      if (ms < 0 || (ms > 0 && ms < 1000)) yield `${name} ${goDuration(ms)} must be either zero or otherwise >= 1 sec`;
     }
   } else if (total > 0 || critical > 0) {
     yield "specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown";

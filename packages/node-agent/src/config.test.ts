@@ -289,12 +289,16 @@ test("memory is reserved by NUMA node, in one flag or several", async (t) => {
   assert.deepEqual(configure(`--config=${await file(t, { reservedMemory: want })}`).reservedMemory, want);
 });
 
-test("the CFS period is 100 ms unless the gate lets it be something else", () => {
-  assert.equal(configure("--cpu-cfs-quota-period=10ms").cpuCfsPeriodMs, 100);
+test("the CFS period is 100 ms, and its gate is needed for another", () => {
+  assert.equal(configure("--cpu-cfs-quota-period=100ms").cpuCfsPeriodMs, 100);
+  assert.throws(() => configure("--cpu-cfs-quota-period=10ms"), {
+    message:
+      "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {10ms} requires feature gate CustomCPUCFSQuotaPeriod",
+  });
   assert.equal(configure("--cpu-cfs-quota-period=10ms", "--feature-gates=CustomCPUCFSQuotaPeriod=true").cpuCfsPeriodMs, 10);
   assert.throws(
     () => configure("--cpu-cfs-quota-period=2s", "--feature-gates=CustomCPUCFSQuotaPeriod=true"),
-    /cpuCFSQuotaPeriod \(--cpu-cfs-quota-period\) 2s must be between 1ms and 1sec, inclusive/,
+    /cpuCFSQuotaPeriod \(--cpu-cfs-quota-period\) \{2s\} must be between 1ms and 1sec, inclusive/,
   );
 });
 

@@ -3,14 +3,7 @@ import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import {
-  absolutePaths,
-  fieldAt,
-  settingValues,
-  unknownFields,
-  type Written,
-  withoutGatedValues,
-} from "@coxswain/apimachinery/flags/settings";
+import { absolutePaths, fieldAt, settingValues, unknownFields, type Written } from "@coxswain/apimachinery/flags/settings";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
 import { joinedFailures } from "@coxswain/apimachinery/objects/errors/joined-failures";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
@@ -44,15 +37,15 @@ export function newAgentConfig(
   /** cast: T is what the row's shape describes; `readConfiguration` has checked it. */
   const fieldOf = <T>({ field = "" }: Pick<Flag<unknown>, "field">): T | undefined => fieldAt(file ?? {}, field) as T | undefined;
 
-  const chosen = settingValues(agentSettings, { flags, set, file });
-  const { authorizationMode: mode, containerRuntime } = chosen;
+  const settings = settingValues(agentSettings, { flags, set, file });
+  const { authorizationMode: mode, containerRuntime } = settings;
   if (mode !== "AlwaysAllow" && mode !== "Webhook") throw new ConfigError(`unknown authorization-mode: ${mode}`);
   if (containerRuntime !== "remote") {
     throw new ConfigError(
       `container runtime ${JSON.stringify(containerRuntime)} is not built in: use --container-runtime=remote with --container-runtime-endpoint`,
     );
   }
-  const logSize = Quantity.tryParse(chosen.containerLogMaxSize);
+  const logSize = Quantity.tryParse(settings.containerLogMaxSize);
   if (logSize === undefined) throw new ConfigError("invalid configuration: containerLogMaxSize is not a quantity");
   const featureGates = {
     ...local,
@@ -60,7 +53,6 @@ export function newAgentConfig(
     ...flagOf(agentSettings.featureGates),
   };
   const gates = asConfigError(() => newFeatureGates("kubelet", featureGates));
-  const settings = withoutGatedValues(agentSettings, chosen, gates);
   const { taints, manifestHeaders, reservedNumaMemory } = agentSettings;
   const config: AgentConfig = {
     ...settings,

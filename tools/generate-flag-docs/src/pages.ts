@@ -73,7 +73,6 @@ function helpOf(flag: AnyFlag): string {
   const notes = [
     flag.must === undefined ? "" : `*Allowed: ${flag.must.allowed}.*`,
     flag.refusedWithout === undefined ? "" : `*Refused while the feature gate ${flag.refusedWithout} is off.*`,
-    flag.ignoredWithout === undefined ? "" : `*Ignored while the feature gate ${flag.ignoredWithout} is off.*`,
     flag.deprecated === undefined ? "" : `*Deprecated: ${flag.deprecated}*`,
     flag.wired === false ? "*No effect yet.*" : "",
     flag.hidden === true ? "*Not shown by --help.*" : "",

@@ -17,7 +17,7 @@ export interface Rule<T> {
 }
 
 /** `port (--port)`, or the only name. */
-const nameOf = ({ field, flag }: SettingNames): string =>
+export const nameOf = ({ field, flag }: SettingNames): string =>
   field === undefined ? `--${flag}` : flag === undefined ? field : `${field} (--${flag})`;
 
 /** Both limits are inclusive. */
@@ -48,6 +48,9 @@ export const oneOf = (values: readonly string[], problem: (value: string, name: 
   problem: (value, names) => (values.includes(value) ? undefined : problem(JSON.stringify(value), nameOf(names))),
 });
 
+/** Go's format of a metav1.Duration, a struct. */
+export const goDuration = (ms: number): string => `{${formatDuration(ms)}}`;
+
 /** @param text of the two limits, as the error has them */
 export const durationBetween = (minMs: number, maxMs: number, text: readonly [string, string]): Rule<number> => ({
   kind: "durationBetween",
@@ -55,7 +58,7 @@ export const durationBetween = (minMs: number, maxMs: number, text: readonly [st
   problem: (ms, names) =>
     ms >= minMs && ms <= maxMs
       ? undefined
-      : `${nameOf(names)} ${formatDuration(ms)} must be between ${text.join(" and ")}, inclusive`,
+      : `${nameOf(names)} ${goDuration(ms)} must be between ${text.join(" and ")}, inclusive`,
 });
 
 /** More than 0 and at most 1. */

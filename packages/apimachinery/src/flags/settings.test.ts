@@ -11,7 +11,6 @@ import {
   problemsOfGates,
   settingValues,
   unknownFields,
-  withoutGatedValues,
 } from "./settings.ts";
 import { bool, duration, int32, string, structure } from "./types.ts";
 
@@ -24,7 +23,7 @@ const settings = {
     field: "period",
     default: "10s",
     zeroIsDefault: "inFile",
-    ignoredWithout: "Periods",
+    refusedWithout: "Periods",
     help: "",
   }),
   policy: string({ field: "access.policy", default: "none", refusedWithout: "Policies", help: "" }),
@@ -76,14 +75,16 @@ test("flag values are converted back to fields", () => {
   });
 });
 
-test("feature gates refuse values, or keep the default", () => {
+test("feature gates refuse values other than the default", () => {
   const values = { ...read({ "a-period": 1 }), policy: "strict" };
   const off = { enabled: () => false };
-  assert.deepEqual(problemsOfGates(settings, values, off), ["access.policy strict requires feature gate Policies"]);
-  assert.equal(withoutGatedValues(settings, values, off).periodMs, 10_000);
+  assert.deepEqual(problemsOfGates(settings, values, off), [
+    "period (--a-period) {1ms} requires feature gate Periods",
+    "access.policy strict requires feature gate Policies",
+  ]);
+  assert.deepEqual(problemsOfGates(settings, read({}), off), []);
   const on = { enabled: () => true };
   assert.deepEqual(problemsOfGates(settings, values, on), []);
-  assert.equal(withoutGatedValues(settings, values, on).periodMs, 1);
 });
 
 test("broken rules are reported kind by kind, with both names", () => {
@@ -131,10 +132,10 @@ test("limits include their ends", () => {
   assert.deepEqual(broken(notNegative, [0]), [undefined]);
   assert.deepEqual(broken(atLeast(2), [1, 2]), ["x must be >= 2", undefined]);
   assert.deepEqual(broken(durationBetween(1, 1000, ["1ms", "1sec"]), [0, 1, 1000, 2000]), [
-    "x (--f) 0s must be between 1ms and 1sec, inclusive",
+    "x (--f) {0s} must be between 1ms and 1sec, inclusive",
     undefined,
     undefined,
-    "x (--f) 2s must be between 1ms and 1sec, inclusive",
+    "x (--f) {2s} must be between 1ms and 1sec, inclusive",
   ]);
   assert.deepEqual(broken(fraction, [0, 0.1, 1, 1.1]), [
     "x (--f) 0 must be greater than 0 and less than or equal to 1.0",

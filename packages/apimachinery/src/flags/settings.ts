@@ -4,6 +4,7 @@ import { formatDuration, parseDuration } from "../objects/meta/time.ts";
 import { decodeShape, type ObjectShape, type Shape } from "./config-shape.ts";
 import type { FeatureGates } from "./feature-gates.ts";
 import type { FlagTable } from "./flags.ts";
+import { goDuration, nameOf } from "./rules.ts";
 import type { Flag, SettingOptions } from "./types.ts";
 
 /**
@@ -121,21 +122,18 @@ export function problemsOf<T extends Settings>(settings: T, values: SettingValue
 
 type Gates = Pick<FeatureGates, "enabled">;
 
-/** Settings that differ from their default although the feature gate that they need is off. */
+/**
+ * Settings that differ from their default although the feature gate that they need is off; that of a duration names its flag, too.
+ * Source: pkg/kubelet/apis/config/validation/validation.go
+ */
 export function problemsOfGates<T extends Settings>(settings: T, values: SettingValues<T>, gates: Gates): string[] {
-  return Object.entries<Flag<unknown>>(settings).flatMap(([name, { field, refusedWithout: gate, default: usual }]) =>
-    gate === undefined || gates.enabled(gate) || values[name] === usual
-      ? []
-      : [`${field} ${values[name]} requires feature gate ${gate}`],
-  );
-}
-
-/** The values, with the default for each setting whose feature gate is off and which is ignored then. */
-export function withoutGatedValues<T extends Settings>(settings: T, values: SettingValues<T>, gates: Gates): SettingValues<T> {
-  const ignored = Object.entries<Flag<unknown>>(settings).flatMap(([name, { ignoredWithout: gate, default: usual }]) =>
-    gate === undefined || gates.enabled(gate) ? [] : [[name, usual]],
-  );
-  return { ...values, ...Object.fromEntries(ignored) };
+  return Object.entries<Flag<unknown>>(settings).flatMap(([name, row]) => {
+    const { refusedWithout: gate, default: usual } = row;
+    const value: unknown = values[name];
+    if (gate === undefined || gates.enabled(gate) || value === usual) return [];
+    const what = typeof value === "number" ? `${nameOf(row)} ${goDuration(value)}` : `${row.field} ${value}`;
+    return [`${what} requires feature gate ${gate}`];
+  });
 }
 
 /** Resolves relative paths in the file against `folder`. */

@@ -43,8 +43,6 @@ export interface SettingOptions<T> extends FlagOptions<T> {
   readonly isPath?: boolean;
   /** Values other than the default are refused while this feature gate is off. */
   readonly refusedWithout?: string;
-  /** The default applies while this feature gate is off. */
-  readonly ignoredWithout?: string;
   /** With `wired: false`: the value that describes the actual behavior, so that it needs no warning. */
   readonly neutral?: unknown;
 }

@@ -1,13 +1,13 @@
 /** Tests with ordinary folders in place of the kernel's: what is written where. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { openCgroupTree } from "./cgroup-tree.ts";
 
-async function treeOf(t: TestContext, files: Readonly<Record<string, string>>) {
+async function treeOf(t: TestContext, files: Readonly<Record<string, string>>, besideSystemd = false) {
   const mountPoint = mkdtempSync(join(tmpdir(), "cox-cgroup-tree-"));
   t.after(() => rmSync(mountPoint, { recursive: true, force: true }));
   for (const [path, text] of Object.entries(files)) {
@@ -16,7 +16,7 @@ async function treeOf(t: TestContext, files: Readonly<Record<string, string>>) {
   }
   const warnings: unknown[] = [];
   const log = { ...discardLogger, warn: (_: string, fields?: object) => void warnings.push(fields) };
-  const tree = await openCgroupTree({ mountPoint, cfsPeriodUs: 100_000, log });
+  const tree = await openCgroupTree({ mountPoint, cfsPeriodUs: 100_000, log, besideSystemd });
   const read = (path: string): string | undefined => {
     try {
       return readFileSync(join(mountPoint, path), "utf8");
@@ -54,6 +54,17 @@ test("in version 1 a new cpuset gets the CPUs and memory of the cgroup above it,
     ["1-2\n", "0-1", "1-2", "0-1"],
   );
 });
+
+for (const besideSystemd of [false, true]) {
+  test(`a cgroup is made in ${besideSystemd ? "all hierarchies but systemd's own" : "every hierarchy, also systemd's"}`, async (t) => {
+    const { tree, mountPoint } = await treeOf(t, v1("cpu", "systemd", "unified"), besideSystemd);
+    await tree.make("/a");
+    assert.deepEqual(
+      ["cpu", "systemd", "unified"].map((name) => existsSync(join(mountPoint, name, "a"))),
+      [true, !besideSystemd, !besideSystemd],
+    );
+  });
+}
 
 test("a process is added in each hierarchy of version 1, in one that controllers share once", async (t) => {
   const { tree, read } = await treeOf(t, v1("cpu", "cpu,cpuacct", "memory"));

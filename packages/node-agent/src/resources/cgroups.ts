@@ -248,7 +248,7 @@ export function podLimits(
   const requests = podResources(pod, "requests");
   const limits = podResources(pod, "limits");
   const everyContainer = (name: string): boolean =>
-    pod.spec.containers.every((container) => container.resources?.limits?.[name] !== undefined);
+    pod.spec.containers.every((container) => !quantityOf(container.resources?.limits, name).isZero);
   const milliCpu = Number(requests.get("cpu")?.milliValue() ?? 0);
   const cpuLimit = everyContainer("cpu") ? Number(limits.get("cpu")?.milliValue() ?? 0) : 0;
   const memoryRequest = options.memoryQos === true ? Number(requests.get("memory")?.value() ?? 0) : 0;

@@ -41,6 +41,7 @@ test("shares and quota have the kernel's limits", () => {
     [0, 1, 5, 100, 2500].map((milli) => cpuQuotaUs(milli, 100_000)),
     [0, 1000, 1000, 10_000, 250_000],
   );
+  assert.equal(cpuQuotaUs(2001, 1500), 3001, "a part of a microsecond does not count");
 });
 
 test("a container's resources reach the runtime", () => {
@@ -82,6 +83,11 @@ test("a pod is limited only where every container is", () => {
   const both = aNodePod({ containers: [container(full, full), container(full, { cpu: "2" }, "b")] });
   assert.deepEqual(podLimits(both, settings), { shares: 2048, quotaUs: 300_000, pids: 100 });
   assert.deepEqual(podLimits(aNodePod(), settings), { shares: 2, pids: 100 }, "one that asks for nothing");
+  for (const limits of [{ memory: "1Gi" }, { cpu: "0", memory: "1Gi" }] as Record<string, string>[]) {
+    const one = aNodePod({ containers: [container(full, full), container(full, limits, "b")] });
+    assert.equal(podLimits(one, settings).quotaUs, undefined, "the other one has no limit of CPU");
+    assert.equal(podLimits(one, settings).memoryBytes, 2 * 1024 ** 3);
+  }
   assert.deepEqual(podLimits(aNodePod(), { ...settings, podPidsLimit: -1 }), { shares: 2 }, "-1 is no limit of processes");
 });
 

@@ -14,6 +14,8 @@ test("the node's credentials are those of the first valid file: config.json befo
   const entries = (username: string) => ({ "registry.example": { username } });
   const users = async () => (await nodeLogins(rootDir, home)).map(({ auth }) => auth.username);
   assert.deepEqual(await users(), []);
+  await writeFile(join(home, ".dockercfg"), JSON.stringify(entries("old home")));
+  assert.deepEqual(await users(), ["old home"]);
   await writeFile(join(rootDir, ".dockercfg"), JSON.stringify(entries("old")));
   assert.deepEqual(await users(), ["old"]);
   await writeFile(join(home, ".docker/config.json"), JSON.stringify({ auths: entries("home") }));

@@ -44,7 +44,7 @@ export const resourceSettings = {
     field: "cpuCFSQuotaPeriod",
     default: "100ms",
     deprecated: inFile,
-    ignoredWithout: "CustomCPUCFSQuotaPeriod",
+    refusedWithout: "CustomCPUCFSQuotaPeriod",
     must: durationBetween(1, 1000, ["1ms", "1sec"]),
     zeroIsDefault: "inFile",
     help: "The period of CFS quota, cpu.cfs_period_us.",

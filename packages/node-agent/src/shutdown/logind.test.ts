@@ -53,6 +53,14 @@ test("connecting fails without a bus, and taking the inhibitor lock fails withou
   await assert.rejects(failing.inhibitShutdown(), /failed creating systemd inhibitor: /);
 });
 
+test("a logind that cannot be reloaded is reported", { skip: whyNoLogind }, async (t) => {
+  const { address, configDir, refuseReload } = await startLogind(t);
+  const logind = await connectToLogind({ clock: realClock, address, configDir });
+  t.after(() => logind.close());
+  refuseReload();
+  await assert.rejects(logind.overrideInhibitDelay(20_000), /^Error: unable to reload logind conf: /);
+});
+
 test("a lock ends when it is released, and those that are still held when the connection is closed", {
   skip: whyNoLogind,
 }, async (t) => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -164,6 +164,24 @@ test("a missing path has no pods; removing a path removes its pods", async (t) =
   await rename(join(dir, "new"), path);
   await look(() => sources.list().length > 0);
   assert.notEqual(sources.list()[0], first, "the same manifest anew is read anew");
+});
+
+test("a path that is a file keeps its last pod while the file is invalid, and when it is something else", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "web.yaml");
+  await writeFile(path, named("web"));
+  const { reported, failed, sources, look } = await polling(t, path);
+  const next = join(dir, "next");
+  for (const make of [() => writeFile(next, "kind: ["), () => symlink("/dev/null", next)]) {
+    await make();
+    await rename(next, path);
+    failed.length = 0;
+    let looks = 0;
+    await look(() => failed.length > 2 && looks++ > 2);
+    assert.deepEqual([reported, sources.list().length], [["added web-n1"], 1]);
+    assert.deepEqual([...new Set(failed)], ["Unable to read config path"]);
+  }
 });
 
 test("an unreadable path keeps its last pods", async (t) => {

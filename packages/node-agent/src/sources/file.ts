@@ -43,14 +43,17 @@ export async function runFileSource(options: FileSourceOptions, signal: AbortSig
   }
 }
 
-/** @param isChanging true after a change event: an unreadable file may be partially written, so that its last Pod is kept */
+/**
+ * @param isChanging true after a change event: an unreadable file may be partially written, so that its last Pod is kept
+ * @throws Error when the path is a file that cannot be used: its last Pod is kept
+ */
 async function readAll(
   options: FileSourceOptions,
   known: Map<string, { text: string; pod: NodePod }>,
   isChanging: boolean,
 ): Promise<NodePod[]> {
-  const info = await stat(options.path);
-  const files = info.isDirectory()
+  const isFolder = (await stat(options.path)).isDirectory();
+  const files = isFolder
     ? (await readdir(options.path))
         .filter((name) => !name.startsWith("."))
         .sort()
@@ -62,7 +65,8 @@ async function readAll(
   for (const file of files) {
     try {
       const info = await stat(file);
-      if (!info.isFile()) continue;
+      if (!info.isFile() && isFolder) continue;
+      if (!info.isFile()) throw new Error("path is not a directory or file");
       if (info.size >= maxManifestBytes) throw new Error(manifestTooLong);
       const text = await readFile(file, "utf8");
       const before = known.get(file);
@@ -75,6 +79,7 @@ async function readAll(
       known.set(file, { text, pod });
       pods.push(pod);
     } catch (err) {
+      if (!isFolder) throw err;
       options.log.error("Can't process manifest file", err, { path: file });
       const before = errorCode(err) === "ENOENT" ? undefined : known.get(file);
       if (isChanging && before !== undefined) pods.push(before.pod);

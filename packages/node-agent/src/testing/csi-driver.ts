@@ -25,6 +25,8 @@ export interface TestDriverOptions {
   usage?: readonly object[];
   mounter?: Mounter;
   onCall?: (method: string, request: Record<string, unknown>) => void;
+  /** Called when a call is about to be carried out; it waits for what is returned. */
+  holds?: (method: string, request: Record<string, unknown>) => Promise<void> | undefined;
 }
 
 /** A CSI driver whose volumes are directories that it bind-mounts to the target path. */
@@ -81,7 +83,8 @@ class BindMountDriver implements TestDriver {
     for (const socket of [this.#endpoint, this.#registration]) await rm(socket, { force: true });
     const answering = (method: string, request: Record<string, string>): Failure | undefined => this.#heard(method, request);
     const node = this.#nodeMethods();
-    this.#servers.push(await serve(this.#endpoint, csiNodeService, csiMessages, node, answering));
+    const { holds } = this.#options;
+    this.#servers.push(await serve(this.#endpoint, csiNodeService, csiMessages, node, answering, holds));
     const registration = this.#registrationMethods();
     this.#servers.push(await serve(this.#registration, registrationService, registrationMessages, registration, answering));
   }
@@ -180,6 +183,7 @@ function serve(
   codec: { encode(name: string, message: object): Buffer; decode(name: string, bytes: Uint8Array): object },
   methods: Readonly<Record<string, Answer>>,
   heard: (method: string, request: Record<string, string>) => Failure | undefined,
+  holds: TestDriverOptions["holds"] = () => undefined,
 ): Promise<Server> {
   const server = new Server();
   for (const [method, answerOf] of Object.entries(methods)) {
@@ -199,7 +203,7 @@ function serve(
         answer(failure);
         return;
       }
-      Promise.resolve()
+      Promise.resolve(holds(method, call.request))
         .then(() => answerOf(call.request))
         .then(
           (message) => answer(null, message),

@@ -31,6 +31,8 @@ interface PlayedMachine {
   /** Units that logind started through the fake systemd. */
   units: string[];
   powerOff(): Promise<unknown>;
+  /** From now on the fake systemd refuses to send logind a signal. */
+  refuseReload(): void;
   /** Active inhibitors: what, who, why, mode, UID, PID. */
   inhibitors(): Promise<string[][]>;
 }
@@ -66,10 +68,11 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
 
   // A fake systemd: logind's clients reload it through systemd, and logind starts the shutdown unit there.
   const units: string[] = [];
+  let refusesReload = false;
   connected.answer(({ member, body }) => {
     if (member === "Get") return { signature: "v", body: [{ type: "s", value: "loaded" }] }; // properties of the unit to start
-    if (member === "KillUnit") {
-      process.kill(logind.pid as number, "SIGHUP");
+    if (member === "KillUnit" && !refusesReload && body.slice(0, 2).join() === "systemd-logind.service,all") {
+      process.kill(logind.pid as number, Number(body[2]));
       return { signature: "", body: [] };
     }
     if (member !== "StartUnit") return undefined;
@@ -94,6 +97,9 @@ export async function startLogind(t: { after(fn: () => Promise<void>): void }): 
     address,
     configDir,
     units,
+    refuseReload: () => {
+      refusesReload = true;
+    },
     powerOff: () => connected.call({ ...manager, member: "PowerOff", signature: "b", body: [false] }),
     async inhibitors() {
       const [locks] = await connected.call({ ...manager, member: "ListInhibitors" });

@@ -21,10 +21,11 @@ for (const { text, want } of [
   { text: "", want: [] },
   { text: "3,0-2,2", want: [0, 1, 2, 3] },
   { text: "7", want: [7] },
+  { text: "65535", want: [65_535] },
 ]) {
   test(`CPUs ${JSON.stringify(text)} are ${want}`, () => assert.deepEqual(parseCpus(text), want));
 }
-for (const text of ["a", "1-", "3-1", "1,,2", "-1", "1-2-3", "0-99999999"]) {
+for (const text of ["a", "1-", "3-1", "1,,2", "-1", "1-2-3", "0-99999999", "65536"]) {
   test(`CPUs ${JSON.stringify(text)} are refused`, () => assert.throws(() => parseCpus(text)));
 }
 test("CPUs are written as ranges", () => assert.equal(formatCpus([0, 1, 2, 4, 6, 7]), "0-2,4,6-7"));
@@ -101,6 +102,7 @@ test("CPUs are reserved from the lowest cores, or by number", () => {
   assert.equal(formatCpus(reservedCpus(twoSockets, 1500, [])), "0,8");
   assert.equal(formatCpus(reservedCpus(twoSockets, 1001, [])), "0,8", "a part of a CPU is a whole one");
   assert.deepEqual(reservedCpus(twoSockets, 2000, [3, 5]), [3, 5]);
+  assert.throws(() => reservedCpus(twoSockets, 1000, [3, 5]), /\(size of 3,5 did not equal 1\)/);
   assert.throws(() => reservedCpus(twoSockets, 0, []), /requires systemreserved.cpu \+ kubereserved.cpu to be greater than zero/);
   assert.throws(() => reservedCpus(twoSockets, 99_000, []), /unable to reserve the required amount of CPUs/);
 });

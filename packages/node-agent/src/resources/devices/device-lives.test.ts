@@ -166,6 +166,8 @@ test("devices of a disconnected plugin count as unhealthy for five minutes, then
   assert.deepEqual(manager.amounts().capacity, { [gpu]: "2" });
   await clock.advance(1);
   assert.deepEqual(manager.amounts().capacity, { [gpu]: "0" });
+  await manager.handler.register(gpu, "a", ["v1beta1"]);
+  assert.deepEqual(manager.amounts().capacity, { [gpu]: "0" }, "it has not listed its devices yet");
   await register(gpu, "a", [aDevice("g1")]);
   await clock.advance(10 * 60_000);
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });

@@ -58,7 +58,7 @@ export class DeviceManager implements HintProvider {
   readonly #file: CheckpointFile<DeviceCheckpoint>;
   readonly #plugins = new Map<string, Plugin>();
   readonly #devices = new Map<string, ReadonlyMap<string, PluginDevice>>();
-  /** Resources whose plugin did not return; the node's status keeps them with the amount 0. */
+  /** Resources whose plugin did not return; the node's status keeps them with the amount 0 until it lists devices again. */
   readonly #gone = new Set<string>();
   #given: GivenDevices[] = [];
   #reusable: { uid: string; devices: Map<string, Set<string>> } = { uid: "", devices: new Map() };
@@ -264,7 +264,6 @@ export class DeviceManager implements HintProvider {
     const before = this.#plugins.get(resource);
     const plugin: Plugin = { client, options: own, stoppedAt: undefined };
     this.#plugins.set(resource, plugin);
-    this.#gone.delete(resource);
     before?.client?.close();
     this.#options.onRegistered?.(resource);
     await client.watch((list) => {

@@ -288,6 +288,14 @@ test("a checkpoint with a wrong checksum is ignored", async (t) => {
   assert.deepEqual((await again()).amounts(), { capacity: {}, allocatable: {} });
 });
 
+test("a checkpoint of upstream's kubelet without allocations is read", () => {
+  const id = "GPU-0650a168-e770-3ea8-8ac3-8a1d419763e0";
+  const written = { Data: { PodDeviceEntries: null, RegisteredDevices: { "nvidia.com/gpu": [id] } }, Checksum: 3_952_659_280 };
+  const state = { given: [], registered: new Map([["nvidia.com/gpu", [id]]]) };
+  assert.deepEqual(deviceCheckpointForm.decode(JSON.stringify(written)), state);
+  assert.deepEqual(JSON.parse(deviceCheckpointForm.encode(state)), written);
+});
+
 test("the checkpoint has upstream's file format", async () => {
   const state = {
     given: [{ podUid: "u", container: "c", resource: gpu, byNode: new Map([[-1, ["a", "b"]]]), answer: Buffer.from([10, 2]) }],

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 
@@ -47,6 +48,38 @@ test("an inline volume needs a driver that supports it and gets the pod's data, 
   const again = await b.restart();
   assert.deepEqual(again.inUse(), [], "nor by the next agent");
   await again.tearDown("uid-1");
+  assert.deepEqual(await b.mounts(), []);
+});
+
+test("inline volumes of the same name wait for calls of their own pod, not for those of another one", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const held = Promise.withResolvers<void>();
+  const holds = (_: string, { targetPath }: Record<string, unknown>) =>
+    String(targetPath).includes("/uid-1/") ? held.promise : undefined;
+  const b = await csiBench(t, { holds });
+  b.describe({ requiresRepublish: true });
+  const volume = { name: "scratch", csi: { driver: driverName } };
+  const publish = (uid: string) => b.csi.inline(aNodePod({}, { uid }), volume);
+  const published = (uid: string) =>
+    b.driver.calls.filter(({ method, request }) => method === "NodePublishVolume" && String(request["targetPath"]).includes(uid));
+  const first = publish("uid-1");
+  await waitFor(() => published("uid-1").length === 1, { what: "the first call" });
+  const again = publish("uid-1");
+  const end = b.csi.tearDown("uid-1");
+  const other = publish("uid-2");
+  await waitFor(() => published("uid-2").length === 1, { what: "the call for the other pod" });
+  await other;
+  const otherEnd = b.csi.tearDown("uid-2");
+  const ended = () => b.driver.calls.some(({ method }) => method === "NodeUnpublishVolume");
+  await waitFor(ended, { what: "the end of the other pod" });
+  await otherEnd;
+  assert.deepEqual(
+    b.driver.calls.filter(({ request }) => String(request["targetPath"]).includes("/uid-1/")).map(({ method }) => method),
+    ["NodePublishVolume"],
+  );
+  held.resolve();
+  await Promise.all([first, again, end]);
   assert.deepEqual(await b.mounts(), []);
 });
 
