@@ -1,4 +1,5 @@
-import { readdir, readFile, readlink, stat } from "node:fs/promises";
+import { readlinkSync } from "node:fs";
+import { opendir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Counters of the kernel for one cgroup and its descendants; fields that it does not report are undefined. */
@@ -298,18 +299,35 @@ export function interfacesIn(text: string): InterfaceUsage[] {
   });
 }
 
-/** Open files of processes, and how many of them are sockets. Processes that have ended count as none. */
+/** Directory entries that are read at once, in a turn of the event loop of 2 ms. */
+const filesAtOnce = 512;
+
+/**
+ * Open files of processes, and how many of them are sockets. Processes that have ended count as none. Links are read synchronously: the
+ * kernel has them in memory, and a server may have 100,000 connections: a trip to another thread for each takes twice the CPU.
+ */
 export async function openFilesOf(pids: readonly number[]): Promise<{ files: number; sockets: number }> {
   const total = { files: 0, sockets: 0 };
   for (const pid of pids) {
-    const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
-    total.files += names.length;
-    for (const name of names) {
-      const target = await readlink(`/proc/${pid}/fd/${name}`).catch(() => "");
-      if (target.startsWith("socket:")) total.sockets++;
+    const folder = `/proc/${pid}/fd`;
+    try {
+      for await (const { name } of await opendir(folder, { bufferSize: filesAtOnce })) {
+        total.files++;
+        if (isSocket(`${folder}/${name}`)) total.sockets++;
+      }
+    } catch {
+      // it has ended
     }
   }
   return total;
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return readlinkSync(path).startsWith("socket:");
+  } catch {
+    return false; // closed meanwhile
+  }
 }
 
 /** Soft limit of open files of a process; undefined when it has ended. */
