@@ -262,6 +262,12 @@ for (const { name, patch, message } of [
     message: "unknown patch type: [%!s(int64=1) <nil>] in map: map[$patch:[1 <nil>]]",
   },
   {
+    name: "refuses the directive to replace behind elements that are in order",
+    patch: { "$setElementOrder/containers": [{ name: "c" }], containers: [{ name: "c" }, { $patch: "replace" }] },
+    message:
+      "The order in patch list:\n[map[name:c] map[$patch:replace]]\n doesn't match $setElementOrder list:\n[map[name:c]]\n",
+  },
+  {
     name: "refuses a directive without its field",
     patch: { $deleteFromPrimitiveList: ["a"] },
     message: "invalid patch format of primitive list",
