@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { request } from "node:https";
 import { type TestContext, test } from "node:test";
+import { connect } from "node:tls";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 import type { DelegatedAuthorizer } from "@coxswain/apimachinery/serving/delegated/authorization";
 import { testPair } from "@coxswain/apimachinery/testing/tls";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startMetricsServer } from "./server.ts";
 import { newUsageStore } from "./usage-store.ts";
 
@@ -57,7 +59,7 @@ async function start(t: TestContext) {
       call.once("error", reject);
       call.end(sent);
     });
-  return { state, asked, errors, ask };
+  return { state, asked, errors, ask, connect: () => connect({ port: server.port, host: "127.0.0.1", ca, servername: "localhost" }) };
 }
 const base = "/apis/metrics.k8s.io/v1beta1";
 const messageOf = ({ body }: { body: string }): string => (JSON.parse(body) as { message: string }).message;
@@ -99,6 +101,21 @@ test("health needs no credentials; discovery and metrics answer 401 without a us
   const answer = await ask(`${base}/nodes`);
   assert.deepEqual([answer.code, messageOf(answer), errors], [401, "Unauthorized", [state.user]]);
   assert.deepEqual(asked, []);
+});
+
+test("a write is not answered before its body has arrived", async (t) => {
+  const { asked, ask, connect } = await start(t);
+  const socket = connect();
+  t.after(() => void socket.destroy());
+  let answer = "";
+  socket.setEncoding("utf8").on("data", (text: string) => (answer += text));
+  socket.write(`POST ${base}/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab`);
+  await waitFor(() => asked.length === 1, { what: "the request" });
+  await ask(`${base}/nodes`);
+  assert.equal(answer, "");
+  socket.write("c");
+  await waitFor(() => answer !== "", { what: "the answer" });
+  assert.match(answer, /^HTTP\/1\.1 405 /);
 });
 
 test("who may not is told what, with the reason", async (t) => {
