@@ -62,3 +62,14 @@ test("refusals of an hour ago do not lengthen the next one", (t) => {
   now += 3_601_000;
   assert.equal(refuse(), 5_000);
 });
+
+test("10,000 clients are remembered; one more takes the place of the oldest", (t) => {
+  t.mock.method(performance, "now", () => 0);
+  const clients = new ClientBudgets();
+  const addressOf = (at: number): string => `10.0.${at >> 8}.${at & 255}`;
+  clients.admit(addressOf(0), "ab")?.ended();
+  for (let at = 1; at < 10_000; at++) clients.admit(addressOf(at), "ab");
+  assert.equal(clients.admit(addressOf(0), "ab"), undefined, "still refused");
+  clients.admit(addressOf(10_000), "ab");
+  assert.ok(clients.admit(addressOf(0), "ab") !== undefined);
+});

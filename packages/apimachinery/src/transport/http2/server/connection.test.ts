@@ -183,3 +183,52 @@ test("data that arrives for a reset stream is returned to the connection's windo
     frames.join(),
   );
 });
+
+test("data that was not read when its stream is reset is returned to the connection's window, too", async () => {
+  const { streams, says, begin } = aConnection(200);
+  await begin();
+  const fields = encodeFields([":method", "POST", ":path", "/", ":scheme", "https"]);
+  const frames: string[] = [];
+  for (let id = 1; id < 400; id += 2) {
+    const sent = await says(
+      frame(frameTypes.headers, flags.endHeaders, id, fields),
+      frame(frameTypes.data, 0, id, Buffer.alloc(16_384)),
+    );
+    streams.at(-1)?.reset(errorCodes.cancel);
+    frames.push(...sent);
+  }
+  assert.equal(streams.length, 200);
+  assert.ok(frames.some((text) => text.startsWith("windowUpdate 0 ")));
+});
+
+test("a writer that waited for the window waits again when it has filled it again", async () => {
+  const { streams, says, begin } = aConnection();
+  await begin();
+  await says(requestFrame(1));
+  const stream = streams[0] as ServerStream;
+  stream.respond(frame(frameTypes.headers, flags.endHeaders, 1, respond), false);
+  const open = (bytes: number): Buffer[] => [0, 1].map((id) => numberFrame(frameTypes.windowUpdate, id, bytes));
+  for (let round = 0; round < 2; round++) {
+    assert.equal(stream.write(Buffer.alloc(1_000_000)), false);
+    let isDrained = false;
+    const waiting = stream.drained().then(() => (isDrained = true));
+    await says();
+    assert.equal(isDrained, false, `round ${round}`);
+    await says(...open(1_000_000));
+    await waiting;
+  }
+});
+
+test("what arrived before a body is read is delivered once, also when another reads on", async () => {
+  const { streams, says, begin } = aConnection();
+  await begin();
+  const fields = encodeFields([":method", "POST", ":path", "/", ":scheme", "https"]);
+  const data = (text: string): Buffer => frame(frameTypes.data, 0, 1, Buffer.from(text));
+  await says(frame(frameTypes.headers, flags.endHeaders, 1, fields), data("early"));
+  const received: string[] = [];
+  for (const name of ["one", "two"]) {
+    streams[0]?.receive({ data: (chunk) => void received.push(`${name} ${chunk.toString()}`), end() {} });
+    await says(data(`for ${name}`));
+  }
+  assert.deepEqual(received, ["one early", "one for one", "two for two"]);
+});
