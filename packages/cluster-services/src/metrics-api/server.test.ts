@@ -59,7 +59,13 @@ async function start(t: TestContext) {
       call.once("error", reject);
       call.end(sent);
     });
-  return { state, asked, errors, ask, connect: () => connect({ port: server.port, host: "127.0.0.1", ca, servername: "localhost" }) };
+  return {
+    state,
+    asked,
+    errors,
+    ask,
+    connect: () => connect({ port: server.port, host: "127.0.0.1", ca, servername: "localhost" }),
+  };
 }
 const base = "/apis/metrics.k8s.io/v1beta1";
 const messageOf = ({ body }: { body: string }): string => (JSON.parse(body) as { message: string }).message;

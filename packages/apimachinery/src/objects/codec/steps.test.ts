@@ -191,7 +191,13 @@ test("an update of a large object in steps shares unchanged parts", () => {
   assert.equal((seen as unknown as { spec: object }).spec, large[0]?.["spec"]);
 });
 
-const anyShape = { a: { labels, list: env, gone: undefined, __proto__x: [] }, "": [[]], x: null, b: [{}, labels, [labels], "<"], n: 1.5 };
+const anyShape = {
+  a: { labels, list: env, gone: undefined, __proto__x: [] },
+  "": [[]],
+  x: null,
+  b: [{}, labels, [labels], "<"],
+  n: 1.5,
+};
 Object.defineProperty(anyShape, "__proto__", { value: { labels }, enumerable: true, configurable: true, writable: true });
 
 test("an object of no known kind is the same in steps: text, copy, comparison", () => {
