@@ -2,10 +2,8 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { join } from "node:path";
 import { type ClusterProcess, identify } from "./cluster-processes.ts";
 
-const mountPoint = "/sys/fs/cgroup";
-
 /** Folders of a cgroup and its descendants, deepest first, in all cgroup v1 hierarchies or the v2 hierarchy. */
-export function cgroupFolders(name: string): string[] {
+export function cgroupFolders(name: string, mountPoint = "/sys/fs/cgroup"): string[] {
   const below = (folder: string): string[] => [
     ...entriesOf(folder)
       .filter((entry) => entry.isDirectory())

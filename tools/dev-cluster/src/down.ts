@@ -20,19 +20,22 @@ const stopOrder = [
   ["kube-apiserver"],
   ["etcd"],
 ] as const;
-const graceMs = 10_000;
+const endGraceMs = 10_000;
+/** Until the kernel has removed a killed process. */
+const killMs = 10_000;
 
 /**
  * Stops everything started by `up` and removes its containers, mounts, interfaces, cgroups and rules; works without the
  * supervisor, containerd and their files. etcd's data are kept for the next `up`, unless `purge` is set.
+ * @param graceMs from SIGTERM to SIGKILL of a process
  * @throws Failure naming what could not be removed; the cluster's files are kept in that case
  */
-export async function down(settings: Settings, progress: Progress, purge: boolean): Promise<void> {
+export async function down(settings: Settings, progress: Progress, purge: boolean, graceMs = endGraceMs): Promise<void> {
   await endSupervisor(settings);
   for (const names of stopOrder) {
     await Promise.all(
       names.map(async (name) => {
-        if (await end(settings, name)) progress.step(`stopped ${name}`);
+        if (await end(settings, name, graceMs)) progress.step(`stopped ${name}`);
       }),
     );
   }
@@ -40,7 +43,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
     // Via CRI, so that containerd's own database forgets them too.
     await removeAllPods(containerdSocket(settings)).catch(() => {}); // the rest is removed below
   }
-  if (await end(settings, "containerd")) progress.step("stopped containerd");
+  if (await end(settings, "containerd", graceMs)) progress.step("stopped containerd");
   recordAllStopped(settings);
   const left = await removeRemains(settings);
   if (left.length > 0)
@@ -59,13 +62,13 @@ const ofCluster = [
 ];
 
 /** @returns whether the process was running. */
-async function end(settings: Settings, name: string): Promise<boolean> {
+async function end(settings: Settings, name: string, graceMs: number): Promise<boolean> {
   const found = named(settings, name);
   signalAll(found, "SIGTERM");
   signalAll(found, "SIGCONT"); // a stopped (SIGSTOP) process handles SIGTERM only after it is continued
   if (!(await haveEnded(found, graceMs))) {
     signalAll(found, "SIGKILL");
-    await haveEnded(found, graceMs);
+    await haveEnded(found, killMs);
   }
   return found.length > 0;
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { tryExec } from "./commands.ts";
 
-/** Mount points below the folders, in mount order. */
-export function mountsBelow(folders: readonly string[]): string[] {
+/** Mount points below the folders, in mount order. Source: proc(5), field 5 of /proc/<pid>/mountinfo, with octal escapes */
+export function mountsBelow(folders: readonly string[], mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): string[] {
   const decoded = (path: string): string =>
     path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
-  return readFileSync("/proc/self/mountinfo", "utf8")
+  return mountinfo
     .split("\n")
     .map((line) => decoded(line.split(" ")[4] ?? ""))
     .filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));

@@ -12,7 +12,7 @@ import { findRules, removeRules } from "./rules.ts";
 import type { Settings } from "./settings.ts";
 
 /** One kind of leftover of a cluster, found by the cluster's ID and folders alone. */
-interface Remains {
+export interface Remains {
   /** Descriptions of existing leftovers, for the user. */
   find(settings: Settings): Promise<string[]> | string[];
   /** Best effort; leftovers are reported by the next `find`. */
@@ -74,16 +74,27 @@ const kinds: readonly Remains[] = [
  * @returns descriptions of what remains
  */
 export async function removeRemains(settings: Settings): Promise<string[]> {
+  // Without root there are only processes, and the folder of sockets.
+  const left = await removeKinds(settings.asRoot ? kinds : kinds.slice(0, 1), settings);
+  if (!settings.asRoot) removeFolder(settings.run);
+  return left;
+}
+
+/** Removes all kinds in their order, up to three times. @returns descriptions of what remains after the last time */
+export async function removeKinds(
+  wanted: readonly Remains[],
+  settings: Settings,
+  pause: (ms: number) => Promise<unknown> = delay,
+): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
     const left: string[] = [];
-    for (const kind of settings.asRoot ? kinds : kinds.slice(0, 1)) {
+    for (const kind of wanted) {
       if ((await kind.find(settings)).length === 0) continue;
       await kind.remove(settings);
       left.push(...(await kind.find(settings)));
     }
-    if (!settings.asRoot) removeFolder(settings.run);
     if (left.length === 0 || attempt === attempts) return left;
-    await delay(retryMs); // the kernel destroys a network namespace asynchronously after its last process
+    await pause(retryMs); // the kernel destroys a network namespace asynchronously after its last process
   }
 }
 
@@ -100,19 +111,19 @@ function processes(settings: Settings): ClusterProcess[] {
 }
 
 /** The bridge and the pods' veth interfaces on it; other ports of the bridge belong to the user. */
-function interfaces({ bridge }: Settings): string[] {
-  const folder = `/sys/class/net/${bridge}`;
+export function interfaces({ bridge }: Pick<Settings, "bridge">, devices = "/sys/class/net"): string[] {
+  const folder = join(devices, bridge);
   if (!existsSync(folder)) return [];
   const ports = join(folder, "brif");
   return [...entries(ports).filter((name) => name.startsWith("veth")), bridge];
 }
 
 /** Kubelets share /var/log/pods; folder names there end with the pod's UID. */
-function podLogs(settings: Settings): string[] {
+export function podLogs(settings: Pick<Settings, "state">, logs = "/var/log/pods"): string[] {
   const uids = new Set(entries(join(settings.state, "kubelet", "pods")));
-  return entries("/var/log/pods")
+  return entries(logs)
     .filter((entry) => uids.has(entry.slice(entry.lastIndexOf("_") + 1)))
-    .map((entry) => join("/var/log/pods", entry));
+    .map((entry) => join(logs, entry));
 }
 
 const entries = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : []);

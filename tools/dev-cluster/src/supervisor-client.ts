@@ -23,6 +23,8 @@ import {
 
 const answerMs = 5_000;
 const startMs = 20_000;
+/** How long `endSupervisor` waits: for an answer, for the end that was requested, and for the kernel to kill it. */
+const endWaits = { answerMs, endMs: 2_000, killMs: 5_000 };
 
 /** @returns the pid of the running supervisor, even when its state file is lost. */
 export function supervisorPid(place: Pick<Settings, "state" | "id">): number | undefined {
@@ -35,12 +37,21 @@ export function supervisorPid(place: Pick<Settings, "state" | "id">): number | u
  * Sends a request to the supervisor.
  * @throws Failure with the reason when it rejects the request, does not run or does not respond
  */
-export async function sendRequest(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
-  const timeoutMs = answerMs + (request.verb === "stop" ? request.graceMs : request.verb === "start" ? 2 * answerMs : 0);
+export async function sendRequest(
+  place: SupervisorPlace,
+  request: Request,
+  timeoutMs = timeoutOf(request),
+): Promise<SupervisorState> {
   const text = await exchange(socketFile(place), `${JSON.stringify(request)}\n`, timeoutMs);
   const answer = JSON.parse(text) as SupervisorState & { error?: string }; // cast: the supervisor is this program
   if (answer.error !== undefined) throw new Failure(`the supervisor refused ${request.verb}: ${answer.error}`);
   return answer;
+}
+
+/** Pure: how long an answer may take. A stop takes its grace, and a start may stop the process of another command first. */
+export function timeoutOf(request: Request): number {
+  if (request.verb === "stop") return answerMs + request.graceMs;
+  return request.verb === "start" ? 3 * answerMs : answerMs;
 }
 
 function exchange(socket: string, line: string, timeoutMs: number): Promise<string> {
@@ -99,11 +110,11 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
 }
 
 /** Stops only the supervisor, even when it does not respond; the supervised processes continue. */
-export async function endSupervisor(place: SupervisorPlace): Promise<void> {
+export async function endSupervisor(place: SupervisorPlace, waits = endWaits): Promise<void> {
   const pid = supervisorPid(place);
   if (pid === undefined) return;
   const startTime = startTimeOf(pid);
-  await sendRequest(place, { verb: "exit" }).catch(() => {});
+  await sendRequest(place, { verb: "exit" }, waits.answerMs).catch(() => {});
   const isGone = async (withinMs: number): Promise<boolean> => {
     const end = performance.now() + withinMs;
     while (startTimeOf(pid) === startTime) {
@@ -112,7 +123,7 @@ export async function endSupervisor(place: SupervisorPlace): Promise<void> {
     }
     return true;
   };
-  if (await isGone(2_000)) return;
+  if (await isGone(waits.endMs)) return;
   process.kill(pid, "SIGKILL");
-  if (!(await isGone(5_000))) throw new Failure(`the supervisor, pid ${pid}, does not end`);
+  if (!(await isGone(waits.killMs))) throw new Failure(`the supervisor, pid ${pid}, does not end`);
 }

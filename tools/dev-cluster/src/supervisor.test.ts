@@ -35,6 +35,12 @@ for (const { name, log, want } of [
     log: 'E0102 "a"\nF0102 00:00:00.1 1 x.js:1] leaderelection lost\nI0102 bye\n',
     want: "F0102 00:00:00.1 1 x.js:1] leaderelection lost",
   },
+  {
+    name: "a logged error that was not fatal",
+    log: 'E0102 00:00:00.1 1 x.js:1] "a"\nI0102 00:00:00.2 1 x.js:1] bye\n',
+    want: "I0102 00:00:00.2 1 x.js:1] bye",
+  },
+  { name: "a value that is no error", log: "x.js:1\nthrow 1\n^\nUncaught:\n1\n\nNode.js v26.0.0\n", want: "1" },
   { name: "no error at all", log: "one\ntwo\n", want: "two" },
   { name: "nothing", log: "", want: undefined },
 ])

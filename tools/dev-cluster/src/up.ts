@@ -81,11 +81,11 @@ async function renewOfRunning(settings: Settings, progress: Progress, running: S
 }
 
 /** Kills processes of this cluster that are in no state file (lost or damaged), because they hold ports and locks. */
-export async function endStrays(settings: Settings): Promise<void> {
+export async function endStrays(settings: Settings, graceMs = 10_000): Promise<void> {
   if (supervisorPid(settings) !== undefined) return; // the running supervisor knows its processes
   const strays = startedBySupervisor(settings.id).filter(({ name, pid }) => runningPid(settings, name) !== pid);
   signalAll(strays, "SIGTERM");
-  if (await haveEnded(strays, 10_000)) return;
+  if (await haveEnded(strays, graceMs)) return;
   signalAll(strays, "SIGKILL");
   await haveEnded(strays, 10_000);
 }
@@ -143,20 +143,24 @@ async function startNode(
 
 /** @returns an empty object when the program does not print a version. */
 async function versionOf(program: string): Promise<{ version?: string }> {
-  const version = /\d+\.\d+\.\d+\S*/.exec((await tryExec(program, ["--version"])) ?? "")?.[0];
+  const version = versionIn((await tryExec(program, ["--version"])) ?? "");
   return version === undefined ? {} : { version };
 }
 
+/** Pure: the version that a program prints about itself, with what stands behind its three numbers. */
+export const versionIn = (text: string): string | undefined => /\d+\.\d+\.\d+\S*/.exec(text)?.[0];
+
+const apiGroup = "rbac.authorization.k8s.io";
+const kubeletClientBinding = {
+  metadata: { name: "cox:kubelet-client" },
+  roleRef: { apiGroup, kind: "ClusterRole", name: "system:kubelet-api-admin" },
+  subjects: [{ apiGroup, kind: "User", name: kubeletClientName }],
+};
+
 /** Grants the API server's kubelet client access to the kubelet API, needed for exec and logs. */
-async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<void> {
-  const apiGroup = "rbac.authorization.k8s.io";
-  const binding = {
-    metadata: { name: "cox:kubelet-client" },
-    roleRef: { apiGroup, kind: "ClusterRole", name: "system:kubelet-api-admin" },
-    subjects: [{ apiGroup, kind: "User", name: kubeletClientName }],
-  };
+export async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<void> {
   // cast: objects to create have no common type
-  await client.create(clusterRoleBindings, binding as never, { signal }).catch((err: unknown) => {
+  await client.create(clusterRoleBindings, kubeletClientBinding as never, { signal }).catch((err: unknown) => {
     if (!isAlreadyExists(err)) throw err;
   });
 }
@@ -234,20 +238,31 @@ function untilAnswered(
 async function fakeNodesAreReady({ fakeNodes }: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
   await untilAnswered(watch, progress, "the fake nodes are Ready", async (signal) => {
     const { items } = await client.list<Node>(nodes, {}, { signal });
-    const ready = items.filter((node) =>
-      node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True"),
-    );
-    return ready.length >= fakeNodes ? undefined : `${ready.length} of ${fakeNodes} are`;
+    return missingNodes(items, fakeNodes);
   });
   progress.step(`${fakeNodes} fake nodes are Ready`);
+}
+
+/** Pure: undefined when at least `wanted` nodes are Ready. */
+export function missingNodes(items: readonly Node[], wanted: number): string | undefined {
+  const ready = items.filter((node) => readyCondition(node)?.status === "True").length;
+  return ready >= wanted ? undefined : `${ready} of ${wanted} are`;
+}
+
+const readyCondition = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready");
+
+/** Pure: undefined when a node is Ready. */
+export function whyNotReady(node: Node): string | undefined {
+  const ready = readyCondition(node);
+  return ready?.status === "True" ? undefined : (ready?.message ?? "the kubelet has not said so yet");
 }
 
 async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
   const { nodeName: name } = settings;
   await untilAnswered(watch, progress, `node ${name} is Ready`, async (signal) => {
     const node = await client.get<Node>(nodes, { name }, { signal });
-    const ready = node.status?.conditions?.find((condition) => condition.type === "Ready");
-    if (ready?.status !== "True") return ready?.message ?? "the kubelet has not said so yet";
+    const reason = whyNotReady(node);
+    if (reason !== undefined) return reason;
     await client.patch(nodes, { name }, { type: "merge", body: { metadata: { labels: roleLabels } } }, { signal });
     return undefined;
   });

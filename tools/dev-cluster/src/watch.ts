@@ -21,11 +21,23 @@ const longestMs = 180_000;
 const pollMs = 50;
 const logLines = 15;
 
+/** Where a watch gets its time from; tests replace it. */
+interface WatchTime {
+  /** In ms since the epoch, as in the supervisor's records. */
+  wallClock(): number;
+  /** In ms, never set back. */
+  elapsed(): number;
+  /** Between two questions. */
+  pause(ms: number): Promise<unknown>;
+}
+
+const realTime: WatchTime = { wallClock: Date.now, elapsed: () => performance.now(), pause: (ms) => delay(ms) };
+
 /** Reports every exit of a process once, as a step. */
-export function newWatch(settings: Settings, progress: Progress): Watch {
-  const since = Date.now();
+export function newWatch(settings: Settings, progress: Progress, time = realTime): Watch {
+  const since = time.wallClock();
   const reported = new Map<string, number>();
-  const endBy = performance.now() + longestMs;
+  const endBy = time.elapsed() + longestMs;
 
   const look = (): void => {
     for (const [name, { state }] of Object.entries(readState(settings)?.processes ?? {})) {
@@ -51,14 +63,14 @@ export function newWatch(settings: Settings, progress: Progress): Watch {
           const reason = await ask();
           if (reason === undefined) return;
           look();
-          if (performance.now() > endBy) {
+          if (time.elapsed() > endBy) {
             throw new Failure(certificateProblem(settings) ?? `${what}: not within ${longestMs / 1000} s: ${reason}`);
           }
         } catch (err) {
           failure ??= err;
           throw failure;
         }
-        await delay(pollMs);
+        await time.pause(pollMs);
       }
     },
   };
