@@ -20,8 +20,11 @@ export interface VolumeUsages {
   of(uid: string): readonly VolumeUsage[];
 }
 
-/** Pods that are measured at the same time, so that one Pod with a huge volume does not delay all others. */
-const mostAtOnce = 8;
+/**
+ * Pods that are measured at the same time, so that one Pod with a huge volume does not delay all others. Fewer than Node has threads for
+ * files, of which a volume that does not respond holds one.
+ */
+const mostAtOnce = 2;
 
 /**
  * Usage of Pod volumes, cached between measurements (`--volume-stats-agg-period`). Volumes without metrics (hostPath,
