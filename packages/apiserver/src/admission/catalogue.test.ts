@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { type PluginSelection, pluginCatalogue, selectPlugins } from "./catalogue.ts";
+import type { PluginContext } from "./plugin-context.ts";
 
 const namesOf = (selection: Partial<PluginSelection>): string[] =>
   selectPlugins({ enable: [], disable: [], only: [], ...selection }).map(({ name }) => name);
@@ -81,3 +88,38 @@ for (const { name, selection, want } of [
 ]) {
   test(`refuses ${name}`, () => assert.throws(() => namesOf(selection), { message: want }));
 }
+
+/** Source: the call of admission.NewHandler in each plugin */
+const handled: Readonly<Record<string, readonly string[]>> = {
+  "": ["AlwaysAdmit"],
+  CREATE: [
+    ...["CertificateSubjectRestriction", "DefaultIngressClass", "DefaultStorageClass", "NamespaceAutoProvision"],
+    ...["PersistentVolumeLabel", "PodNodeSelector", "RuntimeClass", "StorageObjectInUseProtection", "TaintNodesByCondition"],
+  ],
+  UPDATE: ["CertificateApproval", "CertificateSigning", "PersistentVolumeClaimResize"],
+  "CREATE UPDATE": [
+    ...["AlwaysPullImages", "DefaultTolerationSeconds", "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration"],
+    ...["LimitPodHardAntiAffinityTopology", "LimitRanger", "OwnerReferencesPermissionEnforcement", "PodSecurity"],
+    ...["PodSecurityPolicy", "PodTolerationRestriction", "Priority", "ResourceQuota", "SecurityContextDeny", "ServiceAccount"],
+  ],
+  "CREATE UPDATE DELETE": ["NamespaceExists", "NamespaceLifecycle", "NodeRestriction"],
+  "CREATE UPDATE DELETE CONNECT": ["AlwaysDeny", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"],
+};
+
+test("each plugin handles the operations that it is for", () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const context = {
+    ...{ client, clock, turns: new Turns(), log: discardLogger, metrics: newMetricsRegistry({}), featureEnabled: () => true },
+    informers: newInformerFactory(client, { log: discardLogger, clock }),
+    proxyCertificate: { current: undefined },
+    configurationOf: (name: string) =>
+      name === "EventRateLimit" ? { limits: [{ type: "Server", qps: 1, burst: 1 }] } : undefined,
+  } as unknown as PluginContext;
+  // ImagePolicyWebhook needs files for its configuration.
+  for (const { name, make } of pluginCatalogue.filter(({ name }) => name !== "ImagePolicyWebhook")) {
+    const plugin = make(context);
+    const operations = (["CREATE", "UPDATE", "DELETE", "CONNECT"] as const).filter((one) => plugin.handles(one)).join(" ");
+    assert.ok(handled[operations]?.includes(name), `${name}: ${operations}`);
+  }
+});

@@ -94,6 +94,9 @@ test("the whole file may be the configuration of one of two older plugins", (t) 
   const of = readPluginConfigurations(fileWith(t, { "admission.yaml": "imagePolicy:\n  kubeConfigFile: /x\n" }));
   assert.deepEqual(of("ImagePolicyWebhook"), { imagePolicy: { kubeConfigFile: "/x" } });
   assert.equal(of("PodNodeSelector"), undefined);
+  const whole = { ...configuration([]), imagePolicy: { kubeConfigFile: "/x" } };
+  const named = readPluginConfigurations(fileWith(t, { "admission.yaml": whole }));
+  assert.equal(named("ImagePolicyWebhook"), undefined, "a file that says its kind is of that kind");
 });
 
 for (const { name, file, want } of [

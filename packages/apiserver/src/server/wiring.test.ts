@@ -1,13 +1,15 @@
 /** Flags whose values only `connectModules` and the start pass on: each reaches the part that it is for. */
 import assert from "node:assert/strict";
+import { createPrivateKey } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newCa } from "@coxswain/apimachinery/serving/certificates";
+import { newCa, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { CompactSign } from "jose";
 import { launchTestServer, startTestServer } from "../testing/start-test-server.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "cox-wiring-"));
@@ -15,12 +17,21 @@ after(() => rmSync(directory, { recursive: true, force: true }));
 const clientCa = join(directory, "client-ca.crt");
 const [first, second] = [await newCa({ commonName: "first" }), await newCa({ commonName: "second" })];
 writeFileSync(clientCa, first.certPem);
+const accountKey = newServiceAccountKey();
+const accountKeys = ["sa.pub", "sa.key"].map((name) => join(directory, name));
+for (const [i, pem] of [accountKey.pubPem, accountKey.keyPem].entries()) writeFileSync(accountKeys[i]!, pem, { mode: 0o600 });
+const accountFlags = [
+  `--service-account-key-file=${accountKeys[0]}`,
+  `--service-account-signing-key-file=${accountKeys[1]}`,
+];
 const { endpoint } = await startEtcd();
 const warnings: string[] = [];
 const server = await startTestServer(
   { after },
   [
     `--client-ca-file=${clientCa}`,
+    ...accountFlags,
+    "--service-account-lookup=false",
     "--authorization-mode=AlwaysAllow",
     "--min-request-timeout=1",
     "--disable-admission-plugins=ServiceAccount",
@@ -50,6 +61,22 @@ test("with AlwaysAllow, anonymous requests are refused all the same, and the log
     warnings.some((text) => text.startsWith("AnonymousAuth is not allowed with the AlwaysAllow authorizer")),
     warnings.join("\n"),
   );
+});
+
+test("--service-account-lookup=false: the token of a Secret that is gone is good, and unless the flag is given it is not", async (t) => {
+  const account = "kubernetes.io/serviceaccount";
+  const claims = {
+    ...{ iss: "kubernetes/serviceaccount", sub: "system:serviceaccount:default:robot", [`${account}/namespace`]: "default" },
+    ...{ [`${account}/secret.name`]: "gone", [`${account}/service-account.name`]: "robot", [`${account}/service-account.uid`]: "u" },
+  };
+  const token = await new CompactSign(Buffer.from(JSON.stringify(claims)))
+    .setProtectedHeader({ alg: "RS256" })
+    .sign(createPrivateKey(accountKey.keyPem));
+  const looking = await startTestServer(t, accountFlags);
+  const codes = [server, looking].map(
+    async (one) => (await one.request("GET", "/api", undefined, { authorization: `Bearer ${token}` })).code,
+  );
+  assert.deepEqual(await Promise.all(codes), [200, 401]);
 });
 
 test("--min-request-timeout is in seconds: a watch without a timeout ends no earlier", async () => {

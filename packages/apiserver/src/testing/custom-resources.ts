@@ -70,6 +70,7 @@ interface Condition {
   readonly status: string;
   readonly reason: string;
   readonly message: string;
+  readonly lastTransitionTime: string;
 }
 
 export function aWidget(group: string, name: string, fields: object = {}, version = "v1") {

@@ -84,6 +84,7 @@ test("signing requires the verb sign on the signer, by name or for its domain", 
 
 test("a signing request to the API server's signer for system:masters is refused", async () => {
   const signer = "kubernetes.io/kube-apiserver-client";
+  assert.equal((await request("second", signer, ["developers", "system:masters"])).code, 403);
   const refused = await request("root", signer, ["system:masters"]);
   assert.equal(refused.code, 403);
   assert.equal(

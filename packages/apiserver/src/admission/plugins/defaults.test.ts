@@ -67,18 +67,23 @@ for (const { name, tolerations, want, operation = "CREATE" } of [
       })),
     );
     assert.deepEqual((pod.spec.tolerations ?? []).slice(0, tolerations?.length ?? 0), tolerations ?? [], "its own stay");
+    const bare = { spec: {} };
+    await plugin.admit?.(write(bare, { operation, subresource: "status" }));
+    assert.deepEqual(bare, { spec: {} }, "of a subresource nothing is changed");
   });
 }
 
 const classNamed = (name: string, annotations: object) => ({ metadata: { name, annotations } });
-for (const { plugin, field, resource, group, mark } of [
+for (const { plugin, field, resource, group, mark, also = mark, legacy, tooMany } of [
   {
     ...{ plugin: defaultStorageClass, resource: "persistentvolumeclaims", group: "", field: "storageClassName" },
-    mark: "storageclass.kubernetes.io/is-default-class",
+    ...{ mark: "storageclass.kubernetes.io/is-default-class", legacy: "volume.beta.kubernetes.io/storage-class" },
+    ...{ also: "storageclass.beta.kubernetes.io/is-default-class", tooMany: /2 default StorageClasses were found$/ },
   },
   {
     ...{ plugin: defaultIngressClass, resource: "ingresses", group: "networking.k8s.io", field: "ingressClassName" },
-    mark: "ingressclass.kubernetes.io/is-default-class",
+    ...{ mark: "ingressclass.kubernetes.io/is-default-class", legacy: "kubernetes.io/ingress.class" },
+    tooMany: /2 default IngressClasses were found, only 1 allowed$/,
   },
 ]) {
   test(`the default class of ${resource} is the one that says so, beside the rest of the spec, and not for subresources`, async () => {
@@ -87,14 +92,17 @@ for (const { plugin, field, resource, group, mark } of [
       classNamed("empty", { [mark]: "" }),
       classNamed("yes", { [mark]: "true" }),
     ];
-    const admitted = async (cached: object[], subresource = "") => {
-      const object = { metadata: {}, spec: { other: 1 } };
+    const admitted = async (cached: object[], subresource = "", annotations: object = {}) => {
+      const object = { metadata: { annotations }, spec: { other: 1 } };
       await plugin(contextOf(cached).context).admit?.(write(object, { resource, group, subresource }));
       return object.spec;
     };
     assert.deepEqual(await admitted(classes), { other: 1, [field]: "yes" });
     assert.deepEqual(await admitted(classes.slice(0, 2)), { other: 1 });
     assert.deepEqual(await admitted(classes, "status"), { other: 1 });
+    assert.deepEqual(await admitted(classes, "", { [legacy]: "" }), { other: 1 }, "an annotation names the class, even none");
+    assert.deepEqual(await admitted([classNamed("also", { [also]: "true" })]), { other: 1, [field]: "also" });
+    await assert.rejects(admitted([...classes, classNamed("also", { [also]: "true" })]), tooMany);
   });
 }
 

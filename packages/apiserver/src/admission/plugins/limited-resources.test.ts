@@ -29,6 +29,20 @@ for (const { name, limited, pod, quotas, want } of [
     quotas: [{ status: { hard: { pods: "5" } } }],
     want: ["{PriorityClass In [critical]}"],
   },
+  {
+    name: "a quota has the scope for another class",
+    limited: byScope,
+    pod: aPod("critical"),
+    quotas: [{ spec: { scopeSelector: { matchExpressions: [{ ...critical, values: ["low"] }] } } }],
+    want: ["{PriorityClass In [critical]}"],
+  },
+  {
+    name: "the scope is that of an entry for another resource than pods",
+    limited: [{ ...byScope[0]!, resource: "services" }],
+    pod: aPod("critical"),
+    quotas: [],
+    want: [],
+  },
   { name: "a quota has the scope", limited: byScope, pod: aPod("critical"), quotas: [scoped], want: [] },
   {
     name: "the second quota has it as its second scope",

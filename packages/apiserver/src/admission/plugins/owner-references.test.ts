@@ -5,7 +5,7 @@ import type { PluginContext } from "../plugin-context.ts";
 import { ownerReferencesPermissionEnforcement } from "./owner-references-permission-enforcement.ts";
 
 /** What is asked of the authorizer for an update that gives an object an owner that blocks its deletion. */
-async function questionsFor(subresource: string): Promise<object[]> {
+async function questionsFor(subresource: string, resource = "pods"): Promise<object[]> {
   const questions: object[] = [];
   const authorize = async (question: object) => {
     questions.push(question);
@@ -16,7 +16,7 @@ async function questionsFor(subresource: string): Promise<object[]> {
   await ownerReferencesPermissionEnforcement({ authorize, versions } as unknown as PluginContext).validate?.({
     ...{
       operation: "UPDATE",
-      resource: { group: "", version: "v1", resource: "pods" },
+      resource: { group: "", version: "v1", resource },
       subresource,
       namespace: "web",
       name: "pod",
@@ -39,4 +39,5 @@ test("an owner needs the right to delete the object itself, and to the finalizer
 test("the status of a pod, which old kubelets send with other owners, needs no right", async () => {
   assert.deepEqual(await questionsFor("status"), []);
   assert.equal((await questionsFor("ephemeralcontainers")).length, 2);
+  assert.equal((await questionsFor("status", "services")).length, 2, "that of another resource does");
 });

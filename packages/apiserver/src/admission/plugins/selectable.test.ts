@@ -155,6 +155,23 @@ test("ExtendedResourceToleration tolerates what is requested, once", async () =>
   }
 });
 
+test("ExtendedResourceToleration takes none of the pod's own tolerations for its own but one of the same key, operator and effect", async () => {
+  const key = "example.com/gpu";
+  const own = [
+    { key, operator: "Exists", effect: "NoSchedule", value: "x" },
+    { key, operator: "Equal", effect: "NoSchedule" },
+    { key, operator: "Exists", effect: "NoExecute" },
+  ];
+  const wanted = { key, operator: "Exists", effect: "NoSchedule" };
+  const containers = [{ name: "c", resources: { requests: { [key]: "1" } } }];
+  const pod = aPod({ containers, tolerations: own });
+  assert.equal(await run(extendedResourceToleration(), write(pod)), "");
+  assert.deepEqual(pod.spec.tolerations, [...own, wanted]);
+  const timed = aPod({ containers, tolerations: [{ ...wanted, tolerationSeconds: 5 }] });
+  assert.equal(await run(extendedResourceToleration(), write(timed)), "");
+  assert.deepEqual(timed.spec.tolerations, [wanted]);
+});
+
 const selectors = {
   podNodeSelectorPluginConfig: { clusterDefaultNodeSelector: "pool=any", default: "pool=any,disk=ssd,zone=a" },
 };
