@@ -250,6 +250,11 @@ test("of several validating webhooks that refuse, the first in order has its say
   ]);
 });
 
+test("a validating webhook that admits does not outvote the next one", async (t) => {
+  const { validating } = await webhooksOf(t, { answer: () => ({ allowed: true }) }, { answer: () => ({ allowed: false }) });
+  await assert.rejects(async () => validating.validate?.(aWrite().attributes), /"hook1.example.com" denied the request/);
+});
+
 test("a refusal has the webhook's reason and details, and its warnings and notes are passed on", async (t) => {
   const status = { code: 409, reason: "Conflict", message: "no", details: { name: "x", causes: [{ field: "data" }] } };
   const answer = () => ({ allowed: false, status, warnings: ["careful"], auditAnnotations: { why: "because" } });

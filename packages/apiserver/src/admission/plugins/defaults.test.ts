@@ -74,7 +74,7 @@ for (const { name, tolerations, want, operation = "CREATE" } of [
 }
 
 const classNamed = (name: string, annotations: object) => ({ metadata: { name, annotations } });
-for (const { plugin, field, resource, group, mark, also = mark, legacy, tooMany } of [
+for (const { plugin, field, resource, group, mark, also, legacy, tooMany } of [
   {
     ...{ plugin: defaultStorageClass, resource: "persistentvolumeclaims", group: "", field: "storageClassName" },
     ...{ mark: "storageclass.kubernetes.io/is-default-class", legacy: "volume.beta.kubernetes.io/storage-class" },
@@ -83,6 +83,7 @@ for (const { plugin, field, resource, group, mark, also = mark, legacy, tooMany 
   {
     ...{ plugin: defaultIngressClass, resource: "ingresses", group: "networking.k8s.io", field: "ingressClassName" },
     ...{ mark: "ingressclass.kubernetes.io/is-default-class", legacy: "kubernetes.io/ingress.class" },
+    also: "ingressclass.kubernetes.io/is-default-class",
     tooMany: /2 default IngressClasses were found, only 1 allowed$/,
   },
 ]) {

@@ -67,8 +67,8 @@ test("the scope of an update is that of the object as it becomes", () => {
 });
 
 test("an amount below zero is refused instead of making room", () => {
-  assert.throws(() => create(aPod({ cpu: "-1" }), [quota({ cpu: "2" }, { cpu: "1" })]), {
-    message: 'pods "p" is forbidden: quota usage is negative for resource(s): cpu,requests.cpu',
+  assert.throws(() => create(aPod({ memory: "-1", cpu: "-1" }), [quota({ cpu: "2" }, { cpu: "1" })]), {
+    message: 'pods "p" is forbidden: quota usage is negative for resource(s): cpu,memory,requests.cpu,requests.memory',
   });
 });
 

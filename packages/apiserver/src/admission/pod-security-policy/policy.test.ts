@@ -90,6 +90,18 @@ for (const { name, policy, pod = aPod(), want } of [
     want: aPod({}, { securityContext: { capabilities: { add: ["CHOWN"], drop: ["KILL"] } } }).spec,
   },
   {
+    name: "not that it is no root to a container with a user",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAsNonRoot" } }),
+    pod: aPod({}, { securityContext: { runAsUser: 5 } }),
+    want: aPod({}, { securityContext: { runAsUser: 5 } }).spec,
+  },
+  {
+    name: "a user to ephemeral containers, too",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAs", ranges } }),
+    pod: aPod({ containers: [], ephemeralContainers: [{ name: "e" }] }),
+    want: { containers: [], ephemeralContainers: [{ name: "e", securityContext: { runAsUser: 10 } }] },
+  },
+  {
     name: "a runtime class",
     policy: aPolicy({ runtimeClass: { allowedRuntimeClassNames: ["*"], defaultRuntimeClassName: "vm" } }),
     want: { ...aPod().spec, runtimeClassName: "vm" },
@@ -113,8 +125,15 @@ test("a policy gives default profiles, in every container", () => {
       "apparmor.security.beta.kubernetes.io/allowedProfileNames": "runtime/default",
     },
   );
-  const pod = aPod({ initContainers: [{ name: "i" }] });
+  const apparmor = "container.apparmor.security.beta.kubernetes.io";
+  const pod = aPod({ initContainers: [{ name: "i" }, { name: "own" }] }, {}, { [`${apparmor}/own`]: "localhost/p" });
+  const [refusal, ...others] = errorsOf(policy, pod).filter((error) => error.includes("apparmor"));
+  assert.match(refusal ?? "", /\/i\]: Forbidden: AppArmor profile must be set$/);
+  assert.equal(others.length, 2);
   mutatePod(policy, pod);
+  assert.equal(pod.metadata.annotations?.[`${apparmor}/own`], "localhost/p", "its own stays");
+  delete pod.metadata.annotations?.[`${apparmor}/own`];
+  pod.spec.initContainers?.pop();
   assert.deepEqual(pod.metadata.annotations, {
     "seccomp.security.alpha.kubernetes.io/pod": "runtime/default",
     "container.apparmor.security.beta.kubernetes.io/i": "runtime/default",
@@ -180,6 +199,29 @@ for (const { name, policy, pod } of [
     }),
   },
   {
+    name: "the host's namespaces, where it says so",
+    policy: aPolicy({ hostNetwork: true, hostPID: true, hostIPC: true }),
+    pod: aPod({ hostNetwork: true, hostPID: true, hostIPC: true }),
+  },
+  { name: "the usual mount of /proc, also where its list is empty", policy: aPolicy({ allowedProcMountTypes: [] }), pod: aPod() },
+  {
+    name: "a local seccomp profile without a name, which is none",
+    policy: aPolicy(),
+    pod: aPod({ securityContext: { seccompProfile: { type: "Localhost" } } }),
+  },
+  {
+    name: "a container's seccomp annotation, which counts before its field and before the pod's",
+    policy: aPolicy({}, { "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "localhost/p,unconfined" }),
+    pod: aPod(
+      {},
+      { securityContext: { seccompProfile: { type: "RuntimeDefault" } } },
+      {
+        "container.seccomp.security.alpha.kubernetes.io/c": "localhost/p",
+        "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
+      },
+    ),
+  },
+  {
     name: "a local seccomp profile, for a pod that names it in its field",
     policy: aPolicy({}, { "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "localhost/p" }),
     pod: aPod({ securityContext: { seccompProfile: { type: "Localhost", localhostProfile: "p" } } }),
@@ -221,6 +263,24 @@ for (const { name, policy = aPolicy(), pod, want } of [
     want: [
       `${context}.allowPrivilegeEscalation: Invalid value: "null": Allowing privilege escalation for containers is not allowed`,
     ],
+  },
+  {
+    name: "a container without capabilities, where some are added by default",
+    policy: aPolicy({ defaultAddCapabilities: ["CHOWN"] }),
+    pod: aPod(),
+    want: [`${context}.capabilities: Invalid value: "null": required capabilities are not set on the securityContext`],
+  },
+  {
+    name: "a container without capabilities, where some have to be dropped",
+    policy: aPolicy({ requiredDropCapabilities: ["KILL"] }),
+    pod: aPod(),
+    want: [`${context}.capabilities: Invalid value: "null": required capabilities are not set on the securityContext`],
+  },
+  {
+    name: "a container without an AppArmor profile, where none is named as allowed",
+    policy: aPolicy({}, { "apparmor.security.beta.kubernetes.io/allowedProfileNames": "" }),
+    pod: aPod(),
+    want: ["pod.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: AppArmor profile must be set"],
   },
   {
     name: "capabilities",
@@ -273,6 +333,7 @@ for (const { name, policy = aPolicy(), pod, want } of [
         volumeMounts: [
           { name: "b", mountPath: "/b" },
           { name: "b", mountPath: "/c", readOnly: true },
+          { name: "other", mountPath: "/d" },
         ],
       },
     ),
@@ -391,7 +452,9 @@ test("a policy that allows secrets allows every pod's token volume, and no other
   const policy = aPolicy({ volumes: ["secret"] });
   assert.deepEqual(errorsOf(policy, withSources([token, ...rest])), []);
   const forAnother = { serviceAccountToken: { ...token.serviceAccountToken, audience: "vault" } };
-  for (const sources of [[forAnother], [{ configMap: { name: "other" } }]])
+  const [item] = rest[1]?.downwardAPI?.items ?? [];
+  const more = { downwardAPI: { items: [item, { ...item, path: "name" }] } };
+  for (const sources of [[forAnother], [{ configMap: { name: "other" } }], [more]])
     assert.equal(errorsOf(policy, withSources(sources)).length, 1, JSON.stringify(sources));
   assert.deepEqual(errorsOf(policy, withSources([token, ...rest, { secret: { name: "s" } }])), [
     'spec.volumes[0]: Invalid value: "projected": projected volumes are not allowed to be used',

@@ -202,12 +202,12 @@ for (const [level, name, spec, want] of [
     "host ports",
     {
       containers: [
-        { name: "a", ports: [{ containerPort: 1 }, { hostPort: 81 }, { hostPort: 80 }] },
+        { name: "a", ports: [{ containerPort: 1 }, { hostPort: 9 }, { hostPort: 80 }] },
         { name: "b", ports: [{ hostPort: 80 }] },
         { name: "c", ports: [{ containerPort: 2 }] },
       ],
     },
-    'hostPort (containers "a", "b" use hostPorts 80, 81)',
+    'hostPort (containers "a", "b" use hostPorts 80, 9)', // sorted as texts
   ],
   [
     "baseline",
