@@ -20,10 +20,7 @@ writeFileSync(clientCa, first.certPem);
 const accountKey = newServiceAccountKey();
 const accountKeys = ["sa.pub", "sa.key"].map((name) => join(directory, name));
 for (const [i, pem] of [accountKey.pubPem, accountKey.keyPem].entries()) writeFileSync(accountKeys[i]!, pem, { mode: 0o600 });
-const accountFlags = [
-  `--service-account-key-file=${accountKeys[0]}`,
-  `--service-account-signing-key-file=${accountKeys[1]}`,
-];
+const accountFlags = [`--service-account-key-file=${accountKeys[0]}`, `--service-account-signing-key-file=${accountKeys[1]}`];
 const { endpoint } = await startEtcd();
 const warnings: string[] = [];
 const server = await startTestServer(
@@ -67,7 +64,11 @@ test("--service-account-lookup=false: the token of a Secret that is gone is good
   const account = "kubernetes.io/serviceaccount";
   const claims = {
     ...{ iss: "kubernetes/serviceaccount", sub: "system:serviceaccount:default:robot", [`${account}/namespace`]: "default" },
-    ...{ [`${account}/secret.name`]: "gone", [`${account}/service-account.name`]: "robot", [`${account}/service-account.uid`]: "u" },
+    ...{
+      [`${account}/secret.name`]: "gone",
+      [`${account}/service-account.name`]: "robot",
+      [`${account}/service-account.uid`]: "u",
+    },
   };
   const token = await new CompactSign(Buffer.from(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "RS256" })
