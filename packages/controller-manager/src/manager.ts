@@ -168,6 +168,7 @@ async function runControllers(options: SharedOptions, family: ClientFamily, shar
     log: log.named("informers"),
     clock,
     onFailure: options.onInformerFailure,
+    turns: options.turns,
     resyncMs: config.minResyncPeriodMs * jitter,
   });
   const discovery = new ResourceDiscovery(informers.client, clock);

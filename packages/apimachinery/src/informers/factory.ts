@@ -2,6 +2,7 @@ import type { Client } from "../client/client.ts";
 import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
+import type { LongWork } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Reconnection } from "./reconnection.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
@@ -40,11 +41,13 @@ export interface InformerFactoryOptions {
   readonly transform?: (object: KubeObject) => KubeObject;
   /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
   readonly onFailure?: (ref: ResourceRef) => void;
+  /** In which the informers store objects and call handlers; default: at once. */
+  readonly turns?: LongWork;
 }
 
 /** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
-  const { log, clock, resyncMs = 0, namespace, reconnection, transform } = options;
+  const { log, clock, resyncMs = 0, namespace, reconnection, transform, turns } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();
   let running: AbortSignal | undefined;
 
@@ -62,6 +65,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
           ref,
           reconnection,
           transform,
+          turns,
           namespace: ref.namespaced ? namespace : undefined,
           resyncMs: typeof resyncMs === "function" ? resyncMs() : resyncMs,
           onFailure: () => options.onFailure?.(ref),

@@ -7,6 +7,7 @@ import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../ob
 import { isJsonObject } from "../objects/meta/json-value.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
+import type { LongWork } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { type Backoff, newBackoff, reflectorBackoff } from "./backoff.ts";
 import type { Reconnection } from "./reconnection.ts";
@@ -27,7 +28,7 @@ interface ReflectorSink<T> {
    * Replaces the content: objects that are not in `objects` were deleted.
    * @param isOtherHistory etcd may have been restored: an equal resourceVersion may belong to another state
    */
-  replace(objects: T[], isOtherHistory: boolean): void;
+  replace(objects: T[], isOtherHistory: boolean): void | Promise<void>;
   set(object: T): void;
   delete(object: T): void;
 }
@@ -58,6 +59,8 @@ interface ReflectorOptions<T> {
    * the usual backoff. It does not shorten waits after the server has responded, for example that it is busy.
    */
   reconnection?: Reconnection | undefined;
+  /** Awaited before each event of the watch; undefined: they are passed on at once. */
+  turns?: Pick<LongWork, "next"> | undefined;
 }
 
 class Reflector<T extends KubeObject> {
@@ -100,7 +103,8 @@ class Reflector<T extends KubeObject> {
   async #list(): Promise<void> {
     const { client, target, sink, clock, signal } = this.#options;
     const { objects, version, wasRefused } = await listAll<T>(client, target, this.#resourceVersion ?? "0", signal);
-    sink.replace(objects, this.#isOtherHistory || wasRefused);
+    const replacing = sink.replace(objects, this.#isOtherHistory || wasRefused);
+    if (replacing !== undefined) await replacing;
     this.#isOtherHistory = false;
     this.#resourceVersion = version;
     this.#listedAt = clock.monotonic();
@@ -149,7 +153,7 @@ class Reflector<T extends KubeObject> {
 
   /** @returns true when the watch can be resumed, false when a new list is needed */
   async #watch(): Promise<boolean> {
-    const { client, target, sink, clock, log, signal } = this.#options;
+    const { client, target, sink, clock, log, signal, turns } = this.#options;
     const startedAt = clock.monotonic();
     let events = 0;
     const timeoutSeconds = Math.floor(minWatchSeconds * (1 + this.#random()));
@@ -165,6 +169,11 @@ class Reflector<T extends KubeObject> {
       const metadata: unknown = object.metadata;
       if (!isJsonObject(metadata))
         throw new BadEventError(`unable to understand a watch event of type ${type}: its object has no metadata`);
+      const turn = turns?.next(); // one chunk of the stream may contain hundreds of events
+      if (turn !== undefined) {
+        await turn;
+        signal.throwIfAborted();
+      }
       if (type === "DELETED") sink.delete(object);
       else if (type !== "BOOKMARK") sink.set(object);
       this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;

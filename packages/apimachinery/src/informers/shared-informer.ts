@@ -1,9 +1,11 @@
 import type { Client } from "../client/client.ts";
 import { deepEqual } from "../objects/meta/deep-equal.ts";
 import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
-import { keyOf } from "../objects/meta/object-key.ts";
+import { keyOf, type ObjectKey } from "../objects/meta/object-key.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock, Timer } from "../process/clock/clock.ts";
+import { Pace, type Steps } from "../process/event-loop/steps.ts";
+import { type LongWork, runSteps } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { type Lister, newLister } from "./lister.ts";
 import type { Reconnection } from "./reconnection.ts";
@@ -58,11 +60,13 @@ interface SharedInformerOptions<T> extends ReflectorTarget {
   readonly reconnection?: Reconnection | undefined;
   /** Called for each logged error of a handler, an index function or the transform; for metrics. */
   readonly onFailure?: (() => void) | undefined;
+  /** In which objects are stored and handlers called; undefined: at once. The handlers of one object are one piece of work. */
+  readonly turns?: LongWork | undefined;
 }
 
 /** Creates an informer; it holds nothing before `run`. */
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  const { client, clock, log, ref, resyncMs = 0, random, reconnection } = options;
+  const { client, clock, log, ref, resyncMs = 0, random, reconnection, turns } = options;
   const state = new InformerState(options);
   // A plain object: supervisors derive objects from it (Object.create) that replace single methods.
   return {
@@ -77,7 +81,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     async run(signal) {
       const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, () => state.resync()) : undefined;
       try {
-        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random, reconnection });
+        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random, reconnection, turns });
       } finally {
         state.end();
         resyncing?.cancel();
@@ -85,6 +89,9 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     },
   };
 }
+
+/** Objects of a list that are only looked up between two yields. */
+const keysPerStep = 1000;
 
 /** State of an informer: the objects, the handlers, and whether the first list has arrived. */
 class InformerState<T extends KubeObject> {
@@ -150,25 +157,46 @@ class InformerState<T extends KubeObject> {
     this.#remove(this.#transform(last));
   }
 
-  /** @param isOtherHistory whether equal resourceVersions may mean different states (etcd was restored) */
-  replace(objects: readonly T[], isOtherHistory: boolean): void {
-    const present = new Set(objects.map(keyOf));
+  /**
+   * In turns: an object may concern thousands of others, and some handlers compare it with all of them.
+   * @param isOtherHistory whether equal resourceVersions may mean different states (etcd was restored)
+   */
+  replace(objects: readonly T[], isOtherHistory: boolean): void | Promise<void> {
+    return runSteps(this.#options.turns, this.#replacing(objects, isOtherHistory));
+  }
+
+  *#replacing(objects: readonly T[], isOtherHistory: boolean): Steps<void> {
+    const present = new Set<ObjectKey>();
+    const pace = new Pace(keysPerStep);
+    for (const object of objects) {
+      present.add(keyOf(object));
+      if (pace.isDue()) yield;
+    }
     for (const key of [...this.#store.keys()]) {
-      if (!present.has(key)) this.#remove(this.#store.get(key)!);
+      const last = present.has(key) ? undefined : this.#store.get(key);
+      if (last !== undefined) this.#remove(last);
+      if (last !== undefined || pace.isDue()) yield;
     }
     for (const received of objects) {
-      const before = this.#store.get(keyOf(received));
-      const same =
-        before !== undefined &&
-        before.metadata.resourceVersion === received.metadata.resourceVersion &&
-        before.metadata.uid === received.metadata.uid;
-      if (same && !isOtherHistory) continue;
-      const object = this.#transform(received);
-      if (!same || !deepEqual(before, object)) this.#set(object);
+      if (this.#merge(received, isOtherHistory) || pace.isDue()) yield;
     }
     if (this.#synced) return;
     this.#synced = true;
     this.#firstList.resolve();
+  }
+
+  /** @returns whether handlers were called */
+  #merge(received: T, isOtherHistory: boolean): boolean {
+    const before = this.#store.get(keyOf(received));
+    const same =
+      before !== undefined &&
+      before.metadata.resourceVersion === received.metadata.resourceVersion &&
+      before.metadata.uid === received.metadata.uid;
+    if (same && !isOtherHistory) return false;
+    const object = this.#transform(received);
+    if (same && deepEqual(before, object)) return false;
+    this.#set(object);
+    return true;
   }
 
   #set(object: T): void {

@@ -51,24 +51,16 @@ export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promi
       return false;
     }
   };
-  // Most of up to 100,000 candidates are owned already, so only changes create promises.
-  const claimed: (T | undefined)[] = [];
-  const changes: Promise<void>[] = [];
+  const claimed: T[] = [];
   for (const object of candidates) {
     const matches = selector.matches(object.metadata.labels) && filter(object);
     const decision = decideClaim(owner, object, matches);
     if (decision === "ignore") continue;
-    const place = claimed.push(decision === "own" ? object : undefined) - 1;
-    if (decision === "own") continue;
-    changes.push(
-      change(object, decision).then((isOwn) => {
-        if (isOwn) claimed[place] = object;
-      }),
-    );
+    // One after the other: thousands of patches at once would keep other owners from the client's rate limit for minutes.
+    if (decision === "own" || (await change(object, decision))) claimed.push(object);
   }
-  await Promise.all(changes);
   if (failures.length > 0) throw failures[0];
-  return claimed.filter((object) => object !== undefined);
+  return claimed;
 }
 
 /**

@@ -6,6 +6,7 @@ import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { type GarbageCollectorContext, newGarbageCollectorContext } from "./context.ts";
@@ -177,10 +178,11 @@ async function attemptToOrphan(ctx: GarbageCollectorContext, uid: string, signal
   const node = builder.graph.get(uid);
   if (node === undefined) return done;
   if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
-  const results = await Promise.allSettled([...node.dependents].map((dependent) => orphan(ctx, dependent, uid, signal)));
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed !== undefined)
-    throw new Error(`cannot orphan all dependents of ${describe(node.identity)}`, { cause: failed.reason });
+  const failures: unknown[] = [];
+  await forEachLimited([...node.dependents], dependentsAtOnce, async (dependent) => {
+    await orphan(ctx, dependent, uid, signal).catch((err: unknown) => failures.push(err));
+  });
+  if (failures.length > 0) throw new Error(`cannot orphan all dependents of ${describe(node.identity)}`, { cause: failures[0] });
   const ref = builder.resourceOf(node.identity.apiVersion, node.identity.kind);
   if (ref !== undefined) await removeFinalizer(ctx, ref, node.identity, orphanFinalizer, signal);
   return done;
@@ -201,6 +203,8 @@ async function orphan(
   if (left.length < owners.length) await patchMetadata(ctx, ref, latest, { ownerReferences: left }, signal);
 }
 
+/** An owner may have any number of dependents; other objects share the client's rate limit with them. */
+const dependentsAtOnce = 50;
 const maxDependentsReported = 20;
 
 function refOf({ builder }: GarbageCollectorContext, node: GraphNode | undefined): ObjectRef | undefined {

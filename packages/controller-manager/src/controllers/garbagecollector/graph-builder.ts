@@ -2,6 +2,8 @@ import type { DiscoveredResource } from "@coxswain/apimachinery/client/discovery
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { LongWork } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ControllerContext } from "../../controller-context.ts";
 import { type Effects, OwnerGraph } from "./graph.ts";
 
@@ -26,6 +28,7 @@ export interface GraphBuilder {
 
 interface Monitor {
   readonly informer: SharedInformer<KubeObject>;
+  readonly changes: Changes;
   readonly removeHandler: () => void;
   /** Ends an informer that only the graph uses. */
   readonly stop: AbortController;
@@ -40,9 +43,10 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
   const monitors = new Map<string, Monitor>();
   let known = new Map<string, DiscoveredResource>();
 
+  const forget = ({ metadata }: KubeObject): void => onEffects(graph.forget(metadata.uid ?? ""));
   const start = (resource: DiscoveredResource, signal: AbortSignal): void => {
     const stop = new AbortController();
-    const { clock, log, informers } = ctx;
+    const { clock, log, informers, turns } = ctx;
     const isShared = informers.hasAll(resource);
     const informer = isShared
       ? informers.for<KubeObject>(resource)
@@ -50,6 +54,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
           client: informers.client,
           clock,
           log,
+          turns,
           ref: resource,
           metadataOnly: true,
           transform: ownershipMetadata,
@@ -59,23 +64,17 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       const { namespace = "", name = "", uid = "" } = metadata;
       onEffects(graph.observe({ apiVersion, kind: resource.kind, namespace, name, uid }, metadata));
     };
+    const changes = new Changes();
     const removeHandler = informer.addHandler({
-      added: observe,
-      updated: (_old, now) => observe(now),
-      deleted: ({ metadata }) => onEffects(graph.forget(metadata.uid ?? "")),
+      added: (object) => changes.apply(() => observe(object)),
+      updated: (_old, now) => changes.apply(() => observe(now)),
+      deleted: (object) => changes.apply(() => forget(object)),
     });
-    monitors.set(idOf(resource), { informer, removeHandler, stop });
+    changes.startWith(turns);
+    monitors.set(idOf(resource), { informer, changes, removeHandler, stop });
     // A shared informer runs already.
     if (!isShared) void informer.run(AbortSignal.any([signal, stop.signal]));
   };
-  const end = (id: string): void => {
-    const monitor = monitors.get(id);
-    monitors.delete(id);
-    monitor?.removeHandler();
-    monitor?.stop.abort(new Error("the resource is no longer served"));
-    for (const { metadata } of monitor?.informer.lister.list() ?? []) onEffects(graph.forget(metadata.uid ?? ""));
-  };
-
   return {
     graph,
     async refresh(signal) {
@@ -90,21 +89,74 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       const wanted = new Map(
         [...kept, ...discovered.resources].filter(isMonitored).map((resource) => [idOf(resource), resource]),
       );
-      for (const id of [...monitors.keys()]) if (!wanted.has(id)) end(id);
+      // Before the others start: the same objects may be served in another version now.
+      for (const [id, monitor] of [...monitors]) {
+        if (wanted.has(id)) continue;
+        monitors.delete(id);
+        await ctx.turns.run(endingOf(monitor, forget));
+      }
       for (const [id, resource] of wanted) if (!monitors.has(id)) start(resource, signal);
     },
     get synced() {
-      return [...monitors.values()].every(({ informer }) => informer.synced);
+      return [...monitors.values()].every(({ informer, changes }) => informer.synced && changes.areApplied);
     },
     async waitForSync(signal) {
-      const waitForInformer = ({ informer }: { informer: SharedInformer<KubeObject> }): Promise<void> =>
-        informer.waitForSync(signal).catch((err) => {
+      const waitForInformer = async ({ informer, changes }: Monitor): Promise<void> => {
+        await informer.waitForSync(signal).catch((err) => {
           if (signal.aborted) throw err; // otherwise the watch was stopped because its resource is no longer served
         });
+        await changes.applied;
+      };
       await Promise.all([...monitors.values()].map(waitForInformer));
     },
     resourceOf: (apiVersion, kind) => known.get(kindId(parseGroupVersion(apiVersion)?.group ?? "", kind)),
   };
+}
+
+function* endingOf({ informer, changes, removeHandler, stop }: Monitor, forget: (object: KubeObject) => void): Steps<void> {
+  removeHandler();
+  changes.discard();
+  stop.abort(new Error("the resource is no longer served"));
+  for (const object of informer.lister.list()) {
+    forget(object);
+    yield;
+  }
+}
+
+/**
+ * Changes of one resource's objects. Those of the objects that a shared informer has when the graph begins to follow it are applied in
+ * turns, later ones after them: each may name thousands of owners.
+ */
+class Changes {
+  #waiting: (() => void)[] | undefined = [];
+  applied: Promise<void> | void = undefined;
+
+  apply(change: () => void): void {
+    if (this.#waiting === undefined) change();
+    else this.#waiting.push(change);
+  }
+
+  startWith(turns: LongWork): void {
+    this.applied = turns.run(this.#applyWaiting());
+  }
+
+  get areApplied(): boolean {
+    return this.#waiting === undefined;
+  }
+
+  discard(): void {
+    this.#waiting = undefined;
+  }
+
+  *#applyWaiting(): Steps<void> {
+    for (let at = 0; ; at++) {
+      const change = this.#waiting?.[at];
+      if (change === undefined) break;
+      change();
+      yield;
+    }
+    this.#waiting = undefined;
+  }
 }
 
 function isMonitored({ group, resource, verbs }: DiscoveredResource): boolean {

@@ -2,6 +2,7 @@ import { hasCause, isNotFound } from "@coxswain/apimachinery/objects/errors/pred
 import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import { deleteExpectedPod } from "../../pods/apply-pod-changes.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
 import type { JobSync } from "./context.ts";
@@ -105,9 +106,19 @@ async function removeFinalizer({ ctx, signal }: JobSync, { metadata }: Pod): Pro
   }
 }
 
+/** A Job may have any number of Pods to be changed at once; those of other Jobs share the client's rate limit with them. */
+const podsAtOnce = 50;
+
 async function forEachPod(all: readonly Pod[], work: (pod: Pod) => Promise<void>): Promise<{ count: number; error?: unknown }> {
-  const results = await Promise.allSettled(all.map(work));
-  const count = results.filter(({ status }) => status === "fulfilled").length;
-  const failed = results.find((result) => result.status === "rejected");
-  return { count, ...(failed && { error: failed.reason }) };
+  let count = 0;
+  const errors: unknown[] = [];
+  await forEachLimited(all, podsAtOnce, async (pod) => {
+    try {
+      await work(pod);
+      count++;
+    } catch (err) {
+      errors.push(err);
+    }
+  });
+  return { count, ...(errors.length > 0 && { error: errors[0] }) };
 }

@@ -54,6 +54,18 @@ test("removes pods of nodes that are gone and pods deleted without a node, at on
   );
 });
 
+test("pods of one node that is gone do not wait until the server has answered about all others", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(pods, aPod({ name: "a", nodeName: "n1" }), aPod({ name: "b", nodeName: "n2" }));
+  client.react("get", "nodes", ({ name }) => (name === "n2" ? new Promise(() => {}) : undefined));
+  await run(newPodGarbageCollector(ctx));
+  await clock.advance(60_000);
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.name),
+    ["b"],
+  );
+});
+
 test("asks the server before it takes a node for gone", async (t) => {
   const { client, clock, ctx, run } = newTestContext(t);
   client.put(pods, aPod({ name: "a", nodeName: "n1" }));

@@ -3,6 +3,7 @@ import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { definePeriodic } from "../../define-controller.ts";
 
@@ -38,15 +39,20 @@ async function collect(ctx: PodGcContext, signal: AbortSignal): Promise<void> {
   const { missingSince } = ctx;
   const all = ctx.pods.lister.list();
   const knownNodes = new Set(ctx.nodes.lister.list().map(({ metadata }) => metadata.name ?? ""));
-  const deletedNodes = await confirmDeleted(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
-  for (const name of deletedNodes) missingSince.delete(name);
-  const toDelete = new Set([
-    ...surplusFinished(all, ctx.config.terminatedPodGcThreshold),
-    ...all.filter(({ spec }) => deletedNodes.has(spec.nodeName ?? "")),
-    ...unscheduledTerminating(all),
-  ]);
-  await Promise.all([...toDelete].map((pod) => forceDelete(ctx, pod, signal)));
+  const missing = missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic());
+  const deleteAll = (some: readonly Pod[]): Promise<void> =>
+    forEachLimited(some, podsAtOnce, (pod) => forceDelete(ctx, pod, signal));
+  await deleteAll([...new Set([...surplusFinished(all, ctx.config.terminatedPodGcThreshold), ...unscheduledTerminating(all)])]);
+  // Any user can create Pods on thousands of nodes that do not exist: those of one do not wait for requests about all others.
+  const byNode = Map.groupBy(all, ({ spec }) => spec.nodeName ?? "");
+  for (const name of missing) {
+    if (!(await isDeleted(ctx, name, signal))) continue;
+    missingSince.delete(name);
+    await deleteAll(byNode.get(name) ?? []);
+  }
 }
+
+const podsAtOnce = 50;
 
 /** Pure: finished Pods beyond the threshold, oldest first. */
 export function surplusFinished(all: readonly Pod[], threshold: number): Pod[] {
@@ -78,18 +84,15 @@ export function missingNodes(
 
 const quarantineMs = 40_000;
 
-/** Confirms with the API server that the nodes do not exist. */
-async function confirmDeleted(ctx: ControllerContext, names: readonly string[], signal: AbortSignal): Promise<Set<string>> {
-  const deleted = new Set<string>();
-  for (const name of names) {
-    try {
-      await ctx.client.get<Node>(nodes, { name }, { signal });
-    } catch (err) {
-      if (isNotFound(err)) deleted.add(name);
-      else ctx.log.error("cannot read node; skipping its pods", err, { node: name });
-    }
+/** Confirms with the API server that the node does not exist. */
+async function isDeleted(ctx: ControllerContext, name: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await ctx.client.get<Node>(nodes, { name }, { signal });
+  } catch (err) {
+    if (isNotFound(err)) return true;
+    ctx.log.error("cannot read node; skipping its pods", err, { node: name });
   }
-  return deleted;
+  return false;
 }
 
 async function forceDelete(ctx: ControllerContext, { metadata, spec }: Pod, signal: AbortSignal): Promise<void> {

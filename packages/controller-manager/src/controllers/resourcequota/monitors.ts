@@ -104,13 +104,14 @@ export class QuotaMonitors {
   #start(monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> {
     const { resource, evaluator } = monitor;
     const isShared = shared.has(idOf(resource));
-    const { informers, clock, log } = this.#ctx;
+    const { informers, clock, log, turns } = this.#ctx;
     const informer = isShared
       ? informers.for<KubeObject>(resource)
       : newSharedInformer<KubeObject>({
           client: informers.client,
           clock,
           log,
+          turns,
           ref: resource,
           metadataOnly: true,
           transform: ({ metadata: { namespace, name, uid, resourceVersion } }) => ({
