@@ -38,7 +38,7 @@ state = ${text(join(settings.run, "containerd"))}
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = ${text(pauseImage)}
   netns_mounts_under_state_dir = true
-  restrict_oom_score_adj = ${!hasCapability(24 /* CAP_SYS_RESOURCE */)}
+  restrict_oom_score_adj = ${!hasCapability(readFileSync("/proc/self/status", "utf8"), 24 /* CAP_SYS_RESOURCE */)}
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -112,8 +112,9 @@ export async function importImages(settings: Settings): Promise<void> {
   }
 }
 
-function hasCapability(bit: number): boolean {
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
+/** Pure: whether a process has a capability. @param status its /proc/<pid>/status. Source: capabilities(7) for the numbers */
+export function hasCapability(status: string, bit: number): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0";
   return ((BigInt(`0x${effective}`) >> BigInt(bit)) & 1n) === 1n;
 }
 

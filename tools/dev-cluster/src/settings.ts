@@ -142,10 +142,17 @@ export function stateFolder(root: string, name: string, env: NodeJS.ProcessEnv =
   return name === "default" ? base : join(base, "clusters", name);
 }
 
-/** Derives all settings of the cluster in a state folder. */
-export function newSettings(root: string, name: string, state: string, choices: Choices, env = process.env): Settings {
+/** Derives all settings of the cluster in a state folder. @param user the ID of the user who runs it */
+export function newSettings(
+  root: string,
+  name: string,
+  state: string,
+  choices: Choices,
+  env = process.env,
+  user = process.getuid?.(),
+): Settings {
   const id = createHash("sha256").update(state).digest("hex").slice(0, 6);
-  const asRoot = process.getuid?.() === 0;
+  const asRoot = user === 0;
   // The record of an earlier version may lack it.
   const { fakeNodes = 0 } = choices;
   const withNode = asRoot && choices.withNode && fakeNodes === 0;
