@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newBackground } from "./background.ts";
 
 test("a periodic task runs at once, again after each interval though it fails, and not after the stop", async () => {
@@ -23,9 +24,14 @@ test("a periodic task runs at once, again after each interval though it fails, a
 });
 
 test("stop waits until running tasks have ended, also for one that fails", async () => {
-  const background = newBackground({ clock: newFakeClock(), log: newLogger({ write: () => undefined }) });
+  const lines: string[] = [];
+  const background = newBackground({ clock: newFakeClock(), log: newLogger({ write: (line) => void lines.push(line) }) });
+  background.add(Promise.reject(new Error("ended early")));
+  await settle();
+  assert.deepEqual([lines.splice(0).length, background.signal.aborted], [1, false]);
   const { promise, reject } = Promise.withResolvers<void>();
   background.add(promise);
+  background.every(1000, "look", () => promise);
   let stopped = false;
   const stop = background.stop().then(() => {
     stopped = true;
@@ -35,4 +41,5 @@ test("stop waits until running tasks have ended, also for one that fails", async
   assert.equal(stopped, false);
   reject(new Error("interrupted"));
   await stop;
+  assert.deepEqual(lines, [], "what is interrupted is no failure");
 });

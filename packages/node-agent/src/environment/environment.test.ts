@@ -207,6 +207,8 @@ test("variables come from values, references and whole objects", async () => {
         { name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
         { name: "PW", valueFrom: { secretKeyRef: { name: "s", key: "pw" } } },
         { name: "NONE", valueFrom: { configMapKeyRef: { name: "cm", key: "none", optional: true } } },
+        { name: "GONE", valueFrom: { configMapKeyRef: { name: "none", key: "key", optional: true } } },
+        { name: "UID", value: "", valueFrom: { fieldRef: { fieldPath: "metadata.uid" } } },
         { name: "EMPTY" },
       ],
     },
@@ -221,6 +223,7 @@ test("variables come from values, references and whole objects", async () => {
     LATER: "l",
     NAME: "web",
     PW: "s3cret",
+    UID: "uid-1",
     EMPTY: "",
   });
   assert.deepEqual(invalid, ["P_not a name"]);
@@ -308,6 +311,17 @@ test("missing references that are not optional are reported", async () => {
   await assert.rejects(
     environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "cm", key: "none" } } }] }),
     /couldn't find key none in ConfigMap default\/cm/,
+  );
+  const key = { name: "none", key: "k" };
+  await assert.rejects(
+    environment({
+      env: [
+        { name: "X", valueFrom: { configMapKeyRef: { ...key, optional: true } } },
+        { name: "Y", valueFrom: { configMapKeyRef: key } },
+      ],
+    }),
+    /configmap "none" not found/,
+    "one of two references to it is not optional",
   );
 });
 

@@ -1,4 +1,5 @@
 import type { AgentConfig } from "../agent-config.ts";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { asConfigError } from "../config-error.ts";
 import { type Machine, nodeAddresses, readMachine, refuseSwap } from "../resources/machine.ts";
 import { type Reservations, reservationsOf } from "../resources/reservations.ts";
@@ -8,7 +9,7 @@ export interface NodeIdentity {
   machine: Machine;
   /** Resources of the machine that are not available to Pods. */
   reservations: Reservations;
-  /** The machine's hostname, or `--hostname-override`. */
+  /** The machine's hostname, or `--hostname-override`, in lower case. */
   hostname: string;
   /** Name of the Node object. */
   nodeName: string;
@@ -16,12 +17,15 @@ export interface NodeIdentity {
   ips: readonly string[];
 }
 
-/** @throws ConfigError when swap is enabled and `--fail-swap-on` is set, or for invalid reservations */
+/**
+ * @throws ConfigError when swap is enabled and `--fail-swap-on` is set, for invalid reservations, or an empty hostname
+ * Source: k8s.io/component-helpers node/util/hostname.go
+ */
 export async function readIdentity(config: AgentConfig): Promise<NodeIdentity> {
   const machine = await readMachine();
   if (config.failSwapOn) asConfigError(() => refuseSwap(machine));
   const reservations = asConfigError(() => reservationsOf(config, machine));
-  const hostname = config.hostnameOverride || machine.hostname;
-  const nodeName = hostname.toLowerCase().trim();
-  return { machine, reservations, hostname, nodeName, ips: await nodeAddresses(config.nodeIp) };
+  const hostname = (config.hostnameOverride || machine.hostname).trim().toLowerCase();
+  if (hostname === "") throw new ConfigError("empty hostname is invalid");
+  return { machine, reservations, hostname, nodeName: hostname, ips: await nodeAddresses(config.nodeIp) };
 }

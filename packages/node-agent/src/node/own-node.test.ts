@@ -21,7 +21,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>, ...more: string[]) {
     "--container-runtime=remote",
     "--container-runtime-endpoint=unix:///run/none.sock",
     `--root-dir=${tmpdir()}`,
-    "--hostname-override=Node1",
+    "--hostname-override= Node1 ",
     "--node-ip=192.0.2.7",
     "--fail-swap-on=false",
     "--max-pods=110",
@@ -54,14 +54,18 @@ async function ownNode(parts: Partial<OwnNodeOptions>, ...more: string[]) {
   return { node, identity, runtime, background: newBackground({ clock, log: discardLogger }) };
 }
 
+test("a hostname of spaces is refused", async () => {
+  await assert.rejects(ownNode({}, "--hostname-override= "), { message: "empty hostname is invalid" });
+});
+
 test("before registration the node is read as it will be registered", async () => {
   const { node, identity } = await ownNode({});
   assert.equal(node.registered(), undefined);
-  assert.deepEqual([node.known().metadata.name, identity.hostname], ["node1", "Node1"]);
+  assert.deepEqual([node.known().metadata.name, identity.hostname], ["node1", "node1"]);
   const { addresses, capacity } = await node.status(undefined);
   assert.deepEqual(addresses, [
     { type: "InternalIP", address: "192.0.2.7" },
-    { type: "Hostname", address: "Node1" },
+    { type: "Hostname", address: "node1" },
   ]);
   assert.equal(capacity?.pods, String(Math.min(110, identity.machine.cpuCount)));
 });

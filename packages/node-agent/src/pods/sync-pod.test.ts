@@ -49,7 +49,13 @@ const cases: Case[] = [
     containers: [exited({ name: "a" })],
     want: { init: "b", start: [] },
   },
-  { name: "waits for an init container that runs", spec: init("a", "b"), containers: [{ name: "a" }], want: { start: [] } },
+  { name: "waits for an init container that runs", spec: init("a", "b"), containers: [{ name: "a" }], want: { init: undefined, start: [] } },
+  {
+    name: "waits for the second init container, which runs",
+    spec: init("a", "b", "c"),
+    containers: [exited({ name: "a" }), { name: "b" }],
+    want: { init: undefined, start: [] },
+  },
   {
     name: "starts the containers after the last init container",
     spec: init("a"),

@@ -1,7 +1,70 @@
 import assert from "node:assert/strict";
-import type { networkInterfaces } from "node:os";
-import { test } from "node:test";
-import { chooseAddress, nodeAddresses, nodeIpProblem, refuseSwap } from "./machine.ts";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type networkInterfaces, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { chooseAddress, nodeAddresses, nodeIpProblem, readMachine, refuseSwap } from "./machine.ts";
+
+/** The files of a machine, below a folder. */
+async function machineOf(t: TestContext, files: Readonly<Record<string, string>>) {
+  const root = await mkdtemp(join(tmpdir(), "cox-machine-"));
+  t.after(() => rm(root, { recursive: true, force: true }));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(join(root, dirname(path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+  return readMachine(root);
+}
+
+test("a machine's properties are read from /proc, /sys and /etc", async (t) => {
+  const machine = await machineOf(t, {
+    "/proc/meminfo": "MemFree:  1 kB\nMemTotal:        2048 kB\nSwapTotal: 5 kB\n",
+    "/proc/swaps": "Filename Type\n/swap file\n",
+    "/etc/machine-id": "0123\n",
+    "/var/lib/dbus/machine-id": "of dbus\n",
+    "/sys/class/dmi/id/product_uuid": "AB-CD\n",
+    "/proc/sys/kernel/random/boot_id": "boot-1\n",
+    "/etc/os-release": 'NAME="Other"\nPRETTY_NAME="Linux 1"\nID=x\n',
+    "/proc/sys/kernel/pid_max": "4194304\n",
+    "/proc/sys/kernel/threads-max": "1000\n",
+    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n",
+    "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "2\n",
+    "/sys/fs/cgroup/hugetlb/cgroup.procs": "1\n",
+  });
+  const { pageSizes, ...rest } = machine;
+  assert.partialDeepStrictEqual(rest, {
+    memoryBytes: 2 * 1024 ** 2,
+    swaps: ["Filename Type", "/swap file"],
+    machineId: "0123",
+    systemUuid: "AB-CD",
+    bootId: "boot-1",
+    osImage: "Linux 1",
+    architecture: { x64: "amd64" }[process.arch as string] ?? process.arch,
+    maxPids: 1000,
+    hugePages: { "2Mi": 6 * 1024 ** 2, "1Gi": 2 * 1024 ** 3 },
+  });
+  assert.deepEqual(pageSizes.toSorted(), ["1GB", "2MB"]);
+});
+
+test("without files of its own a machine has the ID of D-Bus, also as its UUID, and no limits of huge pages", async (t) => {
+  const files = {
+    "/etc/machine-id": "",
+    "/var/lib/dbus/machine-id": "of dbus\n",
+    "/sys/class/dmi/id/product_uuid": "\n",
+    "/etc/os-release": "PRETTY_NAME=Linux\n",
+    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0\n",
+  };
+  assert.partialDeepStrictEqual(await machineOf(t, files), {
+    memoryBytes: 0,
+    machineId: "of dbus",
+    systemUuid: "of dbus",
+    osImage: "Linux",
+    hugePages: { "2Mi": 0 },
+    pageSizes: [],
+  });
+  const unified = { ...files, "/sys/fs/cgroup/cgroup.controllers": "cpu hugetlb pids\n" };
+  assert.deepEqual((await machineOf(t, unified)).pageSizes, ["2MB"]);
+});
 
 for (const { nodeIp, want } of [
   { nodeIp: "192.0.2.7", want: ["192.0.2.7"] },

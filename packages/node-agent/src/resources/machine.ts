@@ -26,37 +26,41 @@ export interface Machine {
   pageSizes: readonly string[];
 }
 
-/** Reads /proc, /sys and /etc; values that cannot be read are empty or 0. */
-export async function readMachine(): Promise<Machine> {
-  const memInfo = await text("/proc/meminfo");
+/**
+ * Reads /proc, /sys and /etc; values that cannot be read are empty or 0.
+ * @param root the folder that contains them; overridden in tests
+ */
+export async function readMachine(root = ""): Promise<Machine> {
+  const own = (path: string): Promise<string> => text(`${root}${path}`);
+  const memInfo = await own("/proc/meminfo");
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
-  const osRelease = await text("/etc/os-release");
-  const pages = await hugePages();
-  const machineId = (await text("/etc/machine-id")) || (await text("/var/lib/dbus/machine-id"));
+  const osRelease = await own("/etc/os-release");
+  const pages = await hugePages(`${root}/sys/kernel/mm/hugepages`);
+  const machineId = (await own("/etc/machine-id")) || (await own("/var/lib/dbus/machine-id"));
   return {
     cpuCount: cpus().length,
     memoryBytes: kib("MemTotal"),
-    swaps: (await text("/proc/swaps")).trim().split("\n"),
+    swaps: (await own("/proc/swaps")).trim().split("\n"),
     machineId: machineId.trim(),
-    systemUuid: (await text("/sys/class/dmi/id/product_uuid")).trim() || machineId.trim(),
-    bootId: (await text("/proc/sys/kernel/random/boot_id")).trim(),
+    systemUuid: (await own("/sys/class/dmi/id/product_uuid")).trim() || machineId.trim(),
+    bootId: (await own("/proc/sys/kernel/random/boot_id")).trim(),
     kernelVersion: release(),
     osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(osRelease)?.[1] ?? "",
     architecture: goArchitecture(),
     hostname: hostname().toLowerCase().trim(),
     maxPids: Math.min(
-      ...(await Promise.all(["pid_max", "threads-max"].map((name) => text(`/proc/sys/kernel/${name}`)))).map(Number),
+      ...(await Promise.all(["pid_max", "threads-max"].map((name) => own(`/proc/sys/kernel/${name}`)))).map(Number),
     ),
     hugePages: Object.fromEntries([...pages].map(([size, count]) => [inBinary(size), size * count])),
-    pageSizes: (await limitsHugePages()) ? [...pages.keys()].map((size) => inBinary(size).replace("i", "B")) : [],
+    pageSizes: (await limitsHugePages(own)) ? [...pages.keys()].map((size) => inBinary(size).replace("i", "B")) : [],
   };
 }
 
 const inBinary = (bytes: number): string => Quantity.fromValue(bytes, "BinarySI").toString();
 
-async function limitsHugePages(): Promise<boolean> {
-  const unified = await text("/sys/fs/cgroup/cgroup.controllers");
-  return unified.split(/\s/).includes("hugetlb") || (await text("/sys/fs/cgroup/hugetlb/cgroup.procs")) !== "";
+async function limitsHugePages(read: (path: string) => Promise<string>): Promise<boolean> {
+  const unified = await read("/sys/fs/cgroup/cgroup.controllers");
+  return unified.split(/\s/).includes("hugetlb") || (await read("/sys/fs/cgroup/hugetlb/cgroup.procs")) !== "";
 }
 
 /** `--fail-swap-on`. @throws Error when swap is on. Source: pkg/kubelet/cm/container_manager_linux.go NewContainerManager */

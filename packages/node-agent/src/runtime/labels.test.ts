@@ -20,6 +20,12 @@ test("what stopping a container needs is restored from its annotations: grace pe
   assert.deepEqual([metadata.deletionGracePeriodSeconds, spec.terminationGracePeriodSeconds], [5, 30]);
 });
 
+test("ports are restored, too, when the first has no name; a container without ports has no annotation", () => {
+  const ports = [{ containerPort: 1 }, { name: "web", containerPort: 80 }];
+  assert.deepEqual(restoreContainer("main", containerAnnotations(aNodePod(), aContainer({ ports }), 0)), { name: "main", ports });
+  assert.deepEqual(restoreContainer("main", containerAnnotations(aNodePod(), aContainer({ ports: [] }), 0)), { name: "main" });
+});
+
 test("a deletion with grace period 0 is noted, too", () => {
   const annotations = containerAnnotations(aNodePod({}, { deletionGracePeriodSeconds: 0 }), aContainer(), 0);
   assert.equal(restorePod(aNodePod(), annotations).metadata.deletionGracePeriodSeconds, 0);
