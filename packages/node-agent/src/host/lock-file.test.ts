@@ -128,6 +128,11 @@ test("losing the lock ends the agent, like contention does", async (t) => {
   const lock = await acquireLockFile(join(dir, "kubelet.lock"), { clock, log: discardLogger });
   await lock.release();
   await lock.contended(new AbortController().signal);
+  let released = false;
+  void lock.release().then(() => {
+    released = true;
+  });
+  await waitFor(() => released, { what: "the release of a lock that is lost" });
 });
 
 test("a lock file that cannot be opened is an error that names it", async () => {

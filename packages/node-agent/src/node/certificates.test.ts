@@ -127,16 +127,19 @@ test("the written kubeconfig has the server and CA of the bootstrap kubeconfig",
   assert.match(await written({ "insecure-skip-tls-verify": true }), /insecure-skip-tls-verify: true/);
 });
 
-test("a kubeconfig with an expired certificate is replaced", async (t) => {
+test("a kubeconfig with an expired certificate, or without one, is replaced", async (t) => {
   const dir = await tempDir(t);
   const day = 24 * 3_600_000;
   const ca = await newCa({ commonName: "ca" });
   const { path } = await joining(t, [signed([approved])]);
-  const usable = async (now: number) => {
+  const usable = async (...issued: number[]) => {
     const clock = newFakeClock(Date.now());
-    const pair = await newCertificate({ commonName: "n1", usages: ["client"], ca, validDays: 1, now });
     const { certFile } = await loadKubeconfig(path);
-    await writeFile(certFile ?? "", pair.certPem + pair.keyPem);
+    const pems = issued.map(async (now) => {
+      const pair = await newCertificate({ commonName: "n1", usages: ["client"], ca, validDays: 1, now });
+      return pair.certPem + pair.keyPem;
+    });
+    await writeFile(certFile ?? "", (await Promise.all(pems)).join(""));
     const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock, log: discardLogger };
     const none = (): never => {
       throw new Error("connects");
@@ -149,6 +152,8 @@ test("a kubeconfig with an expired certificate is replaced", async (t) => {
   };
   assert.equal(await usable(Date.now()), true);
   assert.equal(await usable(Date.now() - 2 * day), false);
+  assert.equal(await usable(Date.now(), Date.now() - 2 * day), false, "the second of a chain is expired");
+  assert.equal(await usable(), false, "without a certificate");
 });
 
 test("a failed renewal is retried after 30 seconds, and the current certificate stays in use", async (t) => {

@@ -13,6 +13,7 @@ import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schem
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { newCertificateRequestAside } from "@coxswain/apimachinery/serving/certificates-aside";
 import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import type { CertificateMetrics } from "./certificate-metrics.ts";
@@ -75,11 +76,12 @@ export async function bootstrapKubeconfig(
   }
 }
 
+/** Whether a kubeconfig has a client certificate, and it and those that come with it are valid. Source: pkg/kubelet/certificate/bootstrap */
 async function isUsable(path: string, now: number): Promise<boolean> {
   try {
     const { cert, certFile } = await loadKubeconfig(path);
-    const pem = cert ?? (certFile === undefined ? undefined : await readFile(certFile, "utf8"));
-    return pem === undefined || Date.parse(new X509Certificate(pem).validTo) > now;
+    const pem = cert ?? (certFile === undefined ? "" : await readFile(certFile, "utf8"));
+    return parseBundle(String(pem), path).every(({ validTo }) => Date.parse(validTo) >= now);
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
-import type { AgentConfig } from "../agent-config.ts";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { AgentConfig } from "../agent-config.ts";
 import { asConfigError } from "../config-error.ts";
 import { type Machine, nodeAddresses, readMachine, refuseSwap } from "../resources/machine.ts";
 import { type Reservations, reservationsOf } from "../resources/reservations.ts";

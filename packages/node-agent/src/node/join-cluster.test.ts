@@ -3,21 +3,25 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { leases, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { certificateSigningRequests, leases, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AgentConfig } from "../agent-config.ts";
 import { newBackground } from "../background.ts";
 import type { ApiConnection } from "./api-connection.ts";
+import { servingCertificateFile } from "./certificates.ts";
 import { joinCluster } from "./join-cluster.ts";
 
 /** A node that joins; `certDir` is an empty folder, so that the rotation of a certificate fails at once. */
 function joining(t: TestContext, more: Partial<AgentConfig> = {}, certFile?: (certDir: string) => string) {
+  const names = { dnsNames: ["n1.example"], ips: ["192.0.2.77"] };
   const certDir = mkdtempSync(join(tmpdir(), "cox-join-"));
   t.after(() => rmSync(certDir, { recursive: true, force: true }));
   const clock = newFakeClock();
@@ -33,15 +37,33 @@ function joining(t: TestContext, more: Partial<AgentConfig> = {}, certFile?: (ce
     ...more,
   } as AgentConfig;
   const registration = joinCluster({
-    ...{ config, background, clock, metrics, nodeName: "n1", log: discardLogger, names: { dnsNames: [], ips: [] } },
+    ...{ config, background, clock, metrics, nodeName: "n1", log: discardLogger, names },
     api: { heartbeat: client, certFile: certFile?.(certDir) } as unknown as ApiConnection,
     notify: { node: (...event) => void events.push(event.join(" ")), pod: () => undefined },
     initial: (): Node => ({ metadata: { name: "n1" }, spec: {} }),
     status: async (current) => ({ ...current }),
     onUpdate: (node) => void heard.push(node.metadata.uid),
   });
-  return { clock, client, metrics, events, heard, registration };
+  return { clock, client, metrics, events, heard, registration, certDir };
 }
+
+test("the request for a serving certificate has the node's names and addresses", async (t) => {
+  const { client, clock, certDir } = joining(t, { rotateServerCertificates: true });
+  const { certPem: cert, keyPem: key } = await newCa({ commonName: "self" });
+  await servingCertificateFile(certDir, async () => ({ cert, key }));
+  const requests = () => client.list<CertificateSigningRequest>(certificateSigningRequests);
+  const request = await waitFor(
+    async () => {
+      await clock.advance(10_000);
+      return (await requests()).items[0]?.spec;
+    },
+    { what: "the request" },
+  );
+  assert.equal(request.signerName, "kubernetes.io/kubelet-serving");
+  const pem = Buffer.from(request.request ?? "", "base64").toString();
+  const der = Buffer.from(pem.replaceAll(/-----.*-----/g, ""), "base64");
+  for (const name of ["n1.example", Buffer.from([192, 0, 2, 77])]) assert.ok(der.includes(name), String(name));
+});
 
 test("a node that joins is registered, then has a lease of its own; the start is an event", async (t) => {
   const { clock, client, events, heard } = joining(t);

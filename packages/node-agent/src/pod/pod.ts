@@ -40,11 +40,9 @@ export function isCriticalPod(pod: NodePod): boolean {
   return isStaticPod(pod) || isMirrorPod(pod) || (pod.spec.priority ?? 0) >= 2_000_000_000;
 }
 
-/** Critical Pods with at least the priority of system-node-critical. */
+/** Critical Pods of the priority class system-node-critical. Source: pkg/kubelet/types/pod_update.go */
 export function isNodeCriticalPod(pod: NodePod): boolean {
-  return (
-    isCriticalPod(pod) && (pod.spec.priorityClassName === "system-node-critical" || (pod.spec.priority ?? 0) >= 2_000_001_000)
-  );
+  return isCriticalPod(pod) && pod.spec.priorityClassName === "system-node-critical";
 }
 
 export type AnyContainer = Container | EphemeralContainer;

@@ -224,9 +224,13 @@ test("static pods, mirror pods and pods of system priority are critical", () => 
     [1_999_999_999, 2_000_000_000].map((priority) => isCriticalPod(aNodePod({ priority }))),
     [false, true],
   );
+  const ofClass = (priorityClassName: string, priority: number) => aNodePod({ priorityClassName, priority });
   assert.deepEqual(
-    [2_000_000_999, 2_000_001_000].map((priority) => isNodeCriticalPod(aNodePod({ priority }))),
-    [false, true],
+    [ofClass("system-node-critical", 2_000_001_000), ofClass("system-node-critical", 0), ofClass("other", 2_000_001_000)].map(
+      isNodeCriticalPod,
+    ),
+    [true, false, false],
+    "by the class, not by the priority alone",
   );
 });
 

@@ -49,7 +49,12 @@ const cases: Case[] = [
     containers: [exited({ name: "a" })],
     want: { init: "b", start: [] },
   },
-  { name: "waits for an init container that runs", spec: init("a", "b"), containers: [{ name: "a" }], want: { init: undefined, start: [] } },
+  {
+    name: "waits for an init container that runs",
+    spec: init("a", "b"),
+    containers: [{ name: "a" }],
+    want: { init: undefined, start: [] },
+  },
   {
     name: "waits for the second init container, which runs",
     spec: init("a", "b", "c"),

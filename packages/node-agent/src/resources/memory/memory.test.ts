@@ -38,7 +38,8 @@ test("huge pages of all sizes are taken off a NUMA node's memory", () => {
     [2 * mi, 512],
     [gi, 2],
   ]);
-  const { tables } = emptyMemory([{ id: 0, memoryBytes: 5 * gi, hugePages }], reserved, { memory: "1Gi" }).get(0) ?? assert.fail();
+  const { tables } =
+    emptyMemory([{ id: 0, memoryBytes: 5 * gi, hugePages }], reserved, { memory: "1Gi" }).get(0) ?? assert.fail();
   const allocatable = [...tables].map(([type, table]) => [type, table.allocatable / gi]);
   assert.deepEqual(Object.fromEntries(allocatable), { "hugepages-2Mi": 1, "hugepages-1Gi": 2, memory: 1 });
 });
