@@ -154,6 +154,21 @@ test("what a client sends before the endpoint has answered reaches it in order, 
   assert.match(state.text, /^HTTP\/1\.1 101 /);
 });
 
+for (const [name, request, code] of [
+  ["a host without a rule", handshake().replace("web.test", "other.test"), 404],
+  ["a body before the switch", `${handshake("Content-Length: 3")}abc`, 400],
+  ["an endpoint that cannot be reached", handshake(), 502],
+] as const) {
+  test(`a refused client that does not close its side is left after the idle time: ${name}`, async (t) => {
+    const ingress = await start(t, [0], { idleTimeoutMs: 300 });
+    const { state } = open(t, ingress.port, request, { allowHalfOpen: true });
+    await waitFor(() => state.text !== "", { timeoutMs: 10_000, what: "the refusal" });
+    await waitFor(async () => /^coxswain_ingress_connections 0$/m.test(await ingress.shown()), { timeoutMs: 10_000 });
+    assert.ok(state.text.startsWith(`HTTP/1.1 ${code} `), state.text);
+    assert.ok((await ingress.shown()).includes(`coxswain_ingress_requests_total{code="${code}",by="ingress"} 1`));
+  });
+}
+
 test("an endpoint that cannot be reached is 502", async (t) => {
   const absent = await start(t, [0]);
   const { state } = open(t, absent.port, handshake());

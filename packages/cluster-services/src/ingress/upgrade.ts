@@ -29,6 +29,9 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
     const body = refusalText(status, text);
     const headers = { "content-type": "text/plain; charset=utf-8", "content-length": String(Buffer.byteLength(body)) };
     client.end(`${headOf(status, { ...headers, connection: "close" })}${body}`);
+    // Read on, since the client's end comes behind what it has sent.
+    client.resume();
+    endWhenIdle(client, idleTimeoutMs, () => client.destroy());
   };
   const destination = destinationOf(request);
   if ("code" in destination) {
@@ -112,12 +115,16 @@ function join(client: Duplex, backend: Duplex, idleTimeoutMs: number, metrics: I
     backend.destroy();
   };
   for (const socket of [client, backend]) {
-    if (socket instanceof Socket) socket.setTimeout(idleTimeoutMs, end);
+    endWhenIdle(socket, idleTimeoutMs, end);
     socket.once("error", end);
     socket.once("close", end);
   }
   client.pipe(backend);
   backend.pipe(client);
+}
+
+function endWhenIdle(socket: Duplex, timeoutMs: number, end: () => void): void {
+  if (socket instanceof Socket) socket.setTimeout(timeoutMs, end);
 }
 
 /** Values were parsed by node's strict parser, which leaves no line breaks in them. */

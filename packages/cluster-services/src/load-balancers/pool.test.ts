@@ -12,6 +12,8 @@ const allOf = (pool: Pool, family: "IPv4" | "IPv6", most = 10): string[] => {
 for (const { entries, want } of [
   { entries: ["192.0.2.10-192.0.2.12"], want: ["192.0.2.10", "192.0.2.11", "192.0.2.12"] },
   { entries: ["192.0.2.9"], want: ["192.0.2.9"] },
+  { entries: [" 192.0.2.9 "], want: ["192.0.2.9"] },
+  { entries: ["fd00::/120", "192.0.2.9"], want: ["192.0.2.9"] },
   { entries: ["192.0.2.8/32"], want: ["192.0.2.8"] },
   { entries: ["192.0.2.8/31"], want: ["192.0.2.8", "192.0.2.9"] },
   { entries: ["192.0.2.9/30"], want: ["192.0.2.9", "192.0.2.10"] },
@@ -21,8 +23,8 @@ for (const { entries, want } of [
     const pool = new Pool(entries);
     assert.deepEqual(allOf(pool, "IPv4"), want);
     for (const ip of want) assert.ok(pool.has(ip));
-    for (const ip of ["192.0.2.7", "192.0.3.2", "::ffff:192.0.2.10", "fd00::1"]) assert.ok(!pool.has(ip), ip);
-    assert.equal(pool.serves("IPv6"), false);
+    for (const ip of ["192.0.2.7", "192.0.3.2", "::ffff:192.0.2.10", "::192.0.2.9", "fd01::1"]) assert.ok(!pool.has(ip), ip);
+    assert.equal(pool.serves("IPv6"), entries.length > 1 && entries[0] === "fd00::/120");
   });
 }
 
@@ -30,6 +32,7 @@ test("a network of IPv6 is not walked through", () => {
   const pool = new Pool(["fd00::/64"]);
   assert.equal(pool.free("IPv6", new Set(["fd00::", "fd00::1"])), "fd00::2");
   assert.equal(pool.free("IPv4", new Set()), undefined);
+  assert.equal(pool.free("IPv6", new Set()), "fd00::");
   assert.ok(pool.has("FD00:0::FFFF"));
 });
 
@@ -42,4 +45,5 @@ test("one address has one form and one lease", () => {
   assert.equal(canonical("node1"), undefined);
   assert.equal(leaseName("192.0.2.1"), "address-192-0-2-1");
   assert.equal(leaseName("fd00::1"), "address-fd00-0-0-0-0-0-0-1");
+  assert.equal(leaseName("64:ff9b::1"), "address-64-ff9b-0-0-0-0-0-1");
 });

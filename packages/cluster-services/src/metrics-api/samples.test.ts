@@ -72,3 +72,12 @@ test("what was measured at another time than the CPU does not change the sample'
   );
   assert.deepEqual([pods.get("n/p")?.get("a")?.at, node], [5_000, undefined]);
 });
+
+test("a container that has used no CPU time is measured all the same", () => {
+  const of = 'container="a",namespace="n",pod="p"';
+  const { pods } = parseSamples(
+    `container_cpu_usage_seconds_total{${of}} 0 5000\ncontainer_memory_working_set_bytes{${of}} 2 5000\n`,
+    1,
+  );
+  assert.equal(pods.get("n/p")?.get("a")?.cpuSeconds, 0);
+});

@@ -36,9 +36,9 @@ function startKernel(t: TestContext, { isLoaded = true, canLoad = true } = {}) {
   return { host, log, calls, errors, read: (name: string) => readFileSync(join(folder, name), "utf8").trim() };
 }
 
-test("the timeouts of TCP connections are set, in seconds", async (t) => {
+test("the timeouts of TCP connections are set, in whole seconds", async (t) => {
   const { host, log, read, calls } = startKernel(t);
-  await setConntrackTimeouts(day, host, log);
+  await setConntrackTimeouts({ ...day, closeWaitMs: 3_600_999 }, host, log);
   assert.deepEqual([read(established), read(close), calls], ["86400", "3600", []]);
 });
 
@@ -104,6 +104,15 @@ test("without node ports on loopback it is not routed; without the bridge module
   const machine = aMachine(t, { bridgeModule: false });
   assert.equal(await prepareKernel(false, machine, discardLogger), false);
   assert.deepEqual([machine.read(forwards), machine.read(loopback), machine.isMarked()], ["1", "0", false]);
+});
+
+test("a parameter of bridges that cannot be set is as one that is not there", async (t) => {
+  const machine = aMachine(t);
+  machine.write(`${bridge}/file`, "a folder in its place");
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (...all: unknown[]) => void errors.push(all[2]) };
+  assert.equal(await prepareKernel(false, machine, log), false);
+  assert.deepEqual([errors, machine.calls], [[{ file: join(machine.root, bridge) }], []]);
 });
 
 test("the routing of loopback is turned off by who turned it on, and only without rules that protect it", async (t) => {
