@@ -210,3 +210,26 @@ test("an upgrade behind more than 16 pipelined requests closes its connection, a
   other.socket.write(get("/other"));
   await waitFor(() => other.text().endsWith("/other"), { what: "another client's answer" });
 });
+
+test("a body that says it is too large is refused before it comes; 64 MiB of it are dropped, and more ends the connection", async (t) => {
+  const server = await start(t, true, async (exchange) => {
+    await exchange.body(1000).then(
+      () => exchange.respond(200, {}),
+      () => exchange.respond(413, {}, "too large"),
+    );
+  });
+  const { socket, text } = await connect(t, server, true);
+  const [all, chunk] = [200 << 20, Buffer.alloc(1 << 20)];
+  socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${all}\r\n\r\n`);
+  await waitFor(() => text().endsWith("too large"), { what: "the refusal" });
+  let sent = 0;
+  const send = (): void => {
+    while (sent < all && !socket.destroyed) {
+      sent += chunk.length;
+      if (!socket.write(chunk)) return void socket.once("drain", send);
+    }
+  };
+  send();
+  await waitFor(() => socket.destroyed, { what: "the end of the connection", timeoutMs: 30_000 });
+  assert.ok(sent >= 64 << 20 && sent < all, `${sent} bytes were taken`);
+});

@@ -222,6 +222,7 @@ describe("endpoints of a backend", () => {
     for (const service of ["default/web", "default/absent"]) found.changed(service);
     assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["a", "b"], "the fifth");
     assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["b", "a"]);
+    assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["a", "b"]);
     services.delete("default/web");
     found.changed("default/web");
     assert.deepEqual(found.inTurn({ service: "default/web" }, ["a", "b"]), ["a", "b"], "a removed Service is forgotten");
