@@ -195,6 +195,9 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
     response.once("finish", () => {
       response.detachSocket(this.#socket);
       this.#socket.end();
+      // Read to its end, or given up: a client that does not close its side would keep the connection open forever.
+      this.#socket.resume();
+      setTimeout(() => this.#socket.destroy(), lingerMs).unref();
     });
     this.#adopt(response);
     return response;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { before, type TestContext, test } from "node:test";
+import { setImmediate as immediate } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { discardLogger } from "../process/logging/logger.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
@@ -192,6 +193,24 @@ test("an unknown upgrade is ignored, and the response closes the connection", as
   socket.write(`GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${get("/b")}`);
   await closed;
   assert.match(text(), /^HTTP\/1\.1 200 OK.*Connection: close.*\/a true$/s);
+});
+
+test("a refused upgrade whose client does not close its side ends after 5 s", async (t) => {
+  const server = await start(t, true, async (exchange) => exchange.respond(403, {}, "no"));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const socket = connectTcp({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  t.after(() => void socket.destroy());
+  let text = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => (text += chunk));
+  socket.write("GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly");
+  await once(socket, "end");
+  assert.match(text, /^HTTP\/1\.1 403 .*no$/s);
+  t.mock.timers.tick(4_999);
+  for (let i = 0; i < 20; i++) await immediate();
+  assert.deepEqual([server.connections, server.active], [1, 1]);
+  t.mock.timers.tick(1);
+  for (let i = 0; i < 10_000 && server.connections > 0; i++) await immediate();
+  assert.deepEqual([server.connections, server.active], [0, 0]);
 });
 
 test("an upgrade behind more than 16 pipelined requests closes its connection, and no other", async (t) => {
