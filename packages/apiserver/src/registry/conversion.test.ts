@@ -79,6 +79,11 @@ test("a converted object is in canonical form", () => {
   }
 });
 
+test("a conversion to the version that an object has is the object itself, of an unknown kind too", () => {
+  const object = { apiVersion: "x.example/v1", kind: "Wheel", metadata: {} } as KubeObject;
+  assert.equal(convert(object, { group: "x.example", version: "v1" }), object);
+});
+
 test("a conversion to an unknown version is refused with the versions that exist", () => {
   const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: {} } as KubeObject;
   assert.throws(() => convert(budget, { group: "policy", version: "v3" }), {

@@ -108,6 +108,24 @@ testAccepted([
   {
     resource,
     valid: suspended,
+    name: "labels of the template of a job that never ran",
+    before: { [`${template}.metadata.labels`]: { a: "b", c: "d" } },
+    taken: [{ [`${template}.metadata.labels`]: { a: "b", c: "e" } }, { [`${template}.metadata.labels`]: { a: "b" } }],
+  },
+  {
+    resource,
+    valid: suspended,
+    name: "of the template of a suspended job that ran once, nothing",
+    before: { status: { startTime: "2022-01-01T00:00:00Z" } },
+    taken: [{}, { "spec.suspend": false }],
+    refused: [
+      [{ [`${template}.spec.nodeSelector`]: { a: "b" } }, immutableTemplate],
+      [{ [`${template}.metadata.labels`]: { a: "b", c: "d" } }, immutableTemplate],
+    ],
+  },
+  {
+    resource,
+    valid: suspended,
     name: "of an affinity to nodes and pods only that to nodes",
     before: { [`${template}.spec.affinity`]: { nodeAffinity, podAffinity } },
     taken: [{ [`${template}.spec.affinity`]: { podAffinity } }],

@@ -159,6 +159,23 @@ testKindRules(
       ],
     },
     {
+      name: "pods without a restart policy, as no defaults leave them",
+      undefaulted: true,
+      change: {
+        "spec.manualSelector": true,
+        "spec.selector": { matchLabels: { a: "b" } },
+        "spec.template.metadata": { labels: { a: "b" } },
+        "spec.template.spec.restartPolicy": "",
+        "spec.template.spec.dnsPolicy": "Default",
+        "spec.template.spec.containers[0].terminationMessagePolicy": "File",
+        "spec.template.spec.containers[0].imagePullPolicy": "Always",
+      },
+      want: [
+        "spec.template.spec.restartPolicy: Required value",
+        'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
+      ],
+    },
+    {
       name: "the annotation of those whose pods finalizers count, which it did not have",
       before: {
         "spec.manualSelector": true,
