@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startTestServer } from "../../../testing/start-test-server.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { componentStatusSubresource } from "./probe.ts";
@@ -101,3 +103,20 @@ for (const { name, answer, want } of [
     assert.deepEqual(status.conditions, [{ type: "Healthy", ...(answer === undefined && { message: refused }), ...want }]);
   });
 }
+
+test("an etcd that asks for a certificate gets that of the server, and its own is not looked at", async (t) => {
+  const ca = await newCa({ commonName: "etcd" });
+  const own = await newCertificate({ commonName: "etcd", usages: ["server"], ca });
+  const client = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
+  const pair = { cert: own.certPem, key: own.keyPem };
+  const server = createTlsServer({ ...pair, ca: ca.certPem, requestCert: true }, (_request, response) => response.end(etcdHealth));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const tls = { ca: undefined, cert: Buffer.from(client.certPem), key: Buffer.from(client.keyPem) };
+  const { handler } = componentStatusSubresource({ servers: [`https://127.0.0.1:${port}`], tls });
+  assert.ok(handler.type === "object");
+  const status = (await handler.get?.({ name: "etcd-0" } as SubresourceCall)) as ComponentStatus;
+  assert.deepEqual(status.conditions, [{ type: "Healthy", status: "True", message: etcdHealth }]);
+});

@@ -28,6 +28,7 @@ for (const { what, change, want } of [
   { what: "all values to none", change: { data: undefined }, want: ["data"] },
   { what: "all binary values to none", change: { binaryData: undefined }, want: ["binaryData"] },
   { what: "immutable", change: { immutable: false }, want: ["immutable"] },
+  { what: "immutable to nothing", change: { immutable: undefined }, want: ["immutable"] },
 ]) {
   test(`an immutable map whose update changes ${what} is ${want.length > 0 ? "refused" : "taken"}`, () => {
     const content = { data: { k: "v" }, binaryData: { b: "AQI=" }, immutable: true };

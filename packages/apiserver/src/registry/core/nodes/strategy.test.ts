@@ -47,3 +47,14 @@ test("an update of a node leaves its status, one of the status its spec", () => 
   prepareUpdate(nodeStatusStrategy, status, { ...aNode(true), spec: { podCIDR: "10.0.0.0/24" } }, context(true));
   assert.deepEqual(status.spec, { podCIDR: "10.0.0.0/24" });
 });
+
+test("a new and a changed node that have a source of their configuration warn of it", () => {
+  const text = "spec.configSource: deprecated in v1.22, support removal is planned in v1.23";
+  for (const [used, want] of [
+    [true, [text]],
+    [false, []],
+  ] as const) {
+    assert.deepEqual(nodeStrategy.warningsOnCreate?.(aNode(used), context(true)), want);
+    assert.deepEqual(nodeStrategy.warningsOnUpdate?.(aNode(used), aNode(used), context(true)), want);
+  }
+});

@@ -37,6 +37,19 @@ for (const { name, any, sources, before, want } of [
     before: { dataSource: other },
     want: { dataSource: other },
   },
+  {
+    name: "an update with something else where nothing was before",
+    any: false,
+    sources: { dataSource: other },
+    before: {},
+    want: {},
+  },
+  {
+    name: "something else beside a claim in the newer form",
+    any: true,
+    sources: { dataSource: other, dataSourceRef: claim },
+    want: { dataSource: other, dataSourceRef: claim },
+  },
   { name: "a claim", any: true, sources: { dataSource: claim }, want: { dataSource: claim, dataSourceRef: claim } },
   { name: "something else in the older form", any: true, sources: { dataSource: other }, want: {} },
   {
@@ -65,7 +78,7 @@ for (const { name, any, sources, before, want } of [
     want: { dataSource: other, dataSourceRef: other },
   },
 ] as { name: string; any: boolean; sources: Sources; before?: Sources; want: Sources }[]) {
-  test(`with AnyVolumeDataSource=${any} ${name} ${before ? "stays" : `leaves ${Object.keys(want).join(" and ") || "nothing"}`}`, () => {
+  test(`with AnyVolumeDataSource=${any} ${name} ${before && want.dataSource ? "stays" : `leaves ${Object.keys(want).join(" and ") || "nothing"}`}`, () => {
     const made = (spec: Sources): PersistentVolumeClaim => ({ metadata: { name: "c" }, spec: { ...spec } });
     const ctx = { featureEnabled: (gate: string) => any && gate === "AnyVolumeDataSource" } as StrategyContext;
     const next = made(sources);

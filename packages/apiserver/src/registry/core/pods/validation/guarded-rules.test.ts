@@ -47,6 +47,11 @@ testRefusals<{ next: Pod; current: Pod }>(
       want: ["status.nodeName: Forbidden: may not be changed directly"],
     },
     {
+      name: "a status that takes the node of the pod away",
+      input: { current: aPod({ nodeName: "a" }), next: aPod({}) },
+      want: ["status.nodeName: Forbidden: may not be changed directly"],
+    },
+    {
       name: "a status that moves the pod, and an annotation",
       input: {
         current: aPod({ nodeName: "a" }),

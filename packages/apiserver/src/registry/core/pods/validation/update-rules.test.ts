@@ -100,6 +100,21 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     ],
   },
   {
+    name: "a first deadline of the most seconds",
+    before: {},
+    change: { "spec.activeDeadlineSeconds": 2 ** 31 - 1 },
+    want: [],
+  },
+  {
+    name: "a first deadline of a second more",
+    before: {},
+    change: { "spec.activeDeadlineSeconds": 2 ** 31 },
+    want: [
+      "spec.activeDeadlineSeconds: Invalid value: 2147483648: must be between 1 and 2147483647, inclusive",
+      "spec.activeDeadlineSeconds: Invalid value: 2147483648: must be between 0 and 2147483647, inclusive",
+    ],
+  },
+  {
     name: "a deadline below nothing",
     before: { "spec.activeDeadlineSeconds": 5 },
     change: { "spec.activeDeadlineSeconds": -1 },
