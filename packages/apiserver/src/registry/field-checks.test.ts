@@ -40,7 +40,7 @@ for (const { ip, bad } of [
 
 test("port names are short, lower case and have a letter", () => {
   assert.deepEqual(portNameProblems("https-1"), []);
-  assert.deepEqual(portNameProblems("80"), ["must contain at least one letter (a-z)"]);
+  for (const name of ["80", "8-0"]) assert.deepEqual(portNameProblems(name), ["must contain at least one letter (a-z)"]);
   assert.deepEqual(portNameProblems("a--b"), ["must not contain consecutive hyphens"]);
   assert.deepEqual(portNameProblems("a".repeat(15)), []);
   assert.deepEqual(portNameProblems("a".repeat(16)), ["must be no more than 15 characters"]);
@@ -55,6 +55,8 @@ for (const { key, problems } of [
   { key: "a".repeat(253), problems: [] },
   { key: "a".repeat(254), problems: ["must be no more than 253 characters"] },
   { key: `.${"a".repeat(253)}`, problems: ["must be no more than 253 characters"] },
+  { key: "é".repeat(126), problems: [keyText] },
+  { key: "é".repeat(127), problems: ["must be no more than 253 characters", keyText] },
   { key: "", problems: [keyText] },
   { key: ".", problems: ["must not be '.'"] },
   { key: "..", problems: ["must not be '..'"] },

@@ -117,19 +117,17 @@ export function within(value: number | undefined | null, low: number, high: numb
 /**
  * Items with a key that occurred before are duplicates.
  * @param keyOf returns undefined for items to ignore
- * @param at field of the item that the error path names; default: the item itself
  */
 export function unique<T>(
   list: readonly T[] | undefined | null,
   path: string,
   keyOf: (item: T) => string | undefined,
-  at = "",
 ): FieldError[] {
   const seen = new Set<string>();
   return each(list, path, (item, own) => {
     const key = keyOf(item);
     if (key === undefined) return [];
-    if (seen.has(key)) return [duplicate(at === "" ? own : child(own, at), key)];
+    if (seen.has(key)) return [duplicate(own, key)];
     seen.add(key);
     return [];
   });
