@@ -129,15 +129,20 @@ for (const { name, owned, wanted } of [
 }
 
 test("rules that differ by their verbs alone are reported as one", () => {
+  const several = [["a", "b"], undefined].flatMap((names) =>
+    ["get", "list"].map((verb) => (names ? rule([verb], [""], ["pods"], names) : rule([verb], ["", "apps"], ["pods"]))),
+  );
   assert.deepEqual(
     compactRules([
       rule(["get"], [""], ["pods"]),
       rule(["get"], [""], ["pods"], ["a"]),
       rule(["list"], [""], ["pods"]),
+      ...several,
       { verbs: ["get"], nonResourceURLs: ["/a"] },
       { verbs: ["put"], nonResourceURLs: ["/a"] },
     ]),
     [
+      ...several,
       { verbs: ["get"], nonResourceURLs: ["/a"] },
       { verbs: ["put"], nonResourceURLs: ["/a"] },
       rule(["get", "list"], [""], ["pods"]),

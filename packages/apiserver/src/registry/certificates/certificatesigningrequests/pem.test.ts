@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newCa, newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { certificateFault, certificateRequestFault } from "./pem.ts";
 
@@ -37,6 +38,38 @@ for (const { name, text, want } of [
 ]) {
   test(`a request of ${name} is reported as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
 }
+
+const { certPem } = await newCa({ commonName: "a" });
+const { csrPem } = await newCertificateRequest({ commonName: "a" });
+
+for (const { name, text, want } of [
+  { name: "a certificate", text: certPem, want: undefined },
+  {
+    name: "two certificates with lines that end as on Windows",
+    text: `${certPem}${certPem}`.replaceAll("\n", "\r\n"),
+    want: undefined,
+  },
+  { name: "no block", text: "a\n", want: "must contain at least one CERTIFICATE PEM block" },
+  {
+    name: "a request behind a certificate",
+    text: certPem + csrPem,
+    want: 'only CERTIFICATE PEM blocks are allowed, found "CERTIFICATE REQUEST"',
+  },
+  {
+    name: "a certificate with a header behind another",
+    text: certPem + certPem.replace("\n", "\nA: b\n\n"),
+    want: "no PEM block headers are permitted",
+  },
+  { name: "half a certificate", text: block("CERTIFICATE", "MAA="), want: "x509: malformed certificate" },
+]) {
+  test(`certificates: ${name} ${want === undefined ? "is taken" : "is refused"}`, () =>
+    assert.equal(certificateFault(Buffer.from(text)), want));
+}
+
+test("a request is taken with lines that end as on Windows, with headers, and before another block", () => {
+  for (const text of [csrPem, csrPem.replaceAll("\n", "\r\n"), csrPem.replace("\n", "\nA: b\n\n"), csrPem + certPem])
+    assert.equal(certificateRequestFault(Buffer.from(text)), undefined);
+});
 
 test("text before, between and after blocks is skipped", () => {
   const text = `before\n${block("CERTIFICATE")}between\r\n${block("KEY")}after`;

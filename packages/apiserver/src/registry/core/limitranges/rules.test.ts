@@ -62,6 +62,26 @@ testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu:
     ],
   },
   {
+    name: "a ratio below one that is above that of the limits, too",
+    change: {
+      "spec.limits": [{ type: "Container", maxLimitRequestRatio: { cpu: "500m" }, min: { cpu: "4" }, max: { cpu: "1" } }],
+    },
+    want: [
+      `spec.limits[0].min[cpu]: Invalid value: ${quantity("4")}: min value 4 is greater than max value 1`,
+      `spec.limits[0].defaultRequest[cpu]: Invalid value: ${quantity("1")}: min value 4 is greater than default request value 1`,
+      `spec.limits[0].default[cpu]: Invalid value: ${quantity("4")}: min value 4 is greater than default value 1`,
+      `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: ${quantity("500m")}: ratio 500m is less than 1`,
+      `spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: ${quantity("500m")}: ratio 500m is greater than max/min = 0.250000`,
+    ],
+  },
+  {
+    name: "defaults of pods, which are not compared",
+    change: { "spec.limits": [{ type: "Pod", max: { cpu: "1" }, default: { cpu: "2" }, defaultRequest: { cpu: "3" } }] },
+    want: ["default", "defaultRequest"].map(
+      (field) => `spec.limits[0].${field}: Forbidden: may not be specified when \`type\` is 'Pod'`,
+    ),
+  },
+  {
     name: "a default that is not the request's",
     change: { "spec.limits": [{ type: "Container", default: { "a.com/x": "1" }, defaultRequest: { "a.com/x": "2" } }] },
     want: [

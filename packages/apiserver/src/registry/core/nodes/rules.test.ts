@@ -133,6 +133,14 @@ testKindRules("nodes", {}, [
     ],
   },
   {
+    name: "a source of no configuration where there was one, with the gate off",
+    before: { "spec.configSource": { configMap: { name: "a", namespace: "b", kubeletConfigKey: "c" } } },
+    change: { "spec.configSource": {} },
+    want: [
+      "spec.configSource: Invalid value: core.NodeConfigSource{ConfigMap:(*core.ConfigMapNodeConfigSource)(nil)}: exactly one reference subfield must be non-nil",
+    ],
+  },
+  {
     name: "a source of no configuration",
     before: {},
     gates: { DynamicKubeletConfig: true },
