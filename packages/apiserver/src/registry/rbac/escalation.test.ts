@@ -67,6 +67,12 @@ for (const { name, owned, wanted, missing } of [
     missing: 0,
   },
   {
+    name: "a URL below one that ends with several stars",
+    owned: [{ verbs: ["get"], nonResourceURLs: ["/logs/**"] }],
+    wanted: [{ verbs: ["get"], nonResourceURLs: ["/logs/x"] }],
+    missing: 0,
+  },
+  {
     name: "every URL",
     owned: [{ verbs: ["get"], nonResourceURLs: ["/logs/*"] }],
     wanted: [{ verbs: ["get"], nonResourceURLs: ["*"] }],

@@ -109,7 +109,9 @@ test("an etcd that asks for a certificate gets that of the server, and its own i
   const own = await newCertificate({ commonName: "etcd", usages: ["server"], ca });
   const client = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
   const pair = { cert: own.certPem, key: own.keyPem };
-  const server = createTlsServer({ ...pair, ca: ca.certPem, requestCert: true }, (_request, response) => response.end(etcdHealth));
+  const server = createTlsServer({ ...pair, ca: ca.certPem, requestCert: true }, (_request, response) =>
+    response.end(etcdHealth),
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());

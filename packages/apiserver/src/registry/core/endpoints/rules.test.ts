@@ -34,7 +34,7 @@ testKindRules("endpoints", {}, [
     name: "a protocol of an application without a name",
     change: { subsets: [{ addresses: [{ ip: "1.1.1.1" }], ports: [{ port: 80, appProtocol: "" }] }] },
     want: [
-      "subsets[0].ports[0].appProtocol: Invalid value: \"\": name part must be non-empty",
+      'subsets[0].ports[0].appProtocol: Invalid value: "": name part must be non-empty',
       "subsets[0].ports[0].appProtocol: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
