@@ -53,6 +53,8 @@ test("a host port stays in use at the addresses of the remaining pods", () => {
   }
   removePod(info, "10.0.0.1");
   assert.deepEqual([...(info.usedPorts.get("TCP/80") ?? [])], ["10.0.0.2"]);
+  removePod(info, "10.0.0.2");
+  assert.deepEqual([...info.usedPorts.keys()], []);
 });
 
 test("requests count for scoring with defaults for what a container does not request, the larger init container and the overhead", () => {

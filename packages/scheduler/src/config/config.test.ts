@@ -283,7 +283,10 @@ for (const [text, want] of [
     "parallelism: many\n",
     "json: cannot unmarshal string into Go struct field KubeSchedulerConfiguration.parallelism of type int32",
   ],
+  ["healthzBindAddress: ''\n", 'strict decoding error: unknown field "healthzBindAddress"'],
+  ["metricsBindAddress: ''\n", 'strict decoding error: unknown field "metricsBindAddress"'],
   ["profiles: [{schedulerName: a}, {}]\n", "profiles[1].schedulerName: Required value"],
+  ["profiles: [{}, {schedulerName: a}]\n", "profiles[0].schedulerName: Required value"],
   [
     "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
     'profiles[1].schedulerName: Duplicate value: "profiles[0].schedulerName"',

@@ -214,6 +214,21 @@ test("RemovePod of a pod of another namespace does not change the count", () => 
   assert.equal(runFilters(profile.at.filter, state, pod, node)?.plugin, "PodTopologySpread");
 });
 
+test("RemovePod on a node that the pod may not use does not change the count", () => {
+  const beside = webOn("b");
+  const nodes = [inZone("a", "x", { pool: "1" }), inZone("b", "x"), inZone("c", "y", { pool: "1" })];
+  const cluster = newTestCluster({ nodes, pods: [beside] });
+  const { profile } = cluster;
+  const state: CycleState = new Map();
+  const spec = { nodeSelector: { pool: "1" }, topologySpreadConstraints: [hard(zoneKey)] };
+  const pod = newPodInfo(aTestPod("new", { labels: web, spec }));
+  runPreFilter(profile, state, pod, cluster.snapshot());
+  const [a, b] = ["a", "b"].map((name) => cluster.snapshot().get(name));
+  assert.ok(a && b);
+  for (const plugin of profile.at.preFilter) plugin.removePod?.(state, pod, newPodInfo(beside), b);
+  assert.equal(runFilters(profile.at.filter, state, pod, a)?.plugin, "PodTopologySpread");
+});
+
 test("a pod that is added to the smallest domain in a simulation makes room in the others, also after they were refused", () => {
   const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a")] });
   const { profile } = cluster;

@@ -287,6 +287,28 @@ for (const { name, plugin = "NodeResourcesFit", want, ...amounts } of [
     want: 100,
   },
   {
+    name: "more than there is of a resource has the ratio of all of it",
+    args: fit({ type: "RequestedToCapacityRatio", resources: cpuOnly, requestedToCapacityRatio: { shape: upTo10 } }),
+    taken: { cpu: "6" },
+    wanted: { cpu: "1" },
+    want: 100,
+  },
+  {
+    name: "all of a resource has the whole ratio, too",
+    args: fit({ type: "RequestedToCapacityRatio", resources: cpuOnly, requestedToCapacityRatio: { shape: upTo10 } }),
+    taken: { cpu: "3" },
+    wanted: { cpu: "1" },
+    want: 100,
+  },
+  {
+    name: "balance: a container without requests counts as nothing, not with the defaults of other scores",
+    plugin: "NodeResourcesBalancedAllocation",
+    node: { cpu: "1", memory: "400Mi" },
+    taken: {},
+    wanted: {},
+    want: 100,
+  },
+  {
     name: "balance: what is requested beyond the whole of a node counts as the whole",
     plugin: "NodeResourcesBalancedAllocation",
     node: { cpu: "1", memory: "1Gi" },

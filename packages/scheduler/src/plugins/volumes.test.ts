@@ -69,6 +69,25 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: no('persistentvolumeclaim "data" is being deleted'),
   },
   {
+    name: "a bound claim that is being deleted rejects the pod",
+    wanted: using(claimed("data")),
+    objects: [
+      claim(
+        "data",
+        { volumeName: "pv" },
+        {
+          metadata: {
+            deletionTimestamp: "2024-01-01T00:00:00Z",
+            annotations: { "pv.kubernetes.io/bind-completed": "yes" },
+          },
+          status: { phase: "Bound" },
+        },
+      ),
+      volume("pv"),
+    ],
+    want: no('persistentvolumeclaim "data" is being deleted'),
+  },
+  {
     name: "a claim in phase Lost rejects the pod",
     wanted: using(claimed("data")),
     objects: [claim("data", { volumeName: "pv" }, { status: { phase: "Lost" } })],
