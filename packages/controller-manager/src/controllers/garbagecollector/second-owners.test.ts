@@ -239,3 +239,19 @@ test("a resource that is no longer served blocks no owner; one that is served ag
   assert.deepEqual(lists(), [...initially, "configmaps", "pods"].toSorted());
   assert.deepEqual(names(world), []);
 });
+
+test("an object that another controller still sees blocks no owner once its resource is no longer served", async (t) => {
+  const world = await started(t, ({ client, ctx }) => {
+    client.put(replicaSets, owner);
+    ctx.informers.for<Pod>(pods);
+  });
+  const { client, ctx } = world;
+  client.rawAnswers.set("/api/v1", { resources: [{ name: "nodes", kind: "Node", namespaced: false, verbs }] });
+  await later(world, 31_000);
+  client.put(pods, aPod({ name: "later", ownerReferences: [{ ...gone("web"), uid, blockOwnerDeletion: true }] }));
+  await settle(60);
+  assert.ok(ctx.informers.for<Pod>(pods).lister.get("default/later"));
+  await client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Foreground" });
+  await later(world, 10_000);
+  assert.deepEqual(client.objects(replicaSets), []);
+});

@@ -78,6 +78,21 @@ for (const { name, metric, serve, want, reason, current } of [
     },
   },
   {
+    name: "another object's value, beside an average that its type does not mean",
+    metric: {
+      type: "Object",
+      object: {
+        metric: { name: "hits" },
+        describedObject: described,
+        target: { type: "Value", value: "10", averageValue: "4" },
+      },
+    },
+    serve: (world: TestContext) => serveCustom(world, `${custom}/services/front/hits`, { items: [value("20")] }),
+    want: 6,
+    reason: "Service metric hits",
+    current: { object: { metric: { name: "hits" }, describedObject: described, current: { value: "20" } } },
+  },
+  {
     name: "a value from outside",
     metric: { type: "External", external: { metric: { name: "queue" }, target: { type: "Value", value: "10" } } },
     serve: ({ client }: TestContext) =>
@@ -91,6 +106,17 @@ for (const { name, metric, serve, want, reason, current } of [
   {
     name: "a value from outside, shared",
     metric: { type: "External", external: { metric: { name: "queue" }, target: { type: "AverageValue", averageValue: "4" } } },
+    serve: ({ client }: TestContext) =>
+      client.rawAnswers.set("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue", {
+        items: [value("12"), value("8")],
+      }),
+    want: 5,
+    reason: "external metric queue(nil)",
+    current: { external: { metric: { name: "queue" }, current: { averageValue: "6667m" } } },
+  },
+  {
+    name: "a value from outside, shared whatever its type",
+    metric: { type: "External", external: { metric: { name: "queue" }, target: { type: "Value", averageValue: "4" } } },
     serve: ({ client }: TestContext) =>
       client.rawAnswers.set("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue", {
         items: [value("12"), value("8")],
@@ -131,6 +157,17 @@ for (const { name, metric, reason, message, prepare } of [
       'unable to get metric hits: Thing on default a/unable to fetch metrics from custom metrics API: unable to map kind Thing.x.io to resource: no matches for kind "Thing" in group "x.io"',
     prepare: (world: TestContext) => serveCustom(world, "/unused", {}),
   },
+  ...[
+    { type: "Utilization", averageValue: "4", value: "4" },
+    { type: "Value", averageValue: "4" },
+    { type: "AverageValue", value: "4" },
+  ].map((target) => ({
+    name: `an object's target is ${JSON.stringify(target)}`,
+    metric: { type: "Object", object: { metric: { name: "hits" }, describedObject: described, target } },
+    reason: "FailedGetObjectMetric",
+    message: "invalid object metric source: neither a value target nor an average value target was set",
+    prepare: (world: TestContext) => serveCustom(world, `${custom}/services/front/hits`, { items: [value("20")] }),
+  })),
   {
     name: "a container is not measured",
     metric: {

@@ -129,7 +129,7 @@ const sources: Readonly<Record<string, Source>> = {
   Object: {
     reason: "FailedGetObjectMetric",
     subject: ({ object }) =>
-      object !== undefined && isAverageOfTotal(object.target)
+      object !== undefined && isAverageOfTotal("object", object.target)
         ? `object metric value: failed to get ${object.metric.name} object metric`
         : "object metric value",
     async propose({ object }, workload, metrics, signal) {
@@ -137,7 +137,7 @@ const sources: Readonly<Record<string, Source>> = {
       const measure = () => objectValue(metric, describedObject, workload.namespace, metrics, signal);
       const { replicas, current } = await proposeForValue("object", target, measure, workload, metrics.rules);
       // As upstream, an AverageValue target is reported as an external metric without the described object.
-      const shared = isAverageOfTotal(target);
+      const shared = isAverageOfTotal("object", target);
       const described = shared ? { kind: "", name: "" } : describedObject;
       return {
         replicas,
@@ -195,24 +195,26 @@ async function proposeForResource(
   };
 }
 
+type ValueSource = "object" | "external";
+
 /**
  * Proposal for a Value or AverageValue target.
  * @param kind upstream's name of the source in error texts
  */
 async function proposeForValue(
-  kind: "object" | "external",
+  kind: ValueSource,
   target: MetricTarget,
   measure: () => Promise<number>,
   { pods, specReplicas, statusReplicas }: Target,
   rules: Rules,
 ): Promise<{ replicas: number; current: MetricValueStatus }> {
-  const { averageValue, value: totalValue } = target;
-  if (isAverageOfTotal(target)) {
+  const { type, averageValue, value: totalValue } = target;
+  if (isAverageOfTotal(kind, target)) {
     const share = { value: await measure(), target: milliOf(averageValue), current: statusReplicas, rules };
     const { replicas, value } = replicasForShare(share);
     return { replicas, current: { averageValue: quantity(value) } };
   }
-  if (totalValue === undefined)
+  if (totalValue === undefined || (kind === "object" && type !== "Value"))
     throw new Error(`invalid ${kind} metric source: neither a value target nor an average value target was set`);
   const { replicas, value } = replicasForValue({
     pods,
@@ -224,8 +226,9 @@ async function proposeForValue(
   return { replicas, current: { value: quantity(value) } };
 }
 
-function isAverageOfTotal({ type, averageValue }: MetricTarget): boolean {
-  return averageValue !== undefined && type !== "Value";
+/** Upstream goes by the type of an object's target, but by the values of an external one. */
+function isAverageOfTotal(kind: ValueSource, { type, averageValue }: MetricTarget): boolean {
+  return averageValue !== undefined && (kind === "external" || type === "AverageValue");
 }
 
 async function objectValue(

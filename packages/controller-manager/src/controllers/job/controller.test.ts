@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { conflict, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { override } from "@coxswain/apimachinery/testing/override";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { runJob } from "../../testing/run-job.ts";
@@ -290,7 +292,15 @@ for (const { name, isShown } of [
     client.react("list", "pods", ({ namespace }) =>
       namespace === "" ? undefined : { items: [aJobPod(job, "p", { phase: "Succeeded", withFinalizer: false })] },
     );
-    await run(newJobController(ctx));
+    const selectors: (string | undefined)[] = [];
+    const noting = override<Client>(ctx.client, {
+      list(ref, target, options) {
+        selectors.push(options?.labelSelector);
+        return client.list(ref, target, options);
+      },
+    });
+    await run(newJobController({ ...ctx, client: noting }));
+    assert.deepEqual(selectors, ["controller-uid=work-uid"], "the pods of other jobs are not read");
     client.put(pods, outdated);
     await settle(30);
     const status = () => client.object<Job>(jobs, "default/work")?.status;
