@@ -4,7 +4,7 @@ import type { Cluster } from "../cluster/cluster.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Plan } from "../plans/plan.ts";
 import type { World } from "../world/world.ts";
-import { controllerOf, isActive, objectOf, type Stored, type View, viewOf } from "./view.ts";
+import { controllerOf, isActive, isEnding, objectOf, type Stored, type View, viewOf } from "./view.ts";
 
 /** A safety invariant does not hold. */
 export class Violation extends Error {}
@@ -26,7 +26,7 @@ export function newProblems(): Problems {
 }
 
 /** Key prefixes whose changes trigger a plan's own invariant, besides those of Pods. */
-const alsoWatched = ["/registry/resourcequotas/", "/registry/volumeattachments/"];
+const alsoWatched = ["/registry/resourcequotas/", "/registry/volumeattachments/", "/registry/endpointslices/"];
 
 /** Checks the safety invariants after each write and each step. */
 export function watchInvariants(
@@ -72,7 +72,10 @@ export function watchInvariants(
       }
       const isPod = kv.key.startsWith("/registry/pods/");
       if (!isPod && !alsoWatched.some((folder) => kv.key.startsWith(folder))) continue;
-      if (isPod && type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
+      if (isPod && type === "put" && kv.version === 1) {
+        checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
+        checkDaemons(view, objectOf(kv), faults, fail);
+      }
       const problem = plan.always?.(view, memory);
       if (problem !== undefined) fail(problem);
     }
@@ -92,6 +95,33 @@ function checkRunsOnce({ machines }: Cluster, fail: (message: string) => void): 
   }
 }
 
+/** The number of Pods that can be explained where `wanted` are. */
+function explained(wanted: number, { counts: { lostAnswers, crashes, staleReads } }: Faults): number {
+  return wanted * (1 + crashes + staleReads) + lostAnswers;
+}
+
+/**
+ * One Pod of a DaemonSet for each node, those that end included; while it surges two, besides those that end. Pods that a controller
+ * cannot know of are excepted, as in `checkReplicas`.
+ */
+function checkDaemons(view: View, created: Stored, faults: Faults, fail: (message: string) => void): void {
+  const uid = controllerOf(created);
+  const set = view.all("daemonsets").find(({ metadata }) => metadata.uid === uid);
+  if (set === undefined) return;
+  const node = targetOf(created);
+  const surges = (set.spec.updateStrategy?.rollingUpdate?.maxSurge ?? 0) !== 0;
+  const counted = view
+    .all("pods")
+    .filter((pod) => controllerOf(pod) === uid && targetOf(pod) === node && (isActive(pod) || (isEnding(pod) && !surges)));
+  const allowed = explained(surges ? 2 : 1, faults);
+  if (counted.length > allowed)
+    fail(`the DaemonSet ${set.metadata.name} has ${counted.length} pods for ${node}, at most ${allowed} can be explained`);
+}
+
+/** The node that a DaemonSet's Pod is for. */
+const targetOf = ({ spec }: Stored): string | undefined =>
+  spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms[0]?.matchFields?.[0]?.values[0];
+
 /**
  * No more Pods than replicas, except Pods that a controller cannot know of: when a response was lost, and all that a process created shortly
  * before it crashed or while it read stale state.
@@ -106,8 +136,7 @@ function checkReplicas(
   const replicas = most.get(uid ?? "");
   if (replicas === undefined) return;
   const active = view.all("pods").filter((pod) => controllerOf(pod) === uid && isActive(pod)).length;
-  const { lostAnswers, crashes, staleReads } = faults.counts;
-  const allowed = replicas * (1 + crashes + staleReads) + lostAnswers;
+  const allowed = explained(replicas, faults);
   if (active > allowed) fail(`ReplicaSet ${uid} has ${active} active pods, at most ${allowed} can be explained`);
 }
 

@@ -35,6 +35,10 @@ export const controllerOf = ({ metadata }: KubeObject): string | undefined =>
 export const isActive = ({ metadata, status }: Stored): boolean =>
   !metadata.deletionTimestamp && status?.phase !== "Succeeded" && status?.phase !== "Failed";
 
+/** Deleted, and still running. */
+export const isEnding = ({ metadata, status }: Stored): boolean =>
+  Boolean(metadata.deletionTimestamp) && status?.phase !== "Succeeded" && status?.phase !== "Failed";
+
 export const isReady = (pod: Stored): boolean =>
   isActive(pod) &&
   (pod.status?.conditions ?? []).some((c: { type: string; status: string }) => c.type === "Ready" && c.status === "True");

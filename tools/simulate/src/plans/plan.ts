@@ -34,7 +34,7 @@ export interface Plan {
   readonly isLong?: boolean;
   /** Called when an object was removed from the store. @returns why this is wrong */
   deleted?(object: Stored, view: View): string | undefined;
-  /** Safety invariant, checked after each change of a Pod, quota or VolumeAttachment. @param memory state of this simulation @returns the violation */
+  /** Safety invariant, checked after each change of a Pod, quota, VolumeAttachment or EndpointSlice. @param memory state of this simulation @returns the violation */
   always?(view: View, memory: Map<string, unknown>): string | undefined;
   /** Checks the final state. @returns what is missing */
   missing(view: View): string | undefined;

@@ -28,6 +28,11 @@ export const servicePlan: Plan = {
       if (victim !== undefined) await user.remove(pods, victim);
     }
   },
+  always(view) {
+    const endpoints = view.all("endpointslices").flatMap(endpointsOf);
+    const wrong = endpoints.find(({ conditions }) => conditions?.ready && conditions.terminating);
+    return wrong && `the endpoint ${wrong.addresses} is ready although its pod ends`;
+  },
   missing(view) {
     const there = view.all("pods");
     const { replicas } = view.get("deployments", `${namespace}/web`)?.spec ?? {};
@@ -37,9 +42,10 @@ export const servicePlan: Plan = {
     const inEndpoints = addressesOf((stored?.subsets ?? []).flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip)));
     if (inEndpoints !== wanted) return `the Endpoints have ${inEndpoints}, the pods have ${wanted}`;
     const slices = view.all("endpointslices").filter(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "web");
-    const inSlices = addressesOf(
-      slices.flatMap((slice) => ((slice as { endpoints?: Endpoint[] }).endpoints ?? []).flatMap(({ addresses }) => addresses)), // cast: an EndpointSlice
-    );
+    const endpoints = slices.flatMap(endpointsOf);
+    const unready = endpoints.find(({ conditions }) => !conditions?.ready);
+    if (unready !== undefined) return `the endpoint ${unready.addresses} is not ready although its pod is`;
+    const inSlices = addressesOf(endpoints.flatMap(({ addresses }) => addresses));
     return inSlices === wanted ? undefined : `the EndpointSlices have ${inSlices}, the pods have ${wanted}`;
   },
 };
@@ -49,6 +55,9 @@ interface Subset {
 }
 interface Endpoint {
   readonly addresses: readonly string[];
+  readonly conditions?: { readonly ready?: boolean; readonly terminating?: boolean };
 }
+
+const endpointsOf = (slice: Stored): readonly Endpoint[] => (slice as { endpoints?: Endpoint[] }).endpoints ?? []; // cast: an EndpointSlice
 
 const addressesOf = (addresses: readonly string[]): string => addresses.toSorted().join();
