@@ -197,11 +197,11 @@ test("each part of the lock's name is required", () => {
   }
 });
 
-test("resources ignored for extenders are added to those that the profile ignores", () => {
+test("resources ignored for extenders replace those that the profile ignores", () => {
   const extender = "{urlPrefix: 'http://x', managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}";
   const own = "{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}";
   const { profiles } = complete(file(`extenders: [${extender}]\nprofiles: [{pluginConfig: [${own}]}]\n`));
-  assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/disk", "example.com/gpu"]);
+  assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/gpu"]);
 });
 
 test("resources have the weight 1, and a scoring strategy without resources those of the default", () => {
@@ -257,7 +257,36 @@ test("a duration of leader election of zero or less is refused", () => {
 });
 
 test("an extender is written with all its fields, its timeout as a duration, and read back as the same", () => {
-  const extender = "{urlPrefix: 'http://x', filterVerb: f, httpTimeout: 7s, nodeCacheCapable: true}";
+  const tls = "{insecure: true, serverName: s, certFile: a, keyFile: b, caFile: c, certData: QQ==, keyData: Qg==, caData: Qw==}";
+  const verbs = "filterVerb: f, preemptVerb: p, prioritizeVerb: r, weight: 3, bindVerb: b";
+  const managed = "[{name: example.com/gpu, ignoredByScheduler: true}]";
+  const others = `enableHTTPS: true, httpTimeout: 7s, nodeCacheCapable: true, ignorable: true, managedResources: ${managed}`;
+  const extender = `{urlPrefix: 'http://x', ${verbs}, ${others}, tlsConfig: ${tls}}`;
+  assert.deepEqual(complete(file(`extenders: [${extender}]\n`)).extenders, [
+    {
+      urlPrefix: "http://x",
+      filterVerb: "f",
+      preemptVerb: "p",
+      prioritizeVerb: "r",
+      weight: 3,
+      bindVerb: "b",
+      enableHTTPS: true,
+      httpTimeout: 7_000,
+      nodeCacheCapable: true,
+      ignorable: true,
+      managedResources: [{ name: "example.com/gpu", ignoredByScheduler: true }],
+      tlsConfig: {
+        insecure: true,
+        serverName: "s",
+        certFile: "a",
+        keyFile: "b",
+        caFile: "c",
+        certData: "QQ==",
+        keyData: "Qg==",
+        caData: "Qw==",
+      },
+    },
+  ]);
   const yaml = asYaml(complete(file(`extenders: [${extender}]\n`)));
   assert.match(yaml, /^ {2}httpTimeout: 7s$/m);
   assert.equal(asYaml(complete(yaml)), yaml);
@@ -290,6 +319,10 @@ for (const [text, want] of [
   [
     "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
     'profiles[1].schedulerName: Duplicate value: "profiles[0].schedulerName"',
+  ],
+  [
+    "profiles: [{schedulerName: a}, {schedulerName: a}, {schedulerName: a}]\n",
+    '[profiles[1].schedulerName: Duplicate value: "profiles[0].schedulerName", profiles[2].schedulerName: Duplicate value: "profiles[1].schedulerName"]',
   ],
   [
     "profiles: [{pluginConfig: [{name: NodeAffinity, args: {}}, {name: NodeAffinity, args: {}}]}]\n",
@@ -465,7 +498,12 @@ test("arguments of v1beta3 are refused in a file of v1beta2", () => {
 });
 
 test("arguments may name only their version or only their kind", () => {
-  for (const type of ["apiVersion: kubescheduler.config.k8s.io/v1beta3", "kind: InterPodAffinityArgs", "apiVersion: ''"]) {
+  for (const type of [
+    "apiVersion: kubescheduler.config.k8s.io/v1beta3",
+    "kind: InterPodAffinityArgs",
+    "apiVersion: ''",
+    "kind: ''",
+  ]) {
     const [profile] = complete(file(args("InterPodAffinity", `{${type}, hardPodAffinityWeight: 7}`))).profiles;
     assert.equal(profile?.args.InterPodAffinity.hardPodAffinityWeight, 7, type);
   }
@@ -497,6 +535,16 @@ for (const [address, ok] of [
   });
 }
 
+test("a plain port that is no number of Go's is refused as such", () => {
+  for (const [port, why] of [
+    ["http", "invalid syntax"],
+    ["", "invalid syntax"],
+  ]) {
+    const text = file(`healthzBindAddress: '0.0.0.0:${port}'\n`, "v1beta2");
+    assert.throws(() => complete(text), { message: new RegExp(`strconv.Atoi: parsing "${port}": ${why}$`) });
+  }
+});
+
 test("a plain address without a port is refused", () => {
   const text = file("metricsBindAddress: localhost\n", "v1beta2");
   assert.throws(() => complete(text), { message: /^metricsBindAddress: Invalid value: .*missing port in address$/ });
@@ -508,6 +556,8 @@ test("with VolumeCapacityPriority volumes are scored by the default shape or the
     { utilization: 0, score: 0 },
     { utilization: 100, score: 10 },
   ]);
+  const [empty] = completeWith(withCapacity, file(args("VolumeBinding", "{shape: []}"))).profiles;
+  assert.deepEqual(empty?.args.VolumeBinding.shape, byDefault?.args.VolumeBinding.shape);
   assert.deepEqual(byDefault?.plugins.score.enabled.at(-1), { name: "VolumeBinding", weight: 1 });
   const shape = "[{utilization: 0, score: 10}, {utilization: 100, score: 0}]";
   const [own] = completeWith(withCapacity, file(args("VolumeBinding", `{shape: ${shape}}`))).profiles;

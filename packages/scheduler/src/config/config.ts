@@ -99,7 +99,7 @@ function completeProfile(
     if (decoded !== undefined) own[name] = decoded;
   }
   const args = completeArgs(own, defaults);
-  // NodeResourcesFit leaves resources to extenders that manage them with `ignoredByScheduler`.
+  // NodeResourcesFit leaves resources to extenders that manage them with `ignoredByScheduler`; as upstream, these replace the profile's own.
   const ignored = extenders.flatMap(({ managedResources = [] }) =>
     managedResources.flatMap(({ name = "", ignoredByScheduler }) => (ignoredByScheduler ? [name] : [])),
   );
@@ -109,7 +109,7 @@ function completeProfile(
     plugins: mergePluginSets(version, defaultPluginSets(version, defaults), custom),
     args: {
       ...args,
-      NodeResourcesFit: ignored.length === 0 ? fit : { ...fit, ignoredResources: [...(fit.ignoredResources ?? []), ...ignored] },
+      NodeResourcesFit: ignored.length === 0 ? fit : { ...fit, ignoredResources: ignored },
     },
     configured,
   };
