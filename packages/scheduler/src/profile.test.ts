@@ -6,7 +6,6 @@ import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-s
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
 import { newNominator } from "./framework/nominator.ts";
-import { plugins } from "./plugins/catalogue.ts";
 import { NodeFilter, newInterests, newProfile, runPreScore } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
@@ -133,73 +132,6 @@ test("the plugins that rejected a pod determine the events that requeue it", () 
   assert.equal(mayHelp("SomebodyElse", "Pod/Delete"), true);
   const ofTwo = newInterests([make({ multiPoint: { enabled: base } }), make({ multiPoint: { enabled: [...base, "Quiet"] } })]);
   assert.deepEqual([ofTwo("Quiet", "Pod/Delete"), ofTwo("Quiet", "Node/Add")], [false, true]);
-});
-
-/** Source: EventsToRegister of each plugin */
-const wakeUps: Readonly<Record<string, readonly string[]>> = {
-  InterPodAffinity: ["Pod/*", "Node/Add", "Node/UpdateLabel"],
-  NodeAffinity: ["Node/Add", "Node/UpdateLabel"],
-  NodeName: ["Node/Add"],
-  NodePorts: ["Pod/Delete", "Node/Add"],
-  NodeResourcesFit: ["Pod/Delete", "Node/Add", "Node/UpdateAllocatable"],
-  NodeUnschedulable: ["Node/Add", "Node/UpdateTaint"],
-  NodeVolumeLimits: ["CSINode/Add", "Pod/Delete"],
-  PodTopologySpread: ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"],
-  TaintToleration: ["Node/Add", "Node/UpdateTaint"],
-  VolumeRestrictions: ["Pod/Delete", "Node/Add", "PersistentVolumeClaim/Add", "PersistentVolumeClaim/Update"],
-  VolumeZone: [
-    "StorageClass/Add",
-    "Node/Add",
-    "Node/UpdateLabel",
-    "PersistentVolumeClaim/Add",
-    "PersistentVolume/Add",
-    "PersistentVolume/Update",
-  ],
-  VolumeBinding: [
-    "StorageClass/Add",
-    "StorageClass/Update",
-    "PersistentVolumeClaim/Add",
-    "PersistentVolumeClaim/Update",
-    "PersistentVolume/Add",
-    "PersistentVolume/Update",
-    "Node/Add",
-    "Node/UpdateLabel",
-    "CSINode/Add",
-    "CSINode/Update",
-    "CSIDriver/Add",
-    "CSIDriver/Update",
-    "CSIStorageCapacity/Add",
-    "CSIStorageCapacity/Update",
-  ],
-  ...Object.fromEntries(["EBSLimits", "GCEPDLimits", "AzureDiskLimits"].map((name) => [name, ["Node/Add", "Pod/Delete"]])),
-};
-
-test("each plugin that refuses pods is retried on the events that upstream's registers for", () => {
-  const { profile } = newTestCluster({ gates: { CSIStorageCapacity: true } });
-  const refusing = profile.plugins.filter(({ preFilter, filter }) => preFilter !== undefined || filter !== undefined);
-  const sorted = (of: Readonly<Record<string, readonly string[] | undefined>>) =>
-    Object.fromEntries(Object.entries(of).map(([name, events]) => [name, events?.toSorted()]));
-  assert.deepEqual(sorted(Object.fromEntries(refusing.map(({ name, wakeUpOn }) => [name, wakeUpOn]))), sorted(wakeUps));
-});
-
-test("each plugin of the catalogue is made under its own name", () => {
-  const names = Object.keys(plugins);
-  const enabled = names.map((name) => ({ name, weight: 0 }));
-  const all = { ...sets({}), multiPoint: { enabled, disabled: [] } };
-  const { profile } = newTestCluster({ sets: all });
-  assert.deepEqual(
-    profile.plugins.map(({ name }) => name),
-    names,
-  );
-});
-
-test("drivers and their capacities wake pods only where capacity is checked", () => {
-  const { profile } = newTestCluster({ gates: { CSIStorageCapacity: false } });
-  const events = profile.plugins.find(({ name }) => name === "VolumeBinding")?.wakeUpOn ?? [];
-  assert.deepEqual(
-    events.filter((event) => /CSIDriver|CSIStorageCapacity/.test(event)),
-    [],
-  );
 });
 
 const likes = {

@@ -55,6 +55,18 @@ for (const { name, wanted, pods, want } of [
     want: "c",
   },
   {
+    name: "the second of them is not placed elsewhere when there is no room beside the first",
+    wanted: pod("new", "web", near(term("web")), { cpu: "2" }),
+    pods: [pod("web-1", "web", near(term("web")), { on: "c", cpu: "3" })],
+    want: `0/3 nodes are available: 1 Insufficient cpu, 2 ${notNear}.`,
+  },
+  {
+    name: "a term with a namespace selector alone does not mean the pod's own namespace",
+    wanted: pod("new", "web", away(term("db", { namespaceSelector: { matchLabels: { team: "two" } } }))),
+    pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on })),
+    want: "a",
+  },
+  {
     name: "every term needs a pod that all terms mean",
     wanted: pod("new", "web", near(term("db"), term("cache"))),
     pods: [pod("db", "db", undefined, { on: "c" }), pod("cache", "cache", undefined, { on: "c" })],

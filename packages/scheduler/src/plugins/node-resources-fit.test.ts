@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addPod, newNodeInfo, newPodInfo } from "../cache/node-info.ts";
-import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
+import { defaultPluginArgs } from "../config/argument-rows.ts";
+import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
 import { insufficient } from "./node-resources-fit.ts";
 
 const requesting = (name: string, requests: Record<string, string>) =>
@@ -36,4 +37,43 @@ test("every lacking resource is a reason, in upstream's order", () => {
     "Insufficient ephemeral-storage",
     "Insufficient example.com/gpu",
   ]);
+});
+
+const nodes = [aTestNode("a"), aTestNode("b")];
+
+test("resources ignored by name or group do not exclude nodes", async () => {
+  const asking = aTestPod("new", {
+    spec: {
+      containers: [{ name: "main", image: "x", resources: { requests: { "example.com/gpu": "1", "other.org/disk": "1" } } }],
+    },
+  });
+  const { scoringStrategy } = defaultPluginArgs.NodeResourcesFit;
+  const refused = "0/2 nodes are available: 2 Insufficient example.com/gpu, 2 Insufficient other.org/disk.";
+  assert.equal(await newTestCluster({ nodes }).place(asking), refused);
+  const args = {
+    NodeResourcesFit: { scoringStrategy, ignoredResources: ["example.com/gpu"], ignoredResourceGroups: ["other.org"] },
+  };
+  assert.equal(await newTestCluster({ nodes, args }).place(asking), "a");
+});
+
+test("a pod that requests nothing fits an overcommitted node, unless that has too many pods", async () => {
+  const full = aTestPod("there", { on: "a", cpu: "6" });
+  const idle = aTestPod("new", { spec: { containers: [{ name: "c", image: "i" }] } });
+  assert.equal(await newTestCluster({ nodes: [aTestNode("a")], pods: [full] }).place(idle), "a");
+  const one = newTestCluster({ nodes: [aTestNode("a", { pods: "1" })], pods: [full] });
+  assert.equal(await one.place(idle), "0/1 nodes are available: 1 Too many pods.");
+});
+
+test("the last pod that a node has room for fits", async () => {
+  const there = aTestPod("there", { on: "a" });
+  assert.equal(await newTestCluster({ nodes: [aTestNode("a", { pods: "2" })], pods: [there] }).place(aTestPod("new")), "a");
+});
+
+test("only extended resources can be ignored", async () => {
+  const { scoringStrategy } = defaultPluginArgs.NodeResourcesFit;
+  const requests = { "hugepages-2Mi": "2Mi" };
+  const pod = aTestPod("new", { spec: { containers: [{ name: "c", image: "i", resources: { requests } }] } });
+  const args = { NodeResourcesFit: { scoringStrategy, ignoredResources: ["hugepages-2Mi"] } };
+  const placed = await newTestCluster({ nodes: [aTestNode("a")], args }).place(pod);
+  assert.equal(placed, "0/1 nodes are available: 1 Insufficient hugepages-2Mi.");
 });

@@ -88,6 +88,13 @@ for (const { name, wanted, nodes = twoZones, pods = [], want } of [
     want: `0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, 1 ${refusal}.`,
   },
   {
+    name: "a domain whose nodes lack another key counts as empty: its nodes are refused for the key",
+    wanted: spread(hard(zoneKey), hard("rack")),
+    nodes: [inZone("bare", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y", rack: "1" } })],
+    pods: [webOn("bare"), webOn("bare")],
+    want: `0/2 nodes are available: 1 Insufficient cpu, 1 ${refusal} (missing required label).`,
+  },
+  {
     name: "a pod that its own selector does not mean is no more",
     wanted: aTestPod("new", { labels: { app: "db" }, spec: { topologySpreadConstraints: [hard(zoneKey)] } }),
     nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],

@@ -169,6 +169,16 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: no("node(s) didn't find available persistent volumes to bind"),
   },
   {
+    name: "a pod that names one claim twice needs one volume",
+    wanted: using(claimed("data"), claimed("data")),
+    objects: [
+      claim("data", slow),
+      storageClass("slow", { provisioner: "kubernetes.io/no-provisioner" }),
+      volume("pv", { ...slow, ...onNode("b") }),
+    ],
+    want: "b",
+  },
+  {
     name: "a volume can be provisioned on any node",
     wanted: using(claimed("data")),
     objects: [claim("data", slow), storageClass("slow")],
@@ -452,6 +462,13 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     node: aTestNode("a"),
     wanted: using(claimed("one"), claimed("two")),
     objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(1)],
+    want: exceeded,
+  },
+  {
+    name: "a driver may have a limit of nothing",
+    node: aTestNode("a"),
+    wanted: using(claimed("one")),
+    objects: [bound("one", "pv1"), volume("pv1", csi("1")), driverOn(0)],
     want: exceeded,
   },
   {
