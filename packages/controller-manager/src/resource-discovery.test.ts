@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
@@ -106,6 +107,15 @@ test("when all callers are aborted, so are the requests, and the next call reads
   );
   release();
   assert.equal((await discovery.resources(never)).resources.length, 2);
+});
+
+test("a caller that has its answer no longer listens to its signal, also after a failure", async () => {
+  const { signal } = new AbortController();
+  await world().discovery.resources(signal);
+  const { discovery, fail } = world();
+  fail("/apis");
+  await assert.rejects(discovery.resources(signal), /away/);
+  assert.deepEqual(getEventListeners(signal, "abort"), []);
 });
 
 test("a caller that is aborted already sends nothing", async () => {

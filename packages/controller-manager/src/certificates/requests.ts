@@ -5,6 +5,7 @@ import type {
   CertificateSigningRequestCondition,
 } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../controller-context.ts";
@@ -29,9 +30,13 @@ export function newCertificateController<C extends ControllerContext>(
       return csr === undefined || csr.status?.certificate ? done : handle(ctx, csr, signal);
     },
     workers: 5,
-    limiter: longestOf(backoffOfRequests(), overallBucket({ qps: 10, burst: 100, clock: ctx.clock })),
+    limiter: limiterOfRequests(ctx.clock),
   });
 }
+
+/** Beyond the backoff of each request, 10 of all requests are tried again in a second, the first 100 at once. */
+export const limiterOfRequests = (clock: Clock): RateLimiter<string> =>
+  longestOf(backoffOfRequests(), overallBucket({ qps: 10, burst: 100, clock }));
 
 /** Backoff for requests that cannot be processed. */
 export function backoffOfRequests(): RateLimiter<string> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { kubeControllerManager } from "../flags.ts";
-import { volumesConfigOf } from "./volumes.ts";
+import { defaultRecyclerPod, volumesConfigOf } from "./volumes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-volumes-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -60,3 +60,28 @@ for (const { name, flag, error } of [
     assert.match(errors[0] ?? "", error);
   });
 }
+
+test("without a file a pod of the image debian-base empties the volume, within a minute", () => {
+  const { hostPath, nfs } = read().config.recyclers;
+  assert.deepEqual([hostPath.template, nfs.template], [defaultRecyclerPod, defaultRecyclerPod]);
+  // Source: pkg/volume/plugins.go NewPersistentVolumeRecyclerPodTemplate
+  assert.deepEqual(defaultRecyclerPod, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { generateName: "pv-recycler-", namespace: "default" },
+    spec: {
+      activeDeadlineSeconds: 60,
+      restartPolicy: "Never",
+      volumes: [{ name: "vol" }],
+      containers: [
+        {
+          name: "pv-recycler",
+          image: "k8s.gcr.io/debian-base:v2.0.0",
+          command: ["/bin/sh"],
+          args: ["-c", 'test -e /scrub && rm -rf /scrub/..?* /scrub/.[!.]* /scrub/*  && test -z "$(ls -A /scrub)" || exit 1'],
+          volumeMounts: [{ name: "vol", mountPath: "/scrub" }],
+        },
+      ],
+    },
+  });
+});

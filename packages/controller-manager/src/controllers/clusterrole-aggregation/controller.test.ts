@@ -35,6 +35,12 @@ for (const { name, role, others, want } of [
     others: [aRole("a", toView, pods), aRole("b", toView, pods, services)],
     want: [pods, services],
   },
+  ...(["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"] as const).map((field) => ({
+    name: `takes rules that differ in their ${field} alone`,
+    role: anAggregate("view", {}, toView),
+    others: [aRole("a", toView, pods), aRole("b", toView, { ...pods, [field]: ["other"] })],
+    want: [pods, { ...pods, [field]: ["other"] }],
+  })),
   {
     name: "aggregates in the order of the selectors",
     role: anAggregate("edit", {}, toEdit, toView),

@@ -170,6 +170,30 @@ test("a job that was started but not noted is noted, and not started again", asy
   assert.ok(!events.some((event) => event.includes("SuccessfulCreate")));
 });
 
+test("a job that was started, not noted, and has finished since is not listed, and not started again", async (t) => {
+  const ended = { completionTime: "2022-01-01T00:00:30Z", conditions: [finishedAt("2022-01-01T00:00:30Z")] };
+  const { names, status, pass } = await runCronJob(t, aCronJob(), childOf(aCronJob(), `tick-${first}`, ended));
+  await pass(60_200);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  assert.deepEqual([status().active, status().lastScheduleTime], [undefined, "2022-01-01T00:01:00Z"]);
+});
+
+test("a job that is replaced and is gone when it is to be deleted is no failure, and not reported", async (t) => {
+  const { client, names, pass, status, events } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
+  await pass(60_200);
+  client.react("delete", "jobs", ({ name }) => {
+    client.remove(jobs, `default/${name}`);
+    throw notFound(jobs, name);
+  });
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+  assert.deepEqual(
+    status().active?.map(({ name }) => name),
+    names(),
+  );
+  assert.ok(!events.some((event) => event.includes("Delete")), events.join());
+});
+
 test("someone else's job of that name is left alone", async (t) => {
   const { names, status, pass } = await runCronJob(t, aCronJob(), aJob({ name: `tick-${first}` }));
   await pass(60_200);

@@ -398,6 +398,22 @@ test("counts a pod as available only after minReadySeconds, without an event", a
   assert.deepEqual(counts(), [1, 0]);
 });
 
+test("a pod that was ready before the start counts as available after minReadySeconds, without an event", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  world.client.put(daemonSets, aDaemonSet({ spec: { minReadySeconds: 60 } }));
+  const first = new AbortController();
+  void newDaemonSetController(world.ctx).run(first.signal);
+  await world.run();
+  await makeReady(world);
+  first.abort();
+  await world.run(newDaemonSetController(world.ctx));
+  assert.deepEqual([stored(world).status?.numberReady, stored(world).status?.numberAvailable], [1, 0]);
+  await world.clock.advance(61_000);
+  await settle(30);
+  assert.equal(stored(world).status?.numberAvailable, 1);
+});
+
 test("does nothing once it is being deleted, nor when it would select everything", async (t) => {
   const deleted = await start(t, aDaemonSet({ deletedAt: "2024-01-01T00:00:00Z", finalizers: ["x"] }));
   assert.deepEqual(deleted.client.writes, []);

@@ -85,7 +85,9 @@ for (const { annotation, want } of [
   { annotation: "-1", want: "-1" },
   { annotation: "7x", want: undefined },
   { annotation: "", want: undefined },
+  { annotation: "9223372036854775807", want: "9223372036854775807" },
   { annotation: "9223372036854775808", want: undefined },
+  { annotation: "-9223372036854775809", want: undefined },
 ]) {
   test(`the template generation ${JSON.stringify(annotation)} gives the label ${want}`, () => {
     const daemonSet = aDaemonSet({ annotations: { "deprecated.daemonset.template.generation": annotation } });

@@ -230,6 +230,20 @@ for (const { name, deployment, newSet, old, want } of [
     want: { new: 10, a: 10 },
   },
   {
+    name: "shares are those of the largest number that was allowed, with the surge",
+    deployment: deploymentOf(20, 2, 1),
+    newSet: set("new", 4, 4, 3, sized(10, 12)),
+    old: [set("a", 8, 8, 2, sized(10, 12))],
+    want: { a: 15, new: 7 },
+  },
+  {
+    name: "the biggest does not shrink below nothing when others shrink too little",
+    deployment: deploymentOf(2, 0, 1),
+    newSet: set("new", 3, 3, 3, sized(2, 2)),
+    old: [set("a", 5, 5, 2, sized(9, 9))],
+    want: { a: 0, new: 3 },
+  },
+  {
     name: "shrinking in the middle of a rollout",
     deployment: deploymentOf(5, 0, 1),
     newSet: set("new", 4, 4, 3, sized(10, 10)),

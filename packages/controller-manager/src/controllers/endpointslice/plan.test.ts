@@ -51,6 +51,12 @@ for (const { name, existing, all, want } of [
     want: { create: [3], update: {}, delete: [] },
   },
   {
+    name: "as many new endpoints as fill a slice are a new slice, though another is empty",
+    existing: [{ ...sliceOf("a", numbered(1)), endpoints: [] }],
+    all: numbered(1, 2, 3),
+    want: { create: [3], update: {}, delete: [] },
+  },
+  {
     name: "new endpoints go to a slice that they fill exactly",
     existing: [sliceOf("a", numbered(1))],
     all: numbered(1, 2, 3),

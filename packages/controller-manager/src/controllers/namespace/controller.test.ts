@@ -166,6 +166,24 @@ test("an object held by a finalizer is waited for, whatever else is left", async
   );
 });
 
+test("objects held by finalizers are looked at again after half of 15 s and one second", async (t) => {
+  const world = newTestContext(t);
+  serveDiscovery(world);
+  world.client.put(namespaces, leaving);
+  world.client.put(configMaps, aConfigMap("held", ["example.com/hold"]));
+  await world.run(newNamespaceController(world.ctx));
+  const looks = () => world.client.actions.filter(({ verb, resource }) => verb === "get" && resource === "namespaces").length;
+  await world.clock.advance(5_000);
+  await world.clock.advance(5_000); // the event of the conditions that it wrote
+  const before = looks();
+  const times: number[] = [];
+  for (let second = 1; second <= 20; second++) {
+    await world.clock.advance(1_000);
+    if (looks() > before + times.length) times.push(second);
+  }
+  assert.deepEqual(times, [8, 16]);
+});
+
 test("keeps a namespace of which it cannot know what is in it", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;

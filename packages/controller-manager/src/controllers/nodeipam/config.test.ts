@@ -21,6 +21,8 @@ for (const { flags, ranges, serviceCidrs = [] } of [
   { flags: [allocate, "--cluster-cidr=fd00::/56"], ranges: ["fd00::/56 64"] },
   { flags: [allocate, "--cluster-cidr=fd00::/48"], ranges: ["fd00::/48 64"] },
   { flags: [allocate, "--cluster-cidr=fd00::/112", "--node-cidr-mask-size=128"], ranges: ["fd00::/112 128"] },
+  { flags: [allocate, "--cluster-cidr=10.0.0.0/24"], ranges: ["10.0.0.0/24 24"] },
+  { flags: [allocate, "--cluster-cidr=10.0.0.0/8", "--node-cidr-mask-size=32"], ranges: ["10.0.0.0/8 32"] },
   {
     flags: [allocate, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range= 10.0.0.0/24 , fd01::/108"],
     ranges: ["10.0.0.0/16 24"],

@@ -480,6 +480,10 @@ test("pods that could not be marked not ready are marked at a later look, those 
       .length,
     1,
   );
+  const pod = world.client.object<Pod>(pods, "default/immortal") as Pod;
+  world.client.put(pods, { ...pod, status: { ...pod.status, conditions: [{ type: "Ready", status: "True" }] } });
+  await pass(world, 15, "good");
+  assert.equal(isReady(world, "immortal"), true, "it was marked, and is not again");
 });
 
 test("a deleted node that returns under its name is registered again with a new grace period", async (t) => {

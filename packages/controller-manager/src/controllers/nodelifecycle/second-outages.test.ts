@@ -320,3 +320,20 @@ test("a node is registered once, also when its first check meets a conflict", as
   const registered = world.events.filter((event) => event.startsWith("Normal RegisteredNode Node new "));
   assert.equal(registered.length, 1);
 });
+
+test("a node that has fallen silent and meets a conflict counts as ready until that is written", async (t) => {
+  const world = await running(t, { good: undefined, bad: undefined });
+  let conflicts = 0;
+  world.client.react("update", "nodes", ({ name }) => {
+    if (name === "bad" && conflicts++ === 0) throw conflict(nodes, "bad", "changed");
+    return undefined;
+  });
+  const unhealthy = async (): Promise<string | undefined> =>
+    /^node_collector_unhealthy_nodes_in_zone\{zone=""\} (\d+)$/m.exec(await world.ctx.registry.render())?.[1];
+  const seen: (string | undefined)[] = [];
+  while (conflicts < 2) {
+    await pass(world, 5, "good");
+    seen.push(await unhealthy());
+  }
+  assert.deepEqual(seen.slice(-2), ["0", "1"]);
+});

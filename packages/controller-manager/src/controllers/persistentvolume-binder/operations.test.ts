@@ -65,3 +65,23 @@ test("ends when what it does has ended", async () => {
   assert.deepEqual(ended, ["operation", "run"]);
   operations.start("b", () => Promise.reject(new Error("never started")));
 });
+
+test("a failure is remembered for two minutes after its wait, and then the wait begins anew", async () => {
+  const clock = newFakeClock();
+  const operations = newOperations(clock, discardLogger);
+  let tries = 0;
+  const start = async () => {
+    operations.start("a", () => Promise.reject(new Error(`no ${++tries}`)));
+    await settle();
+    return tries;
+  };
+  assert.equal(await start(), 1);
+  await clock.advance(500 + 122_000);
+  assert.equal(await start(), 2);
+  await clock.advance(999);
+  assert.equal(await start(), 2, "twice as long, though the first wait was over for two minutes");
+  await clock.advance(1 + 122_001);
+  assert.equal(await start(), 3);
+  await clock.advance(500);
+  assert.equal(await start(), 4, "half a second, as the first time");
+});

@@ -30,6 +30,14 @@ test("gives its finalizer to a claim from before", async (t) => {
   assert.deepEqual(client.object(persistentVolumeClaims, "default/data")?.metadata.finalizers, ["x", finalizer]);
 });
 
+test("gives its finalizer to no claim that is being deleted", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const { metadata, ...rest } = aClaim("data", { deletionTimestamp: deletedAt });
+  client.put(persistentVolumeClaims, { ...rest, metadata: { ...metadata, finalizers: ["x"] } });
+  await run(newPvcProtectionController(ctx));
+  assert.deepEqual(client.writes, []);
+});
+
 test("removes the finalizer of a deleted claim that no scheduled pod uses", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(persistentVolumeClaims, aClaim("data", { deletionTimestamp: deletedAt }));

@@ -312,6 +312,18 @@ test("a secret that replaced the one of a missing account meanwhile is kept, and
   assert.equal(world.client.writes.length, 1);
 });
 
+test("a secret that changes while it is deleted with its account is no failure", async (t) => {
+  const world = prepared(t);
+  world.client.put(secrets, tokenOf("old", "gone"));
+  world.client.react("delete", "secrets", ({ name }) => {
+    throw conflict(secrets, name, "the UID in the precondition does not match");
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.equal(world.client.writes.length, 1, "it is not tried again");
+});
+
 test("a secret that the account could not name yet stays its secret when another one is deleted", async (t) => {
   let isAway = true;
   const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });

@@ -78,6 +78,10 @@ test("creates pods in order, each when the one before is ready, with separate cl
     "Normal SuccessfulCreate create Claim data-db-0 Pod db-0 in StatefulSet db success",
     "Normal SuccessfulCreate create Pod db-0 in StatefulSet db successful",
   ]);
+  const counts = world.client.writes.flatMap(({ resource, sent }) =>
+    resource === "statefulsets" ? [(sent as StatefulSet).status?.replicas] : [],
+  );
+  assert.equal(counts[0], 1, "the first status has the pod that was just created");
   await makeReady(world);
   assert.deepEqual(names(world), ["db-0", "db-1", "db-2"]);
   assert.deepEqual(claims(world), ["data-db-0", "data-db-1", "data-db-2"]);

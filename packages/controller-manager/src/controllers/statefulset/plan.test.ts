@@ -309,6 +309,12 @@ for (const { name, change } of [
   });
 }
 
+test("a status of an earlier generation than the stored one, and else the same, is not written", () => {
+  const set = aStatefulSet({ generation: 1 });
+  const status = statefulSetStatus(viewOf(set, [up(0)]), [], 0);
+  assert.equal(isOutdated({ ...set, status: { ...status, observedGeneration: 2 } }, status), false);
+});
+
 test("the status counts pods of each revision, and is at the new one when all are", () => {
   const set = aStatefulSet({ generation: 4, replicas: 3 });
   const view = viewOf(set, [stale(0), up(1, unready), up(2), up(3, gone)], { revisions: rolling });
