@@ -50,6 +50,37 @@ test("flow YAML is not read as malformed JSON", async () => {
   await assert.rejects(convert(Buffer.from('{"kind":'), "yaml"), { message: "unexpected end of JSON input" });
 });
 
+test("an object after white space is still JSON, and its mistakes are those of JSON", async () => {
+  await assert.rejects(convert(Buffer.from('\n \t {"kind":'), "yaml"), { message: "unexpected end of JSON input" });
+});
+
+test("a custom resource is kept as it is, between other documents and with the given version", async () => {
+  const text = await textOf(
+    "kind: Foo\napiVersion: example.com/v1\nspec: {a: 1}\n---\nkind: ConfigMap\napiVersion: v1\n",
+    "yaml",
+  );
+  assert.deepEqual(
+    [...text.matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind),
+    ["Foo", "ConfigMap"],
+  );
+  assert.deepEqual(await objectOf('{"kind":"Foo","spec":{"a":1}}', { group: "example.com", version: "v1" }), {
+    ...{ kind: "Foo", apiVersion: "example.com/v1" },
+    spec: { a: 1 },
+  });
+});
+
+test("an empty apiVersion is none, and a value that only mentions encryption is not encrypted", async () => {
+  assert.equal((await objectOf('{"kind":"ConfigMap","apiVersion":""}', { group: "", version: "v1" })).apiVersion, "v1");
+  const data = { k: "k8s:enc:aescbc" };
+  assert.deepEqual((await objectOf(JSON.stringify({ kind: "ConfigMap", apiVersion: "v1", data }))).data, data);
+});
+
+test("warns of every document's fields that it drops from YAML", async () => {
+  const pod = "kind: Pod\napiVersion: v1\nspec: {a: 1}\n";
+  const { warnings } = await convert(Buffer.from(`${pod}---\n${pod.replace("a:", "b:")}`), "json");
+  assert.deepEqual(warnings, ['unknown field "spec.a"', 'unknown field "spec.b"']);
+});
+
 test("warns of fields that it drops", async () => {
   const { warnings } = await convert(
     Buffer.from('{"kind":"Pod","apiVersion":"v1","spec":{"containersss":[]},"spec":{"a":1}}'),
@@ -118,11 +149,59 @@ test("converts a Scale between the groups that have one", async () => {
   assert.equal((await objectOf(JSON.stringify(inSet), { group: "apps", version: "v1beta2" })).status.selector, undefined);
 });
 
+for (const { name, from, to, status, want } of [
+  {
+    name: "the text of its selector counts more than the map",
+    ...{ from: "apps/v1beta1", to: autoscaling("v1") },
+    status: { replicas: 1, selector: { a: "b" }, targetSelector: "c=d" },
+    want: { replicas: 1, selector: "c=d" },
+  },
+  {
+    name: "without a selector",
+    ...{ from: "apps/v1beta2", to: autoscaling("v1") },
+    status: { replicas: 1 },
+    want: { replicas: 1 },
+  },
+  {
+    name: "without a selector to an older group",
+    ...{ from: "autoscaling/v1", to: { group: "apps", version: "v1beta1" } },
+    status: { replicas: 1 },
+    want: { replicas: 1 },
+  },
+  {
+    name: "both signs of equality",
+    ...{ from: "autoscaling/v1", to: { group: "apps", version: "v1beta1" } },
+    status: { replicas: 1, selector: "a==b,c=d" },
+    want: { replicas: 1, selector: { a: "b", c: "d" }, targetSelector: "a==b,c=d" },
+  },
+  {
+    name: "between two of the older groups",
+    ...{ from: "extensions/v1beta1", to: { group: "apps", version: "v1beta2" } },
+    status: { replicas: 1, selector: { a: "b" }, targetSelector: "a=b" },
+    want: { replicas: 1, selector: { a: "b" }, targetSelector: "a=b" },
+  },
+  {
+    name: "without a status, which counts as no replicas",
+    ...{ from: "autoscaling/v1", to: { group: "apps", version: "v1beta1" } },
+    status: undefined,
+    want: { replicas: 0 },
+  },
+])
+  test(`converts a Scale: ${name}`, async () => {
+    const scale = { kind: "Scale", apiVersion: from, metadata: { name: "s" }, ...(status !== undefined && { status }) };
+    const converted = await objectOf(JSON.stringify(scale), to);
+    assert.equal(converted.apiVersion, `${to.group}/${to.version}`);
+    assert.deepEqual(converted.status, want);
+  });
+
 for (const { name, input, to = "json", version, message } of [
   { name: "an empty file", input: "", message: "it contains no object" },
   { name: "a text that is no object", input: "hello", message: "expected an object, found a string" },
   { name: "a list without a kind", input: "- a", message: "expected an object, found a list" },
   { name: "an object without a kind", input: "apiVersion: v1", message: "the object has no kind" },
+  { name: "an object with an empty kind", input: '{"kind":"","apiVersion":"v1"}', message: "the object has no kind" },
+  { name: "null", input: "null", message: "it contains no object" },
+  { name: "a number as apiVersion", input: "apiVersion: 1\nkind: Pod", message: "1 is no apiVersion" },
   { name: "an apiVersion that is none", input: "apiVersion: a/b/c\nkind: Pod", message: '"a/b/c" is no apiVersion' },
   {
     name: "a field of the wrong type",
@@ -140,6 +219,24 @@ for (const { name, input, to = "json", version, message } of [
     name: "an encrypted value of etcd",
     input: "/registry/secrets/a/b\nk8s:enc:aescbc:v1:key:xyz",
     message: /the value is encrypted/,
+  },
+  {
+    name: "an item of a List with a field of the wrong type",
+    input: '{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","spec":{"containers":3}}]}',
+    version: { group: "", version: "v1" },
+    message: /cannot unmarshal number .*containers/,
+  },
+  {
+    name: "an empty list in a version that its kind has not",
+    input: '{"kind":"PodList","apiVersion":"v1","items":[]}',
+    version: { group: "apps", version: "v1" },
+    message: "Pod has no version apps/v1: it has v1",
+  },
+  {
+    name: "a Scale in a version that it has not",
+    input: "kind: Scale\napiVersion: autoscaling/v1",
+    version: { group: "apps", version: "v1" },
+    message: "Scale has no version apps/v1: it has autoscaling/v1, extensions/v1beta1, apps/v1beta1, apps/v1beta2",
   },
   {
     name: "a version that the kind has not",

@@ -49,9 +49,34 @@ test("names a file that it cannot convert, continues with the others, and exits 
   assert.deepEqual(readdirSync(join(folder, "out")).sort(), ["good.json", "good.pb", "good.yaml"]);
 });
 
+test("standard input becomes a file with the name object, and is named in warnings and errors", (t) => {
+  const folder = folderWith(t, {});
+  const out = join(folder, "a", "b");
+  const { status, stdout, stderr } = run(["--out-dir", out], '{"kind":"Pod","apiVersion":"v1","spec":{"a":1}}');
+  assert.deepEqual([status, stdout, stderr], [0, "", 'standard input: warning: unknown field "spec.a"\n']);
+  assert.deepEqual(readdirSync(out).sort(), ["object.json", "object.pb", "object.yaml"]);
+  const failed = run([], "kind: Pod\n");
+  assert.deepEqual([failed.status, failed.stderr], [1, "standard input: the object has no apiVersion: pass --api-version\n"]);
+});
+
+test("a warning is given for one encoding too, and the output is unaffected", () => {
+  const { status, stdout, stderr } = run(["--to", "json"], '{"kind":"Pod","apiVersion":"v1","spec":{"a":1}}');
+  assert.deepEqual([status, stderr], [0, 'standard input: warning: unknown field "spec.a"\n']);
+  assert.equal(JSON.parse(stdout).kind, "Pod");
+});
+
+for (const flag of ["-h", "--help"])
+  test(`${flag} prints the usage`, () => {
+    const { status, stdout, stderr } = run([flag, "--nope"]);
+    assert.deepEqual([status, stderr], [0, ""]);
+    assert.match(stdout, /^usage: convert \[--to json\|yaml\|protobuf\]/);
+  });
+
 for (const { args, message } of [
   { args: ["--to", "xml"], message: '--to is one of json, yaml, protobuf, not "xml"' },
   { args: ["--api-version", "a/b/c"], message: '--api-version is GROUP/VERSION, or v1 for the core group, not "a/b/c"' },
+  { args: ["--api-version", ""], message: '--api-version is GROUP/VERSION, or v1 for the core group, not ""' },
+  { args: ["--api-version", "apps/"], message: '--api-version is GROUP/VERSION, or v1 for the core group, not "apps/"' },
   { args: ["--nope"], message: "Unknown option '--nope'" },
   { args: ["a", "b"], message: "more than one file needs --out-dir" },
 ]) {

@@ -29,9 +29,9 @@ async function started(t: TestContext, script: string, value?: string, more: { a
 const endOf = (child: ChildProcess): Promise<unknown> => once(child, "exit");
 
 test("a cluster's processes are found by their environment, with those that they started, and no other cluster's", async (t) => {
-  // The second process is not a session leader.
+  // The second process leads a group of its own, but no session.
   const script = "sleep 600 & echo $!; wait";
-  const { pid, line } = await started(t, script, "aaaaaa/kubelet");
+  const { pid, line } = await started(t, `set -m; ${script}`, "aaaaaa/kubelet");
   await started(t, script, "aaaaaab/kubelet");
   const found = processesOf("aaaaaa");
   assert.deepEqual(found.map((one) => [one.pid, one.name]).toSorted(), [

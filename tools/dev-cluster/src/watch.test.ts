@@ -155,3 +155,14 @@ test("Ctrl-C ends a watch before its next question, and the failure of a questio
   );
   await assert.rejects(other.until("two", answers(undefined)), { message: "no" }, "the first failure is the one that counts");
 });
+
+test("of two waits that fail at once, both report the first failure", async (t) => {
+  const { watch } = newFixture(t);
+  const first = Promise.withResolvers<string>();
+  const second = Promise.withResolvers<string>();
+  const waits = [watch.until("one", () => first.promise), watch.until("two", () => second.promise)];
+  first.reject(new Error("the reason"));
+  await assert.rejects(waits[0]!, { message: "the reason" });
+  second.reject(new Error("what followed"));
+  await assert.rejects(waits[1]!, { message: "the reason" });
+});
