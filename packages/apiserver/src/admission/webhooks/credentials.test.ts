@@ -61,11 +61,13 @@ test("files are read for each request, and a password is used with its user", ()
   for (const path of [tokenFile, cert, key]) writeFileSync(path, "first\n");
   const find = credentialsOf({
     "*": { tokenFile, "client-certificate": cert, "client-key": key },
+    "bare.com": { username: "u" },
     "basic.com": { username: "u", password: "p", as: "jane", "as-groups": ["a", "b"] },
   });
   assert.deepEqual(find("a.com:443"), { headers: bearer("first"), certificate: { cert: "first\n", key: "first\n" } });
   for (const path of [tokenFile, cert, key]) writeFileSync(path, "second\n");
   assert.deepEqual(find("a.com:443"), { headers: bearer("second"), certificate: { cert: "second\n", key: "second\n" } });
+  assert.deepEqual(find("bare.com:443").headers, { authorization: `Basic ${Buffer.from("u:").toString("base64")}` });
   assert.deepEqual(find("basic.com:443").headers, {
     authorization: `Basic ${Buffer.from("u:p").toString("base64")}`,
     "impersonate-user": "jane",

@@ -13,6 +13,8 @@ test("webhooks that were called before a change are called again, those behind i
     ["first", "second", "other"].map((id) => reinvocation.mustAskAgain(id)),
     [true, false, false],
   );
+  reinvocation.changed();
+  assert.equal(reinvocation.mustAskAgain("second"), true, "by the next change they are");
 });
 
 for (const { name, before, after, want } of [
