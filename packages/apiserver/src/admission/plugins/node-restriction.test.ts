@@ -478,6 +478,7 @@ const allowed: readonly Omit<Attempt, "want">[] = [
               ...["beta.kubernetes.io/instance-type", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"],
               ...["node.kubernetes.io/instance-type", "node.kubernetes.io/any", "x.node.kubernetes.io/any"],
               ...["kubelet.kubernetes.io/any", "x.kubelet.kubernetes.io/any", "any", "example.com/any"],
+              ...["notkubernetes.io/any", "notk8s.io/any"],
               ...["failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"],
               ...["topology.kubernetes.io/region", "topology.kubernetes.io/zone"],
             ].map((key) => [key, "own"]),
