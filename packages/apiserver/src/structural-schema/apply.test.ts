@@ -42,6 +42,12 @@ for (const { name, schema, value, want } of [
     want: { x: { a: 1 }, y: { a: 3 } },
   },
   {
+    name: "values of maps in a list have defaults",
+    schema: { items: { additionalProperties: { properties: { a: { default: 1 } } } } },
+    value: [{ x: {} }],
+    want: [{ x: { a: 1 } }],
+  },
+  {
     name: "nulls in a list and in a map are replaced where they may not be, and what is below has defaults too",
     schema: {
       properties: {

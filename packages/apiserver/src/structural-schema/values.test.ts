@@ -105,6 +105,44 @@ test("a value that is in no enumeration is refused with all that is allowed", ()
   assert.match(fault?.detail ?? "", /^supported values: "a", "1", "null", "\{\\"b\\":2\}"$/);
 });
 
+for (const { name, schema, want } of [
+  {
+    name: "none of several alternatives, with the reason of the first that fits best",
+    schema: { oneOf: [{ minimum: 7 }, { minimum: 6 }] },
+    want: ['"" must validate one and only one schema (oneOf). Found none valid', "should be greater than or equal to 7"],
+  },
+  {
+    name: "several alternatives, of which one is wanted",
+    schema: { oneOf: [{ minimum: 1 }, { maximum: 9 }, { minimum: 6 }] },
+    want: ['"" must validate one and only one schema (oneOf). Found 2 valid alternatives'],
+  },
+  {
+    name: "one of several that all are needed",
+    schema: { allOf: [{ minimum: 1 }, { minimum: 6 }] },
+    want: ["should be greater than or equal to 6", '"" must validate all the schemas (allOf)'],
+  },
+  {
+    name: "all of several that all are needed",
+    schema: { allOf: [{ minimum: 7 }, { minimum: 6 }] },
+    want: [
+      "should be greater than or equal to 7",
+      "should be greater than or equal to 6",
+      '"" must validate all the schemas (allOf). None validated',
+    ],
+  },
+  {
+    name: "any of several alternatives, with the reason of the first that fits best",
+    schema: { anyOf: [{ minimum: 6 }, { minimum: 7 }] },
+    want: ['"" must validate at least one schema (anyOf)', "should be greater than or equal to 6"],
+  },
+  { name: "what it must not be", schema: { not: { minimum: 1 } }, want: ['"" must not validate the schema (not)'] },
+] as { name: string; schema: Schema; want: string[] }[]) {
+  test(`a value that is ${name.startsWith("what") ? name : `wrong in ${name}`}`, () => {
+    const details = schemaFaults(5, schema, "v").map(({ detail }) => detail.replace(/^ in body /, ""));
+    assert.deepEqual(details, want);
+  });
+}
+
 test("a fault that two parts of a schema find is reported once, different ones each", () => {
   const low = { type: "object", properties: { a: { type: "integer", maximum: 1 } } };
   const faults = faultsOf({ a: 5 }, { ...low, allOf: [low, { properties: { a: { maximum: 3 } } }] } as Schema);

@@ -70,9 +70,17 @@ for (const { name, properties, spec, rules } of [
   },
   {
     name: "numbers are doubles and integers ints, whatever is written",
-    properties: { ratio: { type: "number" }, whole: { type: "number" }, count: { type: "integer" }, big: { type: "integer" } },
-    spec: { ratio: 1.5, whole: 2, count: 3, big: 9223372036854775807n },
-    rules: ["self.ratio + self.whole == 3.5", "self.count / 2 == 1", "self.big == 9223372036854775807"],
+    properties: {
+      ...{ ratio: { type: "number" }, whole: { type: "number" }, huge: { type: "number" } },
+      ...{ count: { type: "integer" }, big: { type: "integer" } },
+    },
+    spec: { ratio: 1.5, whole: 2, huge: 9223372036854775807n, count: 3, big: 9223372036854775807n },
+    rules: [
+      "self.huge == 9223372036854775807.0",
+      "self.ratio + self.whole == 3.5",
+      "self.count / 2 == 1",
+      "self.big == 9223372036854775807",
+    ],
   },
   {
     name: "an int-or-string is told apart by its type",
@@ -116,9 +124,13 @@ for (const { name, properties, spec, rules } of [
   },
   {
     name: "sets have no order and grow by what they lack",
-    properties: { a: set(strings), b: set(strings), c: set(strings) },
-    spec: { a: ["x", "y"], b: ["y", "x"], c: ["y", "z"] },
+    properties: { a: set(strings), b: set(strings), c: set(strings), p: list(set(pair)) },
+    spec: {
+      ...{ a: ["x", "y"], b: ["y", "x"], c: ["y", "z"] },
+      p: [[{ key: "a", value: 1 }], [{ value: 1, key: "a" }]],
+    },
     rules: [
+      "self.p[0] == self.p[1] && (self.p[0] + self.p[1]).size() == 1",
       "self.a == self.b && self.b == self.a",
       "self.a != self.c",
       "self.a + self.c == ['z', 'y', 'x']",
@@ -127,15 +139,23 @@ for (const { name, properties, spec, rules } of [
   },
   {
     name: "lists of maps are compared by key, and what is added takes the place of what has its key",
-    properties: { m: map, n: list(list(strings)) },
+    properties: { m: map, o: list(map), n: list(list(strings)) },
     spec: {
       m: [
         { key: "a", value: 1 },
         { key: "b", value: 2 },
       ],
+      o: [
+        [
+          { key: "a", value: 1 },
+          { key: "b", value: 2 },
+        ],
+        [{ key: "a", value: 9 }],
+      ],
       n: [["x"], ["x", "y"]],
     },
     rules: [
+      "(self.o[0] + self.o[1]).map(e, e.value) == [9, 2]",
       "self.m == self.m && self.m + self.m == self.m",
       "self.m + [self.m[1], self.m[0]] == [self.m[1], self.m[0]]",
       "(self.m.filter(e, e.key == 'b') + self.m).size() == 3",
@@ -178,6 +198,12 @@ for (const { name, properties, spec, rules } of [
     properties: { l: list({ type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } }) },
     spec: { l: [{ known: "k", x: [1] }, { known: "k", x: [2] }, { known: "k", x: [1] }, { known: "k" }] },
     rules: ["self.l[0] == self.l[2] && self.l[0] != self.l[1]", "self.l[0] != self.l[3] && self.l[3] != self.l[0]"],
+  },
+  {
+    name: "objects of other fields are other ones, in whatever number",
+    properties: { l: list(pair) },
+    spec: { l: [{ key: "a" }, { value: 1 }, { key: "a", value: 1 }] },
+    rules: ["self.l[0] != self.l[1] && self.l[1] != self.l[0]", "self.l[0] != self.l[2] && self.l[2] != self.l[1]"],
   },
   {
     name: "nothing that the schema does not know is seen",
@@ -238,6 +264,20 @@ for (const { name, properties, spec, rule, want } of [
     spec: { a: [null] },
     rule: "self.a[0] == ''",
     want: "spec: Invalid value: map[string]interface {}{\"a\":[]interface {}{interface {}(nil)}}: invalid data, got null for schema with nullable=false evaluating rule: self.a[0] == ''",
+  },
+  {
+    name: "a map that is asked for a number",
+    properties: { a: { type: "object", additionalProperties: strings } },
+    spec: { a: { x: "y" } },
+    rule: "dyn(1) in self.a",
+    want: /'no such overload': call arguments did not match a supported operator, function or macro signature for rule: dyn\(1\)/,
+  },
+  {
+    name: "the variable rule, which is declared and has no value",
+    properties: { a: strings },
+    spec: {},
+    rule: "rule.a == ''",
+    want: "spec: Invalid value: map[string]interface {}{}: no such attribute: rule evaluating rule: rule.a == ''",
   },
   {
     name: "a field that is written without its escape",
@@ -336,6 +376,16 @@ test("when the items of a list have used up the budget, the rest of them is not 
     assert.equal(reported.length, 1);
     assert.match(reported[0] ?? "", /validation failed due to running out of cost budget/);
   }
+});
+
+test("a rule's message names it where it cannot be evaluated, and the object itself has no path", () => {
+  const schema = { type: "object", "x-kubernetes-validations": [{ rule: "self.metadata.name == ''", message: " a name " }] };
+  assert.deepEqual(check(schema, { metadata: {} }), [
+    '<nil>: Invalid value: map[string]interface {}{"metadata":map[string]interface {}{}}: no such key: name evaluating rule: a name',
+  ]);
+  assert.deepEqual(check(schema, { metadata: { name: "x" } }), [
+    '<nil>: Invalid value: map[string]interface {}{"metadata":map[string]interface {}{"name":"x"}}:  a name ',
+  ]);
 });
 
 test("rules about values that no rule can see are passed over", () => {

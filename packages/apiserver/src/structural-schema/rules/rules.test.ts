@@ -23,6 +23,8 @@ const cases: readonly { rule: ValidationRule; want: readonly string[] }[] = [
     want: [`${path}.message: Invalid value: "too\\rfew": message must not contain line breaks`],
   },
   { rule: { rule: "\nself > 1\n", message: "\ntoo few\n" }, want: [] },
+  { rule: { rule: "self > 1\n" }, want: [] },
+  { rule: { rule: "rule > 1" }, want: [] },
   { rule: { rule: "self > 1\n&& self < 9", message: "not so" }, want: [] },
   {
     rule: { rule: "self > 1\n&& self < 9" },
@@ -69,11 +71,21 @@ test("rules are compiled ahead in every version, also behind one without a schem
     },
   };
   const count = { type: "integer", "x-kubernetes-validations": [rule] };
-  const root = { type: "object", properties: { spec: { type: "object", properties: { count } } } };
+  const ofResource = {
+    get rule() {
+      reads++;
+      return "self.kind != ''";
+    },
+  };
+  const root = {
+    ...{ type: "object", properties: { spec: { type: "object", properties: { count } } } },
+    "x-kubernetes-validations": [ofResource],
+  };
   const versions = [{ name: "v1" }, { name: "v2", schema: { openAPIV3Schema: root } }];
   await compileAhead(new Turns(), { spec: { versions } } as never);
   assert.notEqual(reads, 0);
   const before = reads;
   compileRules(count, false);
+  compileRules(root, true);
   assert.equal(reads, before, "compiled already");
 });
