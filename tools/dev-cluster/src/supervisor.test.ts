@@ -106,6 +106,15 @@ test("a process that does not end on SIGTERM is killed", async (t) => {
   assert.equal(runningPid(settings, "deaf"), undefined);
 });
 
+test("a process that ends in its own time is not killed", async (t) => {
+  const settings = await newPlace(t);
+  const script = "trap 'sleep 0.3; echo ended; exit' TERM; echo ready; while :; do sleep 0.05; done";
+  await start(settings, { name: "slow", command: "sh", args: ["-c", script] });
+  await until("the trap", () => readFileSync(logFile(settings, "slow"), "utf8").includes("ready"));
+  await stop(settings, "slow");
+  assert.equal(readFileSync(logFile(settings, "slow"), "utf8"), "ready\nended\n");
+});
+
 test("a missing and a failing program are reported and retried", async (t) => {
   const settings = await newPlace(t);
   await start(settings, { name: "missing", command: "/no/such/program", args: [] });

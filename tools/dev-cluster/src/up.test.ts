@@ -179,6 +179,9 @@ test("an up that fails says why and leaves nothing that runs; one beside running
     ["kube-scheduler", "supervisor"],
   );
   assert.notEqual(earlier, undefined);
+  const stops = readFileSync(logFile(settings, "supervisor"), "utf8").matchAll(/ (\S+) ended: killed by SIGTERM/gm);
+  const order = [...stops].map(([, name]) => name).filter((name) => name !== "service-routes");
+  assert.deepEqual(order.slice(-2), ["kube-controller-manager", "kube-apiserver"], "the last one first");
   assert.deepEqual(
     steps.filter((step) => step.startsWith("started ")),
     started.filter((step) => step !== "started kube-scheduler"),
