@@ -1,18 +1,40 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { clusterRoleBindings } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
+import { down } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { logFile, runningPid, start } from "./processes.ts";
 import { defaultChoices, newSettings, type Settings } from "./settings.ts";
 import { ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
-import { bindKubeletClient, endStrays, howToUse, missingNodes, processNames, up, versionIn, whyNotReady } from "./up.ts";
+import {
+  bindKubeletClient,
+  endStrays,
+  howToUse,
+  missingNodes,
+  processNames,
+  settleAll,
+  up,
+  versionIn,
+  whyNotReady,
+} from "./up.ts";
 
 const repository = join(import.meta.dirname, "..", "..", "..");
 const settingsWith = (changes: Partial<Settings>, name = "default"): Settings => ({
@@ -48,11 +70,14 @@ for (const { name, settings, want } of [
     settings: settingsWith({ asRoot: false, fakeNodes: 0 }, "b"),
     want: [...usage(" --name b", "/clone/.cox/clusters/b/admin.conf"), ...noNode],
   },
-  {
-    name: "of one with fake nodes, in a folder whose name the shell would take apart",
-    settings: settingsWith({ asRoot: false, fakeNodes: 1, state: "/my clone's" }),
-    want: usage("", "'/my clone'\\''s/admin.conf'"),
-  },
+  ...[
+    ["/my clone", "'/my clone/admin.conf'"],
+    ["/clone's", "'/clone'\\''s/admin.conf'"],
+  ].map(([state, config = ""]) => ({
+    name: `of one with fake nodes in ${state}, which the shell would take apart`,
+    settings: settingsWith({ asRoot: false, fakeNodes: 1, ...(state !== undefined && { state }) }),
+    want: usage("", config),
+  })),
 ])
   test(`after up its use is told, ${name}`, () => assert.deepEqual(howToUse(settings).split("\n"), want));
 
@@ -108,21 +133,26 @@ test("the API server's client may use the kubelet's API and nothing else; a seco
   await assert.rejects(bindKubeletClient(client, signal), /not now/);
 });
 
-/** A clone whose daemons only say that they run, and an etcd that ends at once, on the PATH. */
-async function newClone(t: TestContext): Promise<{ settings: Settings; steps: string[]; progress: Progress }> {
+const onlyRuns = 'console.log("runs"); setInterval(() => {}, 1e9);';
+const endsAtOnce = 'echo "Error: no etcd today"; exit 1';
+
+/** A clone with other programs in place of the daemons, by default such as only say that they run, and an etcd on the PATH that ends. */
+async function newClone(
+  t: TestContext,
+  daemon: (name: string) => string = () => onlyRuns,
+  etcd = endsAtOnce,
+): Promise<{ settings: Settings; steps: string[]; progress: Progress }> {
   const folder = mkdtempSync(join(tmpdir(), "cox-up-"));
   const root = join(folder, "clone");
-  for (const name of ["apiserver", "controller-manager", "scheduler"]) {
-    mkdirSync(join(root, "packages", name, "dist"), { recursive: true });
-    writeFileSync(join(root, "packages", name, "dist", "main.js"), 'console.log("runs"); setInterval(() => {}, 1e9);');
+  for (const name of ["apiserver", "controller-manager", "scheduler", "testing"]) {
+    const file = join(root, "packages", name, "dist", name === "testing" ? "fake-nodes.js" : "main.js");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, daemon(name));
   }
   symlinkSync(join(repository, "tools"), join(root, "tools"));
   const bin = join(folder, "bin");
   mkdirSync(bin);
-  writeFileSync(
-    join(bin, "etcd"),
-    '#!/bin/sh\n[ "$1" != --version ] || exec echo etcd Version: 3.4.99\necho "Error: no etcd today"; exit 1\n',
-  );
+  writeFileSync(join(bin, "etcd"), `#!/bin/sh\n[ "$1" != --version ] || exec echo etcd Version: 3.4.99\n${etcd}\n`);
   chmodSync(join(bin, "etcd"), 0o755);
   const path = process.env["PATH"];
   process.env["PATH"] = `${bin}:${path}`;
@@ -167,6 +197,9 @@ test("an up that fails says why and leaves nothing that runs; one beside running
 
   await ensureSupervisor(settings);
   const scheduler = await start(settings, { name: "kube-scheduler", command: "sleep", args: ["600"] });
+  await start(settings, { name: "kube-controller-manager", command: "sleep", args: ["600"] });
+  const soon = Date.now() / 1000 + 10;
+  utimesSync(join(settings.state, "controller-manager.conf"), soon, soon);
   const earlier = await start(settings, { name: "service-routes", command: "sleep", args: ["600"] });
   steps.length = 0;
   await assert.rejects(up(settings, progress), failed);
@@ -186,6 +219,85 @@ test("an up that fails says why and leaves nothing that runs; one beside running
     steps.filter((step) => step.startsWith("started ")),
     started.filter((step) => step !== "started kube-scheduler"),
   );
+  const restarted = "stopped kube-controller-manager to restart it, since its kubeconfig has changed";
+  assert.deepEqual(
+    steps.filter((step) => step.startsWith("stopped ")),
+    [restarted],
+  );
+});
+
+test("up waits for etcd, the API server and the rest in this order, and a second one finds everything running", async (t) => {
+  const standIn = JSON.stringify(join(import.meta.dirname, "testing", "stand-in.ts"));
+  const daemon = (name: string): string =>
+    name === "testing" ? onlyRuns : `process.argv.splice(2, 0, "${name}"); import(${standIn});`;
+  const clone = await newClone(t, daemon, `exec ${process.execPath} ${standIn} etcd "$@"`);
+  const ports = { ...clone.settings.ports };
+  for (const name of ["apiserver", "etcd", "etcdPeer", "controllerManager", "scheduler", "kubelet"] as const)
+    ports[name] = await freePort();
+  const settings = { ...clone.settings, fakeNodes: 2, ports };
+  const { steps, progress } = clone;
+  await up(settings, progress);
+  const named = processNames(settings).map((name) => `started ${name}`);
+  assert.deepEqual(
+    steps.filter((step) => !step.startsWith("made ")).toSorted(),
+    [
+      ...named,
+      "started the supervisor",
+      "certificates and kubeconfigs are in place",
+      "the API server is ready",
+      "2 fake nodes are Ready",
+    ].toSorted(),
+  );
+  assert.deepEqual(
+    steps.filter((step) => named.includes(step)),
+    named,
+  );
+  const requests = (name: string) =>
+    readFileSync(logFile(settings, name), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" "));
+  const bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+  const [ready, granted] = requests("kube-apiserver");
+  assert.deepEqual(
+    [ready?.slice(1), granted?.slice(1)],
+    [
+      ["GET", "/readyz", "200"],
+      ["POST", bindings, "201"],
+    ],
+  );
+  const health = requests("etcd").filter(([, , path]) => path === "/health");
+  assert.ok(Number(health[2]?.[0]) <= Number(ready?.[0]), "the API server is asked when etcd is ready");
+  const accounts = requests("kube-apiserver").filter(([, , path]) => path?.endsWith("/serviceaccounts/default"));
+  assert.deepEqual(
+    accounts.map(([, , , status]) => status),
+    ["404", "200"],
+  );
+  for (const name of ["kube-controller-manager", "kube-scheduler"])
+    assert.deepEqual(requests(name)[0]?.slice(1), ["GET", "/healthz", "200"]);
+
+  steps.length = 0;
+  const pids = processNames(settings).map((name) => runningPid(settings, name));
+  await up(settings, progress);
+  assert.deepEqual(steps, ["the API server is ready", "2 fake nodes are Ready", "everything is running already"]);
+  assert.deepEqual(
+    processNames(settings).map((name) => runningPid(settings, name)),
+    pids,
+  );
+  await down(settings, progress, false);
+});
+
+test("of several steps that run at once, the failure of the first one listed is reported when all have ended", async () => {
+  const [one, two, three] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let settled = false;
+  const all = settleAll([undefined, one.promise, two.promise, three.promise]).finally(() => (settled = true));
+  three.reject(new Error("three"));
+  two.reject(new Error("two"));
+  await new Promise(setImmediate);
+  assert.equal(settled, false);
+  one.resolve();
+  await assert.rejects(all, { message: "two" });
+  await settleAll([undefined, one.promise]);
 });
 
 test("what runs without a supervisor is ended before ports are chosen, and killed when it does not end", async (t) => {

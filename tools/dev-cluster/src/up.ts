@@ -75,7 +75,7 @@ async function renewOfRunning(settings: Settings, progress: Progress, running: S
   for (const line of await prepareCertificates(settings)) progress.step(line);
   for (const name of withOldKubeconfig(settings)) {
     await stop(settings, name);
-    progress.step(`stopped ${name}to restart it, since its kubeconfig has changed`);
+    progress.step(`stopped ${name} to restart it, since its kubeconfig has changed`);
     running.delete(name);
   }
 }
@@ -123,8 +123,8 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   await settleAll([images, waitForReady(settings, progress, watch, startServices)]);
 }
 
-/** Like Promise.all, but waits for all promises before rejecting, so that none continues during the cleanup. */
-async function settleAll(work: readonly (Promise<void> | undefined)[]): Promise<void> {
+/** Like Promise.all, but waits for all promises before it rejects with the first one's reason: none continues during the cleanup. */
+export async function settleAll(work: readonly (Promise<void> | undefined)[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }
