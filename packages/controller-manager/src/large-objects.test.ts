@@ -4,6 +4,7 @@ import { type TestContext, test } from "node:test";
 import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import * as resources from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -24,7 +25,12 @@ import { newCronJobController } from "./controllers/cronjob/controller.ts";
 import { eligibilityFor } from "./controllers/daemonset/eligibility.ts";
 import { pinnedTo } from "./controllers/daemonset/pod-template.ts";
 import { buildNewSet } from "./controllers/deployment/new-replica-set.ts";
+import { endpointsOfPodsInSteps } from "./controllers/endpoint/endpoints-of-pods.ts";
+import { canonicalSubsetsInSteps } from "./controllers/endpoint/subsets.ts";
+import { endpointsOfPodsInSteps as sliceEndpointsInSteps } from "./controllers/endpointslice/endpoints-of-pods.ts";
+import { planSlicesInSteps } from "./controllers/endpointslice/plan.ts";
 import { planningMirror } from "./controllers/endpointslicemirroring/mirror.ts";
+import { OwnerGraph } from "./controllers/garbagecollector/graph.ts";
 import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpodautoscaling/controller.ts";
 import { withDeletionFinalizers } from "./controllers/persistentvolume-binder/finalizers.ts";
 import { usageOf } from "./controllers/resourcequota/usage.ts";
@@ -136,6 +142,60 @@ for (const [name, object] of Object.entries({
       return Math.max(making, comparing);
     }));
 }
+
+test("the endpoints of a Service of 100,000 pods are made, and merged, in short steps", (t) => {
+  const all = many(100_000, (at) =>
+    aPod({ name: `p${at}`, uid: `p${at}`, nodeName: "n", podIP: `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}` }),
+  );
+  const service = aService({ name: "s", spec: { selector: { app: "x" }, ports: [{ port: 80 }], ipFamilies: ["IPv4"] } });
+  return takesLittle(t, () => {
+    const [making, subsets] = longestStep(endpointsOfPodsInSteps(service, all));
+    const [merging, merged] = longestStep(canonicalSubsetsInSteps(subsets));
+    const [slicing, groups] = longestStep(sliceEndpointsInSteps(service, all, () => undefined));
+    assert.equal(merged[0]?.addresses?.length, 100_000);
+    assert.equal(groups[0]?.endpoints.length, 100_000);
+    return Math.max(making, merging, slicing);
+  });
+});
+
+for (const { name, labels: own, count } of [
+  { name: "4,000 groups of endpoints, one for each number of a port", labels: 0, count: 4_000 },
+  { name: "6 groups of endpoints and 60,000 labels", labels: 60_000, count: 6 },
+]) {
+  test(`the slices of a Service of ${name} are planned, and planned again, in short steps`, (t) => {
+    const service = aService({ name: "s", labels: labels(own), spec: { ports: [{ port: 80 }], ipFamilies: ["IPv4"] } });
+    const desired = many(count, (at) => ({
+      addressType: "IPv4" as const,
+      ports: [{ name: "", port: at + 1, protocol: "TCP" }],
+      endpoints: [{ addresses: ["10.0.0.1"], targetRef: { uid: `p${at}` } }],
+    }));
+    const plan = (existing: readonly EndpointSlice[], from: number) =>
+      longestStep(planSlicesInSteps({ service, existing, desired: desired.slice(from), maxPerSlice: 100 }));
+    return takesLittle(t, () => {
+      const [making, { create }] = plan([], 0);
+      assert.equal(create.length, count);
+      const stored = create.map((slice) => ({ ...slice, metadata: { ...slice.metadata, labels: { ...slice.metadata.labels } } }));
+      const [changing, changed] = plan(stored.slice(0, count / 2), count / 2);
+      assert.deepEqual([changed.create.length, changed.delete.length], [count / 2, count / 2]);
+      const [comparing, { update }] = plan(stored, 0);
+      assert.deepEqual(update, []);
+      return Math.max(making, changing, comparing);
+    });
+  });
+}
+
+test("the next of 300,000 names by which an owner is referenced is found in a short step", (t) => {
+  const reference = (at: number) => ({ apiVersion: "v1", kind: "ConfigMap", name: `n${at}`, uid: "absent" });
+  const dependents = many(30, (object) => many(10_000, (at) => reference(object * 10_000 + at)));
+  return takesLittle(t, () => {
+    const graph = new OwnerGraph();
+    for (const [at, ownerReferences] of dependents.entries()) {
+      const identity = { apiVersion: "v1", kind: "ConfigMap", namespace: "default", name: `c${at}`, uid: `c${at}` };
+      graph.observe(identity, { ownerReferences });
+    }
+    return cpuMsOf(() => assert.equal(graph.absent({ ...reference(0), namespace: "default" }).lookupAgain, true));
+  });
+});
 
 test("500 pods are compared with 100,000 scopes, and with 10,000 scope expressions, in a short step", (t) => {
   const objects = many(500, (at) => aPod({ name: `p${at}` }));

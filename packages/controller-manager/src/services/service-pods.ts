@@ -186,6 +186,9 @@ export function hostnameIn({ metadata, spec }: Pod, service: Service): string | 
 export function serviceSources(informers: InformerFactory): Source[] {
   const serviceInformer = informers.for<Service>(services);
   const podInformer = informers.for<Pod>(pods);
+  // Before there are any objects: later the indexes of tens of thousands would be made in one turn.
+  podInformer.addIndex(labelIndex, byLabel);
+  serviceInformer.addIndex(selectorIndex, byFirstOfSelector);
   return [
     enqueueSelf(serviceInformer),
     enqueueBy(podInformer, (queue) => {

@@ -11,9 +11,9 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
-import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { endpointsOfPodsInSteps } from "./endpoints-of-pods.ts";
 import { missingAddresses } from "./missing-addresses.ts";
-import { canonicalSubsets, limitAddresses } from "./subsets.ts";
+import { canonicalSubsets, canonicalSubsetsInSteps, limitAddresses } from "./subsets.ts";
 
 /**
  * endpoint-controller: maintains the Endpoints of each Service with a selector.
@@ -79,8 +79,11 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
   const selected = podsOf(ctx.informers, service);
   const time = triggers.update(service, selected);
-  const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, selected)));
+  const { turns } = ctx;
+  const found = await turns.run(endpointsOfPodsInSteps(service, selected));
+  const { subsets, truncated } = limitAddresses(await turns.run(canonicalSubsetsInSteps(found)));
   const desired = desiredEndpoints(service, current, subsets, truncated);
+  await turns.next();
   const result: Result = { decision: missingAddresses(service, selected) };
   if (current !== undefined && isSame(current, desired)) return result;
   desired.metadata.annotations = withTriggerTime(desired.metadata.annotations, time);

@@ -7,6 +7,7 @@ import type {
   Service,
   ServicePort,
 } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { isReady } from "../../pods/pod-state.ts";
 import {
   addressesOf,
@@ -19,12 +20,21 @@ import {
   publishesNotReady,
 } from "../../services/service-pods.ts";
 
+/** Pods that are looked at between two yields: one Service may select tens of thousands. */
+const podsPerStep = 500;
+
 /** Pure: a subset for each list of ports and readiness, to be merged by canonicalSubsets. Source: endpoints_controller.go syncService */
 export function endpointsOfPods(service: Service, pods: readonly Pod[]): EndpointSubset[] {
+  return atOnce(endpointsOfPodsInSteps(service, pods));
+}
+
+export function* endpointsOfPodsInSteps(service: Service, pods: readonly Pod[]): Steps<EndpointSubset[]> {
+  const pace = new Pace(podsPerStep);
   const tolerateUnready = toleratesUnready(service);
   const subsets = new Map<EndpointPort[], EndpointSubset>();
   const portsOf = portsResolver(service, endpointPort);
   for (const pod of pods) {
+    if (pace.isDue()) yield;
     if (!countsAsEndpoint(pod, tolerateUnready)) continue;
     const address = addressOf(service, pod);
     if (address === undefined) continue;

@@ -1,4 +1,5 @@
 import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, Pace, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /**
  * Pure: merges subsets into a minimal, ordered form. Addresses with the same ports are grouped; an address listed as
@@ -6,6 +7,10 @@ import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/ap
  * Source: k8s.io/kubernetes pkg/api/v1/endpoints/util.go RepackSubsets
  */
 export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
+  return atOnce(canonicalSubsetsInSteps(subsets));
+}
+
+export function* canonicalSubsetsInSteps(subsets: readonly EndpointSubset[]): Steps<EndpointSubset[]> {
   /** The subsets of each port, by serialized port. */
   const byPort = new Map<string, { port: EndpointPort | undefined; of: EndpointSubset[] }>();
   /** Ports of the same subsets, by the numbers of these: their addresses are merged once, not for each of many ports. */
@@ -22,11 +27,18 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
   /** Ports with identical addresses share a subset. */
   const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: Merged["addresses"] }>();
   for (const { port, of } of byPort.values()) {
-    const { key, addresses } = merged.getOrInsertComputed(of.map((subset) => numbers.get(subset)).join(), () => mergedOf(of));
+    const which = of.map((subset) => numbers.get(subset)).join();
+    const { key, addresses } = merged.getOrInsert(which, merged.get(which) ?? (yield* mergedOf(of)));
     const entry = byAddresses.getOrInsertComputed(key, () => ({ ports: [], addresses }));
     if (port !== undefined) entry.ports.push(port);
   }
-  return [...byAddresses.values()].map(toSubset).toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+  const keyed: { subset: EndpointSubset; key: string }[] = [];
+  for (const entry of byAddresses.values()) {
+    const subset = toSubset(entry);
+    keyed.push({ subset, key: sortKey(subset) });
+    yield;
+  }
+  return (yield* sortedInSteps(keyed, (a, b) => (a.key < b.key ? -1 : 1))).map(({ subset }) => subset);
 }
 
 interface Merged {
@@ -36,16 +48,24 @@ interface Merged {
   readonly addresses: { address: EndpointAddress; ready: boolean }[];
 }
 
-function mergedOf(subsets: readonly EndpointSubset[]): Merged {
+/** Addresses that are merged between two yields. */
+const addressesPerStep = 1000;
+
+function* mergedOf(subsets: readonly EndpointSubset[]): Steps<Merged> {
+  const pace = new Pace(addressesPerStep);
   const all = new Map<string, { address: EndpointAddress; ready: boolean }>();
   for (const { addresses = [], notReadyAddresses = [] } of subsets) {
     for (const address of addresses) {
+      if (pace.isDue()) yield;
       const key = addressKey(address);
       if (!all.has(key)) all.set(key, { address, ready: true });
     }
-    for (const address of notReadyAddresses) all.set(addressKey(address), { address, ready: false });
+    for (const address of notReadyAddresses) {
+      if (pace.isDue()) yield;
+      all.set(addressKey(address), { address, ready: false });
+    }
   }
-  const sorted = [...all].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = yield* sortedInSteps([...all], ([a], [b]) => (a < b ? -1 : 1));
   return { key: JSON.stringify(sorted.map(([name, { ready }]) => [name, ready])), addresses: sorted.map(([, value]) => value) };
 }
 

@@ -12,11 +12,11 @@ import { defineController } from "../../define-controller.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
-import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { endpointsOfPodsInSteps } from "./endpoints-of-pods.ts";
 import { withHints } from "./hints.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
 import { type EndpointSliceMetrics, newEndpointSliceMetrics } from "./metrics.ts";
-import { planSlices, portsText } from "./plan.ts";
+import { planSlicesInSteps, portsText } from "./plan.ts";
 import { changesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
 /**
@@ -130,13 +130,15 @@ async function syncService(ctx: EndpointSliceContext, key: ObjectKey, signal: Ab
     if ((slice.ports ?? []).length >= manyPorts) await ctx.turns.next();
     existingPorts.set(slice, portsText(slice.ports));
   }
-  const plan = planSlices({
+  const desired = await ctx.turns.run(endpointsOfPodsInSteps(service, selected, zonesOf(ctx)));
+  const steps = planSlicesInSteps({
     service,
     existing,
     existingPorts,
-    desired: endpointsOfPods(service, selected, zonesOf(ctx)),
+    desired,
     maxPerSlice: ctx.config.maxEndpointsPerSlice,
   });
+  const plan = await ctx.turns.run(steps);
   metrics.planned(key, plan);
   const hints = ctx.featureGates.enabled("TopologyAwareHints") && wantsHints(service);
   const shares = hints ? zoneShares(ctx.nodes.lister.list()) : undefined;

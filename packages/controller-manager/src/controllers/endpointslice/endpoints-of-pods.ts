@@ -1,5 +1,6 @@
 import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { atOnce, Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { isReady } from "../../pods/pod-state.ts";
 import {
   addressesOf,
@@ -19,6 +20,9 @@ export interface EndpointGroup {
   readonly endpoints: Endpoint[];
 }
 
+/** Pods that are looked at between two yields: one Service may select tens of thousands. */
+const podsPerStep = 500;
+
 /**
  * Pure: computes the endpoints of a Service, grouped by address family and by the resolved ports of each Pod. A
  * terminating Pod stays with condition terminating and is ready only with publishNotReadyAddresses.
@@ -29,12 +33,22 @@ export function endpointsOfPods(
   pods: readonly Pod[],
   zoneOf: (pod: Pod) => string | undefined,
 ): EndpointGroup[] {
+  return atOnce(endpointsOfPodsInSteps(service, pods, zoneOf));
+}
+
+export function* endpointsOfPodsInSteps(
+  service: Service,
+  pods: readonly Pod[],
+  zoneOf: (pod: Pod) => string | undefined,
+): Steps<EndpointGroup[]> {
+  const pace = new Pace(podsPerStep);
   const groups = new Map<string, Map<EndpointPort[], EndpointGroup>>();
   const portsOf = portsResolver(service, endpointPort);
   // Without ports, Pods are endpoints of headless Services only.
   if ((service.spec?.ports ?? []).length === 0 && !isHeadless(service)) return [];
   for (const addressType of familiesOf(service)) {
     for (const pod of pods) {
+      if (pace.isDue()) yield;
       if (!countsAsEndpoint(pod, true)) continue;
       const addresses = addressesOf(pod).filter((address) => ipFamilyOf(address) === addressType);
       if (addresses.length === 0) continue;

@@ -2,6 +2,7 @@ import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isControlledBy } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { isOneOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { familiesOf } from "../../services/service-pods.ts";
 import type { GroupSize } from "../../services/slice-metrics.ts";
@@ -14,18 +15,26 @@ import { labelsOfSlice, newSlice, type SlicePlan } from "./labels.ts";
  * keeps one empty slice per address type, so that readers can distinguish "no endpoints" from "not processed yet".
  * Source: endpointslice/reconciler.go reconcileByPortMapping
  */
-export function planSlices(options: {
+export function planSlices(options: PlanOptions): CountedPlan {
+  return atOnce(planSlicesInSteps(options));
+}
+
+interface PlanOptions {
   service: Service;
   existing: readonly EndpointSlice[];
   /** `portsText` of the existing slices' ports; default: computed here. */
   existingPorts?: ReadonlyMap<EndpointSlice, string>;
   desired: readonly EndpointGroup[];
   maxPerSlice: number;
-}): CountedPlan {
+}
+
+export function* planSlicesInSteps(options: PlanOptions): Steps<CountedPlan> {
   const { service, existing, desired, maxPerSlice } = options;
   const existingPorts = options.existingPorts ?? new Map(existing.map((slice) => [slice, portsText(slice.ports)]));
   const plan: Changes = { create: [], update: [], delete: [], counts: { added: 0, removed: 0, groups: [] } };
   const families = familiesOf(service);
+  const labels = labelsOfSlice(service); // shared by all slices: a Service may have 60,000
+  yield;
   plan.delete.push(...existing.filter(({ addressType }) => !isOneOf(families, addressType)));
   for (const addressType of families) {
     const ofType = existing.filter((slice) => slice.addressType === addressType);
@@ -36,11 +45,13 @@ export function planSlices(options: {
     const unwanted = ofType.filter((slice) => !wanted.has(existingPorts.get(slice) ?? ""));
     const own: Changes = { create: [], update: [], delete: unwanted, counts: plan.counts };
     plan.counts.removed += unwanted.reduce((sum, { endpoints }) => sum + (endpoints?.length ?? 0), 0);
+    // By ports: each of thousands of pods may give a named port another number.
+    const byPorts = Map.groupBy(ofType, (slice) => existingPorts.get(slice) ?? "");
     for (const { group, ports } of groups) {
-      const slices = ofType.filter((slice) => existingPorts.get(slice) === ports);
-      planGroup(own, service, group, slices, maxPerSlice);
+      yield* planGroup(own, { service, labels, maxPerSlice }, group, byPorts.get(ports) ?? []);
+      yield;
     }
-    keepPlaceholder(own, service, addressType, ofType);
+    keepPlaceholder(own, { service, labels }, addressType, ofType);
     plan.create.push(...own.create);
     plan.update.push(...own.update);
     plan.delete.push(...own.delete);
@@ -65,15 +76,19 @@ interface Changes {
   readonly counts: { added: number; removed: number; readonly groups: GroupSize[] };
 }
 
-function planGroup(
+/** A Service with the labels of its slices. */
+interface Labelled {
+  readonly service: Service;
+  readonly labels: Record<string, string>;
+}
+
+function* planGroup(
   plan: Changes,
-  service: Service,
+  { service, labels, maxPerSlice }: Labelled & { readonly maxPerSlice: number },
   group: EndpointGroup,
   slices: readonly EndpointSlice[],
-  maxPerSlice: number,
-): void {
+): Steps<void> {
   const left = new Map(group.endpoints.map((endpoint) => [identityOf(endpoint), endpoint]));
-  const labels = labelsOfSlice(service);
   const changed: EndpointSlice[] = [];
   const unchanged: EndpointSlice[] = [];
   const before = plan.create.length - plan.delete.length;
@@ -94,6 +109,7 @@ function planGroup(
     if (!differs) unchanged.push(slice);
     else if (kept.length === 0) plan.delete.push(slice);
     else changed.push(withEndpoints(slice, kept, labels));
+    yield;
   }
 
   const rest = [...left.values()];
@@ -104,18 +120,22 @@ function planGroup(
     const fitting = bestFit(unchanged, rest.length, maxPerSlice);
     if (fitting !== undefined) changed.push(withEndpoints(fitting, [...(fitting.endpoints ?? []), ...rest.splice(0)], labels));
   }
-  // Reuses slices that would be deleted, which saves a create and a delete.
-  while (rest.length > 0) {
-    // Slices owned by a former Service of this name are not reused: they are garbage collected.
-    const reused = plan.delete.find((slice) => slices.includes(slice) && isControlledBy(slice, service));
-    const endpoints = rest.splice(0, maxPerSlice);
-    if (reused === undefined) {
-      plan.create.push({ ...newSlice(service, group.addressType, group.ports), endpoints });
+  // Reuses slices that would be deleted, which saves a create and a delete. Slices owned by a former Service of this name are not
+  // reused: they are garbage collected.
+  const own = new Set(slices);
+  const reusable = own.size === 0 ? [] : plan.delete.filter((slice) => own.has(slice) && isControlledBy(slice, service));
+  const reused = new Set<EndpointSlice>();
+  for (let at = 0; at < rest.length; at += maxPerSlice) {
+    const endpoints = rest.slice(at, at + maxPerSlice);
+    const slice = reusable[reused.size];
+    if (slice === undefined) {
+      plan.create.push({ ...newSlice(service, group.addressType, group.ports, labels), endpoints });
       continue;
     }
-    plan.delete = plan.delete.filter((slice) => slice !== reused);
-    changed.push(withEndpoints(reused, endpoints, labels));
+    reused.add(slice);
+    changed.push(withEndpoints(slice, endpoints, labels));
   }
+  if (reused.size > 0) plan.delete = plan.delete.filter((slice) => !reused.has(slice));
   plan.update.push(...changed);
   const made = plan.create.length - plan.delete.length - before;
   plan.counts.groups.push({ endpoints: group.endpoints.length, slices: slices.length + made });
@@ -127,15 +147,19 @@ function bestFit(slices: readonly EndpointSlice[], count: number, maxPerSlice: n
   return slices.filter((slice) => sizeOf(slice) + count <= maxPerSlice).toSorted((a, b) => sizeOf(b) - sizeOf(a))[0];
 }
 
-function keepPlaceholder(plan: Changes, service: Service, addressType: string, existing: readonly EndpointSlice[]): void {
+function keepPlaceholder(
+  plan: Changes,
+  { service, labels }: Labelled,
+  addressType: string,
+  existing: readonly EndpointSlice[],
+): void {
   if (plan.create.length > 0 || plan.delete.length < existing.length) return;
   const placeholder = plan.delete.find(({ endpoints, ports }) => (endpoints ?? []).length === 0 && (ports ?? []).length === 0);
   if (placeholder === undefined) {
-    plan.create.push(newSlice(service, addressType, []));
+    plan.create.push(newSlice(service, addressType, [], labels));
     return;
   }
   plan.delete = plan.delete.filter((slice) => slice !== placeholder);
-  const labels = labelsOfSlice(service);
   if (!deepEqual(placeholder.metadata.labels ?? {}, labels)) plan.update.push(withEndpoints(placeholder, [], labels));
 }
 
