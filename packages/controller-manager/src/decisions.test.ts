@@ -307,3 +307,16 @@ for (const { what, make, objects, ref, name, want } of [
     assert.partialDeepStrictEqual(of(world, ref, name), want);
   });
 }
+
+test("a replica set with a pod that is not ready does not say that only minReadySeconds are missing", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(replicaSets, aReplicaSet({ name: "web", replicas: 2, minReadySeconds: 30 }));
+  const labels = { app: "web" };
+  world.client.put(
+    pods,
+    aPod({ name: "a", labels, readySince: "2022-01-01T00:00:00Z" }),
+    aPod({ name: "b", labels, ready: false }),
+  );
+  await world.run(newReplicaSetController(world.ctx));
+  assert.equal(of(world, replicaSets, "web"), undefined);
+});

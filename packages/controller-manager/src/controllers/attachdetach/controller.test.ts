@@ -649,3 +649,51 @@ test("an attachment that another client deleted first is no failed detach", asyn
   assert.equal(listOn(context, "a"), undefined);
   assert.doesNotMatch(await context.ctx.registry.render(), /operation_name="volume_detach",status="fail-unknown"/);
 });
+
+test("detaches after a restart a volume that stood in a pod, though its node does not list it", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(nodes, aManagedNode("a"));
+  const inlineVolumeSpec = { csi: { driver: "ebs.csi.aws.com", volumeHandle: "vol-1" }, accessModes: ["ReadWriteOnce"] };
+  context.client.put<VolumeAttachment>(volumeAttachments, {
+    metadata: { name: attachmentName(ebs, "a") },
+    spec: { attacher: "ebs.csi.aws.com", nodeName: "a", source: { inlineVolumeSpec } },
+    status: { attached: true },
+  });
+  await context.run(newAttachDetachController(context.ctx));
+  await settle(30);
+  assert.equal(attachmentOf(context, "a", ebs), undefined);
+});
+
+test("the metrics count the pods that use a volume on each node, and each of its nodes", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context, { accessModes: ["ReadWriteMany"] });
+  context.client.put(pods, user("one", "a"), user("two", "a"), user("three", "b"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: true });
+  for (let i = 0; i < 2; i++) {
+    const text = await context.ctx.registry.render();
+    for (const line of [
+      `storage_count_attachable_volumes_in_use{node="a",volume_plugin="kubernetes.io/csi:${driver}"} 2`,
+      `storage_count_attachable_volumes_in_use{node="b",volume_plugin="kubernetes.io/csi:${driver}"} 1`,
+      `attachdetach_controller_total_volumes{plugin_name="kubernetes.io/csi:${driver}",state="desired_state_of_world"} 2`,
+    ])
+      assert.ok(text.includes(`\n${line}\n`), line);
+  }
+});
+
+test("an attachment that names another volume for the same disk is the pod's, and not made again", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put<VolumeAttachment>(volumeAttachments, {
+    metadata: { name: attachmentName(id, "a") },
+    spec: { attacher: driver, nodeName: "a", source: { persistentVolumeName: "former" } },
+    status: { attached: true },
+  });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await settle(30);
+  assert.deepEqual(
+    context.client.writes.filter(({ resource }) => resource === "volumeattachments"),
+    [],
+  );
+});

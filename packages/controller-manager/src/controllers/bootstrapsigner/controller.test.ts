@@ -41,6 +41,8 @@ test("the kubeconfig of cluster-info is signed with each token that may sign, an
     aBootstrapToken("dddddd", { "token-id": "eeeeee" }),
     aBootstrapToken("ffffff", { "token-secret": "" }),
     { ...aBootstrapToken("gggggg"), type: "Opaque" },
+    aBootstrapToken("iiiiii", { "usage-bootstrap-signing": "" }),
+    aBootstrapToken("jjjjj"),
     elsewhere,
   );
   const signed = (kubeconfig: string) => ({

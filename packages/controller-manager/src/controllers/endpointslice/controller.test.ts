@@ -7,6 +7,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newSliceTracker } from "../../services/slice-tracker.ts";
+import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceController } from "./controller.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
@@ -93,6 +94,8 @@ test("with TopologyAwareHints a service that asks for it gets hints, and other o
   world.client.remove(nodes, "n2");
   await settle(50);
   assert.deepEqual(hints(), [undefined, undefined], "one zone is left");
+  const changes = 'endpoint_slice_controller_endpointslices_changed_per_sync_sum{topology="Auto"} 2';
+  assert.ok((await world.ctx.registry.render()).includes(`\n${changes}\n`));
 });
 
 test("a service without pods has one empty slice", async (t) => {
@@ -375,4 +378,80 @@ test("a slice whose deletion the cache does not show yet is not deleted again, a
     world.client.writes.map(({ verb }) => verb),
     ["delete"],
   );
+});
+
+for (const { what, service } of [
+  { what: "a service of type ExternalName", service: aService({ name: "out", spec: { type: "ExternalName" } }) },
+  { what: "a service that is being deleted", service: aService({ name: "out", deletedAt: "2022-01-01T00:00:00Z" }) },
+])
+  test(`${what} gets no slices`, async (t) => {
+    const world = newTestContext(t);
+    world.client.put(services, service);
+    world.client.put(pods, webPod(1));
+    await world.run(newEndpointSliceController(world.ctx));
+    assert.deepEqual(stored(world), []);
+  });
+
+test("in a namespace that has begun to end nothing is reported, and nothing tried again", async (t) => {
+  const world = newTestContext(t);
+  world.client.react("create", "endpointslices", () => {
+    throw namespaceTerminating(endpointSlices);
+  });
+  world.client.put(services, aService());
+  await world.run(newEndpointSliceController(world.ctx));
+  await world.clock.advance(60_000);
+  await settle(30);
+  assert.deepEqual([world.client.writes.length, world.events], [1, []]);
+});
+
+test("a service whose slices cannot be written is tried 15 times more, each counted as a failure", async (t) => {
+  const world = newTestContext(t);
+  let tries = 0;
+  world.client.react("create", "endpointslices", () => {
+    tries++;
+    throw forbidden(endpointSlices, "", "no");
+  });
+  world.client.put(services, aService());
+  await world.run(newEndpointSliceController(world.ctx));
+  for (let i = 0; i < 20; i++) {
+    await world.clock.advance(1_000_000);
+    await settle(10);
+  }
+  assert.equal(tries, 16);
+  assert.match(await world.ctx.registry.render(), /^endpoint_slice_controller_syncs\{result="error"\} 16$/m);
+});
+
+test("the endpoints of a service that was deleted are counted no longer", async (t) => {
+  const world = await started(t);
+  world.client.put(pods, webPod(1));
+  await settle(30);
+  const count = async () => /^endpoint_slice_controller_endpoints_desired (\d+)$/m.exec(await world.ctx.registry.render())?.[1];
+  assert.equal(await count(), "1");
+  world.client.remove(services, "default/web");
+  await settle(30);
+  assert.equal(await count(), "0");
+});
+
+test("without TopologyAwareHints a service that asks for hints gets none", async (t) => {
+  const world = newTestContext(t, {}, { TopologyAwareHints: false });
+  for (const [i, zone] of ["z1", "z2"].entries())
+    world.client.put(nodes, aNode({ name: `n${i + 1}`, labels: { "topology.kubernetes.io/zone": zone } }));
+  world.client.put(services, aService({ annotations: { "service.kubernetes.io/topology-aware-hints": "auto" } }));
+  world.client.put(pods, webPod(1), webPod(2, { nodeName: "n2" }));
+  await world.run(newEndpointSliceController(world.ctx));
+  assert.deepEqual(
+    stored(world).flatMap(({ endpoints }) => endpoints.map(({ hints }) => hints)),
+    [undefined, undefined],
+  );
+});
+
+test("a slice that is being deleted is replaced", async (t) => {
+  const world = newTestContext(t);
+  const { metadata, ...slice } = newSlice(aService(), "IPv4", []);
+  const leaving = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["example.com/hold"] };
+  world.client.put(endpointSlices, { ...slice, metadata: { ...metadata, name: "old", uid: "old", ...leaving } });
+  world.client.put(services, aService());
+  world.client.put(pods, webPod(1));
+  await world.run(newEndpointSliceController(world.ctx));
+  assert.deepEqual(addresses(stored(world)), [[], ["10.1.0.1"]]);
 });

@@ -182,6 +182,16 @@ test("an owner is checked when a blocking reference to it is removed, not when a
   assert.deepEqual(graph.observe(identity, {}).attemptToDelete, ["blocked"]);
 });
 
+test("both owners that a dependent no longer blocks are checked", () => {
+  const graph = new OwnerGraph();
+  for (const uid of ["first", "second"]) see(graph, uid);
+  const identity = { apiVersion: "v1", kind: "Pod", namespace: "default", name: "pod", uid: "pod" };
+  const both = ["first", "second"].map((uid) => reference(uid, { blockOwnerDeletion: true }));
+  graph.observe(identity, { ownerReferences: both });
+  const free = both.map((owner) => ({ ...owner, blockOwnerDeletion: false }));
+  assert.deepEqual(graph.observe(identity, { ownerReferences: free }).attemptToDelete, ["first", "second"]);
+});
+
 test("foreground deletion wakes every dependent", () => {
   const graph = new OwnerGraph();
   see(graph, "rs");

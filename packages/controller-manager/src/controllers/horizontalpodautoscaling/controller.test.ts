@@ -136,6 +136,40 @@ test("one metric that fails keeps the target from going down, but not from going
   );
 });
 
+test("a target that someone scaled down returns to the recommendation of before, for which no metric is the reason", async (t) => {
+  const world = await started(t, {}, measured("800m", "800m", "800m"));
+  assert.equal(replicasOf(world), 5);
+  world.client.put(deployments, { ...aDeployment({ replicas: 3 }), status: { replicas: 3 } });
+  measure(world, { cpu: "500m" }, { cpu: "500m" }, { cpu: "500m" });
+  await oncePeriod(world);
+  assert.equal(replicasOf(world), 5);
+  assert.equal(world.events.at(-1), "Normal SuccessfulRescale New size: 5; reason: ");
+});
+
+test("a total is shared by the replicas that there are, which need not be those that are wanted", async (t) => {
+  const external = { metric: { name: "queue" }, target: { type: "AverageValue", averageValue: "4" } };
+  const prepare = ({ client }: TestContext) => {
+    client.put(deployments, { ...aDeployment({ replicas: 3 }), status: { replicas: 5 } });
+    client.rawAnswers.set("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue", { items: [{ value: "21" }] });
+  };
+  const world = await started(t, { metrics: [{ type: "External", external }] }, { prepare });
+  assert.equal(replicasOf(world), 5, "21 of 5 replicas are within the tolerance");
+  assert.equal(statusOf(world)?.currentMetrics?.[0]?.external?.current.averageValue, "4200m");
+});
+
+test("of metrics that ask for the same the first is named", async (t) => {
+  const average = { type: "Resource", resource: { name: "cpu", target: { type: "AverageValue", averageValue: "200m" } } };
+  const used = () => measured("300m", "300m", "300m");
+  const byShare = await started(t, { metrics: [cpu(20), average] }, used());
+  const byValue = await started(t, { metrics: [average, cpu(20)] }, used());
+  assert.deepEqual(
+    [...byShare.events, ...byValue.events],
+    ["cpu resource utilization (percentage of request)", "cpu resource"].map(
+      (reason) => `Normal SuccessfulRescale New size: 5; reason: ${reason} above target`,
+    ),
+  );
+});
+
 test("of several metrics the one that asks for most decides", async (t) => {
   const world = await started(t, { metrics: [cpu(90), cpu(20), cpu(60)] }, measured("300m", "300m", "300m"));
   assert.equal(replicasOf(world), 5);

@@ -41,6 +41,15 @@ test("an autoscaler that is not active waits, with that reason, whatever limits 
   });
 });
 
+test("the stabilization of growth is told, and the least number of replicas that is wanted", () => {
+  const { description } = sumOf(
+    { spec: { ...spec, minReplicas: 3 } } as HorizontalPodAutoscaler,
+    { desiredReplicas: 4, conditions: [condition("AbleToScale", "True", "ScaleUpStabilized")] } as never,
+  );
+  const { summary: text } = (description as () => { summary: string })();
+  assert.equal(text, "has 0 replicas and wants 4, of 3 to 9; why ScaleUpStabilized");
+});
+
 test("only a limit that holds, and a stabilization, are told", () => {
   const conditions = [
     condition("AbleToScale", "True", "ScaleDownStabilized"),
