@@ -37,6 +37,31 @@ for (const expression of [
 ])
   test(`a long text has its price: ${expression}`, () => assert.ok(run(expression, "x".repeat(500_000)).spent >= 50_000));
 
+test("looking up a time zone has its price, and a pattern that is used again is compiled once", () => {
+  assert.ok(run("timestamp(0).getHours('UTC') == 0").spent >= 1000);
+  const twice = run("['a', 'a'].all(x, x.matches('(a{100}){10}') || true)").spent;
+  assert.ok(twice < 1.5 * run("['a'].all(x, x.matches('(a{100}){10}') || true)").spent, String(twice));
+});
+
+test("what is compared or put in place of something has its price", () => {
+  const long = "x".repeat(10_000);
+  for (const [expression, least] of [
+    ["s.contains(s.substring(1))", 900_000],
+    ["s.replace('x', 'yyyyyyyyyy') == ''", 10_000],
+    ["s.matches('x*y') || true", 2_500],
+  ] as const) {
+    const { spent } = run(expression, long);
+    assert.ok(spent >= least, `${expression}: ${spent}`);
+  }
+});
+
+test("a budget may be spent to its last step", () => {
+  const budget = new Budget(2);
+  budget.spend();
+  budget.spend();
+  assert.throws(() => budget.spend(), BudgetExceeded);
+});
+
 for (const expression of [
   "items.all(x, items.all(y, items.all(z, x + y != z + 'N')))",
   "items.map(x, items.filter(y, items.exists(z, x == z + y))).size() > 0",
@@ -105,6 +130,11 @@ test("lists within lists are looked at as deep as expressions go", () => {
     ).value;
   assert.equal(nested(400), true);
   assert.equal(nested(9000), undefined);
+});
+
+test("many lists beside each other are not deep", () => {
+  const side = `[1]${".map(x, [x])".repeat(3)}`;
+  assert.equal(run(`[${Array(300).fill(1)}].all(n, ${side} == ${side})`).value, true);
 });
 
 test("types that double with each step are refused before they are large", () => {

@@ -68,7 +68,8 @@ export function parseDuration(text: string): bigint | undefined {
     const from = durationPart.lastIndex;
     const [match, whole = "", fraction = "", name = ""] = durationPart.exec(parts) ?? [];
     const unit = Object.hasOwn(units, name) ? units[name] : undefined;
-    if (match === undefined || unit === undefined || (whole === "" && fraction === "") || whole.length > 19) return undefined;
+    if (match === undefined || unit === undefined || (whole === "" && fraction === "")) return undefined;
+    if (whole.replace(/^0+/, "").length > 19) return undefined; // more than 64 bits
     const digits = fraction.slice(0, 18);
     nanos += BigInt(whole || "0") * unit + (BigInt(digits || "0") * unit) / 10n ** BigInt(digits.length);
     durationPart.lastIndex = from + match.length;
