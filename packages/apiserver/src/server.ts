@@ -7,6 +7,7 @@ import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import type { HttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { formatLocation } from "./aggregation/service-resolver.ts";
 import { followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { type IdentityLeaseOptions, keepIdentityLease } from "./bootstrap/identity-lease.ts";
 import {
@@ -27,6 +28,7 @@ import { type ApiserverRuntime, type Foundation, newFoundation } from "./server/
 import { listen } from "./server/listen.ts";
 import { connectModules, type Modules } from "./server/modules.ts";
 import { openStorageWithRetry } from "./server/open-storage.ts";
+import { ownHost } from "./server/own-host.ts";
 import { newPostStartHooks } from "./server/post-start-hooks.ts";
 import { issuerDocumentsOf } from "./server/service-accounts.ts";
 import { untilServable, whileStarting } from "./server/start-gate.ts";
@@ -113,8 +115,8 @@ class Apiserver implements RunningApiserver {
   }
 
   get url(): string {
-    const address = this.#foundation.config.flags["bind-address"];
-    return `https://${address === "0.0.0.0" ? "127.0.0.1" : address}:${this.port}`;
+    const host = ownHost(this.#foundation.config.flags["bind-address"]);
+    return `https://${formatLocation({ host, port: this.port })}`;
   }
 
   get port(): number {
@@ -288,10 +290,4 @@ function liveServers(flags: ApiserverConfig["flags"], storage: StorageSet): Live
 
 function isRoot(log: Logger): log is RootLogger {
   return "setVerbosity" in log;
-}
-
-/** An address of this machine that the server listens on. */
-function ownHost(bindAddress: string): string {
-  if (bindAddress === "0.0.0.0") return "127.0.0.1";
-  return bindAddress === "::" ? "::1" : bindAddress;
 }

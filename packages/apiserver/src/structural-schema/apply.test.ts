@@ -248,6 +248,7 @@ for (const { name, value, want } of [
     value: {
       r: { apiVersion: "a.b/v1", kind: "AbC", metadata: { name: "x.y", namespace: "z" } },
       s: { apiVersion: "v1", kind: "a", metadata: { generateName: "x-" } },
+      list: [{ apiVersion: "v1", kind: "a", metadata: { name: "" } }],
     },
     want: [],
   },

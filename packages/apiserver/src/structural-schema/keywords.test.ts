@@ -74,6 +74,16 @@ testRefusals<Input>(
       want: [`properties[f].items.x-kubernetes-map-type: Invalid value: "null": ${inSet}`],
     },
     {
+      name: "a set of objects that do not say how they are merged",
+      input: { field: set(object) },
+      want: [`properties[f].items.x-kubernetes-map-type: Invalid value: "null": ${inSet}`],
+    },
+    {
+      name: "keys of a list of no type",
+      input: { field: { type: "array", items: text, "x-kubernetes-list-map-keys": ["k"] } },
+      want: ["properties[f].x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty"],
+    },
+    {
       name: "a set that may hold null",
       input: { field: set({ ...text, nullable: true }) },
       want: ["properties[f].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type is set"],

@@ -167,7 +167,7 @@ for (const { name, properties, spec, rules } of [
   {
     name: "a unit of a duration has several names, and several of them add up",
     properties: { a: { type: "string", format: "duration" }, b: { type: "string", format: "duration" } },
-    spec: { a: "1 hr 2 wk", b: "3 nanoseconds 4 micro 5 millis" },
+    spec: { a: "1 HR 2 Wk", b: "3 nanoseconds 4 micro 5 millis" },
     rules: ["self.a == duration('337h')", "self.b == duration('5004003ns')"],
   },
   {
