@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ApiService, announcedGroups } from "./api-services.ts";
+import { type ApiService, announcedGroups, isAvailable, serviceOf } from "./api-services.ts";
 import { prioritiesOf } from "./priorities.ts";
 
 function anApiService(group: string, version: string, groupPriorityMinimum: number, versionPriority: number): ApiService {
@@ -24,6 +24,28 @@ test("groups come by priority and then by name, versions by priority and then as
     { name: "a.example.com", versions: ["v1"] },
     { name: "b.example.com", versions: ["v1", "v1beta1", "v1alpha1"] },
   ]);
+});
+
+test("a service is at port 443 unless it says another, and without one the group version is that of this server", () => {
+  const spec = { group: "a", version: "v1", groupPriorityMinimum: 1, versionPriority: 1 };
+  const at = (service: object | undefined) => serviceOf({ metadata: {}, spec: { ...spec, service } } as ApiService);
+  assert.deepEqual(at({ namespace: "web", name: "api" }), { namespace: "web", name: "api", port: 443 });
+  assert.deepEqual(at({ namespace: "web", name: "api", port: 8443 }), { namespace: "web", name: "api", port: 8443 });
+  assert.equal(at(undefined), undefined);
+});
+
+test("available is what the condition of this type says, and nothing that has none", () => {
+  const having = (...conditions: object[]) => isAvailable({ metadata: {}, status: { conditions } } as ApiService);
+  const other = { type: "Other", status: "True" };
+  assert.deepEqual(
+    [
+      having(),
+      having(other),
+      having(other, { type: "Available", status: "True" }),
+      having({ type: "Available", status: "Unknown" }),
+    ],
+    [false, false, true, false],
+  );
 });
 
 for (const { group, version, want } of [

@@ -34,6 +34,12 @@ testRefusals<object>(
       ],
     },
     {
+      name: "a text at the root",
+      input: text,
+      want: ['s.type: Invalid value: "string": must be object at the root'],
+    },
+    { name: "nothing at the root", input: {}, want: ["s.type: Required value: must not be empty at the root"] },
+    {
       name: "an integer or string that is an object too",
       input: withField({
         ...embedded,
