@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { newObjectRecorder, recordedObject, type SentObject } from "./recorded-object.ts";
+import { escapeHtml, newObjectRecorder, recordedObject, type SentObject } from "./recorded-object.ts";
 
 const managed = { name: "a", managedFields: [{ manager: "kubectl" }] };
 const anAnswer = (object: object, more: Partial<SentObject> = {}): SentObject => ({
@@ -60,3 +60,48 @@ for (const { name, data } of [
     await assert.rejects(async () => recorder.convert(sent), /larger than/);
   });
 }
+
+test("objects are held up to the limit, and what is released makes room", () => {
+  const recorder = newObjectRecorder({ maxHeldBytes: 10 });
+  assert.deepEqual([recorder.reserve(10), recorder.reserve(1)], [true, false]);
+  recorder.release(4);
+  assert.deepEqual([recorder.reserve(5), recorder.reserve(4), recorder.reserve(1)], [false, true, false]);
+});
+
+test("an event has the escapes of Go's encoder", () => {
+  assert.equal(escapeHtml('"<a>&\u2028\u2029é"'), '"\\u003ca\\u003e\\u0026\\u2028\\u2029é"');
+});
+
+const status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", reason: "NotFound", code: 404 };
+for (const [name, sent] of [
+  [
+    "YAML",
+    anAnswer(status, {
+      mediaType: "application/yaml",
+      bytes: Buffer.from(`apiVersion: v1\nkind: Status\nreason: NotFound\nstatus: Failure\n`),
+    }),
+  ],
+  ["indented JSON", anAnswer(status, { bytes: Buffer.from(JSON.stringify(status, null, 2)) })],
+] as const) {
+  test(`a Status is found in ${name}`, () => {
+    assert.deepEqual(recordedObject({ ...sent, recordsObject: false }, 1024), {
+      status: { status: "Failure", reason: "NotFound" },
+    });
+    assert.equal(recorded(sent).reason, "NotFound");
+  });
+}
+
+test("a patch is recorded on one line in the order of its fields, YAML as sorted JSON, and other text not at all", () => {
+  const patch = (text: string) => {
+    const { json } = recordedObject({ ...anAnswer({}), source: "patch", bytes: Buffer.from(text) }, 1024);
+    return json && String(json);
+  };
+  assert.equal(patch('{ "b" : "x y\\" z",\n  "a": [1, 2] }\n'), '{"b":"x y\\" z","a":[1,2]}');
+  assert.equal(patch("b: 1\na: [x]\n"), '{"a":["x"],"b":1}');
+  assert.equal(patch("{"), undefined);
+});
+
+test("what is no API object is not recorded", () => {
+  assert.equal(recorded(anAnswer({ paths: ["/"] })), undefined);
+  assert.equal(recorded(anAnswer({}, { mediaType: "text/plain", bytes: Buffer.from("a log") })), undefined);
+});
