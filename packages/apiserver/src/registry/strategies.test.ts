@@ -210,6 +210,12 @@ describe("pods", () => {
     });
   }
 
+  test("a kubelet may say the class of a pod", () => {
+    const next = aPod({}, { phase: "Running", qosClass: "Guaranteed" });
+    prepareUpdate(newPodStatusStrategy(config), next, aPod(running, { qosClass: "Burstable" }), ctx);
+    assert.deepEqual(next.status, { phase: "Running", qosClass: "Guaranteed" });
+  });
+
   test("an update of a pod leaves its status", () => {
     const next = aPod(running, { phase: "Failed", podIP: "10.0.0.1" });
     prepareUpdate(newPodStrategy(config), next, aPod(running, { phase: "Running" }), ctx);
@@ -363,9 +369,11 @@ describe("templates, controllers, namespaces and quotas", () => {
     const made = anObject({ template: {} }, { generation: 9 });
     strategiesOf<Unstructured>("podtemplates").strategy.prepareForCreate?.(made, ctx);
     assert.equal(made.metadata.generation, 1);
-    const of = (image: string): object => ({ template: { spec: { containers: [{ name: "c", image }] } } });
+    const of = (image: string) => ({ template: { spec: { containers: [{ name: "c", image }] } } });
     assert.equal(prepared("podtemplates", of("i"), of("i")).metadata.generation, 4);
     assert.equal(prepared("podtemplates", of("j"), of("i")).metadata.generation, 5);
+    const labelled = { template: { ...of("i").template, metadata: { labels: { a: "b" } } } };
+    assert.equal(prepared("podtemplates", labelled, of("i")).metadata.generation, 5);
   });
 
   test("a new controller has no pods, whatever its status says, and is deleted without its pods by default", () => {

@@ -189,6 +189,10 @@ test("missing rights are granted only by users with the verb escalate on the rol
   assert.partialDeepStrictEqual(requested, [
     { verb: "escalate", group: "rbac.authorization.k8s.io", resource: "clusterroles", name: "u" },
   ]);
+  await assert.rejects(refuseEscalation(asking("deny", []).config, as(joe), target, [secrets, rule(["get"], [""], ["pods"])]), {
+    message:
+      /not currently held:\n{APIGroups:\[""\], Resources:\["pods"\], Verbs:\["get"\]}\n{APIGroups:\[""\], Resources:\["secrets"\], Verbs:\["get"\]}$/,
+  });
   await refuseEscalation(config, as(joe), target, [rule(["get"], [""], ["pods"])]);
   await refuseEscalation(asking("allow", []).config, as(joe), target, [secrets]);
   await refuseEscalation(config, as({ name: "root", groups: ["a", "system:masters"] }), target, [secrets]);

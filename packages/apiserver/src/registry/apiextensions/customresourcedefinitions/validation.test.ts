@@ -325,6 +325,11 @@ testRefusals<object>(
       want: ['status.storedVersions[0]: Invalid value: "v0": must appear in spec.versions'],
     },
     {
+      name: "a version that was stored twice and is gone, reported once",
+      input: { status: { storedVersions: ["v0", "v1", "v0"] } },
+      want: ['status.storedVersions[2]: Invalid value: "v0": must appear in spec.versions'],
+    },
+    {
       name: "a second version that was stored and is gone",
       input: { status: { storedVersions: ["v1", "v0"] } },
       want: ['status.storedVersions[1]: Invalid value: "v0": must appear in spec.versions'],

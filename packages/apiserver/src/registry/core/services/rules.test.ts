@@ -359,6 +359,27 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     ],
   },
   {
+    name: "one family less in two stacks, with both addresses",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8", "fd00::8"],
+      "spec.ipFamilies": ["IPv4", "IPv6"],
+      "spec.ipFamilyPolicy": "PreferDualStack",
+    },
+    change: { "spec.ipFamilies": ["IPv4"] },
+    want: ["spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary IP family"],
+  },
+  {
+    name: "no address of a family that the cluster lacks, with a selector",
+    change: { "spec.clusterIP": "None", "spec.selector": { a: "b" }, "spec.ipFamilies": ["IPv6"] },
+    want: ['spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'],
+  },
+  {
+    name: "no address of a family that the cluster lacks, without a selector",
+    change: { "spec.clusterIP": "None", "spec.selector": {}, "spec.ipFamilies": ["IPv6"] },
+    want: [],
+  },
+  {
     name: "no affinity, with a time",
     undefaulted: true,
     change: {
