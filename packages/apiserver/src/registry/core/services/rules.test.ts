@@ -367,7 +367,10 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
       "spec.ipFamilyPolicy": "PreferDualStack",
     },
     change: { "spec.ipFamilies": ["IPv4"] },
-    want: ["spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary IP family"],
+    want: [
+      "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary IP family",
+      'spec.clusterIPs[1]: Invalid value: []string{"10.96.0.8", "fd00::8"}: IPv6 is not configured on this cluster',
+    ],
   },
   {
     name: "no address of a family that the cluster lacks, with a selector",
