@@ -52,7 +52,7 @@ const isBelow = (file: string, folder: string): boolean => file === folder || fi
 
 /** Hand-written code except tests, test helpers, and the page, whose tests run in a browser and which the compiler's project leaves out. */
 const isMutable = (file: string): boolean =>
-  !/^packages\/ui\/|\.test\.ts$|\.generated\.ts$|\/schema\/kinds\/|\/testing\/|\/suite\.ts$/.test(file);
+  !/^packages\/ui\/|\.test\.ts$|\.generated\.ts$|\/schema\/kinds\/|\/testing\/|\/testing\.ts$|\/suite\.ts$/.test(file);
 
 /** Mutants that compile and are not known to be equivalent, in drawing order. */
 function* chosen(options: Options, files: readonly string[], texts: Texts, compiler: Compiler): Generator<Mutant> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { Compiler } from "./compiler.ts";
 import { type Mutant, mutantsOf, mutatedText } from "./mutants.ts";
@@ -16,17 +16,19 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 function faultsIn(
   text: string,
   kind?: string,
+  file = "a.ts",
 ): { readonly mutants: Mutant[]; readonly texts: string[]; readonly compiling: string[] } {
-  const path = join(folder, "a.ts");
+  const path = join(folder, file);
   const config = join(folder, "tsconfig.json");
+  mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
   writeFileSync(
     config,
-    JSON.stringify({ compilerOptions: { strict: true, target: "esnext", noImplicitReturns: true, types: [] }, files: ["a.ts"] }),
+    JSON.stringify({ compilerOptions: { strict: true, target: "esnext", noImplicitReturns: true, types: [] }, files: [file] }),
   );
   const compiler = new Compiler(folder, config);
   try {
-    const mutants = mutantsOf("a.ts", compiler.sourceFile(path)).filter((mutant) => kind === undefined || mutant.kind === kind);
+    const mutants = mutantsOf(file, compiler.sourceFile(path)).filter((mutant) => kind === undefined || mutant.kind === kind);
     const texts = mutants.map((mutant) => mutatedText(text, mutant));
     return { mutants, texts, compiling: texts.filter((each) => compiler.faultsOf(path, each).length === 0) };
   } finally {
@@ -53,6 +55,9 @@ for (const { kind, body, result, want } of [
   { kind: "drop-assignment", body: "a = b; a++; g();", want: ["a++; g();", "a = b; g();"] },
   { kind: "drop-finally", body: "try { g(); } finally { g(); }", want: ["try { g(); } finally {}"] },
   { kind: "drop-catch", body: "try { g(); } catch { g(); }", want: ["try { g(); } catch {}"] },
+  { kind: "drop-catch", body: "try { return a; } catch { return undefined; }", result: "number | undefined", want: [] },
+  { kind: "drop-catch", body: "try { g(); } catch { return; } g();", want: ["try { g(); } catch {} g();"] },
+  { kind: "return-early", body: "if (a > b) g(); return undefined;", result: "undefined", want: [] },
   { kind: "return-early", body: "g(); a = b;", want: ["g(); return; a = b;"] },
   { kind: "return-early", body: "g(); return a;", result: "number", want: [] },
   {
@@ -93,16 +98,36 @@ test("an await is removed where the types still fit", () => {
   assert.deepEqual(faultsIn(text, "drop-await").compiling, [text.replace("await g();", "g();")]);
 });
 
-test("the arguments of a log statement are not mutated", () => {
-  const text = `declare const log: { info(text: string, fields: object): void }; export function f(a = {}) { log.info("x", { a, b: [1, 2] }); return a; }`;
-  assert.deepEqual(
-    faultsIn(text)
-      .mutants.filter(({ edit }) => text.slice(edit.start, edit.end).includes("log.info"))
-      .map(({ kind }) => kind),
-    ["drop-statement"],
-  );
-  assert.deepEqual(faultsIn(text, "drop-property").mutants, []);
-});
+for (const { call, want } of [
+  { call: "log.info", want: [] },
+  { call: "log.fatal", want: ["drop-statement"] }, // it ends the process
+])
+  test(`a statement of ${call} has the faults [${want}]`, () => {
+    const text = `declare const log: Record<"info" | "fatal", (text: string, fields: object) => void>; export function f(a = {}) { ${call}("x", { a, b: [1, 2] }); return a; }`;
+    assert.deepEqual(
+      faultsIn(text)
+        .mutants.filter(({ edit }) => text.slice(edit.start, edit.end).includes(call))
+        .map(({ kind }) => kind),
+      want,
+    );
+    assert.deepEqual(faultsIn(text, "drop-property").mutants, []);
+  });
+
+for (const { file, default: value, want } of [
+  { file: "packages/scheduler/src/a.ts", default: 'metadata.name ?? ""', want: 0 },
+  { file: "packages/scheduler/src/a.ts", default: 'metadata.namespace ?? ""', want: 2 },
+  { file: "packages/scheduler/src/a.ts", default: 'metadata.name ?? "unknown"', want: 2 },
+  { file: "packages/apiserver/src/a.ts", default: 'metadata.name ?? ""', want: 2 },
+  { file: "packages/scheduler/src/a.ts", default: '{ name = "" }', want: 0 },
+  { file: "packages/scheduler/src/a.ts", default: '{ namespace = "" }', want: 1 },
+  { file: "packages/apiserver/src/a.ts", default: '{ name = "" }', want: 1 },
+])
+  test(`${file}: ${value} has ${want} faults, because ${want === 0 ? "a stored object has" : "there may be no"} such field`, () => {
+    const head = "export const f = (metadata: { name?: string; namespace?: string }) => {";
+    const text = value.startsWith("{") ? `${head} const ${value} = metadata; };` : `${head} const x = ${value}; };`;
+    const found = faultsIn(text, undefined, file).mutants.filter(({ kind }) => kind.endsWith("-default"));
+    assert.equal(found.length, want);
+  });
 
 test("a mutation that leaves an unused name is still tried", () => {
   const text = "declare function g(x: number): void; export function f() { const x = 1; g(x); }";

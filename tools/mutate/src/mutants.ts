@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Node, SourceFile } from "typescript/unstable/ast";
-import { isCallExpression, isClassDeclaration, isFunctionDeclaration, isMethodDeclaration } from "typescript/unstable/ast/is";
+import {
+  isCallExpression,
+  isClassDeclaration,
+  isExpressionStatement,
+  isFunctionDeclaration,
+  isMethodDeclaration,
+} from "typescript/unstable/ast/is";
 import { conditions } from "./kinds/conditions.ts";
 import type { Edit, Kind } from "./kinds/kind.ts";
 import { textOf } from "./kinds/kind.ts";
@@ -50,9 +56,14 @@ export function mutatedText(text: string, { edit }: Mutant): string {
 
 const normal = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
 
-/** Log statements are not mutated: tests need not detect missing log lines. */
+/** Log statements are not mutated: tests need not detect missing log lines. `log.fatal` ends the process: only its text is left out. */
 function isForReaders(node: Node, source: SourceFile): boolean {
-  return isCallExpression(node) && /^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(textOf(node.expression, source));
+  const isStatement = isExpressionStatement(node);
+  const call = isStatement ? node.expression : node;
+  if (!isCallExpression(call)) return false;
+  const callee = textOf(call.expression, source);
+  if (!/^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(callee)) return false;
+  return !isStatement || /\b(?:log|logger)\b.*\.(?:debug|info|warn|error)$/.test(callee);
 }
 
 /** Names of the enclosing functions, methods and classes. */

@@ -17,6 +17,11 @@ const graph = importGraph(
     [at("main.test.ts"), 'spawn(new URL("./main.ts", import.meta.url));'],
     ["tools/simulate/src/simulate.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
     ["tools/simulate/src/simulate.test.ts", 'import { simulate } from "./simulate.ts";'],
+    [at("thread.ts"), ""],
+    [at("thread-starter.ts"), "new URL(`./thread${extname(import.meta.url)}`, import.meta.url);"],
+    [at("thread.test.ts"), 'const program = join(import.meta.dirname, "thread-starter.ts");'],
+    ["packages/testing/src/index.test.ts", 'import { start } from "@coxswain/testing";'],
+    ["packages/testing/src/index.ts", 'export * from "./start.ts";'],
     ["packages/scheduler/src/a.test.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
   ]),
 );
@@ -42,6 +47,14 @@ test("tests of the requested folders precede others, also nearer ones", () => {
 
 test("tests that run whole clusters are used only for the code that does so", () => {
   assert.deepEqual(testsOf("tools/simulate/src/simulate.ts", graph, []), ["tools/simulate/src/simulate.test.ts"]);
+});
+
+test("what a test runs by its path is reached, and what that loads by a URL", () => {
+  assert.deepEqual(testsOf(at("thread.ts"), graph, []), [at("thread.test.ts")]);
+});
+
+test("the name of a package is its index", () => {
+  assert.deepEqual(testsOf("packages/testing/src/index.ts", graph, []), ["packages/testing/src/index.test.ts"]);
 });
 
 test("a file that nothing imports has no tests", () => {

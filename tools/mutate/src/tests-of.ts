@@ -15,16 +15,21 @@ export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {
   );
 }
 
-/** Static and dynamic imports, re-exports, and entry points started by URL: `new URL("./main.ts", import.meta.url)`. */
+/**
+ * Static and dynamic imports, re-exports, and what is started or loaded by its path: `new URL("main.ts", import.meta.url)`,
+ * `join(import.meta.dirname, "main.ts")`.
+ */
 function namesIn(text: string): string[] {
-  const pattern =
-    /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\b(?:import|new URL)\(\s*["']([^"']+)["']/g;
-  return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2])!);
+  const imports = /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/g;
+  const paths = /\bnew URL\(\s*["'`]([^"'`]+)["'`],\s*import\.meta\.url|\bimport\.meta\.dirname,\s*["']([^"']+\.ts)["']/g;
+  const named = (match: RegExpExecArray): string => (match[1] ?? match[2])!;
+  const loaded = [...text.matchAll(paths)].map((match) => `./${named(match).replace(/\$\{extname\([^)]*\)\}$/, ".ts")}`);
+  return [...Array.from(text.matchAll(imports), named), ...loaded];
 }
 
 function resolved(file: string, name: string): string | undefined {
   if (name.startsWith(".")) return normalize(join(dirname(file), name));
-  const [, own, path] = /^@coxswain\/([^/]+)\/(.+)$/.exec(name) ?? [];
+  const [, own, path = "index"] = /^@coxswain\/([^/]+)(?:\/(.+))?$/.exec(name) ?? [];
   return own === undefined ? undefined : `packages/${own}/src/${path}.ts`;
 }
 

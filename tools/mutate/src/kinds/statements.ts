@@ -12,9 +12,11 @@ import {
   isForInStatement,
   isForOfStatement,
   isForStatement,
+  isFunctionLikeDeclaration,
   isPostfixUnaryExpression,
   isPrefixUnaryExpression,
   isPropertyAccessExpression,
+  isReturnStatement,
   isSwitchStatement,
   isTryStatement,
   isWhileStatement,
@@ -57,6 +59,15 @@ function isRightInLoop(node: Node): boolean {
   return false;
 }
 
+/** Statements that leave a function with undefined, as its end does. */
+const returnsNothing = (node: Node | undefined, file: SourceFile): boolean =>
+  node !== undefined &&
+  isReturnStatement(node) &&
+  (node.expression === undefined || textOf(node.expression, file) === "undefined");
+
+const isLastOfFunction = (node: Node): boolean =>
+  isBlock(node.parent) && node.parent.statements.at(-1) === node && isFunctionLikeDeclaration(node.parent.parent);
+
 export const statements: readonly Kind[] = [
   {
     name: "drop-statement",
@@ -89,10 +100,13 @@ export const statements: readonly Kind[] = [
   {
     name: "drop-catch",
     what: "a catch does nothing with the failure",
-    faultsIn: (node, file) =>
-      isTryStatement(node) && node.catchClause && node.catchClause.block.statements.length > 0
-        ? [replaced(node.catchClause.block, file, "{}")]
-        : [],
+    faultsIn(node, file) {
+      const block = isTryStatement(node) ? node.catchClause?.block : undefined;
+      if (block === undefined || block.statements.length === 0) return [];
+      // At the end of a function, `return undefined` and nothing are the same.
+      if (isLastOfFunction(node) && returnsNothing(block.statements[0], file)) return [];
+      return [replaced(block, file, "{}")];
+    },
   },
   {
     name: "return-early",
@@ -100,6 +114,7 @@ export const statements: readonly Kind[] = [
     faultsIn(node, file) {
       if (!isBlock(node) || node.statements.length < 2 || isLoop(node.parent)) return [];
       const last = node.statements.at(-1)!;
+      if (returnsNothing(last, file)) return [];
       const start = last.getStart(file);
       return [{ start, end: start, text: "return;\n" }];
     },

@@ -11,6 +11,7 @@ import {
   isParameterDeclaration,
   isPropertyAccessExpression,
   isStringLiteral,
+  isVariableDeclaration,
 } from "typescript/unstable/ast/is";
 import { type Edit, type Kind, replaced, textOf } from "./kind.ts";
 
@@ -33,6 +34,20 @@ function otherLiteral(node: Node, file: SourceFile): Edit[] {
   if (isStringLiteral(node)) return [replaced(node, file, textOf(node, file) === '""' ? '"x"' : '""')];
   if (node.kind === SyntaxKind.TrueKeyword) return [replaced(node, file, "false")];
   return node.kind === SyntaxKind.FalseKeyword ? [replaced(node, file, "true")] : [];
+}
+
+/** Their objects come from an API server, which gives each a name and a UID: defaults for these are there for the types alone. */
+const readers = /(?:^|\/)packages\/(?:controller-manager|scheduler|cluster-services)\//;
+
+/** Whether a default is for the name or the UID of a stored object: `metadata.name ?? ""`, `{ name = "" } = pod.metadata`. */
+function isForTypeAlone(node: Node, file: SourceFile): boolean {
+  if (!readers.test(file.fileName)) return false;
+  if (isBinaryExpression(node))
+    return /\bmetadata\??\.(?:name|uid)$/.test(textOf(node.left, file)) && textOf(node.right, file) === '""';
+  if (!isBindingElement(node) || !/^(?:name|uid)\b/.test(textOf(node, file))) return false;
+  const declaration = node.parent.parent;
+  const isOfMetadata = isVariableDeclaration(declaration) && declaration.initializer !== undefined;
+  return isOfMetadata && /\bmetadata$/.test(textOf(declaration.initializer, file));
 }
 
 /** Removes the first or the last element of a list, including the comma. */
@@ -85,6 +100,7 @@ export const values: readonly Kind[] = [
     name: "wrong-default",
     what: "the default behind ?? or ||, of a parameter or of a destructured field is another one",
     faultsIn(node, file) {
+      if (isForTypeAlone(node, file)) return [];
       // Defaults in array patterns are mostly for regex groups that always match.
       const isField = isBindingElement(node) && isObjectBindingPattern(node.parent);
       if ((isParameterDeclaration(node) || isField) && node.initializer) return otherLiteral(node.initializer, file);
@@ -97,7 +113,7 @@ export const values: readonly Kind[] = [
     name: "drop-default",
     what: "the default behind ?? is left out",
     faultsIn: (node, file) =>
-      isBinaryExpression(node) && node.operatorToken.kind === SyntaxKind.QuestionQuestionToken
+      isBinaryExpression(node) && node.operatorToken.kind === SyntaxKind.QuestionQuestionToken && !isForTypeAlone(node, file)
         ? [replaced(node, file, `(${textOf(node.left, file)})`)]
         : [],
   },
