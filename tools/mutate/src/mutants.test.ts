@@ -113,6 +113,16 @@ for (const { call, want } of [
     assert.deepEqual(faultsIn(text, "drop-property").mutants, []);
   });
 
+test("a condition or a catch that only logs is not mutated", () => {
+  const head = "declare const log: Record<'error', (text: string) => void>; declare function g(): boolean; export function f() {";
+  assert.deepEqual(faultsIn(`${head} if (g() && g()) log.error("x"); }`).mutants, []);
+  assert.deepEqual(
+    faultsIn(`${head} try { g(); } catch { if (g()) { log.error("x"); } }; return 1; }`, "drop-catch").mutants,
+    [],
+  );
+  assert.equal(faultsIn(`${head} if (g()) { log.error("x"); g(); } }`, "negate-condition").mutants.length, 1);
+});
+
 for (const { file, default: value, want } of [
   { file: "packages/scheduler/src/a.ts", default: 'metadata.name ?? ""', want: 0 },
   { file: "packages/scheduler/src/a.ts", default: 'metadata.namespace ?? ""', want: 2 },

@@ -1,15 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Node, SourceFile } from "typescript/unstable/ast";
-import {
-  isCallExpression,
-  isClassDeclaration,
-  isExpressionStatement,
-  isFunctionDeclaration,
-  isMethodDeclaration,
-} from "typescript/unstable/ast/is";
+import { isClassDeclaration, isFunctionDeclaration, isMethodDeclaration } from "typescript/unstable/ast/is";
 import { conditions } from "./kinds/conditions.ts";
 import type { Edit, Kind } from "./kinds/kind.ts";
-import { textOf } from "./kinds/kind.ts";
+import { isLogging, textOf } from "./kinds/kind.ts";
 import { statements } from "./kinds/statements.ts";
 import { values } from "./kinds/values.ts";
 
@@ -42,7 +36,7 @@ export function mutantsOf(file: string, source: SourceFile, chosen: readonly Kin
     found.push({ id, kind: kind.name, file, line, edit });
   };
   const visit = (node: Node): void => {
-    if (isForReaders(node, source)) return;
+    if (isLogging(node, source)) return;
     for (const kind of chosen) for (const edit of kind.faultsIn(node, source)) add(kind, node, edit);
     node.forEachChild(visit);
   };
@@ -55,16 +49,6 @@ export function mutatedText(text: string, { edit }: Mutant): string {
 }
 
 const normal = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
-
-/** Log statements are not mutated: tests need not detect missing log lines. `log.fatal` ends the process: only its text is left out. */
-function isForReaders(node: Node, source: SourceFile): boolean {
-  const isStatement = isExpressionStatement(node);
-  const call = isStatement ? node.expression : node;
-  if (!isCallExpression(call)) return false;
-  const callee = textOf(call.expression, source);
-  if (!/^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(callee)) return false;
-  return !isStatement || /\b(?:log|logger)\b.*\.(?:debug|info|warn|error)$/.test(callee);
-}
 
 /** Names of the enclosing functions, methods and classes. */
 function placeOf(node: Node, source: SourceFile): string {

@@ -9,7 +9,7 @@ import { optionsOf, UsageError } from "./options.ts";
 
 test("flags have defaults, folders may end in a slash", () => {
   const options = optionsOf(["./packages/a/src/", "--count", "3", "--kind", "boundary"]);
-  assert.partialDeepStrictEqual(options, { folders: ["packages/a/src"], count: 3, seed: 1, kinds: ["boundary"], mostTests: 12 });
+  assert.partialDeepStrictEqual(options, { folders: ["packages/a/src"], count: 3, seed: 1, kinds: ["boundary"], mostTests: 30 });
   assert.deepEqual([options?.lanes, optionsOf(["a", "--lanes", "2"])?.lanes], [1, 2]);
   assert.equal(optionsOf(["--help"]), undefined);
   assert.partialDeepStrictEqual(optionsOf(["--faults", "list.json"]), { faults: "list.json", folders: [] });

@@ -31,7 +31,7 @@ and shows the faults that no test detects. The working tree is never changed.
   --seed N          the same seed draws the same faults of the same code; default 1
   --kind NAME       only faults of this kind; may be given several times
   --only ID         only this fault, as an earlier run named it; may be given several times
-  --tests N         test files that are run for one fault at most, the nearest first; default 12
+  --tests N         test files that are run for one fault at most, the nearest first; default 30
   --lanes N         faults that are tried at the same time; default 1
   --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 60
   --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
@@ -85,7 +85,7 @@ function parsed(args: readonly string[]) {
         seed: { type: "string", default: "1" },
         kind: { type: "string", multiple: true, default: [] },
         only: { type: "string", multiple: true, default: [] },
-        tests: { type: "string", default: "12" },
+        tests: { type: "string", default: "30" },
         lanes: { type: "string", default: "1" },
         timeout: { type: "string", default: "60" },
         "min-caught": { type: "string", default: "95" },

@@ -17,6 +17,12 @@ const graph = importGraph(
     [at("main.test.ts"), 'spawn(new URL("./main.ts", import.meta.url));'],
     ["tools/simulate/src/simulate.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
     ["tools/simulate/src/simulate.test.ts", 'import { simulate } from "./simulate.ts";'],
+    [at("registry/events/table.ts"), ""],
+    [at("registry/events/strategy.test.ts"), 'import { a } from "./table.ts";'],
+    [at("registry/pods/table.test.ts"), 'import { a } from "../events/table.ts";'],
+    [at("registry/kind-tables.test.ts"), 'import { a } from "./far.ts";'],
+    [at("registry/conversion.test.ts"), 'import { a } from "./far.ts";'],
+    [at("registry/far.ts"), 'import { a } from "./events/table.ts";'],
     [at("thread.ts"), ""],
     [at("thread-starter.ts"), "new URL(`./thread${extname(import.meta.url)}`, import.meta.url);"],
     [at("thread.test.ts"), 'const program = join(import.meta.dirname, "thread-starter.ts");'],
@@ -35,6 +41,13 @@ test("tests that reach a file are ordered by how likely they test it", () => {
     at("registry/rules.test.ts"),
     at("main.test.ts"),
   ]);
+});
+
+test("tests of folders above precede nearer ones of others, those with the file's name first", () => {
+  assert.deepEqual(
+    testsOf(at("registry/events/table.ts"), graph, []),
+    ["events/strategy", "kind-tables", "conversion", "pods/table"].map((name) => at(`registry/${name}.test.ts`)),
+  );
 });
 
 test("tests of the requested folders precede others, also nearer ones", () => {

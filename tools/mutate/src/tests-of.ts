@@ -37,8 +37,9 @@ function resolved(file: string, name: string): string | undefined {
 const wholeClusters = ["packages/testing/", "tools/deploy/", "tools/dev-cluster/", "tools/publish/", "tools/simulate/"];
 
 /**
- * Test files that reach a file by imports, the most relevant first: of the same name, in the same folder, in the requested
- * folders, then by import distance. Without those that run whole clusters.
+ * Test files that reach a file by imports, the most relevant first: of the same name, in the same folder, in a folder above, there first
+ * those with the file's name in theirs (`tables.test.ts` for `events/table.ts`), in the requested folders, then by import distance.
+ * Without those that run whole clusters.
  */
 export function testsOf(file: string, graph: ImportGraph, folders: readonly string[]): string[] {
   const distance = distancesTo(file, graph);
@@ -46,7 +47,8 @@ export function testsOf(file: string, graph: ImportGraph, folders: readonly stri
     const stem = basename(file, ".ts");
     if (dirname(test) === dirname(file))
       return basename(test) === `${stem}.test.ts` ? 0 : basename(test).startsWith(stem) ? 1 : 2;
-    return folders.some((folder) => test.startsWith(`${folder}/`)) ? 3 : 4;
+    if (file.startsWith(`${dirname(test)}/`) && !dirname(test).endsWith("/src")) return basename(test).includes(stem) ? 3 : 4;
+    return folders.some((folder) => test.startsWith(`${folder}/`)) ? 5 : 6;
   };
   return [...distance.keys()]
     .filter((path) => path.endsWith(".test.ts"))

@@ -1,4 +1,5 @@
 import type { Node, SourceFile } from "typescript/unstable/ast";
+import { isBlock, isCallExpression, isExpressionStatement, isIfStatement } from "typescript/unstable/ast/is";
 
 /** A replacement of a range of a file's text. */
 export interface Edit {
@@ -25,3 +26,18 @@ export const replaced = (node: Node, file: SourceFile, text: string): Edit => ({
 });
 
 export const removed = (node: Node, file: SourceFile): Edit => replaced(node, file, "");
+
+/**
+ * What only logs is not mutated, nor whether it does: tests need not detect missing log lines. `log.fatal` ends the process: only
+ * its text is left out.
+ */
+export function isLogging(node: Node, file: SourceFile): boolean {
+  if (isIfStatement(node)) return node.elseStatement === undefined && isLogging(node.thenStatement, file);
+  if (isBlock(node)) return node.statements.length > 0 && node.statements.every((each) => isLogging(each, file));
+  const isStatement = isExpressionStatement(node);
+  const call = isStatement ? node.expression : node;
+  if (!isCallExpression(call)) return false;
+  const callee = textOf(call.expression, file);
+  if (!/^(?:this\.#?)?(?:\w+\.)?(?:log|logger|console)\??\./.test(callee)) return false;
+  return !isStatement || /\b(?:log|logger)\b.*\.(?:debug|info|warn|error)$/.test(callee);
+}

@@ -21,7 +21,7 @@ import {
   isTryStatement,
   isWhileStatement,
 } from "typescript/unstable/ast/is";
-import { type Kind, removed, replaced, textOf } from "./kind.ts";
+import { isLogging, type Kind, removed, replaced, textOf } from "./kind.ts";
 
 /** Calls that release resources. */
 const cleaning =
@@ -102,7 +102,7 @@ export const statements: readonly Kind[] = [
     what: "a catch does nothing with the failure",
     faultsIn(node, file) {
       const block = isTryStatement(node) ? node.catchClause?.block : undefined;
-      if (block === undefined || block.statements.length === 0) return [];
+      if (block === undefined || block.statements.length === 0 || isLogging(block, file)) return [];
       // At the end of a function, `return undefined` and nothing are the same.
       if (isLastOfFunction(node) && returnsNothing(block.statements[0], file)) return [];
       return [replaced(block, file, "{}")];
