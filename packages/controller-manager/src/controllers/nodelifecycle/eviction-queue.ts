@@ -8,10 +8,10 @@ export interface EvictionQueue {
   /** @param perSecond nodes per second; 0 stops the queue */
   setRate(perSecond: number): void;
   /**
-   * Removes and returns the nodes that the rate allows now.
+   * Removes and returns the first node if the rate allows one now.
    * @param now ms of the monotonic clock
    */
-  take(now: number): string[];
+  take(now: number): string | undefined;
   has(node: string): boolean;
   readonly isEmpty: boolean;
 }
@@ -28,14 +28,11 @@ export function newEvictionQueue(perSecond: number): EvictionQueue {
       rate = wanted;
     },
     take(now) {
-      const taken: string[] = [];
-      for (const node of waiting) {
-        if (rate <= 0 || now < nextAt) break;
-        nextAt = now + 1000 / rate;
-        waiting.delete(node);
-        taken.push(node);
-      }
-      return taken;
+      const [node] = waiting;
+      if (node === undefined || rate <= 0 || now < nextAt) return undefined;
+      nextAt = now + 1000 / rate;
+      waiting.delete(node);
+      return node;
     },
     has: (node) => waiting.has(node),
     get isEmpty() {

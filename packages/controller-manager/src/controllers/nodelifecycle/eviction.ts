@@ -70,20 +70,19 @@ export function hasQueuedNodes({ evictions }: NodeLifecycleContext): boolean {
 /** Processes the eviction queues: taints the nodes, or deletes their Pods when the taint manager is off. */
 export async function processEvictions(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
   for (const queue of ctx.evictions.values()) {
-    for (const name of queue.take(ctx.clock.monotonic())) {
-      const node = ctx.nodes.lister.get(name);
-      if (node === undefined) continue;
-      const ready = statusOf(conditionOf(node, "Ready"));
-      if (ready === "True") continue; // recovered while queued
-      let isDone = true;
-      if (ctx.config.nodeLifecycle.taintManager)
-        isDone = await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
-      else {
-        await deleteAllPods(ctx, node, signal);
-        ctx.evicted.add(name);
-      }
-      if (isDone) ctx.metrics.evicted(zoneOf(node));
+    const name = queue.take(ctx.clock.monotonic());
+    const node = name === undefined ? undefined : ctx.nodes.lister.get(name);
+    if (name === undefined || node === undefined) continue;
+    const ready = statusOf(conditionOf(node, "Ready"));
+    if (ready === "True") continue; // recovered while queued
+    let isDone = true;
+    if (ctx.config.nodeLifecycle.taintManager)
+      isDone = await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
+    else {
+      await deleteAllPods(ctx, node, signal);
+      ctx.evicted.add(name);
     }
+    if (isDone) ctx.metrics.evicted(zoneOf(node));
   }
 }
 

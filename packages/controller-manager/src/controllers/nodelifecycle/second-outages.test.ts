@@ -67,6 +67,18 @@ test("a node that reports between the last look at it and its turn is not evicte
   );
 });
 
+test("a node that reports before its turn does not delay the turn of another zone", async (t) => {
+  const where = { a: "x", b: "x", c: "y", d: "y", "good-x1": "x", "good-x2": "x", "good-y1": "y", "good-y2": "y" };
+  const world = await running(t, where, { evictionRate: 1 / 98 });
+  await pass(world, 145, ...Object.keys(where).filter((name) => name.startsWith("good")));
+  reports(world, "b", "True");
+  await world.clock.advance(4000); // the turns of both are 148 s after the start
+  assert.deepEqual(
+    ["a", "b", "c", "d"].map((name) => isEvicted(world, name)),
+    [true, false, true, true],
+  );
+});
+
 test("nodes that wait are evicted as soon as the rate allows, not only at the next look", async (t) => {
   const world = await running(t, { ...fourGood, a: undefined, b: undefined, c: undefined }, { evictionRate: 1 });
   await pass(world, 50, ...good);
