@@ -53,11 +53,11 @@ test("delivers the remaining values before the error", async () => {
   assert.deepEqual(seen, [1]);
 });
 
-test("refuses writes once the reader has left its loop", async () => {
-  const queue = newBoundedQueue<number>(2);
-  queue.push(1);
+test("refuses writes once the reader has left its loop, and keeps nothing", async () => {
+  const queue = newBoundedQueue<number>(3);
+  for (const value of [1, 2, 3]) queue.push(value);
   for await (const _ of queue) break;
-  assert.equal(queue.push(2), false);
+  assert.deepEqual([queue.push(4), queue.size], [false, 0]);
 });
 
 test("keeps order over thousands of values", async () => {

@@ -48,7 +48,6 @@ export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObs
     },
     shutDown() {
       for (const { timer } of waiting.values()) timer.cancel();
-      waiting.clear();
       queue.shutDown();
     },
     get shuttingDown() {

@@ -62,6 +62,7 @@ for (const { accept, options, named } of [
 test("decodes bodies by their Content-Type", () => {
   assert.equal(negotiateInput(undefined), "application/json");
   assert.equal(negotiateInput("application/json; charset=utf-8"), "application/json");
+  assert.equal(negotiateInput(" application/json ;charset=utf-8 "), "application/json");
   assert.equal(negotiateInput(protobuf), protobuf);
   assert.throws(() => negotiateInput("application/x-www-form-urlencoded"), {
     code: 415,

@@ -53,3 +53,8 @@ test("makes patches that lead from one document to the other", () => {
     { numRuns: 300 },
   );
 });
+
+test("makes the smallest patch, also when the first fields are equal", () => {
+  assert.deepEqual(createMergePatch({ a: 1, b: 2, c: 3 }, { a: 1, b: 3 }), { b: 3, c: null });
+  assert.equal(createMergePatch({ a: { b: 1 } }, { a: { b: 1 } }), undefined);
+});

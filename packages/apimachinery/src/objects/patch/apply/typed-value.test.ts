@@ -289,6 +289,18 @@ for (const { name, live, config, want } of [
     want: { metadata: { labels: { a: "1" } } },
   },
   {
+    name: "null does not clear a struct",
+    live: { spec: { nodeName: "a" } },
+    config: { spec: null },
+    want: { spec: { nodeName: "a" } },
+  },
+  {
+    name: "null makes way for a map and a struct",
+    live: { metadata: { labels: null }, spec: null },
+    config: { metadata: { labels: { a: "1" } }, spec: { nodeName: "a" } },
+    want: { metadata: { labels: { a: "1" } }, spec: { nodeName: "a" } },
+  },
+  {
     name: "null takes the place of a scalar",
     live: { spec: { priority: 1 } },
     config: { spec: { priority: null } },

@@ -87,7 +87,15 @@ for (const { name, bytes, code } of [
 for (const { name, flood, spendReset } of [
   {
     name: "more pings than anybody needs",
-    flood: () => Array.from({ length: 1001 }, () => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
+    flood: () => Array.from({ length: 1200 }, () => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
+  },
+  {
+    name: "more resets of what has ended than anybody needs",
+    flood: () => [
+      requestFrame(1),
+      numberFrame(frameTypes.resetStream, 1, errorCodes.cancel),
+      ...Array.from({ length: 1200 }, () => numberFrame(frameTypes.resetStream, 1, errorCodes.cancel)),
+    ],
   },
   {
     name: "more requests that are broken off than its budget",
