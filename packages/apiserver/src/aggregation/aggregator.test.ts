@@ -74,6 +74,9 @@ test("groups and servers are those of the APIServices of the moment", async (t) 
   client.put(apiServices, anApiService("x.io", "v1", false));
   await waitFor(() => aggregator.remote.size === 0, { what: "the API to be local" });
   assert.ok(!isProxied("/apis/x.io/v1"));
+  client.put(apiServices, anApiService("x.io", "v1", true));
+  await waitFor(() => aggregator.remote.size === 1, { what: "the server again" });
   client.remove(apiServices, "v1.x.io");
   await waitFor(() => groups().length === 1, { what: "the group to go" });
+  assert.deepEqual([aggregator.remote.size, isProxied("/apis/x.io/v1")], [0, false]);
 });

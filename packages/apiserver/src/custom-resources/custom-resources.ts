@@ -89,6 +89,7 @@ export function newCustomResources(options: CustomResourcesOptions): CustomResou
 
 /** Served group versions of a definition, by name (`example.com/v1`). */
 function groupVersionsOf(definition: CustomResourceDefinition | undefined): Map<string, GroupVersion> {
-  const { group = "", versions = [] } = definition?.spec ?? {};
+  if (definition === undefined) return new Map();
+  const { group, versions } = definition.spec;
   return new Map(versions.filter(({ served }) => served).map(({ name: version }) => [`${group}/${version}`, { group, version }]));
 }

@@ -196,6 +196,11 @@ for (const { what, answer, why } of [
     why: `${subject} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1beta1, Kind=ConversionReview`,
   },
   {
+    what: "no version of the review",
+    answer: (review: Review) => ({ ...succeeded(review), apiVersion: undefined, kind: undefined }),
+    why: `${subject} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got , Kind=`,
+  },
+  {
     what: "another kind",
     answer: (review: Review) => ({ ...succeeded(review), kind: "Review" }),
     why: `${subject} failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v1, Kind=Review`,

@@ -122,6 +122,16 @@ test("the text has at most ten decisions, and none that the findings contain", a
   );
 });
 
+test("a finding that has no time and nobody who said so has no brackets", async () => {
+  const owner = [{ apiVersion: "apps/v1", kind: "Deployment", name: "gone", uid: "u" }];
+  const config = stored("v1", "ConfigMap", "c", { metadata: { ownerReferences: owner } });
+  const explanation = await explained({ objects: [config] });
+  const textBy = (by: string) =>
+    explanationText({ ...explanation, chain: explanation.chain.map((finding) => ({ ...finding, by })) }, 0);
+  assert.match(textBy("kubelet"), / {2}\(kubelet\)\n/);
+  assert.doesNotMatch(textBy("explain"), /\(/);
+});
+
 test("objects that refer to each other are visited once each", async () => {
   const late = stored("storage.k8s.io/v1", "StorageClass", "late", {
     provisioner: "x",

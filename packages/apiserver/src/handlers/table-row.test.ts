@@ -5,7 +5,7 @@ import { newEntry } from "../storage/entry.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
-import { rowJson, type TableOptions } from "./transform.ts";
+import { rowJson, type TableOptions, tableHead } from "./transform.ts";
 
 const start = Date.parse("2022-01-01T00:00:00Z");
 const codec = {
@@ -61,6 +61,17 @@ for (const { name, thing } of [
     });
   }
 }
+
+test("the head of a Table defines each column, or none", () => {
+  const options = { includeObject: "None", metaVersion: "v1", now: 0 } as const;
+  const definitions = (columns?: typeof table) => JSON.parse(`${tableHead({}, options, columns as never)}]}`).columnDefinitions;
+  assert.deepEqual(
+    definitions(table).map(({ name }: { name: string }) => name),
+    ["Name", "Last", "First"],
+  );
+  assert.deepEqual(definitions(table)[0], { name: "Name", type: "string", format: "", description: "", priority: 0 });
+  assert.equal(definitions(), null);
+});
 
 test("rows with whole objects are not kept", () => {
   assert.equal(

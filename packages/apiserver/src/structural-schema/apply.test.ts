@@ -358,6 +358,12 @@ for (const { name, schema, value, want } of [
     value: { lists: [["a"], ["b", "b"]], map: { "x.y": [1, 1] }, objects: [{ l: [] }, { l: [2, 2] }] },
     want: ["lists[1][1]", "map[x.y][1]", "objects[1].l[1]"],
   },
+  {
+    name: "in fields after others that have none",
+    schema: { count: { type: "integer" }, none: {}, l: unique },
+    value: { count: 1, none: null, l: [1, 1] },
+    want: ["l[1]"],
+  },
   { name: "that are no objects in a list by keys", schema: { l: byKey }, value: { l: ["a", "a"] }, want: ["l[0]"] },
   {
     name: "that are null in a list by keys, which lack the key",

@@ -166,6 +166,11 @@ test("an overloaded backend is retried with increasing delays, five times at mos
   assert.deepEqual([failed, failing.requested.length], [['pods "p" is forbidden: Error contacting webhook: 503'], 5]);
 });
 
+test("a backend that answers with another status than 2xx has not answered", async (t) => {
+  const { review } = await policy(t, {}, 300);
+  assert.deepEqual(await review(), ['pods "p" is forbidden: Error contacting webhook: 300']);
+});
+
 test("a backend that refuses to answer is called once; the default says what counts, and nothing is kept of it", async (t) => {
   const { requested, review } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
   const object = { metadata: { name: "p", annotations: { a: "b" } }, spec: { containers: [{ image: "good" }] } };

@@ -70,7 +70,7 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
 
 /** Validates finalizers; no errors for strategies with `anyFinalizer`. */
 export function* kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): Steps<FieldError[]> {
-  if (strategy.anyFinalizer || finalizers === undefined) return [];
+  if (strategy.anyFinalizer) return [];
   return yield* eachInSteps(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newEntry } from "../storage/entry.ts";
+import { unlimitedEntries } from "../storage/testing.ts";
+import { jsonInSteps, jsonOf } from "./convert.ts";
+import type { ServedResource } from "./served-resources.ts";
+
+const codec = {
+  toJson: (object: object) => JSON.stringify(object),
+  fromStored: (bytes: Buffer) => JSON.parse(bytes.toString()),
+  fieldsOf: () => ({}),
+  memory: unlimitedEntries(),
+};
+const servedAs = (version: string, isHub: boolean) => {
+  const kind = { group: "g.io", version, kind: "Thing" };
+  return { isHub, kind, version: { groupVersion: kind, ...kind } } as unknown as ServedResource; // cast: no other part is used
+};
+
+test("an entry's JSON in another version is made once, and none for its own version", () => {
+  const entry = newEntry(codec as never, "x", 7, { metadata: { name: "a" } } as never);
+  const made = (served: ServedResource): number => [...jsonInSteps(entry, served)].length;
+  made(servedAs("v1", true));
+  assert.equal(entry.hasMemo("json:g.io/v1"), false);
+  made(servedAs("v2", false));
+  assert.equal(entry.hasMemo("json:g.io/v2"), true);
+  const json = jsonOf(entry, servedAs("v2", false));
+  made(servedAs("v2", false));
+  assert.equal(jsonOf(entry, servedAs("v2", false)), json);
+});
