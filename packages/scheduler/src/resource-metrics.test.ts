@@ -37,6 +37,10 @@ test("/metrics/resources reports requests and limits of pods in whole units, and
     'kube_pod_resource_limit{resource="hugepages-2Mi",scheduler="default-scheduler",unit="bytes"} 4194304',
     'kube_pod_resource_limit{resource="attachable-volumes-aws-ebs",scheduler="default-scheduler",unit="integer"} 3',
   ]);
+  pods = [aTestPod("waiting", { spec: { containers: [container({ cpu: "1" }, {})] } })];
+  assert.deepEqual(await lines(), [
+    'kube_pod_resource_request{namespace="default",node="",pod="waiting",priority="",resource="cpu",scheduler="",unit="cores"} 1',
+  ]);
   pods = [];
   assert.deepEqual(await lines(), []);
 });

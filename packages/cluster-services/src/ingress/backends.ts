@@ -87,7 +87,10 @@ interface KnownSlice {
 
 function readService({ spec }: Service, slices: readonly EndpointSlice[], isRefused: (address: string) => boolean): KnownService {
   const ports = new Map<number | string, ServicePort>();
-  for (const one of spec?.ports ?? []) for (const key of [one.port, one.name ?? ""]) ports.getOrInsert(key, one);
+  for (const one of spec?.ports ?? []) {
+    ports.getOrInsert(one.port, one);
+    if (one.name !== undefined) ports.getOrInsert(one.name, one);
+  }
   return {
     isExternal: spec?.type === "ExternalName",
     ports,

@@ -19,10 +19,12 @@ import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/tur
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { testPair } from "@coxswain/apimachinery/testing/tls";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "../flags.ts";
 import type { PartContext } from "../part.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import { newIngressClass } from "./classes.ts";
 import { startIngress } from "./part.ts";
 import { anIngress } from "./testing.ts";
 import { byService, byServiceIndex, watchedBackends } from "./watched-backends.ts";
@@ -196,6 +198,29 @@ test("the part makes its class, and serves an Ingress from when it is made until
   assert.equal(await codeOf("b.test"), 404);
   await part.check?.();
   assert.deepEqual(failures, []);
+});
+
+test("the certificates of its Ingresses are read before it serves", async (t) => {
+  const ingress = ingressOf("a.test");
+  const own = [{ ...ingress, spec: { ...ingress.spec, tls: [{ hosts: ["a.test"], secretName: "s" }] } }];
+  const { promise: answer, resolve: answered } = Promise.withResolvers<undefined>();
+  let [asked, isServing] = [false, false];
+  const prepare = (client: FakeClient): void => {
+    client.put(ingressClasses, newIngressClass([]));
+    client.react("get", "secrets", () => {
+      asked = true;
+      return answer;
+    });
+  };
+  const starting = start(t, { own, prepare }).then(() => {
+    isServing = true;
+  });
+  await waitFor(() => asked, { what: "the Secret to be asked for" });
+  await testPair(); // takes as long as the rest of the start
+  await settle();
+  assert.equal(isServing, false);
+  answered(undefined);
+  await starting;
 });
 
 test("a class that another node has made meanwhile is no failure", async (t) => {

@@ -92,7 +92,7 @@ function* addAll(variables: Map<string, string>, { data, kind, prefix }: DataSou
         invalid.push(name);
         continue;
       }
-      const value = valueIn(kind, data[key] ?? "");
+      const value = valueIn(kind, data[key]!);
       if (!variables.has(name)) length += name.length + value.length;
       variables.set(name, value);
     }

@@ -153,6 +153,14 @@ test("the available memory of all pods ignores inactive file cache; a pod's proc
   assert.deepEqual([await cgroups.tasksOf("uid-1"), await cgroups.tasksOf("nobody")], [12, 0]);
 });
 
+test("without cgroups per QoS class nothing is made for a pod", async (t) => {
+  const { cgroups, mountPoint } = await cgroupsIn(t, { perQos: false });
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1000 }, true);
+  await cgroups.ensure(aNodePod());
+  assert.deepEqual(await readdir(join(mountPoint, "cpu")), ["cgroup.procs"]);
+  assert.deepEqual([await cgroups.exists("uid-1"), cgroups.parentOf(aNodePod())], [false, ""]);
+});
+
 test("the cgroup of all pods is limited to allocatable, and reserved cgroups to their reservations", async (t) => {
   const { cgroups, mountPoint, read } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3, pids: 1000 }, true);

@@ -35,7 +35,10 @@ test("a pod belongs to the highest group that is not above it", () => {
 });
 
 /** A node with a fake logind. */
-function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number; cannotEnd?: string } = {}) {
+function aNode(
+  pods: readonly NodePod[],
+  options: { delayMs?: number; maxMs?: number; cannotEnd?: string; cannotLock?: boolean } = {},
+) {
   let isAway = false;
   let holding: Promise<void> | undefined;
   const clock = newFakeClock();
@@ -59,6 +62,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
         delayMs = Math.min(ms, options.maxMs ?? ms);
       },
       async inhibitShutdown() {
+        if (options.cannotLock) throw new Error("no more locks");
         seen.push("lock");
         return { release: () => void seen.push("release") };
       },
@@ -156,7 +160,7 @@ test("after a cancelled shutdown the node admits pods and holds the inhibitor lo
   stop.abort();
 });
 
-test("logind's delay is raised when needed; when it does not there is no graceful shutdown", async () => {
+test("logind's delay is raised when needed; when it does not, or gives no lock, there is no graceful shutdown", async () => {
   const stop = new AbortController();
   const node = aNode([], { delayMs: 5_000 });
   await node.shutdown.start(stop.signal);
@@ -167,6 +171,9 @@ test("logind's delay is raised when needed; when it does not there is no gracefu
     /^Error: node shutdown manager was unable to update logind InhibitDelayMaxSec to 30s \(ShutdownGracePeriod\), current value of InhibitDelayMaxSec \(10s\) is less than requested ShutdownGracePeriod$/,
   );
   assert.equal(refused.closed(), 1, "its connection");
+  const lockless = aNode([], { cannotLock: true });
+  await assert.rejects(lockless.shutdown.start(stop.signal), /no more locks/);
+  assert.equal(lockless.closed(), 1);
   stop.abort();
 });
 

@@ -36,7 +36,10 @@ async function bench(t: TestContext) {
 
 /** A pod whose containers request huge pages of these sizes, the first of them in an init container. */
 function pagesPod(medium: string, [first, ...others]: string[]) {
-  const resources = (size: string) => ({ limits: { [`hugepages-${size}`]: "1Gi" }, requests: { [`hugepages-${size}`]: "1Gi" } });
+  const resources = (size: string) => {
+    const pages = { [`hugepages-${size}`]: "1Gi" };
+    return { limits: { memory: "1Gi", ...pages }, requests: { cpu: "1", ...pages } };
+  };
   const pod = aPodWithVolumes([{ name: "v", emptyDir: { medium } }]);
   const [container = assert.fail()] = pod.spec.containers;
   const containers = [container, ...others.map((size, at) => ({ name: `c${at}`, image: "i", resources: resources(size) }))];

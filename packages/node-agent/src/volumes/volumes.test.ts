@@ -39,6 +39,10 @@ function fakeMounter(): Mounter & { mounted: string[] } {
 
 const file = (text: string, mode = 0o644): { data: Buffer; mode: number } => ({ data: Buffer.from(text), mode });
 
+test("a path to unmount is no flag", async () => {
+  await assert.rejects(systemMounter.unmount("--version"));
+});
+
 test("files appear behind links, and change all at once", async (t) => {
   const dir = await tempDir(t);
   assert.equal(

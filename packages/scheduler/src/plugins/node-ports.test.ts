@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContainerPort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { addPod, newNodeInfo, newPodInfo } from "../cache/node-info.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
-import { hasFreePorts } from "./node-ports.ts";
+import { hasFreePorts, newNodePorts } from "./node-ports.ts";
 
 const using = (name: string, ...ports: Partial<ContainerPort>[]) =>
   newPodInfo(
@@ -52,3 +53,8 @@ for (const { name, taken, wanted, want } of [
     assert.equal(hasFreePorts(using("new", ...wanted), node), want);
   });
 }
+
+test("no node is refused to a pod without host ports, and none need be asked", () => {
+  const mayRefuse = (...ports: Partial<ContainerPort>[]) => newNodePorts().mayRefuse?.({} as CycleState, using("p", ...ports)); // cast: it is not read
+  assert.deepEqual([mayRefuse({}), mayRefuse({ hostPort: 80 })], [false, true]);
+});

@@ -72,7 +72,6 @@ const distinct = (cpus: readonly Cpu[], level: Level): number[] => [...new Set(c
 export function takeCpusEvenly(machine: readonly Cpu[], available: CpuSet, count: number, groupSize: number): CpuSet {
   if (count < 1) return [];
   if (count % groupSize !== 0) return takeCpus(machine, available, count);
-  if (count > available.length) throw new Error("not enough cpus available to satisfy request");
   const freeOn = new Map<number, CpuSet>();
   for (const node of distinct(machine, "numaNode").sort((a, b) => a - b)) {
     freeOn.set(node, idsOf(machine.filter((cpu) => cpu.numaNode === node && available.includes(cpu.id))));
