@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { test } from "node:test";
-import { passThrough } from "./commands.ts";
+import { exec, need, passThrough, tryExec, which } from "./commands.ts";
+import { Failure } from "./failure.ts";
 
 for (const { script, want } of [
   { script: "exit 3", want: 3 },
@@ -15,13 +19,70 @@ for (const { script, want } of [
   test(`a program that ends by ${script} has the exit code ${want}`, async () =>
     assert.equal(await passThrough("sh", ["-c", script]), want));
 
-test("signals are forwarded to a program only while it runs", async () => {
-  const count = (): number => process.listenerCount("SIGINT") + process.listenerCount("SIGTERM");
-  const before = count();
+test("signals are forwarded to a program only while it runs, and other listeners stay", async (t) => {
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const own = (): void => {};
+  for (const name of names) process.on(name, own);
+  t.after(() => {
+    for (const name of names) process.off(name, own);
+  });
+  const counts = (): number[] => names.map((name) => process.listenerCount(name));
+  const before = counts();
   const ended = passThrough("true", []);
-  assert.equal(count(), before + 2);
+  assert.deepEqual(
+    counts(),
+    before.map((count) => count + 1),
+  );
   await ended;
-  assert.equal(count(), before);
+  assert.deepEqual(counts(), before);
+  await assert.rejects(passThrough("/no/such/program", []), /^Error: cannot run \/no\/such\/program: .*ENOENT/);
+  assert.deepEqual(counts(), before);
+});
+
+test("a program's output is its result, and it reads the given input, of which it may leave some", async () => {
+  assert.equal(await exec("cat", [], "some text"), "some text");
+  assert.equal(await exec("sh", ["-c", "echo $0 $1; cat", "a", "b c"]), "a b c\n");
+  assert.equal(await exec("cat", [], Readable.from(["one", "two"])), "onetwo");
+  assert.equal(await exec("head", ["-c1"], "x".repeat(4 << 20)), "x");
+  assert.equal(await tryExec("echo", ["yes"]), "yes\n");
+});
+
+for (const { script, want } of [
+  { script: "echo why >&2; echo out; exit 3", want: "sh -c echo why >&2; echo out; exit 3: why" },
+  { script: "exit 3", want: "sh -c exit 3: ended with exit code 3" },
+  { script: "kill -KILL $$", want: "sh -c kill -KILL $$: ended with SIGKILL" },
+])
+  test(`a program that fails is a failure with its own words, else its end: ${script}`, async () => {
+    await assert.rejects(exec("sh", ["-c", script]), (err) => err instanceof Failure && err.message === want);
+    assert.equal(await tryExec("sh", ["-c", script]), undefined);
+  });
+
+test("an input that cannot be read is the reason, rather than what the program says about it", async () => {
+  const input = new Readable({ read: () => {} });
+  const ended = exec("sh", ["-c", "cat >/dev/null; echo short >&2; exit 1"], input);
+  input.destroy(new Error("cut off"));
+  await assert.rejects(ended, { message: "cannot read the input of sh: cut off" });
+  await assert.rejects(exec("/no/such/program", []), /^Error: \/no\/such\/program : .*ENOENT/);
+});
+
+test("a program is an executable file on the PATH or in a folder of system programs", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-path-"));
+  const path = process.env["PATH"];
+  t.after(() => {
+    process.env["PATH"] = path;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  for (const name of ["a/tool", "b/tool", "c/tool"]) mkdirSync(join(folder, name, ".."), { recursive: true });
+  mkdirSync(join(folder, "a", "tool"));
+  writeFileSync(join(folder, "b", "tool"), "");
+  writeFileSync(join(folder, "c", "tool"), "", { mode: 0o755 });
+  process.env["PATH"] = ["a", "b", "c", "none"].map((name) => join(folder, name)).join(":");
+  assert.equal(which("tool"), join(folder, "c", "tool"));
+  assert.equal(need("tool", "package"), join(folder, "c", "tool"));
+  assert.throws(() => need("no-such-tool", "some-package"), {
+    message: "no-such-tool is missing; install Debian's package some-package",
+  });
+  assert.match(which("ldconfig") ?? "", /^\/(?:usr\/)?sbin\/ldconfig$/, "which a user's PATH has not");
 });
 
 /** Source of a process that runs a program by `passThrough`; the program prints a line for each SIGINT, and ends on any input. */

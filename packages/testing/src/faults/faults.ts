@@ -152,5 +152,6 @@ function isHit({ method, path, by }: FaultMatch, request: Requester): boolean {
   if (method !== undefined && method !== request.method) return false;
   if (by !== undefined && !request.by.includes(by)) return false;
   if (path === undefined) return true;
-  return typeof path === "string" ? request.path.includes(path) : path.test(request.path);
+  // `search` begins at the first character also for a pattern with the flag g, which `test` would go on with.
+  return typeof path === "string" ? request.path.includes(path) : request.path.search(path) !== -1;
 }

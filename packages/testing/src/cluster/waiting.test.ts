@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import type { Write } from "../history/write-log.ts";
+import { Activity } from "./activity.ts";
+import type { ClusterParts } from "./cluster.ts";
+import { Waiting } from "./waiting.ts";
+
+/** Waits in real time on a fake clock, over writes that the test makes. */
+function newWaiting() {
+  const clock = newFakeClock();
+  const activity = new Activity();
+  const all: Write[] = [];
+  const parts = { clock, activity, writes: { all }, startMs: clock.now(), pace: undefined };
+  const waiting = new Waiting(parts as unknown as ClusterParts, {} as Client); // cast: the parts that waiting reads
+  const began = clock.now();
+  const write = (key = "/registry/pods/a/b"): void => {
+    all.push({ revision: 1, atMs: clock.now(), key, type: "put", by: undefined, value: undefined, before: undefined });
+  };
+  /** Advances in small steps. @returns after how many ms the work has ended; undefined when it has not */
+  const endOf = async (
+    work: Promise<unknown>,
+    limitMs: number,
+    at: Readonly<Record<number, () => void>> = {},
+  ): Promise<number | undefined> => {
+    let end: number | undefined;
+    work.then(
+      () => (end = clock.now() - began),
+      () => (end = clock.now() - began),
+    );
+    while (end === undefined && clock.now() - began < limitMs) {
+      for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+      at[clock.now() - began]?.();
+      await clock.advance(5);
+    }
+    return end;
+  };
+  return { waiting, activity, write, endOf };
+}
+
+test("a cluster has settled when nothing was written for the quiet time, counted from the last write", async () => {
+  const { waiting, write, endOf } = newWaiting();
+  const end = await endOf(waiting.settle({ quiet: 200 }), 2_000, {
+    150: () => write(),
+    300: () => write("/registry/leases/a/b"),
+  });
+  assert.ok(end !== undefined && end >= 350 && end <= 460, `${end} ms`);
+});
+
+test("an open request keeps a cluster from having settled; the limit names what was written", async () => {
+  const { waiting, activity, endOf } = newWaiting();
+  const done = activity.begin("GET /x of y");
+  const end = await endOf(waiting.settle({ quiet: 100 }), 3_000, { 500: done });
+  assert.ok(end !== undefined && end >= 500 && end <= 600, `${end} ms`);
+
+  const busy = newWaiting();
+  const failed = busy.waiting.settle({ quiet: 100, within: 400 });
+  const writes = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [index * 50, () => busy.write()]));
+  const limit = await busy.endOf(failed, 3_000, writes);
+  assert.ok(limit !== undefined && limit >= 400 && limit <= 460, `${limit} ms`);
+  await assert.rejects(
+    failed,
+    /^Error: the cluster has not settled within 0\.4 s: something was written at least every 0\.1 s\n {2}\d × pods\/a\/b by the store itself, last at /,
+  );
+});
+
+test("a condition is waited for as long as it may take, and its last value is shown", async () => {
+  const { waiting, endOf } = newWaiting();
+  let asked = 0;
+  const so = waiting.waitFor(() => ++asked > 3 && "yes");
+  await endOf(so, 1_000);
+  assert.equal(await so, "yes");
+  const never = newWaiting();
+  const failed = never.waiting.waitFor(() => 0, { within: "1s", what: "luck" });
+  const end = await never.endOf(failed, 5_000);
+  assert.ok(end !== undefined && end >= 1_000 && end <= 1_100, `${end} ms`);
+  await assert.rejects(failed, { message: "waited 1 s for luck; last: 0" });
+  await assert.rejects(never.waiting.advance("1s"), /^Error: real time cannot be moved/);
+});
