@@ -13,6 +13,7 @@ function reportingKills(kills: number, ...outcomes: (SyncOutcome | Promise<never
   const clock = newFakeClock();
   const synced: string[] = [];
   const seen: string[] = [];
+  const started: string[] = [];
   const workers = newPodWorkers({
     runner: {
       async sync({ metadata }) {
@@ -31,11 +32,12 @@ function reportingKills(kills: number, ...outcomes: (SyncOutcome | Promise<never
     syncFrequencyMs: 60_000,
     random: () => 1,
     onGone: async () => undefined,
+    onStarted: ({ metadata }, waitedMs) => void started.push(`${metadata.uid} after ${waitedMs}`),
     onTerminating: ({ metadata }, graceSeconds) => void seen.push(`${metadata.uid} has ${graceSeconds} s`),
     onRetry: (_, stage, err, delayMs) => void seen.push(`${stage} again in ${delayMs}: ${(err as Error).message}`),
     onWorked: (_, work) => void seen.push(work),
   });
-  return { workers, clock, synced, seen };
+  return { workers, clock, synced, seen, started };
 }
 
 const reporting = (...outcomes: (SyncOutcome | Promise<never>)[]) => reportingKills(0, ...outcomes);
@@ -47,7 +49,7 @@ const deleted = (pod: NodePod): NodePod => ({
 const fromFile = (uid: string): NodePod => aNodePod({}, { uid, annotations: { [configSourceAnnotation]: "file" } });
 
 test("a pod's work is reported as create, update, sync and kill", async () => {
-  const { workers, seen } = reporting();
+  const { workers, seen, started } = reporting();
   workers.update(aNodePod());
   await Promise.all([workers.idle(), workers.idle()]);
   workers.update(aNodePod({}, { labels: { v: "2" } }));
@@ -57,6 +59,7 @@ test("a pod's work is reported as create, update, sync and kill", async () => {
   workers.update(deleted(aNodePod()));
   await workers.idle();
   assert.deepEqual(seen, ["create", "update", "sync", "uid-1 has 30 s", "kill"]);
+  assert.deepEqual(started, ["uid-1 after 0"], "its start is reported once");
 });
 
 test("a sync that a deletion interrupts is not reported as one that is retried", async () => {

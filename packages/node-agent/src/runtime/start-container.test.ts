@@ -13,6 +13,7 @@ import { type ContainerDependencies, type ContainerOptions, startContainer } fro
 import type { RunHook } from "./hook-call.ts";
 import { annotationNames } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
+import { RuntimeError } from "./runtime.ts";
 
 async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
   const dir = await mkdtemp(join(tmpdir(), "cox-start-"));
@@ -112,6 +113,18 @@ test("a container is created with its working directory, terminal and standard i
   const config = await start(aContainer({ name: "plain" }));
   assert.partialDeepStrictEqual(config, { workingDir: "", stdin: false, stdinOnce: false, tty: false });
 });
+
+for (const { fails, reason } of [
+  { fails: "createContainer", reason: "CreateContainerError" },
+  { fails: "startContainer", reason: "RunContainerError" },
+] as const) {
+  test(`a container whose ${fails} fails has the runtime's own words, without the code of the call`, async (t) => {
+    const { start, runtime, events } = await bench(t);
+    runtime[fails] = () => Promise.reject(new RuntimeError("Unknown", "no such device"));
+    await assert.rejects(start(aContainer()), { reason, message: "no such device" });
+    assert.equal(events.at(-1), "Warning Failed Error: no such device");
+  });
+}
 
 test("a container whose postStart hook fails is stopped", async (t) => {
   const { start, runtime, events } = await bench(t, () => Promise.reject(new Error("no such command")));
