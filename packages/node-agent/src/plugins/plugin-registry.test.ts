@@ -53,8 +53,8 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
         },
         { what: "the plugin to be notified" },
       ),
-    async plugin(name: string): Promise<TestDriver> {
-      const plugin = await startCsiDriver({ name, registryDir, dir: join(dir, name) });
+    async plugin(name: string, tellsEndpoint = true): Promise<TestDriver> {
+      const plugin = await startCsiDriver({ name, registryDir, dir: join(dir, name), tellsEndpoint });
       running.push(plugin);
       return plugin;
     },
@@ -79,6 +79,12 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
+});
+
+test("a plugin that names no endpoint is called at its registration socket", async (t) => {
+  const { registry, seen, plugin, reported } = await bench(t);
+  await reported(registry(), await plugin("disk.example.com", false));
+  assert.equal(seen.at(-1), "register disk.example.com registry/disk.example.com-reg.sock");
 });
 
 test("hidden sockets are ignored; a plugin that does not answer within a second is given up, and queried again", async (t) => {

@@ -17,6 +17,8 @@ export interface TestDriverOptions {
   topology?: Readonly<Record<string, string>>;
   capabilities?: readonly NodeCapability[];
   versions?: readonly string[];
+  /** False: it registers without an endpoint, so that its registration socket is the one to call. */
+  tellsEndpoint?: boolean;
   /** The plugin type that it registers as; default `CSIPlugin`. */
   type?: string;
   /** The volume condition that is reported for every volume. */
@@ -108,9 +110,9 @@ class BindMountDriver implements TestDriver {
   }
 
   #registrationMethods(): Readonly<Record<string, Answer>> {
-    const { name, type = "CSIPlugin", versions = ["1.0.0"] } = this.#options;
+    const { name, type = "CSIPlugin", versions = ["1.0.0"], tellsEndpoint = true } = this.#options;
     return {
-      GetInfo: () => ({ type, name, endpoint: this.#endpoint, supportedVersions: versions }),
+      GetInfo: () => ({ type, name, endpoint: tellsEndpoint ? this.#endpoint : "", supportedVersions: versions }),
       NotifyRegistrationStatus: (verdict) => {
         this.verdicts.push(verdict as unknown as { pluginRegistered: boolean; error: string });
         return {};

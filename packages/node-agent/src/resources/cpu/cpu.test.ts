@@ -42,6 +42,14 @@ function machineOf(sockets: number, nodesPerSocket: number, coresPerNode: number
 /** NUMA node and socket 0: 0-3 and 8-11; 1: 4-7 and 12-15. */
 const twoSockets = machineOf(2, 1, 4);
 
+test("what is taken beyond the reusable CPUs comes from the hint's nodes, too, and none of it is reserved", () => {
+  const settings = { machine: twoSockets, reserved: [1, 9], options: { wholeCoresOnly: false, acrossNodes: false } };
+  // Of node 1 only one core is free, so that it would be taken first without the hint.
+  const state = { policy: "static", shared: parseCpus("1-4,9-12"), assigned: new Map() };
+  const request = { count: 4, hint: { nodes: [0], preferred: true }, reusable: [0, 8] };
+  assert.equal(formatCpus(chooseCpus(settings, state, request)), "0,2,8,10");
+});
+
 for (const { wholeCoresOnly, want } of [
   { wholeCoresOnly: true, want: [4, 6] },
   { wholeCoresOnly: false, want: [5, 5] },

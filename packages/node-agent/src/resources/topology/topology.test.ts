@@ -58,6 +58,28 @@ test("a machine without NUMA has one node", async (t) => {
   assert.partialDeepStrictEqual(numaNodes, [{ id: 0, memoryBytes: 4096 }]);
 });
 
+test("without a list of online CPUs all folders of CPUs count; offline ones do not; numbers are ordered as numbers", async (t) => {
+  const cpus = { ...cpu(10, -1, "2,10"), ...cpu(2, -1, "2,10"), "cpu/cpufreq/boost": "1" };
+  const nodes = Object.fromEntries([10, 2].map((id) => [`node/node${id}/meminfo`, `Node ${id} MemTotal: 1 kB`]));
+  const all = await readMachineTopology(1, await files(t, { ...cpus, ...nodes, "node/node10/cpulist": "10" }));
+  assert.deepEqual(all.cpus, [
+    { id: 2, core: 2, socket: 0, numaNode: 2 },
+    { id: 10, core: 2, socket: 0, numaNode: 10 },
+  ]);
+  assert.deepEqual(
+    all.numaNodes.map(({ id, memoryBytes }) => [id, memoryBytes]),
+    [
+      [2, 1024],
+      [10, 1024],
+    ],
+  );
+  const { cpus: online } = await readMachineTopology(1, await files(t, { ...cpus, "cpu/online": "10" }));
+  assert.deepEqual(
+    online.map(({ id }) => id),
+    [10],
+  );
+});
+
 test("sets of NUMA nodes are ordered by size", () => {
   assert.deepEqual(choicesOf([0, 1, 2]), [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]]);
 });
@@ -102,6 +124,16 @@ for (const { policy, hints, admit, nodes } of [
   { policy: "single-numa-node", hints: apart, admit: true, nodes: [0] },
   { policy: "single-numa-node", hints: new Map([["cpu", [hint(true, 0, 1)]]]), admit: false, nodes: undefined },
   { policy: "restricted", hints: new Map([["cpu", [hint(true, 0, 1)]]]), admit: true, nodes: [0, 1] },
+  {
+    policy: "single-numa-node",
+    hints: new Map([
+      ["cpu", [hint(true, 1)]],
+      ["gpu", undefined],
+    ]),
+    admit: true,
+    nodes: [1],
+  },
+  { policy: "single-numa-node", hints: new Map([["cpu", [hint(false, 0), hint(true, 0, 1)]]]), admit: false, nodes: undefined },
   { policy: "single-numa-node", hints: new Map(), admit: true, nodes: undefined },
   { policy: "best-effort", hints: new Map([["gpu", []]]), admit: true, nodes: [0, 1] },
   { policy: "restricted", hints: new Map([["gpu", []]]), admit: false, nodes: [0, 1] },
@@ -130,6 +162,21 @@ for (const { scope, want } of [
     const places: string[] = [];
     await manager.place(pod, async ({ name }, place) => void places.push(`${name} ${place.nodes}`));
     assert.deepEqual(places, want);
+  });
+}
+
+for (const policy of ["none", "best-effort"] as const) {
+  test(`with the policy ${policy} a container waits for the allocation of the one before it, and a failure ends it`, async () => {
+    const manager = newTopologyManager({ policy, scope: "container", numaNodes: [0], providers: [] });
+    const pod = aNodePod({ containers: [aContainer({ name: "a" }), aContainer({ name: "b" }), aContainer({ name: "c" })] });
+    const begun: string[] = [];
+    const allocate = async ({ name }: { name: string }): Promise<void> => {
+      begun.push(name);
+      await Promise.resolve();
+      if (name === "b") throw new Error("none left");
+    };
+    await assert.rejects(manager.place(pod, allocate), { message: "none left" });
+    assert.deepEqual(begun, ["a", "b"]);
   });
 }
 
