@@ -213,11 +213,11 @@ test("relative paths in the file are resolved against the file's folder, which m
 });
 
 test("gates of the machine's own file are overridden by another file, and both by flags", async (t) => {
-  const path = await file(t, { featureGates: { NodeSwap: true, SeccompDefault: false } });
+  const path = await file(t, { featureGates: { NodeSwap: false, SeccompDefault: false } });
   const { values, set } = parseFlags(kubelet.flags, [
     "--container-runtime=remote",
     `--config=${path}`,
-    "--feature-gates=MemoryQoS=false",
+    "--feature-gates=MemoryQoS=false,NodeSwap=true",
   ]);
   const local = { ExpandedDNSConfig: true, SeccompDefault: true, MemoryQoS: true };
   const want = { ExpandedDNSConfig: true, NodeSwap: true, SeccompDefault: false, MemoryQoS: false };

@@ -23,6 +23,7 @@ for (const { name, search, domain = "cluster.local", want } of [
     search: `${[label, label, label, label].join(".")}`,
     want: "contains a search path which length is more than allowed 253!",
   },
+  { name: "two that are as long together as they may be", search: `${"a".repeat(253)} bc`, want: undefined },
   {
     name: "two that are too long together",
     search: `${[label, label, label].join(".")} ${[label, label].join(".")}`,

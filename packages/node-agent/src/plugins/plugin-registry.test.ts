@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -85,6 +85,37 @@ test("a plugin that names no endpoint is called at its registration socket", asy
   const { registry, seen, plugin, reported } = await bench(t);
   await reported(registry(), await plugin("disk.example.com", false));
   assert.equal(seen.at(-1), "register disk.example.com registry/disk.example.com-reg.sock");
+});
+
+test("a folder of plugins that cannot be read is an error, and loses no plugin", async (t) => {
+  const { registry, seen, plugin, registryDir, reported } = await bench(t);
+  const plugins = registry();
+  await reported(plugins, await plugin("disk.example.com"));
+  seen.length = 0;
+  await rename(registryDir, `${registryDir}.away`);
+  await writeFile(registryDir, "");
+  await assert.rejects(plugins.reconcile(), { code: "ENOTDIR" });
+  assert.deepEqual(seen, []);
+  await rm(registryDir);
+  await rename(`${registryDir}.away`, registryDir);
+});
+
+test("a plugin that is refused is queried again after twice as long each time, at most after 122 seconds", async (t) => {
+  const { registry, plugin, clock, ended } = await bench(t);
+  const plugins = registry({});
+  const disk = await plugin("disk.example.com");
+  await plugins.reconcile();
+  await ended();
+  for (const waitMs of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 122_000, 122_000]) {
+    await clock.advance(waitMs - 1);
+    await plugins.reconcile();
+    await settle();
+    const before = disk.verdicts.length;
+    await clock.advance(1);
+    await plugins.reconcile();
+    await ended();
+    assert.ok(disk.verdicts.length <= before + 1, `${waitMs} ms`);
+  }
 });
 
 test("hidden sockets are ignored; a plugin that does not answer within a second is given up, and queried again", async (t) => {

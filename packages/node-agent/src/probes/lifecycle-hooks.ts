@@ -2,12 +2,15 @@ import { HookError, type RunHook } from "../runtime/hook-call.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { get, httpTarget } from "./http.ts";
 
-const hookTimeoutMs = 30_000;
 /** The output becomes part of an event and of the Pod's status, which are limited in size. */
 const maxOutputBytes = 10 * 1024;
 
-/** Runs exec hooks through the runtime, HTTP hooks from the node. Source: pkg/kubelet/lifecycle/handlers.go */
-export function newHookRunner(runtime: ContainerRuntime): RunHook {
+/**
+ * Runs exec hooks through the runtime, HTTP hooks from the node.
+ * @param httpTimeoutMs overridden in tests
+ * Source: pkg/kubelet/lifecycle/handlers.go
+ */
+export function newHookRunner(runtime: ContainerRuntime, httpTimeoutMs = 30_000): RunHook {
   return async ({ container, containerId, podIp, handler }) => {
     if (handler.exec !== undefined) {
       const command = handler.exec.command ?? [];
@@ -20,7 +23,7 @@ export function newHookRunner(runtime: ContainerRuntime): RunHook {
     if (handler.httpGet !== undefined) {
       // In this release hooks support neither TLS nor headers, whatever the action specifies.
       const { url } = httpTarget({ ...handler.httpGet, scheme: "HTTP" }, container, podIp);
-      await get(url, new Map(), AbortSignal.timeout(hookTimeoutMs));
+      await get(url, new Map(), AbortSignal.timeout(httpTimeoutMs));
       return; // as upstream, any response counts as success
     }
     throw new Error("invalid handler: <nil>");

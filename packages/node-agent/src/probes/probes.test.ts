@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -182,6 +182,8 @@ test("ports are given by number or by name", () => {
     container,
     "fd00::1",
   );
+  const { href } = httpTarget({ port: 80, path: "?q=1" }, container, "127.0.0.1").url;
+  assert.equal(href, "http://127.0.0.1/?q=1");
   assert.deepEqual([url.href, [...headers]], ["https://[fd00::1]:8080/a%20b?q=1", [["x", ["y"]]]]);
 });
 
@@ -246,6 +248,22 @@ test("a connection that is not established within the timeout is a failure", asy
   assert.deepEqual(await outcome, { result: "failure", output: `dial tcp 127.0.0.1:${port}: i/o timeout` });
 });
 
+test("an HTTP hook without an answer ends after its time", async (t) => {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => void sockets.push(socket));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const port = await listening(t, server);
+  const call = { pod: aNodePod(), container: aContainer(), containerId: "", podIp: "127.0.0.1" };
+  const hook = newHookRunner(newFakeRuntime(newFakeClock()), 20)({ ...call, handler: { httpGet: { port } } });
+  let failure: Error | undefined;
+  void hook.catch((err: Error) => {
+    failure = err;
+  });
+  await waitFor(() => failure !== undefined, { what: "the end of the hook" });
+});
+
 test("the error of a failed hook says how it failed", async () => {
   const runtime = newFakeRuntime(newFakeClock());
   const id = await running(runtime);
@@ -256,6 +274,11 @@ test("the error of a failed hook says how it failed", async () => {
   await assert.rejects(runHook({ ...call, handler: { exec: { command: ["a", "b"] } } }), (err: Error & { output?: string }) => {
     assert.deepEqual([err.message, err.output], ["command 'a b' exited with 3: ", "oops"]);
     return true;
+  });
+  runtime.onExec = () => ({ stdout: Buffer.from("out"), stderr: Buffer.from("err"), exitCode: 3 });
+  await assert.rejects(runHook({ ...call, handler: { exec: { command: ["x"] } } }), {
+    message: "command 'x' exited with 3: err",
+    output: "outerr",
   });
   runtime.onExec = () => ({ stdout: Buffer.alloc(1e6, "o"), stderr: Buffer.alloc(1e6, "e"), exitCode: 3 });
   await assert.rejects(runHook({ ...call, handler: { exec: { command: ["loud"] } } }), (err: Error & { output?: string }) => {

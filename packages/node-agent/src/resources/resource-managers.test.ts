@@ -102,6 +102,13 @@ test("by default no manager is consulted, and containers run where they like", a
   assert.deepEqual(managers.placementOf(pod, main), {});
 });
 
+for (const policy of ["cpu-manager-policy=static", "memory-manager-policy=Static", "topology-manager-policy=best-effort"]) {
+  test(`with --${policy} alone every pod concerns the managers`, async (t) => {
+    const { managers } = await open(t, `--${policy}`);
+    assert.equal(managers.concerns(aNodePod()), true);
+  });
+}
+
 const everything = [
   "--cpu-manager-policy=static",
   "--memory-manager-policy=Static",

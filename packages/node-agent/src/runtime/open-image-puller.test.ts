@@ -52,7 +52,7 @@ async function bench(t: TestContext, gates: Readonly<Record<string, boolean>>, c
         () => "",
         (err: Error) => err.message,
       );
-  return { users, pull };
+  return { users, pull, clock };
 }
 
 test("the node's credentials are used, and those of plugins with the gate KubeletCredentialProviders", async (t) => {
@@ -64,10 +64,21 @@ test("the node's credentials are used, and those of plugins with the gate Kubele
 });
 
 test("pulls are limited to --registry-qps with --registry-burst at once", async (t) => {
-  const { pull } = await bench(t, {}, { registryQps: 1, registryBurst: 2 });
+  const { pull, clock } = await bench(t, {}, { registryQps: 1, registryBurst: 2 });
   const refused = await Promise.all(["a", "b", "c"].map(pull));
   assert.deepEqual(
     refused.map((message) => message === "pull QPS exceeded"),
     [false, false, true],
   );
+  await clock.advance(999);
+  assert.equal(await pull("d"), "pull QPS exceeded");
+  await clock.advance(1);
+  assert.notEqual(await pull("e"), "pull QPS exceeded", "one a second");
+});
+
+test("without a configuration of plugins none is asked, whatever the gate", async (t) => {
+  const imageCredentialProviders = { configFile: "", binDir: "" };
+  const { users, pull } = await bench(t, { KubeletCredentialProviders: true }, { imageCredentialProviders });
+  await pull("a");
+  assert.deepEqual(users, ["node"]);
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -8,6 +9,7 @@ import type { NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import type { Logind } from "./logind.ts";
 import { NodeShutdown } from "./node-shutdown.ts";
+import { openNodeShutdown } from "./open-node-shutdown.ts";
 import { byGroup, groupsOf } from "./shutdown-groups.ts";
 
 for (const { name, total, critical, want } of [
@@ -20,6 +22,20 @@ for (const { name, total, critical, want } of [
     assert.deepEqual(seconds, want);
   });
 }
+
+test("a shutdown is delayed with the gate, by groups or by the two periods", () => {
+  const group = { priority: 0, shutdownGracePeriodSeconds: 1 };
+  const isDelayed = (shutdownGroups: readonly (typeof group)[], shutdownGraceMs: number, gate = true): boolean => {
+    const config = { shutdownGroups, shutdownGraceMs, shutdownGraceCriticalMs: 0 };
+    const featureGates = newFeatureGates("kubelet", { GracefulNodeShutdown: gate });
+    const rest = { activePods: () => [], endPod: async () => {}, reportNodeEvent: () => {}, onChange: () => {} };
+    return openNodeShutdown({ config, featureGates, ...rest, clock: newFakeClock(), log: discardLogger }) !== undefined;
+  };
+  assert.deepEqual(
+    [isDelayed([], 0), isDelayed([group], 0), isDelayed([], 1_000), isDelayed([group], 1_000, false)],
+    [false, true, true, false],
+  );
+});
 
 test("a pod belongs to the highest group that is not above it", () => {
   const group = (priority: number) => ({ priority, shutdownGracePeriodSeconds: 1 });
