@@ -5,6 +5,7 @@ import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { FitError } from "./framework/status.ts";
 import { SchedulingDecisions } from "./scheduling-decisions.ts";
 import { startScheduler } from "./testing/running-scheduler.ts";
 import { aTestNode, aTestPod } from "./testing/test-cluster.ts";
@@ -296,4 +297,21 @@ test("a large pod is not compared with the nodes again for its decision: the rea
   running.names.pod("web", { cpu: "2", spec: { tolerations } });
   await running.step();
   assert.match(reported(running, "web")?.summary ?? "", /^0\/1 nodes are available: 1 Insufficient cpu\.;/);
+});
+
+test("the outcome of the preemption is told in both texts, beside the details of the diagnosis", () => {
+  const log = new DecisionLog({ component: "kube-scheduler", clock: newFakeClock() });
+  const pod = aTestPod("web");
+  const refusal = { code: "Unschedulable", reasons: ["no"], plugin: "NodePorts" } as const;
+  new SchedulingDecisions(log).refused(pod, new FitError(1, new Map([["a", refusal]])), {
+    diagnose: () => ({ summary: "of node a", plain: "of a node", details: { fitting: 0 } }),
+    preemption: "no preemption took place",
+    nextTryMs: () => undefined,
+  });
+  assert.partialDeepStrictEqual(log.of(objectRef(pods, pod))[0], {
+    reason: "HostPortTaken",
+    summary: "of node a; no preemption took place",
+    plain: "of a node; no preemption took place",
+    details: { fitting: 0, lastAttempt: "0/1 nodes are available: 1 no." },
+  });
 });

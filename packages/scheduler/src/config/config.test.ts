@@ -188,6 +188,12 @@ test("resources that an extender manages without ignoredByScheduler are counted"
   assert.deepEqual(profiles[0]?.args.NodeResourcesFit.ignoredResources, ["example.com/disk"]);
 });
 
+test("empty names of the lock in a file are the defaults", () => {
+  const text = 'leaderElection: {resourceLock: "", resourceName: "", resourceNamespace: ""}\n';
+  const { resourceLock, resourceName, resourceNamespace } = complete(file(text)).leaderElection;
+  assert.deepEqual([resourceLock, resourceName, resourceNamespace], ["leases", "kube-scheduler", "kube-system"]);
+});
+
 test("each part of the lock's name is required", () => {
   for (const name of ["resource-lock", "resource-namespace", "resource-name"]) {
     const field = name.replace(/-(\w)/, (_, letter: string) => letter.toUpperCase());
