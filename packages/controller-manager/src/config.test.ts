@@ -32,6 +32,17 @@ for (const { flags, message } of [
     flags: ["--mirroring-concurrent-service-endpoint-syncs=51"],
     message: /mirroring-concurrent-service-endpoint-syncs must not be more than 50, but got 51/,
   },
+  {
+    flags: ["--mirroring-concurrent-service-endpoint-syncs=0"],
+    message: /mirroring-concurrent-service-endpoint-syncs must not be less than 1, but got 0/,
+  },
+  {
+    flags: ["--concurrent-service-endpoint-syncs=51"],
+    message: /concurrent-service-endpoint-syncs must not be more than 50, but got 51/,
+  },
+  { flags: ["--max-endpoints-per-slice=1001"], message: /max-endpoints-per-slice must not be more than 1000, but got 1001/ },
+  { flags: ["--mirroring-max-endpoints-per-subset=0"], message: /mirroring-max-endpoints-per-subset must not be less than 1/ },
+  { flags: ["--concurrent-ephemeralvolume-syncs=0"], message: /concurrent-ephemeralvolume-syncs must be greater than 0/ },
   { flags: ["--attach-detach-reconcile-sync-period=500ms"], message: /duration time must be greater than one second/ },
   {
     flags: ["--volume-host-cidr-denylist=10.0.0.0/8,10.0.0.0/40,x"],
@@ -50,6 +61,32 @@ for (const { flags, message } of [
 ]) {
   test(`refuses ${flags.join(" ")}`, () => assert.throws(() => complete(...flags), message));
 }
+
+test("flags that the configuration does not show have their defaults", () => {
+  const { values } = parseFlags(kubeControllerManager.flags, []);
+  const shown = [
+    "profiling",
+    "contention-profiling",
+    "controllers",
+    "secure-port",
+    "enable-leader-migration",
+    "root-ca-file",
+  ] as const;
+  assert.deepEqual(
+    shown.map((name) => values[name]),
+    [true, false, ["*"], 10257, false, ""],
+  );
+});
+
+test("limits of flags are allowed themselves", () => {
+  const { concurrency, maxEndpointsPerSlice, mirroring, volumes } = complete(
+    ...["--concurrent-service-endpoint-syncs=50", "--mirroring-concurrent-service-endpoint-syncs=1"],
+    ...["--concurrent-ephemeralvolume-syncs=1", "--max-endpoints-per-slice=1000", "--mirroring-max-endpoints-per-subset=1"],
+    "--attach-detach-reconcile-sync-period=1s",
+  );
+  assert.deepEqual([concurrency.endpointSlice, concurrency.endpointSliceMirroring, concurrency.ephemeralVolume], [50, 1, 1]);
+  assert.deepEqual([maxEndpointsPerSlice, mirroring.maxEndpointsPerSubset, volumes.attachDetach.syncPeriodMs], [1000, 1, 1000]);
+});
 
 test("with an external cloud provider the controllers that need one do not run", () => {
   const [own, external] = [complete(), complete("--cloud-provider=external")].map(({ controllers }) => controllers);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:https";
 import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
@@ -339,11 +340,12 @@ test("--use-service-account-credentials: a controller that needs the manager's r
   );
 });
 
-test("--use-service-account-credentials: a controller's own connections trust the same authority", async (t) => {
+test("--use-service-account-credentials: a controller's own connections trust the same authority, under the same name", async (t) => {
   const { cert, key, ca } = await testPair();
   const seen = new Set<string>();
-  const server = createServer({ cert, key }, ({ method, url, headers }, response) => {
-    seen.add(`${method} ${url?.split("?")[0]} ${headers.authorization}`);
+  const server = createServer({ cert, key }, ({ method, url, headers, socket }, response) => {
+    const { servername } = socket as TLSSocket;
+    seen.add(`${method} ${url?.split("?")[0]} ${headers.authorization} for ${servername}`);
     const status = { token: "own", expirationTimestamp: "2032-01-01T00:00:00Z" };
     response.end(JSON.stringify(method === "POST" ? { status } : { metadata: { resourceVersion: "1" }, items: [] }));
   });
@@ -354,9 +356,9 @@ test("--use-service-account-credentials: a controller's own connections trust th
     return { run: idle };
   });
   const argv = [...withoutElection, "--use-service-account-credentials"];
-  await runOwn(t, { host, ca, token: "manager" }, [own], { argv });
+  await runOwn(t, { host, ca, serverName: "localhost", token: "manager" }, [own], { argv });
   await (await made.promise).client.list(pods, {}, { signal: AbortSignal.timeout(60_000) });
-  assert.ok(seen.has("GET /api/v1/pods Bearer own"), [...seen].join());
+  assert.ok(seen.has("GET /api/v1/pods Bearer own for localhost"), [...seen].join());
 });
 
 test("with a log of decisions the manager watches for questions about them, without one it does not", async (t) => {

@@ -151,6 +151,24 @@ for (const { name, states, finalizers, dependents, want } of [
     want: { do: "delete", policy: "Foreground", unblock: false },
   },
   {
+    name: "one that waits and one that is gone, and dependents",
+    states: ["waiting-for-dependents", "absent"],
+    dependents: [false],
+    want: { do: "delete", policy: "Foreground", unblock: false },
+  },
+  {
+    name: "an absent owner and both finalizers",
+    states: ["absent"],
+    finalizers: ["foregroundDeletion", "orphan"],
+    want: { do: "delete", policy: "Orphan", unblock: false },
+  },
+  {
+    name: "one that waits in a circle with one of two dependents",
+    states: ["waiting-for-dependents"],
+    dependents: [false, true],
+    want: { do: "delete", policy: "Foreground", unblock: true },
+  },
+  {
     name: "one that waits in a circle",
     states: ["waiting-for-dependents"],
     dependents: [true],

@@ -87,6 +87,17 @@ for (const { name, of, metrics, target, want, percent } of [
     want: 6,
     percent: 90,
   },
+  ...[
+    { what: "Ready condition", status: { conditions: [] } },
+    { what: "start time", status: { startTime: undefined } },
+  ].map(({ what, status }) => ({
+    name: `a pod without a ${what} counts as one that is starting`,
+    of: [{}, {}, { status: status as never }],
+    metrics: [900, 900, 900],
+    target: 30,
+    want: 6,
+    percent: 90,
+  })),
   {
     name: "a pod without a sample counts as using nothing, going up",
     of: [{}, {}, {}, {}],

@@ -451,6 +451,6 @@ test("one object is named in the singular, and the core group has no APIService 
   });
   const failed = (groupVersion: string) =>
     obstacles({ ...nothingLeft, discoveryFailures: [{ groupVersion, error: new Error("away") }] }).description;
-  assert.partialDeepStrictEqual(failed("v1"), { related: [] });
+  assert.deepEqual((failed("v1") as { related: unknown }).related, []);
   assert.partialDeepStrictEqual(failed("example.com/v1"), { related: [{ name: "v1.example.com" }] });
 });

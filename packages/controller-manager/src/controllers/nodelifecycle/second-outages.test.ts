@@ -349,3 +349,26 @@ test("a node that has fallen silent and meets a conflict counts as ready until t
   }
   assert.deepEqual(seen.slice(-2), ["0", "1"]);
 });
+
+test("evictions are looked at ten times a second while nodes wait", async (t) => {
+  const bad = ["bad-1", "bad-2", "bad-3"];
+  const where = { ...fourGood, ...Object.fromEntries(bad.map((name) => [name, undefined])) };
+  const world = await running(t, where, { evictionRate: 5 });
+  const evicted = (): number => bad.filter((name) => isEvicted(world, name)).length;
+  while (evicted() === 0) await pass(world, 5, ...good);
+  const seen: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    seen.push(evicted());
+    await world.clock.advance(100);
+    await settle(30);
+  }
+  assert.deepEqual(seen, [1, 1, 2, 2, 3]);
+});
+
+test("without a taint manager a taint with NoExecute that someone sets evicts nobody", async (t) => {
+  const world = await running(t, { good: undefined, tainted: undefined }, { taintManager: false });
+  world.client.put(pods, aPod({ name: "p", nodeName: "tainted" }));
+  world.client.put(nodes, aNode({ name: "tainted", taints: [{ key: "x", effect: "NoExecute" }] }));
+  await pass(world, 15, "good", "tainted");
+  assert.deepEqual(podNames(world), ["p"]);
+});

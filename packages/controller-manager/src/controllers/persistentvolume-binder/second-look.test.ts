@@ -102,10 +102,13 @@ for (const [kind, annotations, want] of [
   ["claim", { [provisionedBy]: "kubernetes.io/aws-ebs" }, undefined],
   ["claim", { "volume.beta.kubernetes.io/storage-provisioner": "kubernetes.io/aws-ebs" }, "ebs.csi.aws.com"],
   ["volume", { [provisionedBy]: "kubernetes.io/aws-ebs", [migratedTo]: "ebs.csi.aws.com" }, undefined],
+  ["volume", { [provisionedBy]: "example.com/disk", [migratedTo]: "" }, undefined],
 ] as ["volume" | "claim", Record<string, string>, string?][]) {
   test(`a ${kind} with ${Object.keys(annotations).join(" and ")} is ${want === undefined ? "not changed" : "annotated"}`, () => {
     const object = { metadata: { name: "a", annotations: { ...annotations } } };
-    assert.equal(withMigration(object, kind, { enabled: () => true })?.metadata.annotations?.[migratedTo], want);
+    const changed = withMigration(object, kind, { enabled: () => true });
+    assert.equal(changed === undefined, want === undefined);
+    assert.equal(changed?.metadata.annotations?.[migratedTo], want);
   });
 }
 
