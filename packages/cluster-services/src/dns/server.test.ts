@@ -51,7 +51,8 @@ test("gives negative answers the zone's SOA record with a short TTL", async (t) 
     ["default.svc.cluster.local", "NOERROR"],
   ] as const) {
     const answer = await dns.ask(name);
-    assert.deepEqual([answer.rcode, answer.answers], [rcode, []]);
+    assert.partialDeepStrictEqual(answer, { rcode });
+    assert.deepEqual(answer.answers, []);
     const [authority] = answer.authorities ?? [];
     assert.partialDeepStrictEqual(authority, { type: "SOA", name: "cluster.local", ttl: 5, data: { minimum: 5 } });
   }
@@ -126,7 +127,8 @@ test("forwards other names once, counts TTLs down and keeps NXDOMAIN as long as 
   assert.equal(upstream.requested.length, 1);
   for (let i = 0; i < 2; i++) {
     const { authorities, ...negative } = await dns.ask("absent.example.com");
-    assert.deepEqual([negative.rcode, negative.answers], ["NXDOMAIN", []]);
+    assert.partialDeepStrictEqual(negative, { rcode: "NXDOMAIN" });
+    assert.deepEqual(negative.answers, []);
     assert.equal(authorities?.[0]?.type, "SOA");
   }
   assert.deepEqual(upstream.requested.length, 2);
