@@ -17,7 +17,7 @@ import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/s
 import { entriesOf } from "@coxswain/apimachinery/process/narrowing/keys";
 import { matchesAffinityTerm } from "./cache/affinity-terms.ts";
 import type { ClusterCache } from "./cache/cluster-cache.ts";
-import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
+import { isLarge, type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
 import { type ClusterEvent, covers, type EventResource } from "./framework/cluster-event.ts";
 import type { Nominator } from "./framework/nominator.ts";
 import { fitsAtAll } from "./node-pre-check.ts";
@@ -128,9 +128,13 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
   return informer.lister;
 }
 
-/** True when a required pod affinity of the waiting pod selects the assigned pod. */
+/**
+ * True when a required pod affinity of the waiting pod selects the assigned pod. A large pod is tried again instead, at most after each
+ * back-off: thousands of terms of each waiting pod would be compared with each change of each pod.
+ */
 function hasAffinityTo(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
   if (waiting.spec.affinity?.podAffinity === undefined) return false;
+  if (isLarge(waiting)) return true;
   return newPodInfo(waiting).affinity?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
 }
 
@@ -139,6 +143,7 @@ function watchNodes({ informers, cache, queue }: ClusterWatch): void {
     // Lazy: often no pod is waiting, and then the check is never called.
     let info: NodeInfo | undefined;
     return (pod) => {
+      if (isLarge(pod)) return true; // tried again in steps, instead of all such pods being compared with the node in one turn
       info ??= cache.snapshot().get(node.metadata.name ?? "") ?? newNodeInfo(node);
       return fitsAtAll(newPodInfo(pod), info);
     };

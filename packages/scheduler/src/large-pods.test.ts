@@ -9,12 +9,16 @@ import {
   pods as podsRef,
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
-import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { cpuMsOf, leastOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { ClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo } from "./cache/node-info.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { FitError } from "./framework/status.ts";
 import { runPreFilter } from "./profile.ts";
+import { type QueuedPod, SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
 
 const longestTurnMs = 300;
@@ -73,6 +77,45 @@ for (const [name, spec] of Object.entries(cases)) {
     assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
   });
 }
+
+test("50,000 pods that wait are moved on by one event in a short turn", async (t) => {
+  const mayHelp = () => true;
+  const compare = () => 0;
+  const longest = await leastOf(longestTurnMs, async () => {
+    const queue = new SchedulingQueue({ clock: newFakeClock(), log: discardLogger, compare, mayHelp });
+    for (let at = 0; at < 50_000; at++) {
+      queue.add(aTestPod(`p${at}`));
+      queue.addUnschedulable((await queue.pop()) as QueuedPod, queue.cycle);
+    }
+    return cpuMsOf(() => queue.wakeUp("Pod/Delete"));
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < longestTurnMs, `${longest} ms`);
+});
+
+test("10,000 pods with anti-affinity on one node that does not exist are counted and forgotten in linear time", async (t) => {
+  const anti = { topologyKey: "zone", labelSelector: {} };
+  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [anti] } };
+  const preferred = {
+    podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: anti }] },
+  };
+  const longest = await leastOf(longestTurnMs, async () => {
+    const cache = new ClusterCache(newFakeClock());
+    const all = many(10_000, (at) => aTestPod(`g${at}`, { on: "gone", spec: { affinity: at % 2 === 0 ? preferred : affinity } }));
+    const ms = cpuMsOf(() => {
+      for (const pod of all) cache.setPod(pod);
+      assert.equal(cache.snapshot().hasRequiredAntiAffinity(), true);
+      for (const pod of all) if (pod.spec.affinity === affinity) cache.removePod(pod);
+      assert.equal(cache.snapshot().hasRequiredAntiAffinity(), false);
+      assert.equal(cache.snapshot().hasAffinity(), true);
+      for (const pod of all) cache.removePod(pod);
+      assert.equal(cache.snapshot().hasAffinity(), false);
+    });
+    return ms;
+  });
+  t.diagnostic(`${longest} ms`);
+  assert.ok(longest < longestTurnMs, `${longest} ms`);
+});
 
 test("a pod of 20,000 terms of node affinity is compared with those of its terms that name a node's labels", async () => {
   const nodes = many(1_000, (at) => aTestNode(`n${at}`, { labels: { rack: `r${at}` } }));

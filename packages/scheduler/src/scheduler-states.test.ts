@@ -535,6 +535,31 @@ test("a node that changes does not wake pods that do not fit beside those on it"
   assert.equal(refusals(bench), 1);
 });
 
+test("large pods are not compared with each node and pod that changes, but tried again", async (t) => {
+  const bench = await startScheduler(t);
+  const { client, step } = bench;
+  client.put(nodes, aTestNode("a", { labels: { zone: "z" } }));
+  const nodeSelector = Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`k${i}`, "v"]));
+  const terms = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ topologyKey: "zone", labelSelector: { matchLabels: { [`k${i}`]: "v" } } }));
+  const near = (count: number) => ({ podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms(count) } });
+  client.put(
+    pods,
+    aTestPod("elsewhere", { spec: { nodeSelector } }),
+    aTestPod("near", { spec: { affinity: near(300) } }),
+    aTestPod("small", { spec: { affinity: near(2) } }),
+  );
+  await step(2000);
+  const tried = () => ["elsewhere", "near", "small"].map((name) => refusals(bench, name));
+  assert.deepEqual(tried(), [1, 1, 1]);
+  client.put(pods, aTestPod("other", { on: "a" }));
+  await step(2000);
+  assert.deepEqual(tried(), [1, 2, 1]);
+  client.put(nodes, aTestNode("a", { labels: { zone: "z", touched: "yes" } }));
+  await step(6000);
+  assert.deepEqual(tried(), [2, 3, 2]);
+});
+
 test("a pod that is gone for a moment while its node is chosen, as of a server that lags, is not looked at again while it is bound", async (t) => {
   let looks = 0;
   const change = Promise.withResolvers<void>();

@@ -212,3 +212,19 @@ test("a removed node with pods with affinity is not in the snapshot's lists unti
   cache.removePod(aTestPod("web-a", { on: "a" }));
   assert.deepEqual(having(), ["b", "b"]);
 });
+
+test("a pod that requests more than a number holds exactly leaves the sums of the others as they were", () => {
+  const cache = new ClusterCache(newFakeClock());
+  cache.setNode(aTestNode("n"));
+  const gpu = (count: string) => ({ containers: [{ name: "c", resources: { requests: { "example.com/gpu": count } } }] });
+  cache.setPod(aTestPod("one", { on: "n", cpu: "1" }));
+  cache.setPod(aTestPod("two", { on: "n", spec: gpu("3") }));
+  const sums = () => structuredClone([cache.snapshot().get("n")?.requested, cache.snapshot().get("n")?.nonZeroRequested]);
+  const before = sums();
+  for (const [name, options] of Object.entries({ cpu: { cpu: "9223372036854775" }, gpu: { spec: gpu("9223372036854775807") } })) {
+    const most = aTestPod(name, { on: "n", ...options });
+    cache.setPod(most);
+    cache.removePod(most);
+    assert.deepEqual(sums(), before, name);
+  }
+});

@@ -122,9 +122,8 @@ export class ClusterCache {
   }
 
   #noteAffinity(info: NodeInfo): void {
-    const refuses = [...info.podsWithAffinity].some(({ affinity }) => (affinity?.requiredAnti.length ?? 0) > 0);
     setMembership(this.#havingAffinity, info, info.podsWithAffinity.size > 0);
-    setMembership(this.#havingRequiredAntiAffinity, info, refuses);
+    setMembership(this.#havingRequiredAntiAffinity, info, info.refusing > 0);
   }
 
   #countImages({ images }: NodeInfo, by: 1 | -1): void {

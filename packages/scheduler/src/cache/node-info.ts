@@ -43,6 +43,8 @@ export interface NodeInfo {
   /** The subset of `pods` with affinity or anti-affinity terms. */
   readonly podsWithAffinity: Set<PodInfo>;
   readonly requested: Resources;
+  /** Number of `pods` with required anti-affinity. */
+  refusing: number;
   readonly nonZeroRequested: { milliCpu: number; memory: number };
   /** `protocol/port` → host IPs in use. */
   readonly usedPorts: Map<string, Set<string>>;
@@ -64,6 +66,7 @@ export function newNodeInfo(node: Node): NodeInfo {
     pods: new Map(),
     podsWithAffinity: new Set(),
     requested: noResources(),
+    refusing: 0,
     nonZeroRequested: { milliCpu: 0, memory: 0 },
     usedPorts: new Map(),
     version: 0,
@@ -105,9 +108,8 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   info.pods.set(uid, pod);
   info.version++;
   if (pod.affinity !== undefined) info.podsWithAffinity.add(pod);
-  add(info.requested, pod.requests);
-  info.nonZeroRequested.milliCpu += pod.nonZero.milliCpu;
-  info.nonZeroRequested.memory += pod.nonZero.memory;
+  if (refuses(pod)) info.refusing++;
+  addRequests(info, pod);
   for (const [port, ips] of pod.hostPorts) {
     const used = info.usedPorts.getOrInsertComputed(port, () => new Set());
     for (const ip of ips) used.add(ip);
@@ -121,9 +123,9 @@ export function removePod(info: NodeInfo, uid: string): void {
   info.pods.delete(uid);
   info.version++;
   info.podsWithAffinity.delete(pod);
-  add(info.requested, pod.requests, -1);
-  info.nonZeroRequested.milliCpu -= pod.nonZero.milliCpu;
-  info.nonZeroRequested.memory -= pod.nonZero.memory;
+  if (refuses(pod)) info.refusing--;
+  if (isExact(info)) addRequests(info, pod, -1);
+  else recount(info);
   for (const [port, ips] of pod.hostPorts) {
     const used = info.usedPorts.get(port);
     for (const ip of ips) used?.delete(ip);
@@ -131,8 +133,45 @@ export function removePod(info: NodeInfo, uid: string): void {
   }
 }
 
+function refuses({ affinity }: PodInfo): boolean {
+  return affinity !== undefined && affinity.requiredAnti.length > 0;
+}
+
+function addRequests({ requested, nonZeroRequested }: NodeInfo, { requests, nonZero }: PodInfo, sign: 1 | -1 = 1): void {
+  add(requested, requests, sign);
+  nonZeroRequested.milliCpu += sign * nonZero.milliCpu;
+  nonZeroRequested.memory += sign * nonZero.memory;
+}
+
+/**
+ * False for sums that are rounded. Anybody can create a pod on a node that requests 2^63 of something; when the kubelet has refused it,
+ * subtracting it from a rounded sum would leave the node's other pods without what they request.
+ */
+function isExact({ requested, nonZeroRequested }: NodeInfo): boolean {
+  const { milliCpu, memory, ephemeralStorage, scalars } = requested;
+  const most = Math.max(milliCpu, memory, ephemeralStorage, nonZeroRequested.milliCpu, nonZeroRequested.memory);
+  if (most > Number.MAX_SAFE_INTEGER) return false;
+  for (const amount of scalars.values()) if (amount > Number.MAX_SAFE_INTEGER) return false;
+  return true;
+}
+
+function recount(info: NodeInfo): void {
+  Object.assign(info.requested, noResources());
+  info.nonZeroRequested.milliCpu = 0;
+  info.nonZeroRequested.memory = 0;
+  for (const pod of info.pods.values()) addRequests(info, pod);
+}
+
 /** A pure cache, by identity: cluster events check every waiting pod, and objects from a lister never change. */
 const known = new WeakMap<Pod, PodInfo>();
+
+/** A pure cache, by identity: most events ask for each waiting pod, and reading a large one takes milliseconds. */
+const largeness = new WeakMap<Pod, boolean>();
+
+/** Whether comparing the pod with one node, or reading it for the first time, may take milliseconds. */
+export function isLarge(pod: Pod): boolean {
+  return largeness.getOrInsertComputed(pod, () => hasManyValues(pod.spec, fewValues));
+}
 
 /** @param pod must not be mutated afterwards: the result is cached by identity */
 export function newPodInfo(pod: Pod): PodInfo {
@@ -170,7 +209,7 @@ function compute(pod: Pod): PodInfo {
     nonZero,
     hostPorts: hostPortsOf(pod),
     tolerations: new Tolerations(pod.spec.tolerations),
-    isLarge: hasManyValues(pod.spec, fewValues),
+    isLarge: isLarge(pod),
     ...(affinity === undefined ? {} : { affinity }),
   };
 }

@@ -93,6 +93,7 @@ export class SchedulingQueue {
     if (old !== undefined && !isMoreThanStatus(old, pod)) return;
     this.#unschedulable.delete(key);
     this.#activateOrBackOff(waitingEntry, "PodUpdate");
+    this.#arm();
   }
 
   delete(pod: Pod): void {
@@ -120,6 +121,7 @@ export class SchedulingQueue {
     entry.queuedAtMs = clock.monotonic();
     if (this.#wakeUpCycle >= cycleOfEntry) {
       this.#backOff(entry, "ScheduleAttemptFailure");
+      this.#arm();
       return;
     }
     this.#unschedulable.delete(key); // the map is in the order of these times
@@ -131,11 +133,13 @@ export class SchedulingQueue {
   /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
   wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void {
     this.#wakeUpCycle = this.#cycle;
+    const why = labelOf(event);
     for (const [key, entry] of this.#unschedulable) {
       if (!this.#isHelpedBy(entry, event) || !passes(entry.pod, check)) continue;
       this.#unschedulable.delete(key);
-      this.#activateOrBackOff(entry, labelOf(event));
+      this.#activateOrBackOff(entry, why);
     }
+    this.#arm(); // once: tens of thousands may move
   }
 
   /** When the pod is tried again without an event, on the monotonic clock; undefined when it does not wait. */
@@ -161,6 +165,7 @@ export class SchedulingQueue {
     this.#flushing = undefined;
     const { clock } = this.#options;
     const now = clock.monotonic();
+    const why = labelOf("*/*");
     for (let first = this.#backoff.peek(); first !== undefined && this.#backoffEnd(first) <= now; first = this.#backoff.peek()) {
       this.#backoff.pop();
       this.#activate(first, "BackoffComplete");
@@ -168,7 +173,7 @@ export class SchedulingQueue {
     for (const [key, entry] of this.#unschedulable) {
       if (now - entry.queuedAtMs < longestWaitMs) break;
       this.#unschedulable.delete(key);
-      this.#activateOrBackOff(entry, labelOf("*/*"));
+      this.#activateOrBackOff(entry, why);
     }
     this.#arm();
   };
@@ -220,11 +225,11 @@ export class SchedulingQueue {
     hand(this.#take());
   }
 
+  /** The timer is left to the caller, which may move many. */
   #backOff(entry: QueuedPod, why: string): void {
     const { incoming } = this.#options;
     this.#backoff.set(entry);
     incoming?.("backoff", why);
-    this.#arm();
   }
 
   #activateOrBackOff(entry: QueuedPod, why: string): void {
