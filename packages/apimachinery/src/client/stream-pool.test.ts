@@ -83,6 +83,16 @@ test("opens as many connections as the open streams need, one dial at a time, th
   assert.deepEqual([world.counts.waiting, world.counts.connections], [0, 3]);
 });
 
+test("a pool has at most 64 connections", async () => {
+  const world = newWorld(1);
+  await take(world, 64);
+  const last = world.pool.acquire();
+  await settle();
+  assert.deepEqual([world.dialled.length, world.counts.waiting], [64, 1]);
+  world.pool.close();
+  await assert.rejects(last);
+});
+
 test("a connection that is idle is closed after its time, if it is not the last", async () => {
   const world = newWorld(1, { idleMs: 1000 });
   const leases = await take(world, 3);

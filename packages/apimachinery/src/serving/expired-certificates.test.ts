@@ -126,3 +126,27 @@ test("a certificate that expires while the server runs is logged within the hour
   await clock.advance(2 * 3_600_000);
   assert.equal(lines.length, 2);
 });
+
+test("a certificate that has expired is logged at a reload, and none after the server was closed", async (t) => {
+  const clock = newFakeClock(Date.now());
+  const folder = mkdtempSync(join(tmpdir(), "cox-expired-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const [certFile, keyFile] = [join(folder, "serving.crt"), join(folder, "serving.key")];
+  const write = ({ certPem, keyPem }: KeyPair): void => {
+    writeFileSync(certFile, certPem);
+    writeFileSync(keyFile, keyPem);
+  };
+  write(await servingNow());
+  const lines: string[] = [];
+  const server = await startHttpServer({
+    ...{ port: 0, bindAddress: "127.0.0.1", tls: { certFile, keyFile }, clock },
+    handler: (exchange) => exchange.respond(200, {}, ""),
+    log: newLogger({ write: (line) => void (line.includes("Clients cannot trust this server") && lines.push(line)), clock }),
+  });
+  write(await newCertificate({ commonName: "old-server", usages: ["server"], ca, ...past }));
+  server.reloadCertificates();
+  assert.equal(lines.length, 1);
+  await server.close();
+  await clock.advance(3 * 3_600_000);
+  assert.equal(lines.length, 1);
+});

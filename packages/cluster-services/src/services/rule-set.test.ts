@@ -148,6 +148,11 @@ for (const { name, settings, want } of [
     settings: { nodePortNetworks: ["10.0.0.0/8", "fd00::/8", "192.0.2.0/24"] },
     want: [`-d 10.0.0.0/8 ${local}`, `-d 192.0.2.0/24 ${local}`],
   },
+  {
+    name: "those in the networks of IPv6",
+    settings: { family: "IPv6", nodePortNetworks: ["10.0.0.0/8", "fd00::/8"] },
+    want: [`-d fd00::/8 ${local}`],
+  },
   { name: "none, where all networks are of the other family", settings: { nodePortNetworks: ["fd00::/8"] }, want: [] },
 ] as const)
   test(`addresses with node ports: ${name}`, () => assert.deepEqual(nodePortJumps(settings), want));

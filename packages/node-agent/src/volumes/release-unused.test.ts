@@ -98,3 +98,19 @@ test("checks requested after an attempt has ended wait for the next attempt", as
     await Promise.all([work, ...looks]);
   }
 });
+
+test("a release that fails all the time is retried every 122 s at last", async () => {
+  const { clock, tried, look } = bench(() => Promise.reject(new Error("not yet")));
+  for (let ms = 500; ms < 200_000; ms *= 2) {
+    await look(["a"]);
+    await clock.advance(ms);
+  }
+  const before = tried.length;
+  await look(["a"]);
+  await clock.advance(121_999);
+  await look(["a"]);
+  assert.equal(tried.length, before + 1);
+  await clock.advance(1);
+  await look(["a"]);
+  assert.equal(tried.length, before + 2);
+});

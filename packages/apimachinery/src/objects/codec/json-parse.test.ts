@@ -66,6 +66,11 @@ test("gives the same values as JSON.parse", () => {
   );
 });
 
+test("blanks, tabs and both characters of line ends separate values", () => {
+  const parsed = parseJsonText('\r\n{\t"a" :\r\n[1\r,2\r\n] }\r', { onDuplicate: () => undefined });
+  assert.deepEqual(parsed, { a: [1, 2] });
+});
+
 test("keeps the text of numbers that are not written as integers, on request", () => {
   const texts = (text: string): unknown =>
     (parseJsonText(text, { literals: true }) as unknown[]).map((v) => (typeof v === "symbol" ? v.description : v));

@@ -199,3 +199,25 @@ for (const { name, old, next, want } of [
     assert.deepEqual(service.spec.clusterIPs, want);
   });
 }
+
+for (const { name, old, next, want } of [
+  { name: "an address that is left out leaves the list", old: ["10.0.0.1"], next: { clusterIPs: ["10.0.0.1"] }, want: undefined },
+  {
+    name: "a list that changes as well stays, for validation",
+    old: ["10.0.0.1"],
+    next: { clusterIPs: ["10.0.0.2"] },
+    want: ["10.0.0.2"],
+  },
+  {
+    name: "another address replaces the list",
+    old: ["10.0.0.1", "fd00::1"],
+    next: { clusterIP: "10.0.0.2", clusterIPs: ["10.0.0.1", "fd00::1"] },
+    want: ["10.0.0.2"],
+  },
+]) {
+  test(`cluster IPs of an update: ${name}`, () => {
+    const updated = aService([], next);
+    normalizeClusterIps(updated, aService([], { clusterIP: old[0], clusterIPs: old }));
+    assert.deepEqual(updated.spec.clusterIPs, want);
+  });
+}
