@@ -449,6 +449,7 @@ test("host names: from spec.hostname, with a subdomain, truncated, and as FQDN",
   const { hostname, domain } = hostnameAndDomain(pod, "cluster.local");
   assert.deepEqual([hostname, domain], ["h", "sub.default.svc.cluster.local"]);
   assert.equal(nodenameOf(pod, hostname, domain), "h.sub.default.svc.cluster.local");
+  assert.equal(nodenameOf(aNodePod({ setHostnameAsFQDN: true }), "h", ""), "h", "it has no domain");
   assert.equal(nodenameOf(pod, "h".repeat(64 - domain.length - 1), domain).length, 64);
   assert.equal(
     nodenameOf(aNodePod({ subdomain: "sub" }), hostname, domain),

@@ -96,6 +96,14 @@ const cases: Case[] = [
     want: undefined,
   },
   { name: "does not tolerate a taint", taints: noExecute, want: "TaintToleration: Predicate TaintToleration failed" },
+  {
+    name: "does not tolerate a taint that only keeps it from being scheduled",
+    taints: [
+      { key: "k", effect: "NoSchedule" },
+      { key: "k", effect: "PreferNoSchedule" },
+    ],
+    want: undefined,
+  },
   { name: "tolerates the taint", taints: noExecute, spec: { tolerations: [{ key: "k", operator: "Exists" }] }, want: undefined },
   {
     name: "tolerates another value",

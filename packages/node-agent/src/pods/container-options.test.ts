@@ -102,6 +102,24 @@ test("a mount has an absolute path and its propagation; the hosts file is the ag
   );
 });
 
+test("the hosts file is not the agent's though another mount follows the container's own", async (t) => {
+  const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
+  t.after(() => rm(podDir, { recursive: true, force: true }));
+  const volumeMounts = ["/etc/hosts", "/other"].map((mountPath) => ({ name: "v", mountPath }));
+  const mounts = await containerMounts(aNodePod({ hostNetwork: true }), aContainer({ volumeMounts }), {
+    podDir,
+    podIps: ["10.0.0.1"],
+    clusterDomain: "",
+    volumes: new Map([["v", { path: "/volumes/v", readOnly: false }]]),
+    environment: new Map(),
+    mounter: { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] },
+  });
+  assert.deepEqual(
+    mounts.map(({ containerPath, hostPath }) => `${hostPath} ${containerPath}`),
+    ["/volumes/v /etc/hosts", "/volumes/v /other"],
+  );
+});
+
 test("each life of a container has a file of its own for its last words, which any user may write", async (t) => {
   const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
   t.after(() => rm(podDir, { recursive: true, force: true }));

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { forbidden, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import type { NodePod } from "../pod/pod.ts";
+import { listening } from "@coxswain/apimachinery/testing/listening";
+import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
+import { containerState } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner } from "../testing/runner.ts";
@@ -72,6 +75,36 @@ test("devices' variables, mounts and devices are added to the container's own; i
     linux: { resources: { cpusetCpus: "1" } },
   });
   assert.deepEqual(started, ["web/main"]);
+});
+
+test("before the services are known only static pods start", async (t) => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const { runner, events } = await newTestRunner(t, runtime, clock, { services: () => undefined });
+  const { signal } = new AbortController();
+  await runner.sync(aNodePod({}, { uid: "static", annotations: { [configSourceAnnotation]: "file" } }), signal);
+  assert.equal(runtime.find("main")?.state, containerState.running);
+  await runner.sync(aNodePod({}, { uid: "other" }), signal);
+  assert.equal(runtime.containers.size, 1);
+  assert.equal(events.at(-1)?.message, "Error: services have not yet been read at least once, cannot construct envvars");
+});
+
+test("a hook is called at the first of the pod's addresses", async (t) => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = async (id) => ({
+    ...(await podSandboxStatus(id)),
+    network: { ip: "127.0.0.1", additionalIps: [{ ip: "fd00::1" }] },
+  });
+  const server = createServer((_, response) => void response.end());
+  const port = await listening(t, server);
+  const { runner } = await newTestRunner(t, runtime, clock);
+  const lifecycle = { postStart: { httpGet: { port } } };
+  const outcome = await runner.sync(aNodePod({ containers: [aContainer({ lifecycle })] }), new AbortController().signal);
+  assert.equal(outcome.kind, "synced");
 });
 
 test("a container whose image cannot be pulled gets an event with the reason", async (t) => {

@@ -49,13 +49,14 @@ test("pods above their request are evicted first, then by priority, then by usag
   );
 });
 
-test("a pod without measured usage counts as using nothing", () => {
+test("a pod without measured usage is evicted first, out of processes first of those of its priority", () => {
   for (const signal of ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"] as const) {
     const usage = new Map([["known", { ...used(0), memoryBytes: 1, diskBytes: 1, inodes: 1, processes: 1 }]]);
-    const ranked = rankPods([aPod("unknown"), aPod("known")], usage, signal);
+    const unknown = ["unknown", "also"].map((name) => aPod(name, undefined, { priority: name === "also" ? 7 : 0 }));
+    const ranked = rankPods([aPod("known"), ...unknown], usage, signal);
     assert.deepEqual(
       ranked.map((pod) => pod.metadata.name),
-      ["known", "unknown"],
+      signal === "pid.available" ? ["unknown", "known", "also"] : ["unknown", "also", "known"],
       signal,
     );
   }
@@ -177,7 +178,7 @@ test("memory below the hard threshold evicts one pod at once, and MemoryPressure
     aPod("small", "10Mi"),
     aPod("big"),
   ]);
-  usage.set("big", used(800));
+  usage.set("big", used(800)).set("small", used(1));
   await eviction.check();
   assert.deepEqual([eviction.pressure.memory, evicted], [false, []]);
   seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };

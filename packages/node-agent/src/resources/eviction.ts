@@ -32,7 +32,8 @@ export interface PodUsage {
 
 /**
  * Pure: Pods in eviction order. Pods that exceed their requests come first, then lower priority, then the larger excess
- * over the request. There are no requests for PIDs, so that only priority and the number of processes count for them.
+ * over the request. There are no requests for PIDs, so that only priority and the number of processes count for them. What a
+ * Pod of unknown usage exceeds counts as more than what any other does; except for PIDs it comes before all others.
  * @param hasImageFs whether images and writable layers have a file system of their own, so that only usage of that of the signal counts
  * Source: pkg/kubelet/eviction/helpers.go rankMemoryPressure, rankPIDPressure, rankDiskPressureFunc
  */
@@ -45,7 +46,7 @@ export function rankPods(
   const resource = resourceOf(signal);
   const usedBy = (pod: NodePod): number => {
     const used = usage.get(pod.metadata.uid);
-    if (used === undefined) return 0;
+    if (used === undefined) return Number.POSITIVE_INFINITY;
     if (resource === "memory") return used.memoryBytes;
     if (resource === "pids") return used.processes;
     const { bytes, inodes } = !hasImageFs ? onDisk(used) : isOfImages(signal) ? used.layers : outsideLayers(used);
@@ -56,12 +57,16 @@ export function rankPods(
     .filter((pod) => !isCriticalPod(pod))
     .map((pod) => ({ pod, excess: excess(pod) }))
     .sort((a, b) => {
-      const exceeds = Number(b.excess > 0) - Number(a.excess > 0);
+      const exceeds = rankOf(b.excess) - rankOf(a.excess);
       if (resource !== "pids" && exceeds !== 0) return exceeds;
-      return (a.pod.spec.priority ?? 0) - (b.pod.spec.priority ?? 0) || b.excess - a.excess;
+      const byPriority = (a.pod.spec.priority ?? 0) - (b.pod.spec.priority ?? 0);
+      return byPriority || (a.excess === b.excess ? 0 : b.excess - a.excess);
     })
     .map(({ pod }) => pod);
 }
+
+/** 2: unknown, 1: over the request, 0: within it. */
+const rankOf = (excess: number): number => (excess === Number.POSITIVE_INFINITY ? 2 : Number(excess > 0));
 
 const isOfImages = (signal: Signal): boolean => signal === "imagefs.available" || signal === "imagefs.inodesFree";
 const onDisk = ({ diskBytes: bytes, inodes }: PodUsage): PodUsage["layers"] => ({ bytes, inodes });

@@ -220,6 +220,11 @@ test("requests are counted by method, path and port, also those that fail", asyn
   const send = (method: string, url: string) => handler({ method, url } as Parameters<typeof handler>[0]);
   await send("GET", "/pods");
   await assert.rejects(async () => send("BREW", "/exec/default/web/main"));
+  const isLong = async (path: string) => {
+    await assert.rejects(async () => send("GET", path));
+    const series = await linesOf(registry, "kubelet_http_requests_total");
+    return series.find((line) => line.includes(`method="GET",path="${path.split("/")[1]}"`))?.includes('long_running="true"');
+  };
   const labels = 'method="other",path="exec",server_type="readwrite",long_running="true"';
   assert.deepEqual(await linesOf(registry, "kubelet_http_requests_total", "kubelet_http_inflight_requests"), [
     'kubelet_http_requests_total{method="GET",path="pods",server_type="readwrite",long_running="false"} 1',
@@ -227,6 +232,9 @@ test("requests are counted by method, path and port, also those that fail", asyn
     'kubelet_http_inflight_requests{method="GET",path="pods",server_type="readwrite",long_running="false"} 0',
     `kubelet_http_inflight_requests{${labels}} 0`,
   ]);
+  const paths = ["exec", "attach", "debug", "portForward", "run", "containerLogs"];
+  const long = await Promise.all(paths.map((path) => isLong(`/${path}/x`)));
+  assert.deepEqual(long, [true, true, true, false, false, false], "upstream looks for portforward");
 });
 
 test("the ephemeral containers of all pods of the node are counted", async () => {

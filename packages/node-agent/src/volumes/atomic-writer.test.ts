@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -34,4 +34,16 @@ test("a path may be 4096 and a name 255 characters long, and no longer", async (
   await assert.rejects(write("n/".repeat(2048) + "n"), {
     message: "invalid path: must be less than or equal to 4096 characters",
   });
+});
+
+test("files that are no longer there are removed, all of them, and so are folders", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-atomic-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const file = { data: Buffer.from("x"), mode: 0o644 };
+  const write = (...paths: string[]) => writeAtomically(join(dir, "v"), new Map(paths.map((path) => [path, file])), 0);
+  const visible = async () => (await readdir(join(dir, "v"))).filter((name) => !name.startsWith("..")).toSorted();
+  await write("a", "b", "c/d", "e");
+  assert.deepEqual(await visible(), ["a", "b", "c", "e"]);
+  await write("e");
+  assert.deepEqual(await visible(), ["e"]);
 });

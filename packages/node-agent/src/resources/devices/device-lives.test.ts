@@ -173,6 +173,16 @@ test("devices of a disconnected plugin count as unhealthy for five minutes, then
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
 });
 
+test("a plugin that is deregistered is disconnected, and one that is not known is no error", async (t) => {
+  const { manager, register } = await bench(t);
+  await register(gpu, "a", [aDevice("g1")]);
+  await register(nic, "b", [aDevice("n1")]);
+  await manager.handler.deregister("example.com/other");
+  await manager.handler.deregister(gpu);
+  await settle();
+  assert.deepEqual(manager.amounts().allocatable, { [gpu]: "0", [nic]: "1" });
+});
+
 test("only the disconnected one of two plugins loses its devices, also after a restart of the agent", async (t) => {
   const { manager, clock, open, register } = await bench(t);
   await register(gpu, "a", [aDevice("g1")]);

@@ -12,7 +12,7 @@ import type { Hint } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
 import { MemoryManager } from "./memory-manager.ts";
 import { memoryStateForm } from "./memory-state.ts";
-import { emptyMemory, memoryHints } from "./numa-memory.ts";
+import { emptyMemory, memoryHints, reusableAfter, reusableOn } from "./numa-memory.ts";
 
 const gi = 1024 ** 3;
 const mi = 1024 ** 2;
@@ -261,6 +261,19 @@ test("a container reuses up to its request from earlier init containers, each by
     ["first", "second", "main"].map((name) => manager.blocksOf("u2", name).map(({ sizeBytes }) => sizeBytes / mi)),
     [[1024], [1024], [1024]],
   );
+});
+
+test("what init containers leave is the most of any of them, on each set of nodes, and is used up by others", () => {
+  const block = (node: number, gigabytes: number) => ({ nodes: [node], type: "memory", sizeBytes: gigabytes * gi });
+  let reusable = reusableAfter(new Map(), [block(0, 2), block(1, 1)], true);
+  reusable = reusableAfter(reusable, [block(0, 3)], true);
+  reusable = reusableAfter(reusable, [block(0, 1)], true);
+  const left = () => [0, 1].map((node) => reusableOn(reusable, [node], "memory") / gi);
+  assert.deepEqual(left(), [3, 1]);
+  reusable = reusableAfter(reusable, [block(0, 2)], false);
+  assert.deepEqual(left(), [1, 1]);
+  reusable = reusableAfter(reusable, [block(0, 2)], false);
+  assert.deepEqual([...left(), reusableOn(reusable, [0], "hugepages-2Mi")], [0, 1, 0]);
 });
 
 for (const { name, content, want } of [

@@ -135,6 +135,7 @@ test("a block volume is a device behind a link in its pod's folder until the pod
   const link = join(b.dir, "pods/uid-1/volumeDevices/kubernetes.io~csi/pv1");
   assert.deepEqual([made.path, made.device], [link, true]);
   assert.ok((await stat(link)).isCharacterDevice(), "the link leads to the device");
+  await up(b, aNodePod(), volume);
   const [stage, publish] = b.driver.calls;
   const folder = join(b.dir, "plugins/kubernetes.io/csi/volumeDevices");
   assert.partialDeepStrictEqual(stage?.request, {
@@ -198,6 +199,15 @@ for (const csiMigrationRBD of [true, false]) {
     await b.csi.collect();
   });
 }
+
+test("a driver without requiresRepublish gets it once", { skip: !isRoot && "needs root" }, async (t) => {
+  const b = await csiBench(t);
+  for (const more of [{ requiresRepublish: false }, {}]) {
+    b.describe({ attachRequired: false, ...more });
+    await up(b);
+  }
+  assert.equal(b.driver.calls.filter(({ method }) => method === "NodePublishVolume").length, 1);
+});
 
 test("a driver with requiresRepublish gets NodePublishVolume at each sync", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
