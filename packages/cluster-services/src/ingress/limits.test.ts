@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
+import { createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { listening } from "@coxswain/apimachinery/testing/listening";
@@ -230,6 +231,22 @@ test("a refusal of a body over HTTP/2 leaves the connection to other requests", 
     return headers[":status"];
   };
   assert.deepEqual([await codeOf("POST"), await codeOf("GET")], [503, 503]);
+});
+
+test("an answer that HTTP/2 cannot have is 502, and the endpoint's connection does not wait for a reader of its body", async (t) => {
+  const ends: Promise<unknown>[] = [];
+  const server = createTcpServer((socket) => {
+    ends.push(once(socket, "close"));
+    socket.on("error", () => {});
+    socket.once("data", () => socket.write("HTTP/1.1 700 Odd\r\nContent-Length: 1000000\r\n\r\nab"));
+  });
+  const ingress = await start(t, [await listening(t, server)]);
+  const client = connectHttp2(`https://127.0.0.1:${ingress.server.httpsPort}`, { rejectUnauthorized: false });
+  t.after(() => client.destroy());
+  const request = client.request({ ":authority": "web.test", ":path": "/" });
+  const [headers] = (await once(request, "response")) as [Record<string, unknown>];
+  assert.equal(headers[":status"], 502);
+  await ends[0];
 });
 
 test("a server that has ended within its grace leaves no timer", async (t) => {
