@@ -75,6 +75,24 @@ test("an endpoint's refusal of a WebSocket reaches the client with its body", as
   assert.deepEqual([answer.statusCode, body], [403, "no"]);
 });
 
+test("a refusal by an endpoint that breaks off says how long it would have been, and is followed by no other answer", async (t) => {
+  const begun = Promise.withResolvers<Socket>();
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nbegin");
+      begun.resolve(socket);
+    });
+  });
+  const ingress = await start(t, [await listening(t, server)]);
+  const { state } = open(t, ingress.port, handshake());
+  await waitFor(() => state.text.endsWith("begin"), { timeoutMs: 10_000 });
+  (await begun.promise).resetAndDestroy();
+  await waitFor(() => state.isClosed, { timeoutMs: 10_000 });
+  assert.match(state.text, /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*content-length: 100\r\n[\s\S]*\r\n\r\nbegin$/i);
+  assert.match(await ingress.shown(), /^coxswain_ingress_requests_total\{code="403",by="backend"\} 1$/m);
+});
+
 test("an endpoint has the time of a connection and that of an answer, and one that takes longer is left", async (t) => {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {

@@ -66,9 +66,8 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
     takeEarly();
     client.resume();
     [by, code] = ["backend", answer.statusCode ?? 502];
-    // Without its framing: the end of the connection is the end of the body.
-    const { "content-length": _, ...own } = responseHeaders(answer.headers);
-    client.write(headOf(code, { ...own, connection: "close" }));
+    // Without chunks: then the end of the connection is the end of the body.
+    client.write(headOf(code, { ...responseHeaders(answer.headers), connection: "close" }));
     pipeline(answer, client, () => client.destroy());
   });
   sent.on("error", (err) => {
