@@ -393,6 +393,16 @@ test("lets running requests finish when it closes, and cuts off those that do no
   assert.equal(err.code, "ECONNREFUSED");
 });
 
+test("a server that has ended looks at its connections no more", async (t) => {
+  const begun = t.mock.method(globalThis, "setInterval");
+  const ended = t.mock.method(globalThis, "clearInterval");
+  const server = await start(t, echo, { headersCheckMs: 12_345 });
+  const sweeper = begun.mock.calls.find((call) => call.arguments[1] === 12_345)?.result;
+  assert.ok(sweeper !== undefined);
+  await server.close();
+  assert.ok(ended.mock.calls.some((call) => call.arguments[0] === sweeper));
+});
+
 test("closes connections without a TLS handshake or headers in time", async (t) => {
   const deaf = await start(t, echo, { handshakeTimeoutMs: 50 });
   const silent = connectTcp(deaf.port, "127.0.0.1");

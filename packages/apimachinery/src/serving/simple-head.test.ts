@@ -73,6 +73,17 @@ const others: Readonly<Record<string, string>> = {
 };
 for (const [name, text] of Object.entries(others)) test(`${name} is not simple`, () => assert.equal(read(text), undefined));
 
+test("64 fields, and 8 KiB in all, are simple", () => {
+  const many = lines("GET / HTTP/1.1", host, ...Array.from({ length: 63 }, (_, n) => `A${n}: b`));
+  assert.equal(read(many)?.names.length, 64);
+  const long = (bytes: number): string => {
+    const short = lines("GET / HTTP/1.1", host, "A: ").length;
+    return lines("GET / HTTP/1.1", host, `A: ${"b".repeat(bytes - short)}`);
+  };
+  assert.deepEqual(read(long(8_192))?.names, ["host", "a"]);
+  assert.equal(read(long(8_193)), undefined);
+});
+
 test("adversarial header fields are parsed in linear time", () => {
   const spaces = lines("GET / HTTP/1.1", host, `A: b${" \t".repeat(3900)}b`);
   const names = lines("GET / HTTP/1.1", host, ...Array.from({ length: 1500 }, (_, n) => `${n}:`));

@@ -50,6 +50,16 @@ test("a late close of an earlier connection leaves the one with its port alone",
   assert.deepEqual(closed, ["10.0.0.1 1"]);
 });
 
+test("the end of one leaves the others of its address counted", () => {
+  const { unfinished, closed, connect } = setUp(3);
+  for (const port of [1, 2, 3]) connect("10.0.0.1", port);
+  unfinished.finished({ remoteAddress: "10.0.0.1", remotePort: 2 });
+  connect("10.0.0.1", 4);
+  assert.deepEqual(closed, []);
+  connect("10.0.0.1", 5);
+  assert.deepEqual(closed, ["10.0.0.1 1"]);
+});
+
 test("a connection that is closed already is left out", () => {
   const { unfinished, closed, connect } = setUp(1);
   unfinished.add(new EventEmitter() as unknown as Socket); // cast: a closed one has no addresses

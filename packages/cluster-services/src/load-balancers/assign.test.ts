@@ -191,6 +191,10 @@ test("ports of the nodes' programs and node ports of others are taken", () => {
   const port = balanced("port", { type: "NodePort", ports: [{ port: 1, nodePort: 30080, protocol: "TCP" }] });
   const high = balanced("high", { ports: [{ port: 30080, protocol: "TCP" }] });
   assert.match(assign([port, high])["high"] as string, /^PortConflict: .* the Service default\/port as node port/);
+  const udp = balanced("udp", { type: "NodePort", ports: [{ port: 1, nodePort: 30080, protocol: "UDP" }] });
+  assert.equal(assign([udp, high])["high"], "10.0.0.1 10.0.0.2", "another protocol");
+  const highUdp = balanced("high", { ports: [{ port: 30080, protocol: "UDP" }] });
+  assert.match(assign([udp, highUdp])["high"] as string, /^PortConflict: port 30080\/UDP .* the Service default\/udp as node/);
   const own = balanced("own", { ports: [{ port: 30080, nodePort: 30080, protocol: "TCP" }] });
   assert.equal(assign([own])["own"], "10.0.0.1 10.0.0.2");
 });
