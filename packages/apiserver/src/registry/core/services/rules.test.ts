@@ -373,6 +373,19 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     ],
   },
   {
+    name: "a port of health checks below zero, which is not needed either",
+    change: { "spec.type": "NodePort", "spec.healthCheckNodePort": -1 },
+    want: [
+      "spec.healthCheckNodePort: Invalid value: -1: HealthCheckNodePort must be not less than 0",
+      "spec.healthCheckNodePort: Invalid value: -1: HealthCheckNodePort can only be set on LoadBalancer service with ExternalTrafficPolicy=Local",
+    ],
+  },
+  ...["RequireDualStack", "PreferDualStack", "SingleStack"].map((policy) => ({
+    name: `a name outside with the policy ${policy}`,
+    change: { "spec.type": "ExternalName", "spec.externalName": "a.b", "spec.ipFamilyPolicy": policy },
+    want: ["spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services"],
+  })),
+  {
     name: "no address of a family that the cluster lacks, with a selector",
     change: { "spec.clusterIP": "None", "spec.selector": { a: "b" }, "spec.ipFamilies": ["IPv6"] },
     want: ['spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'],
