@@ -75,6 +75,24 @@ for (const { name, old, now } of [
     },
   },
   {
+    name: "the first version is named in the spec, although a later one is stored",
+    old: {
+      version: "v1",
+      versions: [
+        { name: "v1", served: true, storage: false },
+        { name: "v2", ...served },
+      ],
+      preserveUnknownFields: false,
+    },
+    now: {
+      versions: [
+        { name: "v1", served: true, storage: false },
+        { name: "v2", ...served },
+      ],
+      preserveUnknownFields: false,
+    },
+  },
+  {
     name: "the webhook of a conversion",
     old: {
       version: "v1",
@@ -96,6 +114,24 @@ for (const { name, old, now } of [
     assert.deepEqual(definitionToV1beta1(want), definition("v1beta1", old));
   });
 }
+
+test("what a definition of v1beta1 says for all versions goes before what it says of one", () => {
+  const column = (JSONPath: string) => ({ name: "x", type: "string", JSONPath });
+  const { spec } = definitionFromV1beta1(
+    definition("v1beta1", {
+      validation: schema,
+      subresources: { status: {} },
+      additionalPrinterColumns: [column(".a")],
+      versions: [{ name: "v1", ...served, schema: other, subresources: {}, additionalPrinterColumns: [column(".b")] }],
+    }),
+  );
+  assert.deepEqual(spec.versions, [
+    {
+      ...{ name: "v1", ...served, schema, subresources: { status: {} } },
+      additionalPrinterColumns: [{ name: "x", type: "string", jsonPath: ".a" }],
+    },
+  ]);
+});
 
 test("a definition of one version that v1beta1 names alone has that version, and keeps unknown fields unless it says no", () => {
   const { spec } = definitionFromV1beta1(definition("v1beta1", { version: "v1", validation: schema })) as unknown as {

@@ -8,6 +8,7 @@ const good = { plural: "crons", singular: "cron", kind: "Cron", listKind: "CronL
 for (const { name, names, want } of [
   { name: "good ones", names: { ...good, shortNames: ["c"], categories: ["all"] }, want: [] },
   { name: "only those that are needed", names: { plural: "crons", kind: "Cron" }, want: [] },
+  { name: "a list of a kind that differs in its case", names: { ...good, listKind: "cron" }, want: [] },
   { name: "a list with the same kind", names: { ...good, listKind: "Cron" }, want: ["n.listKind"] },
   {
     name: "no label anywhere",
