@@ -197,6 +197,7 @@ for (const { resource, object, want, from = 1 } of [
     want: [3, 2, 1, old, "c,d", "i,j", "a=1,b=2"],
   },
   { resource: "poddisruptionbudgets.policy", object: { spec: { minAvailable: 0 } }, want: ["0", "N/A", 0, old] },
+  { resource: "poddisruptionbudgets.policy", object: { spec: { maxUnavailable: 0 } }, want: ["N/A", "0", 0, old] },
   {
     resource: "poddisruptionbudgets.policy",
     object: { spec: { maxUnavailable: "50%" }, status: { disruptionsAllowed: 2 } },

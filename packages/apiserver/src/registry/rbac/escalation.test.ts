@@ -112,6 +112,16 @@ for (const { name, owned, wanted, missing } of [
   });
 }
 
+test("the combinations that are examined are counted over all rules", () => {
+  const owned = [rule(many(20, "v"), ["*"], ["*"]), rule(["v20", "v21", "v22", "v23", "v24", "v25", "v26"], ["*"], ["*"])];
+  const wanted = rule(many(27, "v"), many(27, "g"), many(27, "r"));
+  for (const [count, missing] of [
+    [2, 0],
+    [3, 1],
+  ] as const)
+    assert.equal(uncoveredRules(owned, Array<PolicyRule>(count).fill(wanted)).length, missing);
+});
+
 const urls = (from: string): PolicyRule => ({ verbs: ["get"], nonResourceURLs: many(40_000, from).map((url) => `/${url}/*`) });
 for (const { name, owned, wanted } of [
   {
@@ -186,6 +196,10 @@ test("missing rights are granted only by users with the verb escalate on the rol
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}; resolution errors: [no role x, no role y]',
     },
   );
+  const log = { verbs: ["get"], nonResourceURLs: ["/logs"] };
+  await assert.rejects(refuseEscalation(asking("deny", []).config, as(joe), target, [log, log]), {
+    message: /not currently held:\n{NonResourceURLs:\["\/logs"\], Verbs:\["get"\]}$/,
+  });
   assert.partialDeepStrictEqual(requested, [
     { verb: "escalate", group: "rbac.authorization.k8s.io", resource: "clusterroles", name: "u" },
   ]);

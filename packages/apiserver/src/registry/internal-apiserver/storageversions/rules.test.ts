@@ -67,6 +67,16 @@ testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "
     ],
   },
   {
+    name: "a condition three times, each of which names the one before it",
+    before: {},
+    status: true,
+    change: { "status.conditions": Array(3).fill({ type: "A", status: "True", reason: "r", message: "m" }) },
+    want: [0, 1].map(
+      (before) =>
+        `status[${before + 1}].type: Invalid value: "A": the type of the condition is not unique, it also appears in conditions[${before}]`,
+    ),
+  },
+  {
     name: "conditions without reasons, twice",
     before: {},
     status: true,
