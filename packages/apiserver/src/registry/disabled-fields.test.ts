@@ -221,6 +221,91 @@ const rows: readonly GatedField[] = [
     used: [{ name: "d" }],
     unused: [undefined, null, []],
   },
+  ...[
+    {
+      ...{ resource: "csidrivers.storage.k8s.io", gate: "CSIInlineVolume", name: "volumeLifecycleModes" },
+      ...{ used: ["Ephemeral"], dropped: ["Persistent"], unused: [["Persistent"], [], undefined] },
+    },
+    {
+      ...{ resource: "csidrivers.storage.k8s.io", gate: "CSIStorageCapacity", name: "storageCapacity" },
+      ...{ used: true, dropped: false, unused: [false, undefined] },
+    },
+    {
+      resource: "jobs.batch",
+      gate: "IndexedJob",
+      name: "completionMode",
+      used: "Indexed",
+      dropped: "NonIndexed",
+      unused: ["NonIndexed"],
+    },
+    {
+      resource: "podsecuritypolicies.policy",
+      gate: "CSIInlineVolume",
+      name: "allowedCSIDrivers",
+      used: [{ name: "d" }],
+      always: true as const,
+    },
+    {
+      resource: "podsecuritypolicies.policy",
+      gate: "ProcMountType",
+      name: "allowedProcMountTypes",
+      used: ["Unmasked"],
+      unused: [undefined, []],
+    },
+    {
+      ...{ resource: "statefulsets.apps", gate: "StatefulSetAutoDeletePVC", name: "persistentVolumeClaimRetentionPolicy" },
+      used: { whenDeleted: "Delete", whenScaled: "Retain" },
+    },
+    {
+      resource: "statefulsets.apps",
+      gate: "StatefulSetMinReadySeconds",
+      name: "minReadySeconds",
+      used: 1,
+      unused: [0, undefined],
+    },
+  ].map(({ name, ...row }) => ({
+    ...row,
+    of: (value: unknown) => ({ spec: { [name]: value } }),
+    field: ({ spec }: { spec: Record<string, unknown> }) => spec[name],
+  })),
+  {
+    ...{ resource: "daemonsets.apps", gate: "DaemonSetUpdateSurge", used: 1, dropped: 0, unused: [0, undefined] },
+    of: (maxSurge) => ({ spec: { updateStrategy: { rollingUpdate: { maxSurge } } } }),
+    field: ({ spec }: { spec: { updateStrategy: { rollingUpdate: { maxSurge?: unknown } } } }) =>
+      spec.updateStrategy.rollingUpdate.maxSurge,
+  },
+  ...["serving", "terminating"].map((name) => ({
+    ...{ resource: "endpointslices.discovery.k8s.io", gate: "EndpointSliceTerminatingCondition", used: true },
+    of: (value: unknown) => ({ endpoints: [{ addresses: [] }, { addresses: [], conditions: { [name]: value } }] }),
+    field: ({ endpoints }: { endpoints: { conditions?: Record<string, unknown> }[] }) => endpoints[1]?.conditions?.[name],
+  })),
+  {
+    ...{ resource: "endpointslices.discovery.k8s.io", gate: "TopologyAwareHints", used: { forZones: [{ name: "z" }] } },
+    of: (hints) => ({ endpoints: [{ addresses: [] }, { addresses: [], hints }] }),
+    field: ({ endpoints }: { endpoints: { hints?: unknown }[] }) => endpoints[1]?.hints,
+  },
+  {
+    ...{ resource: "horizontalpodautoscalers.autoscaling", gate: "HPAContainerMetrics", used: { name: "cpu", container: "c" } },
+    of: (containerResource) => ({ spec: { metrics: [{ type: "Pods" }, { type: "ContainerResource", containerResource }] } }),
+    field: ({ spec }: { spec: { metrics: { containerResource?: unknown }[] } }) => spec.metrics[1]?.containerResource,
+  },
+  ...["ingress", "egress"].map((direction) => ({
+    ...{ resource: "networkpolicies.networking.k8s.io", gate: "NetworkPolicyEndPort", used: 90 },
+    of: (endPort: unknown) => ({ spec: { [direction]: [{}, { ports: [{ port: 80 }, { port: 80, endPort }] }] } }),
+    field: ({ spec }: { spec: Record<string, { ports?: { endPort?: unknown }[] }[]> }) =>
+      spec[direction]?.[1]?.ports?.[1]?.endPort,
+  })),
+  ...[
+    {
+      ...{ resource: "priorityclasses.scheduling.k8s.io", gate: "NonPreemptingPriority", name: "preemptionPolicy" },
+      ...{ used: "Never", dropped: "PreemptLowerPriority", unused: ["PreemptLowerPriority", undefined] },
+    },
+    { resource: "storageclasses.storage.k8s.io", gate: "ExpandPersistentVolumes", name: "allowVolumeExpansion", used: true },
+  ].map(({ name, ...row }) => ({
+    ...row,
+    of: (value: unknown) => ({ [name]: value }),
+    field: (object: Record<string, unknown>) => object[name],
+  })),
   ...["initContainers", "containers", "ephemeralContainers"].flatMap((list) =>
     ["livenessProbe", "readinessProbe", "startupProbe"].map((probe) => ({
       resource: "pods",
@@ -233,7 +318,9 @@ const rows: readonly GatedField[] = [
 ];
 
 for (const { resource, gate, of, field, used, dropped, unused = [undefined], always, status } of rows) {
-  const definition = resourcesForTests.find((one) => one.group === "" && one.resource === resource);
+  const definition = resourcesForTests.find(
+    (one) => resource === (one.group === "" ? one.resource : `${one.resource}.${one.group}`),
+  );
   const strategy = status ? definition?.statusStrategy : definition?.strategy;
   assert.ok(definition && strategy);
   const made = (value: unknown): KubeObject => ({ metadata: { name: "x" }, ...structuredClone(of(value)) }) as KubeObject;
@@ -250,3 +337,18 @@ for (const { resource, gate, of, field, used, dropped, unused = [undefined], alw
     for (const stored of [used, ...unused]) assert.deepEqual(after(stored, true), used, JSON.stringify(stored));
   });
 }
+
+test("what remains of a dropped field is not shared by the objects", () => {
+  const definition = resourcesForTests.find((one) => one.resource === "csidrivers");
+  assert.ok(definition?.strategy);
+  const modesOf = (): string[] => {
+    const made = { metadata: { name: "d" }, spec: { volumeLifecycleModes: ["Ephemeral"] } };
+    definition.strategy?.prepareForCreate?.(
+      made as KubeObject,
+      contextOf(definition, definition.hub, { CSIInlineVolume: false }),
+    );
+    return made.spec.volumeLifecycleModes;
+  };
+  modesOf().push("Other");
+  assert.deepEqual(modesOf(), ["Persistent"]);
+});

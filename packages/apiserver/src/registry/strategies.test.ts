@@ -376,6 +376,23 @@ describe("templates, controllers, namespaces and quotas", () => {
     assert.equal(prepared("podtemplates", labelled, of("i")).metadata.generation, 5);
   });
 
+  test("a CSI driver counts the changes of what may change of it", () => {
+    const tokens = [{ audience: "a" }];
+    for (const [next, current, want] of [
+      [{ tokenRequests: tokens }, { tokenRequests: tokens }, 4],
+      [{ tokenRequests: tokens }, {}, 5],
+      [{ requiresRepublish: true }, { requiresRepublish: false }, 5],
+      [{ podInfoOnMount: true }, { podInfoOnMount: false }, 4],
+    ] as const)
+      assert.equal(prepared("csidrivers.storage.k8s.io", { spec: next }, { spec: current }).metadata.generation, want);
+  });
+
+  test("a new attachment is not attached, whatever its status says", () => {
+    const made = anObject({ spec: {}, status: { attached: true } });
+    strategiesOf<Unstructured>("volumeattachments.storage.k8s.io").strategy.prepareForCreate?.(made, ctx);
+    assert.deepEqual(made["status"], { attached: false });
+  });
+
   test("a new controller has no pods, whatever its status says, and is deleted without its pods by default", () => {
     const made = anObject({ spec: {}, status: { replicas: 3, readyReplicas: 3 } });
     const { strategy } = strategiesOf<Unstructured>("replicationcontrollers");

@@ -63,6 +63,11 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     want: ["spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes"],
   },
   {
+    name: "a second token of an audience, of which only that is said",
+    change: { "spec.tokenRequests": [{ audience: "a" }, { audience: "a", expirationSeconds: 1 }] },
+    want: ['spec.tokenRequests[1].audience: Duplicate value: "a"'],
+  },
+  {
     name: "nothing said of attaching, pods and capacity",
     undefaulted: true,
     change: { spec: {} },

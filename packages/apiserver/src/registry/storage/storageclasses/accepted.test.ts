@@ -48,6 +48,7 @@ testAccepted([
         topologies([{ key: "a", values: ["b", "b"] }]),
         'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "b"',
       ],
+      [topologies([]), 'allowedTopologies[0].matchLabelExpressions: Duplicate value: ""'],
     ],
   },
   {
@@ -59,6 +60,7 @@ testAccepted([
       [{ parameters: { a: "c" } }, "parameters: Forbidden: updates to parameters are forbidden."],
       [{ provisioner: "a.b/d" }, "provisioner: Forbidden: updates to provisioner are forbidden."],
       [{ reclaimPolicy: "Retain" }, "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden."],
+      [{ reclaimPolicy: "" }, "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden."],
       [{ volumeBindingMode: "WaitForFirstConsumer" }, `volumeBindingMode: Invalid value: "WaitForFirstConsumer": ${notSame}`],
     ],
   },
