@@ -34,6 +34,13 @@ for (const { name, spec, subsets, random, want } of [
   { name: "a cluster IP", spec: clusterIp, want: "10.0.0.7:443" },
   { name: "a cluster IP of IPv6", spec: { ...clusterIp, clusterIP: "fd00::7" }, want: "[fd00::7]:443" },
   { name: "a node port's cluster IP", spec: { ...clusterIp, type: "NodePort" as const }, want: "10.0.0.7:443" },
+  { name: "a load balancer's cluster IP", spec: { ...clusterIp, type: "LoadBalancer" as const }, want: "10.0.0.7:443" },
+  {
+    name: "a load balancer's endpoint",
+    spec: { ...clusterIp, type: "LoadBalancer" as const },
+    subsets: two,
+    want: "10.1.0.1:8443",
+  },
   {
     name: "a name elsewhere",
     spec: { type: "ExternalName" as const, externalName: "api.example.com" },

@@ -108,6 +108,39 @@ test("a document is fetched a second after its APIService came, and looked at ag
   assert.match(page, /^aggregator_openapi_v2_regeneration_duration\{reason="update"\} \d/m);
 });
 
+test("a document that comes again with the same ETag is not read again", async (t) => {
+  let body: unknown = documentOf("/apis/a/v1");
+  const { client, clock, openApi, paths } = await started(t, () => ({ code: 200, etag: '"1"', body }));
+  await client.create(apiServicesRef, anApiService("a"));
+  await clock.advance(1_000);
+  const { generation } = openApi;
+  body = documentOf("/apis/a/v1/other");
+  await clock.advance(60_000);
+  assert.deepEqual([openApi.generation, paths()], [generation, ["/apis/a/v1", "/apis/own/v1"]]);
+});
+
+test("of two versions of a group that have the same path the one of the higher priority describes it", async (t) => {
+  let calls = 0;
+  const { client, clock, openApi } = await started(t, () => ({
+    ...{ code: 200, etag: '"1"' },
+    body: { paths: { "/apis/shared": { description: `answer ${++calls}` } } },
+  }));
+  // Both are of one group, so that the name would decide otherwise.
+  for (const [version, priority] of [
+    ["v1", 1],
+    ["v2", 20],
+  ] as const) {
+    const { spec, ...rest } = anApiService("a", priority);
+    await client.create(apiServicesRef, {
+      ...rest,
+      metadata: { name: `${version}.a` },
+      spec: { ...spec, version },
+    } as ApiService);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(atOnce(openApi.merge(own)).paths["/apis/shared"], { description: "answer 2" });
+});
+
 for (const { name, answer } of [
   { name: "has none", answer: { code: 404 } },
   { name: "gives one that is none", answer: { code: 200, etag: '"1"', body: { paths: [] } } },
