@@ -287,6 +287,13 @@ test("a binding that others make wrong each time is given up after five attempts
   assert.equal(client.writes.filter(({ verb }) => verb === "delete").length, 4);
 });
 
+test("a role has the rules of no feature whose gate is off", async () => {
+  const name = "system:controller:statefulset-controller";
+  const client = newFakeClient();
+  await ensureRbacPolicy(client, () => false);
+  assert.deepEqual(client.object<Role>(clusterRolesRef, name)?.rules, clusterRoles.find((row) => row.name === name)?.rules);
+});
+
 test("a role of two features is made when both are on", async () => {
   const name = "system:controller:storage-version-garbage-collector";
   for (const on of [[], ["APIServerIdentity"], ["StorageVersionAPI"], ["APIServerIdentity", "StorageVersionAPI"]]) {
