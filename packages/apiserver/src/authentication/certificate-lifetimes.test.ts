@@ -19,4 +19,9 @@ test("each request with a client certificate counts its remaining lifetime", asy
   assert.equal(row("count"), 2);
   assert.ok(row("sum") > 0);
   assert.equal(row('bucket\\{le="0"\\}'), 0, "it is not over");
+  const bounds = [...text.matchAll(/^apiserver_client_certificate_expiration_seconds_bucket\{le="([^"]+)"\}/gm)].map(
+    ([, le]) => le,
+  );
+  const hours = [0, 0.5, 1, 2, 6, 12, 24, 48, 96, 168, 720, 2160, 4320, 8640];
+  assert.deepEqual(bounds.map(Number), [...hours.map((one) => one * 3600), Number.NaN]);
 });

@@ -7,7 +7,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { decodeBody, decodeObject, matchNamespace } from "./decode.ts";
+import { checkName, decodeBody, decodeObject, dedupOwnerReferences, matchNamespace } from "./decode.ts";
 import type { Call } from "./env.ts";
 
 const path = "/api/v1/namespaces/web/configmaps";
@@ -140,3 +140,57 @@ test("owners that are sent repeatedly are one before admission, and the client i
   assert.deepEqual([metadata.ownerReferences, metadata.namespace], [[owner, { ...owner, uid: "2" }], "web"]);
   assert.match(warnings.join(), /^\.metadata\.ownerReferences contains duplicate entries; .*duplicate UID\(s\) observed: 1$/);
 });
+
+for (const { name, metadata, want } of [
+  { name: "the same name and namespace", metadata: { name: "a", namespace: "web" } },
+  { name: "no namespace", metadata: { name: "a" } },
+  {
+    name: "no name",
+    metadata: { namespace: "web" },
+    want: "the name of the object (a based on URL) was undeterminable: name must be provided",
+  },
+  {
+    name: "another name",
+    metadata: { name: "b", namespace: "other" },
+    want: "the name of the object (b) does not match the name on the URL (a)",
+  },
+  {
+    name: "another namespace",
+    metadata: { name: "a", namespace: "other" },
+    want: "the namespace of the object (other) does not match the namespace on the request (web)",
+  },
+]) {
+  test(`the object of a PUT has ${name}`, () => {
+    const check = () => checkName({ metadata }, "a", "web");
+    if (want === undefined) check();
+    else assert.throws(check, { code: 400, message: want });
+  });
+}
+
+test("a cluster-scoped object is not asked for its namespace", () => {
+  assert.doesNotThrow(() => checkName({ metadata: { name: "a", namespace: "web" } }, "a", ""));
+});
+
+const node = { apiVersion: "v1", kind: "Node", name: "n", uid: "1" };
+for (const { name, references, after = false, left, repeated } of [
+  { name: "two that are the same", references: [node, { ...node }], left: [node], repeated: "1" },
+  { name: "two of one UID that differ in what they say", references: [node, { ...node, controller: true }] },
+  { name: "two of one UID that block and do not", references: [node, { ...node, blockOwnerDeletion: true }] },
+  { name: "two of one UID with other names", references: [node, { ...node, name: "m" }] },
+  {
+    ...{ name: "some that are repeated often, after admission", after: true },
+    references: [node, { ...node, uid: "2" }, node, { ...node, uid: "2" }, node],
+    ...{ left: [node, { ...node, uid: "2" }], repeated: "1, 2" },
+  },
+  { name: "one", references: [node] },
+]) {
+  test(`of owners, ${name}: ${left === undefined ? "all stay" : "each is there once"}`, () => {
+    const warnings: string[] = [];
+    const object = { metadata: { name: "a", ownerReferences: references } };
+    dedupOwnerReferences({ ctx: { warn: (text: string) => void warnings.push(text) } } as unknown as Call, object, after);
+    assert.deepEqual(object.metadata.ownerReferences, left ?? references);
+    const head = `.metadata.ownerReferences contains duplicate entries${after ? " after mutating admission happens" : ""}; `;
+    const text = `${head}API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated}`;
+    assert.deepEqual(warnings, repeated === undefined ? [] : [text]);
+  });
+}

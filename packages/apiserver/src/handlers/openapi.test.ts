@@ -265,6 +265,44 @@ test("requests that arrive while documents are made share the next ones, however
   assert.equal(await current(), 10, "the same generation is not waited for");
 });
 
+test("documents that could not be made are made for the next request", async () => {
+  let attempts = 0;
+  const current = newCurrent(
+    () => "1",
+    async () => {
+      if (attempts++ === 0) throw new Error("no");
+      return attempts;
+    },
+  );
+  await assert.rejects(current(), /no/);
+  assert.deepEqual([await current(), await current()], [2, 2]);
+});
+
+const limited = protobuf.parse(`
+  syntax = "proto3";
+  message Document { Definitions definitions = 9; }
+  message Definitions { repeated NamedSchema additional_properties = 1; }
+  message NamedSchema { string name = 1; Schema value = 2; }
+  message Schema {
+    string title = 3; double multiple_of = 6; double maximum = 7; bool exclusive_maximum = 8; double minimum = 9;
+    bool exclusive_minimum = 10; int64 max_length = 11; int64 min_length = 12; string pattern = 13; int64 max_items = 14;
+    int64 min_items = 15; bool unique_items = 16; int64 max_properties = 17; int64 min_properties = 18; string discriminator = 26;
+    bool read_only = 27;
+  }
+`).root;
+
+test("the limits of values in documents of aggregated servers are in the protobuf form", () => {
+  const limits = {
+    ...{ title: "t", multipleOf: 1.5, maximum: 9.5, exclusiveMaximum: true, minimum: 2.5, exclusiveMinimum: true, maxLength: 3 },
+    ...{ minLength: 4, pattern: "^a", maxItems: 5, minItems: 6, uniqueItems: true, maxProperties: 7, minProperties: 8 },
+    ...{ discriminator: "kind", readOnly: true },
+  };
+  const type = limited.lookupType("Document");
+  const encoded = atOnce(encodeOpenApi({ ...document, paths: {}, definitions: { A: limits as never } }));
+  const decoded = type.toObject(type.decode(encoded), { longs: Number }) as Decoded;
+  assert.deepEqual(decoded.definitions.additionalProperties[0].value, limits);
+});
+
 test("a request that ends does not wait for a document", async () => {
   const cancel = new AbortController();
   const waiting = beforeEnd({ signal: cancel.signal } as RequestContext, new Promise(() => {}));

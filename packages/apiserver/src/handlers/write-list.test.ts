@@ -102,6 +102,7 @@ for (const mediaType of [jsonMediaType, protobufMediaType]) {
       of: entries.slice(0, 1),
       metadata: { continue: "token", remainingItemCount: 1 },
     },
+    { name: "of which nothing is left says so", of: entries.slice(0, 1), metadata: { remainingItemCount: 0 } },
     { name: "of all items has neither", metadata: {} },
   ] as { name: string; of?: Entry[]; metadata: { continue?: string; remainingItemCount?: number } }[]) {
     test(`${mediaType}: a list ${name}`, async () => {
