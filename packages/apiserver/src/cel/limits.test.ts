@@ -75,9 +75,14 @@ for (const expression of [
     const items = new MadeList(Array.from({ length: 300 }, (_, i) => `t${i}`));
     const steps = program.evaluate(new Map([["items", items]]), budget);
     let longest = 0;
+    let pauses = 0;
     assert.throws(() => {
-      for (let before = budget.left; !steps.next().done; before = budget.left) longest = Math.max(longest, before - budget.left);
+      for (let before = budget.left; !steps.next().done; before = budget.left) {
+        longest = Math.max(longest, before - budget.left);
+        pauses++;
+      }
     }, BudgetExceeded);
+    assert.ok(pauses <= most / 30_000, `${pauses} pauses`);
     assert.ok(longest >= 30_000 && longest < 40_000, `${longest} steps of the budget between two pauses`);
   });
 

@@ -321,6 +321,8 @@ describe("unusual requests", () => {
     { method: "GET", path: `/${maps}`, headers: {}, code: 404 },
     { method: "GET", path: "//", headers: {}, code: 404 },
     { method: "GET", path: "/apis//", headers: {}, code: 404 },
+    { method: "GET", path: `${deployment}/scale/`, headers: {}, code: 200 },
+    { method: "GET", path: `${deployment}/scale/more`, headers: {}, code: 404 },
     { method: "GET", path: "/openapi/v2/", headers: {}, code: 404 },
   ] as { method: string; path: string; headers: Record<string, string>; code: number }[]) {
     test(`${method} ${path.replace(long, "129 bytes")} ${JSON.stringify(headers)} is ${code}`, async () => {
