@@ -139,7 +139,7 @@ for (const { schedule, status = {}, now, want } of [
     now: "2022-01-02T18:00:00Z",
     want: 15 * 3_600_000 + 100,
   },
-  { schedule: "0,10,11 * * * *", now: "2022-01-01T00:11:00Z", want: 49 * 60_000 + 100 },
+  { schedule: "10,20,21 * * * *", now: "2022-01-01T00:21:00Z", want: 49 * 60_000 + 100 },
   { schedule: "0 0 31 2 *", now: "2022-01-01T00:20:00Z", want: undefined },
 ]) {
   test(`with ${schedule} it waits ${want} ms at ${now}`, () => {

@@ -34,6 +34,17 @@ for (const { name, metric, serve, want, reason, current } of [
     current: { resource: { name: "cpu", current: { averageValue: "400m" } } },
   },
   {
+    name: "an average of a resource, whatever utilization stands beside it",
+    metric: {
+      type: "Resource",
+      resource: { name: "cpu", target: { type: "AverageValue", averageValue: "200m", averageUtilization: 90 } },
+    },
+    serve: (world: TestContext) => measure(world, { cpu: "400m" }, { cpu: "400m" }, { cpu: "400m" }),
+    want: 6,
+    reason: "cpu resource",
+    current: { resource: { name: "cpu", current: { averageValue: "400m" } } },
+  },
+  {
     name: "a container's share",
     metric: {
       type: "ContainerResource",

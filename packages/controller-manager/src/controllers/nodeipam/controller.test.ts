@@ -161,6 +161,23 @@ for (const { name, cidrs, problem } of [
   }
 }
 
+test("a node is reported again when it has another range, and when it comes back after it was deleted", async (t) => {
+  const world = prepared(t);
+  await world.run(newNodeIpamController(world.ctx));
+  const reports = async (...cidrs: string[]): Promise<number> => {
+    const before = world.events.length;
+    world.client.put(nodes, named("a", ...cidrs));
+    await settle(30);
+    return world.events.length - before;
+  };
+  assert.equal(await reports("192.0.2.0/24"), 1);
+  assert.equal(await reports("192.0.2.0/24"), 0);
+  assert.equal(await reports("198.51.100.0/24"), 1);
+  world.client.remove(nodes, "a");
+  await settle(30);
+  assert.equal(await reports("198.51.100.0/24"), 1);
+});
+
 test("without ranges it is not started", (t) => {
   assert.equal(newNodeIpamController(prepared(t, { ranges: [] }).ctx), undefined);
 });

@@ -32,6 +32,9 @@ export async function deleteFolder(path: string): Promise<void> {
     if (errorCode(err) === "ENOENT") return;
     throw err;
   }
-  if (parent !== "/tmp" && !parent.startsWith("/tmp/")) throw refuse();
+  if (!isInTmp(parent)) throw refuse();
   await rm(join(parent, basename(wanted)), { recursive: true, force: true });
 }
+
+/** Whether a folder is /tmp or below it. @param folder without symbolic links */
+export const isInTmp = (folder: string): boolean => folder === "/tmp" || folder.startsWith("/tmp/");
