@@ -221,9 +221,19 @@ test("under disk pressure ended containers of ended pods and unused images are r
   for (const uid of ["gone", "uid-1"]) await exited(uid);
   runtime.addImage("unused");
   await events.relist();
+  const removed = Promise.withResolvers<void>();
+  const { removeContainer } = runtime;
+  runtime.removeContainer = async (id) => {
+    await removed.promise;
+    return removeContainer(id);
+  };
   start();
   await clock.advance(1);
-  await waitFor(() => runtime.calls.some((call) => call.startsWith("RemoveImage")), { what: "the image to be removed" });
+  for (let i = 0; i < 20; i++) await settle();
+  const images = () => runtime.calls.filter((call) => call.startsWith("RemoveImage"));
+  assert.deepEqual(images(), [], "containers first: they use images");
+  removed.resolve();
+  await waitFor(() => images().length > 0, { what: "the image to be removed" });
   assert.deepEqual(
     [...runtime.containers.values()].map(({ config }) => config.labels?.[labelNames.podUid]),
     ["uid-1"],

@@ -59,6 +59,16 @@ test("items without an ID, or with a long one, are decoded", () => {
   assert.deepEqual(list.decode(bytes), decodeCri("ListContainersResponse", bytes).containers);
 });
 
+test("fields of a list that are not known are skipped, those behind them are read", () => {
+  const { list } = newList();
+  const unknown = Buffer.from([0x10, 0x07, 0x1a, 0x02, 0x61, 0x62]); // a number and a text
+  const bytes = Buffer.concat([unknown, listOf(running), unknown, listOf(other)]);
+  assert.deepEqual(
+    list.decode(bytes).map(({ id }) => id),
+    ["a", "b"],
+  );
+});
+
 test("a list that is cut off is refused", () => {
   const { list } = newList();
   assert.throws(() => list.decode(listOf(running).subarray(0, -1)));

@@ -40,6 +40,7 @@ async function following(t: TestContext) {
     failures: () => failures,
     write: (text: string) => writeFile(join(path, "web.yaml"), text),
     remove: () => rm(join(path, "web.yaml")),
+    path,
   };
 }
 
@@ -69,6 +70,15 @@ test("a partially written file keeps its pod, a file that stays invalid removes 
   assert.deepEqual([...did], ["removed i:1"]);
   await write(manifest("i:1"));
   await waitFor(() => did.includes("added i:1"));
+});
+
+test("a file that is listed, but no longer there when it is read, removes its pod at once", async (t) => {
+  const { did, write, path } = await following(t);
+  await write(manifest("i:1"));
+  await waitFor(() => did.includes("added i:1"));
+  await symlink(join(path, "nowhere"), join(path, ".link"));
+  await rename(join(path, ".link"), join(path, "web.yaml"));
+  await waitFor(() => did.includes("removed i:1"), { what: "the removal, without another look" });
 });
 
 test("a partially written manifest does not bring back a removed pod", async (t) => {

@@ -137,7 +137,9 @@ class ListedDevices implements TestPlugin {
       }
       const message = answer(call);
       const [own] = call.request.containerRequests ?? [];
-      this.calls.push(`${name} ${own?.devicesIDs ?? own?.availableDeviceIDs ?? call.request.devicesIDs}`);
+      const must = own?.mustIncludeDeviceIDs ?? [];
+      const asked = `${own?.devicesIDs ?? own?.availableDeviceIDs ?? call.request.devicesIDs}`;
+      this.calls.push(`${name} ${asked}${must.length > 0 ? ` with ${must}, ${own?.allocationSize} in all` : ""}`);
       respond(null, message);
     };
   }

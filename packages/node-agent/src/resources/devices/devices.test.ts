@@ -13,6 +13,7 @@ import { aDevice, startPlugin, type TestPlugin } from "../../testing/device-plug
 import { chooseDevices, deviceHints } from "./choose-devices.ts";
 import { deviceCheckpointForm } from "./device-checkpoint.ts";
 import { DeviceManager } from "./device-manager.ts";
+import { newPluginClient } from "./plugin-client.ts";
 import type { PluginDevice } from "./plugin-schema.ts";
 
 const byId = (...devices: PluginDevice[]): ReadonlyMap<string, PluginDevice> => new Map(devices.map((one) => [one.ID, one]));
@@ -213,6 +214,16 @@ test("a container gets exclusive devices with their settings, and keeps them acr
   });
   next.release([]);
   assert.deepEqual([next.inUse(), next.givenTo("u1", "main")], [{ [gpu]: "0" }, []]);
+});
+
+test("a plugin is told which devices are chosen already, and how many are wanted", async (t) => {
+  const { dir, plugin } = await setUp(t);
+  const own = await plugin([]);
+  own.prefers = (available) => available.slice(1);
+  const client = newPluginClient(join(dir, "example.com_gpu.sock"));
+  t.after(() => client.close());
+  assert.deepEqual(await client.preferred(["a", "b", "c"], ["a"], 2), ["b", "c"]);
+  assert.deepEqual(own.calls, ["GetPreferredAllocation a,b,c with a, 2 in all"]);
 });
 
 test("devices of init containers are reused by later containers", async (t) => {
