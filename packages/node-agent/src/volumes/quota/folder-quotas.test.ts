@@ -43,7 +43,8 @@ function fakeQuotas(): FakeQuotas {
       const [command = "", ...words] = (args.at(-1) ?? "").split(" ");
       if (command === fake.failing) throw new Error(`${command} failed`);
       const id = Number(words.at(-1));
-      if (command === "state") return `Project quota state on /\n  Accounting: ${fake.accounting ? "ON" : "OFF"}\n  Enforcement: ON\n`;
+      if (command === "state")
+        return `Project quota state on /\n  Accounting: ${fake.accounting ? "ON" : "OFF"}\n  Enforcement: ON\n`;
       if (command === "limit") fake.limits.set(id, BigInt(words[1]?.slice("bhard=".length) ?? ""));
       if (command === "project") fake.folders.set(words[2] ?? "", id);
       if (command !== "quota") return "";
