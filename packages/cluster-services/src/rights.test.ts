@@ -46,6 +46,11 @@ test("a namespace of a part comes before the role in it", () => {
   ]);
 });
 
+test("further objects of a part come last", () => {
+  const view = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "view" } };
+  assert.equal(namesOf([{ ...nodePart, rights: { ...nodePart.rights, others: [view] } }]).at(-1), "ClusterRole /view");
+});
+
 test("no part may write leases that others rely on", () => {
   const isLease = ({ resources = [], resourceNames }: PolicyRule): boolean =>
     resources.includes("leases") && resourceNames === undefined;

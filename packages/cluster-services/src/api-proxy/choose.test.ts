@@ -14,6 +14,12 @@ for (const { name, states, current, want } of [
     current: "s0",
     want: ["s2", "s1", "s0"],
   },
+  {
+    name: "one of which nothing is known before one that ends",
+    states: ["leaving", "unknown"],
+    current: "s0",
+    want: ["s1", "s0"],
+  },
   { name: "all, when none works", states: ["dead", "dead"], current: "s1", want: ["s1", "s0"] },
 ] as const) {
   test(`servers are tried in order: ${name}`, () => assert.deepEqual(inOrder(servers(...states), current), want));

@@ -24,6 +24,8 @@ test("admits the networks of pods and nodes, and no other", () => {
     assert.equal(clients.admit(address), "yes", address);
   for (const address of ["192.0.2.2", "10.244.1.1", "fd00::2", "fe80::1%eth0", "203.0.113.1"])
     assert.equal(clients.admit(address), "stranger", address);
+  clients.allow(["fe80::/10"]);
+  assert.equal(clients.admit("fe80::1%eth0"), "yes");
 });
 
 test("gives each client a separate share, which fills again", async () => {

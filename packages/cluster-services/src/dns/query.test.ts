@@ -2,12 +2,30 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { decode, encode } from "dns-packet";
+import { addressRecord } from "./encode-record.ts";
 import { walkResponse } from "./message-walk.ts";
 import { rcodes } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { encodeReply, plainReply, udpLimit } from "./reply.ts";
 
 const query = (name: string): Buffer => encode({ id: 9, type: "query", flags: 0x100, questions: [{ name, type: "AAAA" }] });
+
+test("answers are rotated, and what is left of a truncated reply has no other sections", () => {
+  const asked = parseQuery(query("a.example")) as Query;
+  const answers = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(addressRecord);
+  const of = { rcode: 0, authoritative: true };
+  const rotated = decode(encodeReply(asked, { ...of, answers, rotation: 1 }, 512));
+  assert.deepEqual(
+    rotated.answers?.map((one) => (one as { data: unknown }).data),
+    ["192.0.2.2", "192.0.2.3", "192.0.2.1"],
+  );
+  const [long, short] = [addressRecord("2001:db8::1"), addressRecord("192.0.2.1")];
+  const reply = { ...of, answers: [long], authorities: [short], additionals: [short] };
+  const bytesOf = ({ data }: { readonly data: Buffer }): number => 2 + 8 + data.length;
+  const whole = encodeReply(asked, reply, 512).length;
+  const cut = decode(encodeReply(asked, reply, whole - 2 * bytesOf(short) - 1));
+  assert.deepEqual([cut.flag_tc, cut.answers?.length, cut.authorities?.length, cut.additionals?.length], [true, 0, 0, 0]);
+});
 
 test("reads a question in any spelling, and EDNS", () => {
   const message = encode({

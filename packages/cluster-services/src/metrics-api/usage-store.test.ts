@@ -52,6 +52,16 @@ test("measures anew when the clock of a node was set back, also containers that 
   assert.equal(store.pod("a/p"), undefined, "restarted in the new time");
 });
 
+test("a young container has no usage since its start when the clock was set back", () => {
+  const store = newUsageStore();
+  const put = (seconds: number, cpu: number, startedAt: number) =>
+    store.put("n", samples(undefined, { "a/p": { main: { ...sample(seconds, cpu), startedAt: t0 + startedAt * 1000 } } }));
+  put(0, 1, -20);
+  assert.equal(store.pod("a/p")?.containers.get("main")?.windowMs, 20_000);
+  put(-3_600, 2, -3_620);
+  assert.equal(store.pod("a/p"), undefined);
+});
+
 test("does not know a pod while one of its containers has one sample, nor after a restart", () => {
   const store = newUsageStore();
   store.put("n", samples(undefined, { "a/p": { main: sample(0, 5) } }));

@@ -33,6 +33,14 @@ for (const { name, endpoints, want, local = [], auto = false } of [
     local: [1],
   },
   {
+    name: "none that terminates and does not serve",
+    endpoints: [
+      anEndpoint("10.0.0.1", "n1", { conditions: { ready: false, terminating: true } }),
+      anEndpoint("10.0.0.2", "n1", { conditions: { ready: false, serving: false, terminating: true } }),
+    ],
+    want: [],
+  },
+  {
     name: "those of the zone, with hints",
     endpoints: [anEndpoint("10.0.0.1", "n1", hinted("z2")), anEndpoint("10.0.0.2", "n2", hinted("z1"))],
     want: [2],
@@ -225,4 +233,20 @@ test("a destination is an address with a port, and for a load balancer also each
     "192.0.2.3",
   ]);
   assert.equal(destinationsOf(servicePorts(service, [], node, "IPv4")), 2 * (1 + 1 + 2 * 3));
+});
+
+test("a port without a name is known by its number; with more than 10,000 destinations endpoints are not looked for", () => {
+  const slices = [aSlice("web", [anEndpoint("10.0.0.1", "n1")])];
+  const found = (externalIPs: number) => {
+    const ips = Array.from({ length: externalIPs }, (_, at) => `10.1.${at >> 8}.${at & 255}`);
+    return servicePorts(aService("web", { externalIPs: ips }), slices, node, "IPv4");
+  };
+  assert.deepEqual(
+    found(9_999).map(({ id, endpoints }) => [id, endpoints.length]),
+    [["default/web:80", 1]],
+  );
+  assert.deepEqual(
+    found(10_000).map(({ endpoints }) => endpoints.length),
+    [0],
+  );
 });
