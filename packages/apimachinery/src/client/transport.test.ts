@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -126,6 +126,42 @@ test("the connect timeout does not limit an established connection", async (t) =
   t.after(() => socket.destroy());
   t.mock.timers.tick(60_000);
   assert.equal(socket.destroyed, false);
+});
+
+test("a host that refuses leaves no timer", async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  await assert.rejects(connectHost(new URL("https://127.0.0.1:1"), {}, undefined), { code: "ECONNREFUSED" });
+  assert.equal(timers(), before);
+});
+
+test("over a connection that is there already no time for its acceptance is counted", async (t) => {
+  const listener = tls.createServer(pair);
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => listener.close());
+  const { port } = listener.address() as AddressInfo;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const over = async (): Promise<Socket> => {
+    const socket = connectTcp(port, "127.0.0.1");
+    await once(socket, "connect");
+    return socket;
+  };
+  const socket = await connectHost(new URL(`https://127.0.0.1:${port}`), { rejectUnauthorized: false }, over, 1_000);
+  t.after(() => void socket.destroy());
+  t.mock.timers.tick(60_000);
+  assert.equal(socket.destroyed, false);
+});
+
+test("the length of a body over HTTP/1.1 is that of its bytes", async (t) => {
+  const listener = http.createServer((request, response) => request.pipe(response));
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => void listener.close());
+  const host = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  const transport = newTransport({ host }, { clock: newFakeClock() });
+  t.after(() => transport.close());
+  const answer = await transport.request({ method: "POST", path: "/", headers: {}, body: "grün" });
+  assert.equal((await readBody(answer)).toString(), "grün");
 });
 
 for (const { name, parts } of [

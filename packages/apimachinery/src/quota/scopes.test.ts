@@ -36,6 +36,7 @@ for (const { scope, operator = "Exists", values, spec, want } of [
   { scope: "PriorityClass", operator: "NotIn", values: ["a", "b"], spec: { priorityClassName: "b" }, want: false },
   { scope: "PriorityClass", operator: "NotIn", values: ["a", "b"], spec: { priorityClassName: "c" }, want: true },
   { scope: "PriorityClass", operator: "NotIn", values: ["a"], spec: {}, want: true },
+  { scope: "PriorityClass", operator: "NotIn", values: [""], spec: {}, want: true },
   { scope: "PriorityClass", operator: "Exists", spec: { priorityClassName: "c" }, want: true },
   { scope: "PriorityClass", operator: "Exists", spec: {}, want: false },
   { scope: "PriorityClass", operator: "DoesNotExist", spec: {}, want: true },

@@ -125,3 +125,11 @@ for (const node of nodes) {
     assert.ok(wanted.length > 0 && wanted.length < terms.length);
   });
 }
+
+test("of many terms one that names a value twice is found once", () => {
+  const twice = { matchExpressions: [{ key: "zone", operator: "In" as const, values: ["z1", "z1"] }] };
+  const byName = { matchFields: [{ key: "metadata.name", operator: "In" as const, values: ["a", "a"] }] };
+  const many: NodeSelectorTerm[] = [twice, byName, ...Array.from({ length: 40 }, () => ({}))];
+  const node = { metadata: { name: "a", labels: { zone: "z1" } } };
+  assert.deepEqual([...matchingTerms(many, (term) => term, node)].length, 2);
+});

@@ -99,6 +99,16 @@ for (const { name, source, annotations = {}, accessModes = ["ReadOnlyMany"], csi
     },
   },
   {
+    name: "an Azure share with a secret whose name has no end",
+    source: { azureFile: { secretName: "azure-storage-account-acc", shareName: "s" } },
+    csi: {
+      driver: "file.csi.azure.com",
+      volumeHandle: "#azure-storage-account-acc#s#",
+      volumeAttributes: { sharename: "s" },
+      nodeStageSecretRef: { name: "azure-storage-account-acc", namespace: "default" },
+    },
+  },
+  {
     name: "a disk of vSphere",
     source: { vsphereVolume: { volumePath: "[store] a/b.vmdk", fsType: "ext4", storagePolicyName: "gold" } },
     csi: {
@@ -192,6 +202,17 @@ for (const { source, name, accessMode = "ReadWriteOnce", csi } of [
       volumeHandle: "#acc#s#",
       volumeAttributes: { sharename: "s" },
       nodeStageSecretRef: { name: "azure-storage-account-acc-secret", namespace: "web" },
+    },
+  },
+  {
+    source: { gcePersistentDisk: { pdName: "d", readOnly: true } },
+    name: "pd.csi.storage.gke.io-projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+    accessMode: "ReadOnlyMany",
+    csi: {
+      driver: "pd.csi.storage.gke.io",
+      volumeHandle: "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+      readOnly: true,
+      volumeAttributes: { partition: "" },
     },
   },
   {

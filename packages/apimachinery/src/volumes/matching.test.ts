@@ -70,6 +70,11 @@ for (const { name, claim = aClaim(), volumes, waits = false, want } of [
     want: "own",
   },
   {
+    name: "the first of two reserved for it",
+    volumes: [aVolume("first", { size: "9Gi", claimRef }), aVolume("second", { claimRef })],
+    want: "first",
+  },
+  {
     name: "none that is reserved but too small",
     claim: aClaim({ size: "2Gi" }),
     volumes: [aVolume("own", { claimRef: { namespace: "web", name: "data" } })],

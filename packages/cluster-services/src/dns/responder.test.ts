@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Answer, type DecodedPacket, decode, encode, type RecordType } from "dns-packet";
-import type { Forwarder } from "./forwarder.ts";
+import { ForwardError, type Forwarder } from "./forwarder.ts";
 import { walkResponse } from "./message-walk.ts";
 import { parseQuery, type Query } from "./query.ts";
 import type { Relayed } from "./relay-cache.ts";
@@ -14,13 +14,21 @@ import { newZone } from "./zone.ts";
 const web = "www.example.com";
 const options = { domain: "cluster.local", dnsAddresses: ["10.96.0.10"], podRecords: true, serial: 1 };
 
-function responding({ isReady = true, isLoop = false, rcode = 0, ageSeconds = 0, answers = [] as Answer[] } = {}) {
+function responding({
+  isReady = true,
+  isLoop = false,
+  rcode = 0,
+  ageSeconds = 0,
+  answers = [] as Answer[],
+  failure = undefined as Error | undefined,
+} = {}) {
   const forwarded: string[] = [];
   const view = aView();
   const forwarder: Forwarder = {
     ...{ open: 0, openClients: 0 },
     async forward({ name, type, question }): Promise<Relayed> {
       forwarded.push(`${type} ${name}`);
+      if (failure !== undefined) throw failure;
       const questions = decode(Buffer.concat([Buffer.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]), question])).questions ?? [];
       const message = encode({ id: 1, type: "response", flags: rcode, questions, answers });
       return { message, records: walkResponse(message)?.records ?? [], rcode, ageSeconds };
@@ -94,6 +102,43 @@ test("addresses come with SRV records, and with no others", async () => {
   view.slices.push(aSlice("web", [{ addresses: ["10.244.0.40"] }], [{ name: "http", protocol: "TCP", port: 8080 }]));
   const srv = await ask("_http._tcp.web.default.svc.cluster.local", "SRV");
   assert.deepEqual([srv.answers?.length, srv.additionals?.length], [1, 1]);
+  assert.partialDeepStrictEqual(dataOf(srv)[0], { priority: 0, weight: 100, port: 80 });
   const asked = await ask("_http._tcp.web.default.svc.cluster.local", "A");
   assert.deepEqual([asked.answers?.length, asked.additionals?.length, asked.authorities?.length], [0, 0, 1]);
+});
+
+test("a query that cannot be forwarded fails as the forwarder says, else with SERVFAIL, also behind an alias", async () => {
+  for (const [failure, want] of [
+    [new ForwardError(5, "no room"), "REFUSED"],
+    [new Error("lost"), "SERVFAIL"],
+  ] as const) {
+    const { ask } = responding({ failure });
+    assert.deepEqual([(await ask(web)).rcode, (await ask(outside)).rcode], [want, want]);
+  }
+});
+
+test("aliases within the zone come in their order, each with its own name, before the addresses", async (t) => {
+  t.mock.method(Math, "random", () => 0.99);
+  const { view, ask } = responding();
+  const ofExternal = (name: string, externalName: string) =>
+    view.services.push(aService(name, { type: "ExternalName", externalName }));
+  const [one, two, target] = ["one", "two", "target"].map((name) => `${name}.default.svc.cluster.local`) as [
+    string,
+    string,
+    string,
+  ];
+  ofExternal("one", two);
+  ofExternal("two", target);
+  view.services.push(aService("target", { clusterIP: "None" }));
+  view.slices.push(aSlice("target", [{ addresses: ["10.244.0.40"] }, { addresses: ["10.244.0.41"] }]));
+  const { answers = [] } = await ask(one);
+  assert.deepEqual(
+    answers.map((answer) => [answer.name, answer.type]),
+    [
+      [one, "CNAME"],
+      [two, "CNAME"],
+      [target, "A"],
+      [target, "A"],
+    ],
+  );
 });

@@ -1,6 +1,6 @@
 /** What is remembered of other servers, for how long, and when it is queried again. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -100,6 +100,12 @@ test("the resolver's file is checked every 5 s; without it no servers are used u
   assert.equal(await addresses(), "192.0.2.1,fd00::1");
   await clock.advance(1);
   assert.equal(await addresses(), "192.0.2.22");
+  renameSync(file, `${file}.away`);
+  await clock.advance(5_000);
+  assert.equal(await addresses(), "");
+  renameSync(`${file}.away`, file);
+  await clock.advance(5_000);
+  assert.equal(await addresses(), "192.0.2.22", "the same file is there again");
   rmSync(file);
   await clock.advance(5_000);
   assert.equal(await addresses(), "");

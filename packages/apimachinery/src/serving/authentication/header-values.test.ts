@@ -17,6 +17,7 @@ for (const { name, bytes, shown } of [
   { name: "a byte that begins nothing", bytes: [0x61, 0xff, 0x62], shown: String.raw`"a\xffb"` },
   { name: "half of a surrogate", bytes: [0xed, 0xa0, 0x80], shown: String.raw`"\xed\xa0\x80"` },
   { name: "an overlong zero", bytes: [0xc0, 0x80, 0x78], shown: String.raw`"\xc0\x80x"` },
+  { name: "four bytes, and one that begins nothing", bytes: [0xf0, 0x9f, 0x98, 0x80, 0xff], shown: String.raw`"😀\xff"` },
   { name: "both", bytes: [0xc3, 0xa9, 0xc3], shown: String.raw`"é\xc3"` },
 ]) {
   test(`a name in ${name} is quoted as Go quotes its bytes: ${shown}`, () => assert.equal(goQuoteName(readFrom(bytes)), shown));
