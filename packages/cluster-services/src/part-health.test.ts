@@ -8,23 +8,23 @@ function setUp() {
   const clock = newFakeClock();
   const metrics = newMetricsRegistry();
   const health = newPartHealth({ clock, metrics });
-  const isRunning = async (): Promise<string | undefined> =>
+  const running = async (): Promise<string | undefined> =>
     /^coxswain_services_part_running\{\S+\} (\d)$/m.exec(await metrics.render())?.[1];
-  return { clock, health, isRunning, shown: () => metrics.render() };
+  return { clock, health, running, shown: () => metrics.render() };
 }
 
 test("a part that starts is not healthy, one that runs is, and one that ended on purpose is not asked", async () => {
-  const { health, isRunning } = setUp();
+  const { health, running } = setUp();
   await health.check("dns");
   health.starting("dns");
   await assert.rejects(health.check("dns"), /^Error: the part is starting$/);
-  assert.equal(await isRunning(), "0");
+  assert.equal(await running(), "0");
   health.running("dns", {});
   await health.check("dns");
-  assert.equal(await isRunning(), "1");
+  assert.equal(await running(), "1");
   health.ended("dns");
   await health.check("dns");
-  assert.equal(await isRunning(), "0");
+  assert.equal(await running(), "0");
 });
 
 test("the failure of a start is told until the part runs", async () => {
@@ -40,10 +40,10 @@ test("the failure of a start is told until the part runs", async () => {
 });
 
 test("the failure of a part that ran is told until it has run for 10 s again", async () => {
-  const { clock, health, isRunning } = setUp();
+  const { clock, health, running } = setUp();
   health.running("dns", {});
   health.failed("dns", new Error("lost"));
-  assert.equal(await isRunning(), "0");
+  assert.equal(await running(), "0");
   health.failed("dns", new Error("lost again"));
   health.starting("dns");
   health.running("dns", {});
