@@ -153,6 +153,15 @@ for (const { protocol, version } of [
     assert.doesNotMatch(answer.body, /secret/);
   });
 
+  test(`${protocol}: breaks off an answer whose handler throws`, async (t) => {
+    const server = await start(t, (exchange) => {
+      exchange.stream(200, {}).write("begun");
+      throw new Error("secret detail");
+    });
+    await assert.rejects(fetchFrom(server, {}));
+    await waitFor(() => server.active === 0, { what: "the end of the request" });
+  });
+
   test(`${protocol}: refuses a path with a malformed escape before the handler`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(200, {}, exchange.url));
     for (const path of ["/%zz", "/a/%2", "/a%?b=c"]) {

@@ -154,6 +154,14 @@ test("a status that cannot be written keeps no other from being written", async 
   assert.deepEqual([addresses("a"), addresses("b")], ["[]", '[{"ip":"192.0.2.2"}]']);
 });
 
+test("of several failures the first is told", async (t) => {
+  const { client, writer, ending } = setUp(t, balanced("a"), balanced("b"));
+  client.react("update", "services", ({ name }) => {
+    throw internalError(`no room for ${name}`);
+  });
+  await assert.rejects(writer.sync(ending.signal), /no room for a/);
+});
+
 test("a change that comes while statuses are written is written after them", async (t) => {
   const { client, clock, writer, addresses, ending } = setUp(t, balanced("a"));
   client.react("update", "services", ({ name }) => {

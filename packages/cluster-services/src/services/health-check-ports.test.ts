@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -32,6 +33,20 @@ test("answers whether the node has endpoints of the Service, and no longer when 
   assert.equal((await ask())?.status, 503);
   ports.remove("default/lb");
   assert.equal(await ask(), undefined);
+});
+
+test("a client that has not asked yet does not outlive the Service", async (t) => {
+  const ports = newHealthCheckPorts(options, host);
+  t.after(() => ports.close());
+  ports.set(lb(20_009), 1);
+  await waitFor(async () => (await fetch(`http://${host}:20009/`).catch(() => undefined))?.status === 200);
+  const socket = connect({ port: 20_009, host });
+  let isClosed = false;
+  socket.on("error", () => {}).on("close", () => (isClosed = true));
+  socket.write("GET / HTTP/1.1\r\n");
+  await settle(30);
+  ports.remove("default/lb");
+  await waitFor(() => isClosed, { what: "the end of its connection" });
 });
 
 test("a taken port is an event on the Service, and is tried again at its next change", async (t) => {

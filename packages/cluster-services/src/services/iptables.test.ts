@@ -107,6 +107,15 @@ test("a rule of others whose comment speaks of a jump stays, and comes before no
   assert.equal(missing?.rulesBefore, 0);
 });
 
+test("a jump comes behind those to a chain, or to all whose names begin so, and no others", async () => {
+  const behind = async (name: string): Promise<number | undefined> => {
+    const jump = { table: "filter", from: "INPUT", rule: "-j N", behind: [name] } as const;
+    const [missing] = await newIptables("IPv4", async () => "-A INPUT -j COX-FILTER-PORTS").missing([jump]);
+    return missing?.rulesBefore;
+  };
+  assert.deepEqual([await behind("COX-FILTER-PORTS"), await behind("COX-FILTER-"), await behind("COX-FILTER")], [1, 1, 0]);
+});
+
 /** Programs with what they say; an Error is thrown. */
 const programs =
   (said: Record<string, string | Error>, inputs: string[] = []): RunProgram =>

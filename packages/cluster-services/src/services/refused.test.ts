@@ -35,6 +35,15 @@ for (const { name, bad } of [
   });
 }
 
+test("one of 64 is found by halves", async () => {
+  let attempts = 0;
+  const found = await findRefused([...Array(64).keys()], new Error("as a whole"), async (some) => {
+    attempts++;
+    return some.includes(40) ? new Error("refused") : undefined;
+  });
+  assert.deepEqual([[...found.keys()], attempts], [[40], 12]);
+});
+
 test("a single change that is refused is not tried again", async () => {
   const why = new Error("refused");
   const found = await findRefused(["a"], why, () => assert.fail("tried again"));

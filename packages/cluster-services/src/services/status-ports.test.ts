@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -40,7 +41,7 @@ function startPorts(t: TestContext, options: Partial<StatusPortsOptions>) {
     await running;
   };
   t.after(stop);
-  return { events, stop };
+  return { events, stop, signal: ending.signal };
 }
 const fetchFrom = (port: number, path: string, method = "GET") =>
   fetch(`http://${host}:${port}${path}`, { method }).catch(() => undefined);
@@ -119,6 +120,21 @@ test("a metrics port that is taken is no event, and is tried again after five se
   await clock.advance(1);
   await waitFor(() => errors.length === 2);
   assert.deepEqual(events, []);
+});
+
+test("attempts leave no listeners of the end", async (t) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(21_009, host, resolve));
+  t.after(() => taken.close());
+  const clock = newFakeClock();
+  const { signal } = startPorts(t, { metrics: { host, port: 21_009 }, clock });
+  const counts: number[] = [];
+  for (let attempt = 0; attempt < 4; attempt++) {
+    await waitFor(() => clock.waiting > 0, { what: "the pause before the next attempt" });
+    counts.push(getEventListeners(signal, "abort").length);
+    await clock.advance(5_000);
+  }
+  assert.deepEqual(counts, Array(4).fill(counts[0]));
 });
 
 test("an end cuts off a client that has not sent its request", async (t) => {

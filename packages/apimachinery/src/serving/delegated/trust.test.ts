@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
+import { internalError, StatusError } from "../../objects/errors/status-error.ts";
 import { configMaps } from "../../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../../process/clock/fake-clock.ts";
 import { discardLogger } from "../../process/logging/logger.ts";
@@ -147,3 +148,35 @@ test("a configuration that is deleted stays in force, and one that comes later i
   assert.notEqual(trust.clientCa(), undefined);
   assert.deepEqual(proxy(), ofCluster);
 });
+
+for (const { name, failures, want } of [
+  { name: "one refusal", failures: [403], want: "followed" },
+  { name: "two refusals", failures: [403, 403], want: "refused" },
+  { name: "a refusal between failures of the server", failures: [500, 403, 500, 403], want: "followed" },
+  { name: "requests to wait", failures: [429, 429, 429], want: "followed" },
+] as const) {
+  test(`after ${name} the configuration is ${want === "followed" ? "read" : "given up"}`, async (t) => {
+    const clock = newFakeClock();
+    const client = newFakeClient({ clock });
+    client.put(configMaps, { metadata, data: published } as never);
+    const left: number[] = [...failures];
+    client.react("get", "configmaps", () => {
+      const code = left.shift();
+      if (code === undefined) return;
+      throw new StatusError({ ...internalError(new Error(`answer ${code}`)).status, code });
+    });
+    const ending = new AbortController();
+    t.after(() => ending.abort());
+    const trust = await openTrust({ flags: none, client, clock, log: discardLogger, signal: ending.signal });
+    let outcome = "";
+    trust.lookedUp.then(
+      () => (outcome = "followed"),
+      () => (outcome = "refused"),
+    );
+    for (let turn = 0; turn < 100 && outcome === ""; turn++) {
+      await settle();
+      await clock.advance(6_000);
+    }
+    assert.equal(outcome, want);
+  });
+}
