@@ -38,7 +38,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
   ],
   conversions: [
     "int('-42') == -42 && int(3.9) == 3 && int(-3.9) == -3 && int(7u) == 7",
-    "uint(7) == 7u && uint('8') == 8u && uint(2.9) == 2u",
+    "uint(7) == 7u && uint('8') == 8u && uint(2.9) == 2u && uint(0.0) == 0u && uint(-0.0) == 0u",
     "double(2) == 2.0 && double('1e-3') == 0.001",
     "double('-Inf') < -1e308 && double('+Infinity') > 1e308 && double('inf') == double('INFINITY')",
     "string(1) == '1' && string(2u) == '2' && string(1.5) == '1.5' && string(1e6) == '1e+06' && string(true) == 'true'",
