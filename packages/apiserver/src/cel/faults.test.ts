@@ -155,6 +155,17 @@ test("a fault is shown in its line, below wide characters too", () => {
   });
 });
 
+test("a line of 16,384 bytes is shown, a longer one is not", () => {
+  for (const [bytes, shown] of [
+    [16_384, true],
+    [16_385, false],
+  ] as const) {
+    const program = compile("q".padEnd(bytes), new Map());
+    assert.ok("fault" in program);
+    assert.equal(program.fault.includes("\n | q"), shown);
+  }
+});
+
 test("of very many faults the first hundred are reported", () => {
   const program = compile(Array(150).fill("q").join(" && "), new Map());
   assert.ok("fault" in program);

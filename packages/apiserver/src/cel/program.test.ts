@@ -114,6 +114,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "{'a': 1}.all(k, {'a': 1}[k] == 1) && {1: 2}.map(k, k) == [1]",
     "[[1, 2], [3]].all(l, l.exists(x, x % 2 == 1)) && [1, 2].map(x, [3].map(x, x)) == [[3], [3]]",
     "[1].all(i, i == 1 && .i == 3)",
+    "has(dyn(['a']).a) && !has(dyn(['b']).a)",
     "has([{'a': 1}][0].a) && [[{'a': 1}]].all(l, has(l[0].a) && !has(l[0].b))",
     "[1, 2].map(x, x).filter(y, y > 1) + [1] == [2, 1]",
   ],
