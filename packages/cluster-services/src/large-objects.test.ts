@@ -8,6 +8,10 @@ import { types } from "./dns/protocol.ts";
 import { addressKeysOf, recordsOfSlice } from "./dns/service-records.ts";
 import { newZone } from "./dns/zone.ts";
 import { Backends } from "./ingress/backends.ts";
+import { makingRouteTable } from "./ingress/routes.ts";
+import { anIngress } from "./ingress/testing.ts";
+import { assignAddresses } from "./load-balancers/assign.ts";
+import { Pool } from "./load-balancers/pool.ts";
 import { commandsFor } from "./pod-network/kernel-state.ts";
 import { isProblem, planNetwork } from "./pod-network/plan.ts";
 import { portRules } from "./services/port-rules.ts";
@@ -42,8 +46,67 @@ test("the rules of a Service of 10,000 ports are set, changed and removed withou
   for (const own of [rules, rules.slice(1), []]) {
     const set = new RuleSet(testSettings);
     set.set("default/web", rules);
-    await takesNoLongTurn(t, () => set.set("default/web", own));
+    set.pending();
+    await takesNoLongTurn(t, () => {
+      set.set("default/web", own);
+      set.pending();
+    });
   }
+});
+
+test("the rules of 2,000 Services that have one external address in common are put together once", (t) => {
+  const rules = many(2_000, (at) => {
+    const service = aService(`s${at}`, { externalIPs: ["192.0.2.1"], ports: [{ port: at + 1, protocol: "TCP" }] });
+    return servicePorts(service, [aSlice(`s${at}`, endpoints(1))], { name: "n1", zone: undefined }, "IPv4").map((one) =>
+      portRules(one, testSettings),
+    );
+  });
+  return takesNoLongTurn(t, () => {
+    const set = new RuleSet(testSettings);
+    for (const [at, own] of rules.entries()) set.set(`default/s${at}`, own);
+    assert.equal(set.pending()?.text.split("192.0.2.1").length, 2_001);
+  });
+});
+
+for (const { name, pool, spec } of [
+  { name: "of a large pool", pool: ["10.9.0.0/16"], spec: {} },
+  { name: "of a pool that is exhausted", pool: ["192.0.2.0/24"], spec: {} },
+  { name: "of 200 nodes", pool: [], spec: {} },
+  { name: "of the nodes with endpoints, of 200", pool: [], spec: { externalTrafficPolicy: "Local" as const } },
+]) {
+  test(`3,000 Services get addresses ${name} in little time`, (t) => {
+    const nodes = many(200, (at) => ({
+      ...{ metadata: { name: `n${at}` }, spec: {} },
+      status: {
+        conditions: [{ type: "Ready", status: "True" as const }],
+        addresses: [{ type: "InternalIP", address: `10.1.0.${at}` }],
+      },
+    }));
+    const services = many(3_000, (at) =>
+      aService(`s${at}`, { type: "LoadBalancer", ports: [{ port: at + 1, protocol: "TCP" }], ...spec }),
+    );
+    const cluster = { nodes, services, pool: new Pool(pool), reservedPorts: new Set<number>() };
+    return takesNoLongTurn(t, () => {
+      const assigned = assignAddresses({ ...cluster, nodesWithEndpoints: () => new Set(["n1"]) });
+      assert.equal(assigned.filter(({ addresses }) => addresses.length > 0).length, pool[0] === "192.0.2.0/24" ? 254 : 3_000);
+    });
+  });
+}
+
+test("the routes of 100 Ingresses of 5,000 paths are made in short steps", (t) => {
+  const ingresses = many(100, (at) =>
+    anIngress(`i${at}`, [{ host: `${at}.test`, paths: many(5_000, (path) => ["Prefix", `/${path}`, "web"]) }]),
+  );
+  return takesNoLongTurn(t, () => {
+    const steps = makingRouteTable(ingresses);
+    let [count, longest] = [0, 0];
+    for (let done = false; !done; count++)
+      longest = Math.max(
+        longest,
+        cpuMsOf(() => (done = steps.next().done === true)),
+      );
+    assert.ok(count > 100 && longest < 50, `${count} steps of at most ${longest} ms`);
+  });
 });
 
 test("a question about a Service of 20,000 ports and 1,000 endpoints is answered without a long turn", (t) => {

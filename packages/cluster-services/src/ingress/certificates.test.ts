@@ -91,3 +91,35 @@ test("a Secret that does not exist is reported; one that cannot be read keeps it
   assert.notEqual(certificates.contextOf("any.test"), context);
   assert.deepEqual([loads, certificates.problemOf("ns/b")], [3, undefined]);
 });
+
+test("Secrets are read by namespaces in turn, those that are new first, and used before all are read", async () => {
+  const { cert, key } = await testPair();
+  const data = { "tls.crt": base64(cert), "tls.key": base64(key) };
+  const asked: string[] = [];
+  const { promise: wait, resolve: goOn } = Promise.withResolvers<void>();
+  const client = {
+    async get(_: unknown, { namespace, name }: { namespace: string; name: string }) {
+      asked.push(`${namespace}/${name}`);
+      if (asked.length === 30) await wait;
+      return { metadata: { name, resourceVersion: "1" }, data };
+    },
+  };
+  const certificates = new Certificates({ client: client as never as Client, log: discardLogger });
+  const naming = (namespace: string, names: readonly string[]): Ingress => ({
+    metadata: { name: "i", namespace },
+    spec: { tls: names.map((name) => ({ secretName: name, hosts: [`${name}.${namespace}`] })) },
+  });
+  const many = Array.from({ length: 40 }, (_, i) => `s${i}`);
+  certificates.want([naming("greedy", many), naming("modest", ["a", "b"])]);
+  const loading = certificates.load(new AbortController().signal);
+  while (asked.length < 30) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(asked.slice(0, 5), ["greedy/s0", "modest/a", "greedy/s1", "modest/b", "greedy/s2"]);
+  assert.ok(certificates.contextOf("b.modest"));
+  goOn();
+  await loading;
+  assert.ok(certificates.contextOf("s39.greedy"));
+  asked.length = 0;
+  certificates.want([naming("greedy", many), naming("modest", ["a", "b", "c"])]);
+  await certificates.load(new AbortController().signal);
+  assert.deepEqual([asked[0], asked.length], ["modest/c", 43]);
+});

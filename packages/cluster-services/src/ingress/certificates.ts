@@ -9,6 +9,9 @@ import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networ
 import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
+/** Number of new certificates after which the hosts are looked at again, which takes milliseconds for tens of thousands. */
+const newPerChoice = 20;
+
 interface Loaded {
   readonly resourceVersion: string;
   readonly context?: SecureContext;
@@ -47,19 +50,40 @@ export class Certificates {
 
   /** Reads all Secrets that are wanted. Connections that are open keep their certificates. @throws Error when some cannot be read */
   async load(signal: AbortSignal): Promise<void> {
-    const keys = [...new Set(this.#wanted.map(({ secret }) => secret))];
     let failure: { key: ObjectKey; cause: unknown } | undefined;
-    for (const key of keys) {
+    let isNew = 0;
+    for (const key of this.#inTurn()) {
+      const before = this.#loaded.get(key);
       try {
-        this.#loaded.set(key, await this.#read(key, this.#loaded.get(key), signal));
+        const now = await this.#read(key, before, signal);
+        this.#loaded.set(key, now);
+        if (now.context !== before?.context) isNew++;
       } catch (err) {
         failure ??= { key, cause: err };
         if (signal.aborted) break;
+      }
+      // A round may take minutes: what it has found is used before its end.
+      if (isNew >= newPerChoice) {
+        isNew = 0;
+        this.#choose();
       }
     }
     this.#choose();
     if (failure !== undefined)
       throw new Error(`cannot read the Secret ${failure.key} for its certificate`, { cause: failure.cause });
+  }
+
+  /** Those that were not read yet first, and the namespaces in turn: one may name thousands. */
+  #inTurn(): ObjectKey[] {
+    const keys = [...new Set(this.#wanted.map(({ secret }) => secret))];
+    const perNamespace = new Map<string, number>();
+    const places = keys.map((key) => {
+      const namespace = key.slice(0, key.indexOf("/"));
+      const place = perNamespace.get(namespace) ?? 0;
+      perNamespace.set(namespace, place + 1);
+      return { key, isKnown: this.#loaded.has(key), place };
+    });
+    return places.sort((a, b) => Number(a.isKnown) - Number(b.isKnown) || a.place - b.place).map(({ key }) => key);
   }
 
   /** @param name of the client's hello; "" without. @returns undefined: none of the Secrets is for it */

@@ -14,7 +14,7 @@ import {
   nodes,
   services,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -120,13 +120,13 @@ async function start(
     log: logged = {},
   }: {
     readonly own?: readonly Ingress[];
-    readonly prepare?: (client: FakeClient) => void;
+    readonly prepare?: (client: FakeClient, clock: FakeClock) => void;
     readonly log?: { readonly error?: (text: string) => void };
   } = {},
 ) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock, objects: [[nodes, aNode("192.0.2.1")], ...own.map((one) => [ingresses, one] as const)] });
-  prepare(client);
+  prepare(client, clock);
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   let port = 0;
@@ -221,6 +221,25 @@ test("the certificates of its Ingresses are read before it serves", async (t) =>
   assert.equal(isServing, false);
   answered(undefined);
   await starting;
+});
+
+test("neither the start nor the rules of others wait for the Secrets of an Ingress", async (t) => {
+  const slow = ingressOf("slow.test");
+  slow.spec.tls = [{ hosts: ["slow.test"], secretName: "slow" }];
+  const { client, codeOf, passed } = await start(t, {
+    own: [slow],
+    prepare(client, clock) {
+      client.put(ingressClasses, newIngressClass([]));
+      client.react("get", "secrets", () => {
+        void settle().then(() => clock.advance(5_000));
+        return new Promise(() => {}); // the server does not answer
+      });
+    },
+  });
+  assert.equal(await codeOf("slow.test"), 503);
+  client.put(ingresses, ingressOf("other.test"));
+  await passed();
+  assert.equal(await codeOf("other.test"), 503);
 });
 
 test("a class that another node has made meanwhile is no failure", async (t) => {

@@ -16,6 +16,7 @@ import {
   nodes,
   services,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
 import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/certificates-aside";
 import type { Part, PartContext } from "../part.ts";
@@ -25,7 +26,7 @@ import { Certificates, secretsOf } from "./certificates.ts";
 import { isServed, newIngressClass } from "./classes.ts";
 import { newIngressMetrics } from "./metrics.ts";
 import { className } from "./names.ts";
-import { backendsOf, newRouteTable } from "./routes.ts";
+import { backendsOf, makingRouteTable, newRouteTable } from "./routes.ts";
 import { type IngressServer, startIngressServer } from "./server.ts";
 import { newStatusController } from "./status.ts";
 import { byService, byServiceIndex, onAddresses, watchedBackends } from "./watched-backends.ts";
@@ -33,13 +34,15 @@ import { byService, byServiceIndex, onAddresses, watchedBackends } from "./watch
 const connectTimeoutMs = 5_000;
 const closeGraceMs = 5_000;
 const withdrawMs = 2_000;
+/** At the start connections wait this long for certificates; after that those without one get the default certificate. */
+const firstReadMs = 5_000;
 
 /**
  * Serves HTTP and HTTPS for the Ingresses of its class.
  * @param address to listen on; undefined: all of this node
  */
 export async function startIngress(context: PartContext, address?: string): Promise<Part> {
-  const { signal, flags, log, fail } = context;
+  const { signal, flags, log, clock, turns, fail } = context;
   checkFlags(flags);
   const seen = await watched(context);
   const certificates = new Certificates(context);
@@ -51,12 +54,15 @@ export async function startIngress(context: PartContext, address?: string): Prom
   };
   const reader = new CertificateReader({ ...context, certificates, onRead });
   let routes = newRouteTable([]);
+  let certificatesRead = Promise.resolve();
+  /** Resolves when the rules are in use; the certificates of new Secrets follow: one Ingress may name thousands. */
   const rulesChanged = async (): Promise<void> => {
     const own = seen.ingresses.lister.list().filter(served);
-    routes = newRouteTable(own);
-    if (certificates.want(own)) await reader.read();
+    routes = await turns.run(makingRouteTable(own));
+    if (certificates.want(own)) certificatesRead = reader.read();
   };
   await rulesChanged();
+  await atMost(firstReadMs, certificatesRead, clock, signal);
   const server: IngressServer = await startIngressServer({
     ...(address !== undefined && { address }),
     httpPort: flags["ingress-http-port"],
@@ -88,6 +94,14 @@ export async function startIngress(context: PartContext, address?: string): Prom
       });
     },
   };
+}
+
+/** Resolves with `work`, after a time at the latest. */
+async function atMost(ms: number, work: Promise<void>, clock: Clock, signal: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  const time = clock.sleep(ms, AbortSignal.any([signal, over.signal])).catch(() => {});
+  await Promise.race([work, time]);
+  over.abort(new Error("the work has ended"));
 }
 
 /** What the part sees of the cluster. */
@@ -149,7 +163,7 @@ function newStatus(context: PartContext, seen: Seen, { served, backends, certifi
 }
 
 /** Calls `rulesChanged` when Ingresses and classes have, and makes the IngressClass. */
-function newRules({ client, log, clock }: PartContext, seen: Seen, rulesChanged: () => Promise<void>): Controller {
+function newRules({ client, log, clock, turns }: PartContext, seen: Seen, rulesChanged: () => Promise<void>): Controller {
   // One key: changes of many Ingresses at once lead to one table.
   const rulesKey = "rules";
   const controller = newController({
@@ -171,7 +185,7 @@ function newRules({ client, log, clock }: PartContext, seen: Seen, rulesChanged:
       return done;
     },
     batchMs: 100,
-    ...{ log, clock },
+    ...{ log, clock, turns },
   });
   controller.enqueue(className);
   return controller;

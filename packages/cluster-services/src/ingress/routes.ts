@@ -1,6 +1,7 @@
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Ingress, IngressBackend } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import { atOnce, Pace, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /** Where a request goes. */
 export interface Route {
@@ -34,6 +35,14 @@ export interface RouteTable {
  * Source: https://kubernetes.io/docs/concepts/services-networking/ingress/ (path types, examples, hostname wildcards)
  */
 export function newRouteTable(ingresses: readonly Ingress[]): RouteTable {
+  return atOnce(makingRouteTable(ingresses));
+}
+
+/** Paths between two yields: a hundred Ingresses may have 15,000 each. */
+const pathsPerStep = 2000;
+
+export function* makingRouteTable(ingresses: readonly Ingress[]): Steps<RouteTable> {
+  const pace = new Pace(pathsPerStep);
   const hosts = new Map<string, Host>();
   let fallback: Route | undefined;
   const hostOf = (name: string): Host => {
@@ -48,10 +57,13 @@ export function newRouteTable(ingresses: readonly Ingress[]): RouteTable {
     });
     const ownFallback = ingress.spec.defaultBackend === undefined ? undefined : routeTo(ingress.spec.defaultBackend);
     fallback ??= ownFallback;
+    yield;
     for (const { host: name = "", http } of ingress.spec.rules ?? []) {
+      if (pace.isDue()) yield;
       const host = hostOf(name.toLowerCase());
       if (ownFallback !== undefined) host.fallback ??= ownFallback;
       for (const { path = "/", pathType, backend } of http?.paths ?? []) {
+        if (pace.isDue()) yield;
         if (pathType === "Exact") setOnce(host.exact, path, routeTo(backend));
         else {
           const prefix = withoutSlash(path);

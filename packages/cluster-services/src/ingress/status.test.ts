@@ -7,6 +7,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { ingresses, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newUnlimitedTurns, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -16,6 +17,10 @@ import { anIngress } from "./testing.ts";
 const node: Node = { metadata: { name: "n1" }, spec: {}, status: { addresses: [{ type: "InternalIP", address: "192.0.2.1" }] } };
 
 async function start(t: TestContext, ...names: string[]) {
+  return startIn(t, newUnlimitedTurns(), ...names);
+}
+
+async function startIn(t: TestContext, turns: Turns, ...names: string[]) {
   const clock = newFakeClock();
   const client = newFakeClient({
     clock,
@@ -29,6 +34,7 @@ async function start(t: TestContext, ...names: string[]) {
   const notServed = new Set<string>();
   const status = newStatusController({
     ...{ ingresses: seen.lister, nodes: nodeInformer.lister, nodeName: "n1", client, log: discardLogger, clock },
+    turns,
     isServed: ({ metadata }) => !notServed.has(metadata.name ?? ""),
     problemsOf: ({ metadata }) =>
       (problems.get(metadata.name ?? "") ?? []).map((message) => ({ reason: "MissingService", message })),
@@ -131,4 +137,27 @@ test("at the end Ingresses of other classes keep their addresses", async (t) => 
   client.clearActions();
   await status.withdraw(AbortSignal.timeout(60_000));
   assert.deepEqual([addresses("a"), addresses("b"), client.writes.length], [[], ["192.0.2.1"], 1]);
+});
+
+test("Ingresses with thousands of backends are checked in turns", async (t) => {
+  let now = 0;
+  let [inIteration, most, looks] = [0, 0, 0];
+  const names = Array.from({ length: 20 }, (_, i) => `i${i}`);
+  const { status, problems } = await startIn(t, new Turns(() => now), ...names);
+  await waitFor(() => status.pending === 0);
+  await settle();
+  const iterate = (): void => {
+    inIteration = 0;
+    if (looks < 20) setImmediate(iterate);
+  };
+  iterate();
+  problems.get = () => {
+    looks++;
+    most = Math.max(most, ++inIteration);
+    now += 10; // more than a slice
+    return [];
+  };
+  for (const name of names) status.enqueue(`default/${name}`);
+  await waitFor(() => looks === 20);
+  assert.ok(most <= 2, `${most} in one iteration`);
 });

@@ -9,6 +9,7 @@ import type { LoadBalancerIngress, Node } from "@coxswain/apimachinery/objects/s
 import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { ingresses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 interface StatusOptions {
@@ -23,6 +24,7 @@ interface StatusOptions {
   readonly recorder: EventRecorder;
   readonly log: Logger;
   readonly clock: Clock;
+  readonly turns: Turns;
 }
 
 /** Problems are reported only when they last longer than this: Services are often created after the Ingress that names them. */
@@ -62,8 +64,8 @@ export function newStatusController(options: StatusOptions): Controller & { with
     for (const { reason, message } of problems) recorder.event(ingress, "Warning", reason, message);
     return done;
   };
-  const { sources, log } = options;
-  const controller = newController({ name: "ingress-status", sources, reconcile, log, clock });
+  const { sources, log, turns } = options;
+  const controller = newController({ name: "ingress-status", sources, reconcile, log, clock, turns });
   return Object.assign(controller, {
     async withdraw(signal: AbortSignal) {
       for (const ingress of options.ingresses.list().filter(isServed)) {

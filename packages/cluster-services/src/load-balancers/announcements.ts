@@ -48,7 +48,11 @@ export function hostPortConflicts(services: readonly Service[], pods: readonly P
     }
   }
   return services
-    .filter((service) => isServed(service) && statusAddresses(service).some((ip) => own.has(ip)))
+    .filter(
+      (service) =>
+        isServed(service) && (service.spec.ports ?? []).some(({ port, protocol = "TCP" }) => owners.has(`${port}/${protocol}`)),
+    )
+    .filter((service) => statusAddresses(service).some((ip) => own.has(ip)))
     .flatMap((service) =>
       (service.spec.ports ?? []).flatMap(({ port, protocol = "TCP" }) => {
         const pod = owners.get(`${port}/${protocol}`);

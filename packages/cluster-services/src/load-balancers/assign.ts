@@ -1,5 +1,6 @@
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, type Steps, sortedInSteps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { excludedLabel, loadBalancerClass, sharedAddressAnnotation } from "./names.ts";
 import { canonical, familyOf, type IpFamily, type Pool } from "./pool.ts";
 
@@ -36,20 +37,38 @@ export const statusAddresses = ({ status }: Service): string[] =>
  * to the older one.
  */
 export function assignAddresses(cluster: Cluster): Assignment[] {
-  const served = cluster.services.filter(isServed).toSorted(byClaim(cluster.pool));
-  return cluster.pool.isEmpty ? fromNodes(served, cluster) : fromPool(served, cluster.pool);
+  return atOnce(assigningAddresses(cluster));
 }
 
-function byClaim(pool: Pool): (a: Service, b: Service) => number {
-  const rank = (service: Service): number => {
-    const current = statusAddresses(service);
-    const pending = requestedBy(service);
-    const holds = pool.isEmpty ? current.length > 0 : current.some((ip) => pool.has(ip));
-    if (holds && (pending === undefined || current.includes(pending))) return 0;
-    return pending === undefined ? 2 : 1;
-  };
-  const age = ({ metadata }: Service): string => `${metadata.creationTimestamp ?? ""} ${metadata.namespace}/${metadata.name}`;
-  return (a, b) => rank(a) - rank(b) || (age(a) < age(b) ? -1 : 1);
+/** As `assignAddresses`, in a step for each Service: anybody may create thousands. */
+export function* assigningAddresses(cluster: Cluster): Steps<Assignment[]> {
+  const served = cluster.services.filter(isServed).map((service) => ({ service, claim: claimOf(service, cluster.pool) }));
+  const inOrder = (yield* sortedInSteps(served, byClaim)).map(({ service }) => service);
+  const assign = cluster.pool.isEmpty ? newNodeAddresses(cluster) : newPoolAddresses(cluster.pool);
+  const assignments: Assignment[] = [];
+  for (const service of inOrder) {
+    assignments.push(assign(service));
+    yield;
+  }
+  return assignments;
+}
+
+interface Claim {
+  readonly rank: number;
+  readonly age: string;
+}
+
+function claimOf(service: Service, pool: Pool): Claim {
+  const { creationTimestamp, namespace, name } = service.metadata;
+  const current = statusAddresses(service);
+  const pending = requestedBy(service);
+  const holds = pool.isEmpty ? current.length > 0 : current.some((ip) => pool.has(ip));
+  const keeps = holds && (pending === undefined || current.includes(pending));
+  return { rank: keeps ? 0 : pending === undefined ? 2 : 1, age: `${creationTimestamp ?? ""} ${namespace}/${name}` };
+}
+
+function byClaim({ claim: a }: { readonly claim: Claim }, { claim: b }: { readonly claim: Claim }): number {
+  return a.rank - b.rank || (a.age < b.age ? -1 : 1);
 }
 
 /** `spec.loadBalancerIP`, also when it is no address. */
@@ -63,10 +82,46 @@ function familiesOf({ spec }: Service): IpFamily[] {
 
 const portsOf = ({ spec }: Service): string[] => (spec.ports ?? []).map(({ port, protocol = "TCP" }) => `${port}/${protocol}`);
 
-function fromPool(served: readonly Service[], pool: Pool): Assignment[] {
-  const users = new Map<string, Service[]>();
-  const isFree = (ip: string, service: Service): boolean => (users.get(ip) ?? []).every((user) => mayShare(user, service));
-  return served.map((service): Assignment => {
+/** The Services that have an address of the pool. */
+interface Occupants {
+  readonly services: Service[];
+  /** As `sharingGroup`, the same for all of them. */
+  readonly group: string | undefined;
+  readonly ports: Set<string>;
+}
+
+type Assign = (service: Service) => Assignment;
+
+function newPoolAddresses(pool: Pool): Assign {
+  const taken = new Map<string, Occupants>();
+  /** Addresses by `sharingGroup`, in the order in which they were taken. */
+  const shared = new Map<string, string[]>();
+  const cursors = new Map<IpFamily, { readonly rest: Iterator<string>; lowest: string | undefined }>();
+  const mayUse = (ip: string, service: Service): boolean => {
+    const occupants = taken.get(ip);
+    if (occupants === undefined) return true;
+    if (occupants.group === undefined || occupants.group !== sharingGroup(service)) return false;
+    return !portsOf(service).some((port) => occupants.ports.has(port));
+  };
+  /** None that is taken becomes free again: the search goes on where it ended. */
+  const lowestFree = (family: IpFamily): string | undefined => {
+    const cursor = cursors.getOrInsertComputed(family, () => {
+      const rest = pool.addresses(family);
+      return { rest, lowest: rest.next().value ?? undefined };
+    });
+    while (cursor.lowest !== undefined && taken.has(cursor.lowest)) cursor.lowest = cursor.rest.next().value ?? undefined;
+    return cursor.lowest;
+  };
+  const take = (ip: string, service: Service): void => {
+    const group = sharingGroup(service);
+    const occupants = taken.getOrInsertComputed(ip, () => {
+      if (group !== undefined) shared.getOrInsertComputed(group, () => []).push(ip);
+      return { services: [], group, ports: new Set() };
+    });
+    occupants.services.push(service);
+    for (const port of portsOf(service)) occupants.ports.add(port);
+  };
+  return (service) => {
     const addresses: string[] = [];
     const lacking: string[] = [];
     const pending = requestedBy(service);
@@ -76,9 +131,9 @@ function fromPool(served: readonly Service[], pool: Pool): Assignment[] {
         addresses,
         problem: { reason: "AddressNotInPool", message: `spec.loadBalancerIP ${pending} is not in the pool` },
       };
-    const holder = pending === undefined ? undefined : users.get(pending)?.find((user) => !mayShare(user, service));
-    if (pending !== undefined && holder !== undefined) {
-      const message = `spec.loadBalancerIP ${pending} belongs to the Service ${keyOf(holder)}; Services of a namespace share an address when they have the annotation ${sharedAddressAnnotation} with the same value, no port in common, and externalTrafficPolicy Cluster`;
+    if (pending !== undefined && !mayUse(pending, service)) {
+      const holder = taken.get(pending)?.services.find((user) => !mayShare(user, service));
+      const message = `spec.loadBalancerIP ${pending} belongs to the Service ${holder && keyOf(holder)}; Services of a namespace share an address when they have the annotation ${sharedAddressAnnotation} with the same value, no port in common, and externalTrafficPolicy Cluster`;
       return { service, addresses, problem: { reason: "AddressInUse", message } };
     }
     const current = statusAddresses(service).filter((ip) => pool.has(ip));
@@ -88,38 +143,35 @@ function fromPool(served: readonly Service[], pool: Pool): Assignment[] {
         continue;
       }
       const isOf = (ip: string | undefined): ip is string => ip !== undefined && familyOf(ip) === family;
-      const preferred = [pending, ...current, ...sharedWith(service, users)].filter(isOf);
-      const ip = preferred.find((one) => isFree(one, service)) ?? pool.free(family, new Set(users.keys()));
+      const preferred = [pending, ...current, ...(shared.get(sharingGroup(service) ?? "") ?? [])].filter(isOf);
+      const ip = preferred.find((one) => mayUse(one, service)) ?? lowestFree(family);
       if (ip === undefined) {
         lacking.push(`all ${family} addresses of the pool are taken`);
         continue;
       }
-      users.set(ip, [...(users.get(ip) ?? []), service]);
+      take(ip, service);
       addresses.push(ip);
     }
     if (lacking.length === 0) return { service, addresses };
     return { service, addresses, problem: { reason: "PoolExhausted", message: lacking.join("; ") } };
-  });
+  };
 }
 
-/** Addresses of Services that this one may share one with, in the order in which they got them. */
-const sharedWith = (service: Service, users: ReadonlyMap<string, readonly Service[]>): string[] =>
-  sharingKey(service) === undefined
-    ? []
-    : [...users].filter(([, own]) => own.every((user) => mayShare(user, service))).map(([ip]) => ip);
-
-const sharingKey = ({ metadata }: Service): string | undefined => metadata.annotations?.[sharedAddressAnnotation] || undefined;
+/** Equal, and not undefined, for Services that share an address unless they have a port in common. */
+function sharingGroup({ metadata, spec }: Service): string | undefined {
+  const key = metadata.annotations?.[sharedAddressAnnotation];
+  // With policy Local each of the Services could need a different node.
+  return key && spec.externalTrafficPolicy !== "Local" ? `${metadata.namespace}/${key}` : undefined;
+}
 
 function mayShare(one: Service, other: Service): boolean {
-  const key = sharingKey(one);
-  if (key === undefined || key !== sharingKey(other) || one.metadata.namespace !== other.metadata.namespace) return false;
-  // With policy Local each of the Services could need a different node.
-  if ([one, other].some(({ spec }) => spec.externalTrafficPolicy === "Local")) return false;
+  const group = sharingGroup(one);
+  if (group === undefined || group !== sharingGroup(other)) return false;
   const ports = new Set(portsOf(one));
   return !portsOf(other).some((port) => ports.has(port));
 }
 
-function fromNodes(served: readonly Service[], cluster: Cluster): Assignment[] {
+function newNodeAddresses(cluster: Cluster): Assign {
   const taken = new Map<string, string>();
   for (const port of cluster.reservedPorts) {
     for (const protocol of ["TCP", "UDP", "SCTP"]) taken.set(`${port}/${protocol}`, "the nodes' own programs");
@@ -129,7 +181,9 @@ function fromNodes(served: readonly Service[], cluster: Cluster): Assignment[] {
       if (nodePort) taken.set(`${nodePort}/${protocol}`, asNodePort(service));
   }
   const usable = cluster.nodes.filter(isUsable);
-  return served.map((service): Assignment => {
+  /** Of all usable nodes: they are the same for most Services. */
+  const ofAll = new Map<IpFamily, string[]>();
+  return (service) => {
     const ports = portsOf(service);
     const ownNodePort = asNodePort(service);
     const conflict = ports.find((port) => taken.has(port) && taken.get(port) !== ownNodePort);
@@ -139,14 +193,19 @@ function fromNodes(served: readonly Service[], cluster: Cluster): Assignment[] {
     }
     for (const port of ports) taken.set(port, `the Service ${keyOf(service)}`);
     const local = service.spec.externalTrafficPolicy === "Local" ? cluster.nodesWithEndpoints(keyOf(service)) : undefined;
-    const nodes = usable.filter(({ metadata }) => local?.has(metadata.name ?? "") ?? true);
-    const all = familiesOf(service).flatMap((family) => addressesOf(nodes, family));
+    const all = familiesOf(service).flatMap((family) => {
+      if (local === undefined) return ofAll.getOrInsertComputed(family, () => addressesOf(usable, family));
+      return addressesOf(
+        usable.filter(({ metadata }) => local.has(metadata.name ?? "")),
+        family,
+      );
+    });
     const pending = requestedBy(service);
     if (pending === undefined) return { service, addresses: all };
     if (all.includes(pending)) return { service, addresses: [pending] };
     const message = `spec.loadBalancerIP ${pending} is no address of a node that can serve it, and there is no pool of others (--load-balancer-pool)`;
     return { service, addresses: [], problem: { reason: "AddressNotInPool", message } };
-  });
+  };
 }
 
 const asNodePort = (service: Service): string => `the Service ${keyOf(service)} as node port`;

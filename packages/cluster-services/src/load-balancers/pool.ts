@@ -37,22 +37,29 @@ export class Pool {
     return this.#ranges.some((range) => range.family === family);
   }
 
-  /** The lowest address that is not taken; undefined when all are. @param taken canonical addresses */
-  free(family: IpFamily, taken: ReadonlySet<string>): string | undefined {
+  /** All addresses, which may be 2^64: the lowest of the first range first. */
+  *addresses(family: IpFamily): Generator<string, undefined, void> {
     for (const range of this.#ranges) {
       if (range.family !== family) continue;
-      // Ends after as many steps as addresses are taken, also in a range of 2^64.
-      for (let value = range.first; value <= range.last; value++) {
-        const ip = bigIntToIp(value, family === "IPv4" ? 4 : 6);
-        if (!taken.has(ip)) return ip;
-      }
+      for (let value = range.first; value <= range.last; value++) yield bigIntToIp(value, family === "IPv4" ? 4 : 6);
     }
-    return undefined;
   }
 }
 
+/** A pure cache: thousands of Services may have the same addresses in their status. Bounded, as they come from users. */
+const known = new Map<string, string | undefined>();
+const mostKnown = 4096;
+
 /** The form in which addresses are compared. */
 export function canonical(ip: string): string | undefined {
+  if (known.has(ip)) return known.get(ip);
+  if (known.size >= mostKnown) known.clear();
+  const found = canonicalOf(ip);
+  known.set(ip, found);
+  return found;
+}
+
+function canonicalOf(ip: string): string | undefined {
   const parsed = parseIp(ip);
   return parsed === undefined ? undefined : bigIntToIp(ipToBigInt(parsed), isIPv4(parsed) ? 4 : 6);
 }

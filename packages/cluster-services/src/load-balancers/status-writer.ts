@@ -11,7 +11,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { isServerAway } from "../server-away.ts";
-import { type Assignment, assignAddresses, type Cluster, statusAddresses } from "./assign.ts";
+import { type Assignment, assigningAddresses, type Cluster, statusAddresses } from "./assign.ts";
 import type { LoadBalancerMetrics } from "./metrics.ts";
 
 interface StatusWriterOptions {
@@ -86,7 +86,7 @@ export class StatusWriter {
   async sync(signal: AbortSignal): Promise<void> {
     const { cluster, metrics, turns } = this.#options;
     const now = cluster();
-    const assignments = assignAddresses(now);
+    const assignments = await turns.run(assigningAddresses(now));
     const served = new Set(assignments.map(({ service }) => service));
     let failure: unknown;
     const write = async (service: Service, addresses: readonly string[]): Promise<void> => {

@@ -70,7 +70,7 @@ export class RuleSet {
     nat: { address: new Set(), nodePort: new Set() },
     filter: { address: new Set(), nodePort: new Set() },
   };
-  /** Buckets that the Service that is set changes, by name: it may have thousands of rules in one. */
+  /** Buckets that have changed since they were last put together, by name: one may have the rules of thousands of Services. */
   readonly #touched = new Map<string, Bucket>();
 
   constructor(settings: RuleSettings) {
@@ -152,6 +152,7 @@ export class RuleSet {
 
   /** Number of rules by table. */
   count(table: Table): number {
+    this.#putBuckets();
     return this.#counts[table];
   }
 
@@ -167,7 +168,6 @@ export class RuleSet {
       for (const [name, own] of chains) this.#put("nat", name, own);
       for (const one of dispatch) this.#addTo(service, one);
     }
-    this.#putBuckets();
   }
 
   /** Replaces the rules that answer pods that reach themselves through a Service. */
@@ -186,6 +186,7 @@ export class RuleSet {
 
   /** @returns undefined when nothing has changed since the last `written` input */
   pending(): RestoreInput | undefined {
+    this.#putBuckets();
     const parts = tables.map((table) => ({ table, ...changesOf(this.#wanted[table], this.#known[table], this.#dirty[table]) }));
     if (parts.every(({ changed, gone }) => changed.length + gone.length === 0)) return undefined;
     return {
