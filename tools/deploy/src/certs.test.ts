@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -82,6 +82,15 @@ test("a key is readable by the group of the daemon that needs it, and by no othe
   };
   assert.deepEqual(access("pki/apiserver.key"), [4001, "640"]);
   assert.deepEqual(access("pki/sa.key"), [4002, "640"]);
+  assert.deepEqual(giveToReaders(folder, groups), [], "nothing is left to change");
+  chownSync(join(folder, "pki/sa.key"), 4003, 4002); // the right group, but another owner
+  chmodSync(join(folder, "pki/apiserver.key"), 0o644);
+  const changed = ["apiserver.key is read by group kube-apiserver now", "sa.key is read by group kube-service-accounts now"];
+  const lines = changed.map((line) => `${folder}/pki/${line}`);
+  assert.deepEqual(giveToReaders(folder, groups, true), lines, "with --dry-run it is only told");
+  assert.deepEqual([statSync(join(folder, "pki/sa.key")).uid, access("pki/apiserver.key")[1]], [4003, "644"]);
+  assert.deepEqual(giveToReaders(folder, groups), lines);
+  assert.deepEqual([statSync(join(folder, "pki/sa.key")).uid, access("pki/apiserver.key")[1]], [0, "640"]);
   for (const file of ["pki/ca.key", "admin.conf", "kubelet.conf", "pki/kubelet.key"])
     assert.deepEqual(access(file), [0, "600"], file);
 });

@@ -295,8 +295,35 @@ test("a certificate never outlives its authority", async (t) => {
   assert.equal(certificate(plan, "pki/apiserver.crt").validTo, end);
   await renew(plan, { names: ["apiserver"] });
   assert.equal(certificate(plan, "pki/apiserver.crt").validTo, end);
-  const later = Date.now() + 101 * dayMs;
-  await assert.rejects(renew(plan, { names: ["apiserver"], now: later }), /its authority, \S+pki\/ca\.crt, expired on /);
+  for (const later of [certificate(plan, "pki/ca.crt").validToDate.getTime(), Date.now() + 101 * dayMs])
+    await assert.rejects(renew(plan, { names: ["apiserver"], now: later }), /its authority, \S+pki\/ca\.crt, expired on /);
+});
+
+test("a renewed kubeconfig is still its owner's alone; a renewed certificate may be read by all", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const mode = (file: string): number => statSync(join(plan.folder, file)).mode & 0o777;
+  await renew(plan, { names: ["admin.conf", "apiserver"], now: Date.now() + 5000 });
+  assert.deepEqual(["admin.conf", "pki/apiserver.crt", "pki/apiserver.key"].map(mode), [0o600, 0o644, 0o600]);
+});
+
+test("each user of a kubeconfig is listed by name where there are several; the folder's own authority in it is not listed", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  const details = (): (string | undefined)[] =>
+    takeInventory(plan)
+      .found.filter(({ name }) => name === "admin.conf")
+      .map(({ detail }) => detail);
+  assert.deepEqual(details(), [undefined]);
+  const config = JSON.parse(read(plan, "admin.conf"));
+  config.users.push({ ...config.users[0], name: "second" });
+  const ca = config.clusters[0].cluster;
+  ca["certificate-authority-data"] = Buffer.from(read(plan, "pki/ca.crt").trimEnd()).toString("base64");
+  put(plan, "admin.conf", JSON.stringify(config));
+  assert.deepEqual(details(), [`user ${config.users[0].name}`, "user second"]);
+  ca["certificate-authority-data"] = Buffer.from((await newCa({ commonName: "elsewhere" })).certPem).toString("base64");
+  put(plan, "admin.conf", JSON.stringify(config));
+  assert.equal(details()[2], "its certificate authority");
 });
 
 test("a link to a certificate stays a link, and a chain stays behind its certificate", async (t) => {

@@ -228,6 +228,20 @@ test("run hands the daemon its flags, and has its exit code", async (t) => {
   assert.equal(readFileSync(join(dist, "args"), "utf8"), "--name,x,--help,y");
 });
 
+test("what needs a cluster says how to start it, and names the others, but not itself", async (t) => {
+  const { state, run } = newClone(t);
+  for (const name of ["b", "c"]) addCluster(join(state, "clusters", name));
+  for (const [args, message] of [
+    [["status"], "no cluster was started here; start one with ./cox up, or add --name for one of b, c"],
+    [["logs", "--name", "d"], "no cluster d was started here; start one with ./cox up --name d, or add --name for one of b, c"],
+    [
+      ["kubectl", "--name", "b", "get", "pods"],
+      "no cluster b is running here; start one with ./cox up --name b, or add --name for one of c",
+    ],
+  ] as const)
+    assert.deepEqual(await run(...args), { code: 1, out: "", err: message });
+});
+
 test("kubectl is the user's, with the cluster's kubeconfig and our plugin, and has its exit code", async (t) => {
   const { root, state, run } = newClone(t, { KUBECONFIG: "/production" });
   const bin = join(root, "tools", "deploy", "bin");

@@ -41,6 +41,7 @@ test("an authority is pinned by the hash of its key; one match among several has
   const [first, second] = [authorityHash(one.certPem), authorityHash(two.certPem)];
   checkAuthority(one.certPem, [second, first.toUpperCase().replace("SHA", "sha")]);
   checkAuthority(`${two.certPem}${one.certPem}`, [first]);
+  checkAuthority(one.certPem, []); // the caller has another proof
   assert.throws(() => checkAuthority(one.certPem, [second]), { exitCode: 1, message: new RegExp(first) });
   assert.throws(() => checkAuthority(one.certPem, ["md5:00"]), { exitCode: 2 });
 });
