@@ -61,6 +61,22 @@ testKindRules(
       want: ["spec.matchingPrecedence: Invalid value: -1: must be a positive value"],
     },
     {
+      name: "a user without a name beside a group and an account",
+      change: {
+        "spec.rules": [
+          {
+            subjects: [{ kind: "User", user: { name: "" }, group: { name: "g" }, serviceAccount: { name: "s", namespace: "n" } }],
+            nonResourceRules: [{ verbs: ["get"], nonResourceURLs: ["/"] }],
+          },
+        ],
+      },
+      want: [
+        "spec.rules[0].subjects[0].user.name: Required value",
+        "spec.rules[0].subjects[0].serviceAccount: Forbidden: serviceAccount is forbidden when subject kind is not 'ServiceAccount'",
+        "spec.rules[0].subjects[0].group: Forbidden: group is forbidden when subject kind is not 'Group'",
+      ],
+    },
+    {
       name: "the precedence of the exempt, and a strange level",
       change: { "spec.matchingPrecedence": 1, "spec.priorityLevelConfiguration.name": "_" },
       want: [
