@@ -75,6 +75,13 @@ test("marking an object increments its generation once; an object without a gene
   assert.equal(again.metadata.deletionTimestamp, "2022-01-01T00:00:00Z");
   const ahead = markAsDeleting({ metadata: { name: "a", deletionTimestamp: "2022-01-01T00:01:00Z" } }, now);
   assert.equal(ahead.metadata.deletionTimestamp, "2022-01-01T00:00:00Z", "no later than now");
+  const begun = { name: "a", generation: 3, deletionTimestamp: "2022-01-01T00:00:00Z" };
+  assert.equal(
+    markAsDeleting({ metadata: begun }, now).metadata.generation,
+    4,
+    "the grace, not the time, says that it was marked",
+  );
+  assert.equal(markAsDeleting({ metadata: { ...begun, deletionGracePeriodSeconds: 5 } }, now).metadata.generation, 3);
   assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, now).metadata, false);
 });
 
