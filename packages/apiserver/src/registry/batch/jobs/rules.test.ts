@@ -159,6 +159,18 @@ testKindRules(
       ],
     },
     {
+      name: "numbers of an update, which are reported twice",
+      before: {
+        "spec.manualSelector": true,
+        "spec.selector": { matchLabels: { a: "b" } },
+        "spec.template.metadata": { labels: { a: "b" } },
+      },
+      change: { "spec.backoffLimit": -1, "spec.ttlSecondsAfterFinished": -1 },
+      want: ["backoffLimit", "ttlSecondsAfterFinished", "backoffLimit", "ttlSecondsAfterFinished"].map(
+        (field) => `spec.${field}: Invalid value: -1: must be greater than or equal to 0`,
+      ),
+    },
+    {
       name: "pods without a restart policy, as no defaults leave them",
       undefaulted: true,
       change: {

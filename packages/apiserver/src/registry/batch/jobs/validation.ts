@@ -37,14 +37,20 @@ export interface JobValidationOptions {
  * Source: pkg/apis/batch/validation ValidateJob
  */
 export function* validateJob(job: Job, options: JobValidationOptions): Steps<FieldError[]> {
-  const spec = job.spec ?? emptyStruct();
+  const ofSpec = yield* validateSelectedJobSpec(job.spec ?? emptyStruct(), "spec", options.pod);
+  return jobFaults(job, options, ofSpec);
+}
+
+/** @param ofSpec errors of the spec, which come between the others */
+function jobFaults(job: Job, options: JobValidationOptions, ofSpec: readonly FieldError[]): FieldError[] {
+  const { completionMode, completions } = job.spec ?? emptyStruct<JobSpec>();
   const name = job.metadata.name ?? "";
   const errors = validateGeneratedSelector(job);
-  addErrors(errors, yield* validateSelectedJobSpec(spec, "spec", options.pod));
+  addErrors(errors, ofSpec);
   if (!options.trackingAnnotation && Object.hasOwn(job.metadata.annotations ?? {}, trackingAnnotation))
     errors.push(forbiddenField(mapKey("metadata.annotations", trackingAnnotation), "cannot add this annotation"));
-  if (spec.completionMode === "Indexed" && (spec.completions ?? 0) > 0) {
-    const lastPod = `${name}-${(spec.completions ?? 1) - 1}`;
+  if (completionMode === "Indexed" && (completions ?? 0) > 0) {
+    const lastPod = `${name}-${(completions ?? 1) - 1}`;
     if (dns1123LabelProblems(lastPod).length > 0)
       errors.push(invalidValue("metadata.name", name, `will not able to create pod with invalid DNS label: ${lastPod}`));
   }
@@ -110,8 +116,10 @@ export function* validateJobSpec(spec: JobSpec, path: string, options: PodValida
  */
 export function* validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): Steps<FieldError[]> {
   const [spec, old] = [next.spec ?? emptyStruct(), current.spec ?? emptyStruct()];
+  const ofSpec = yield* validateSelectedJobSpec(spec, "spec", options.pod);
   return [
-    ...(yield* validateJob(next, options)),
+    ...jobFaults(next, options, ofSpec),
+    ...ofSpec, // upstream validates the spec a second time
     ...immutableField(spec.completions, old.completions, "spec.completions"),
     ...(semanticEqual(spec.selector, old.selector)
       ? []

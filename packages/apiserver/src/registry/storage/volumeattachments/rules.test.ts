@@ -54,6 +54,15 @@ testKindRules(
       ],
     },
     {
+      name: "two sources, one of which has no name",
+      undefaulted: true,
+      change: { "spec.source": { inlineVolumeSpec: {}, persistentVolumeName: "" } },
+      want: [
+        "spec.source: Forbidden: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+        "spec.source.persistentVolumeName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
       name: "two sources",
       change: { "spec.source.inlineVolumeSpec": {} },
       want: ["spec.source: Forbidden: must specify exactly one of inlineVolumeSpec and persistentVolumeName"],
