@@ -88,6 +88,36 @@ test("containers of an exited sandbox are stopped, and the next sandbox has the 
   assert.deepEqual([runtime.find("a")?.config.metadata?.attempt, runtime.find("b")?.config.metadata?.attempt], [1, 1]);
 });
 
+test("a sandbox without addresses gives its containers none, and no hosts file", async (t) => {
+  const { runner, runtime } = await bench(t);
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = async (id) => ({
+    ...(await podSandboxStatus(id)),
+    network: { ip: "", additionalIps: [{ ip: "" }] },
+  });
+  const env = [{ name: "IPS", valueFrom: { fieldRef: { fieldPath: "status.podIPs" } } }];
+  await runner.sync(aNodePod({ containers: [aContainer({ env })] }), never);
+  const { envs = [], mounts = [] } = runtime.find("main")?.config ?? assert.fail();
+  assert.equal(envs.find(({ key }) => key === "IPS")?.value, "");
+  assert.deepEqual(
+    mounts.filter(({ containerPath }) => containerPath === "/etc/hosts"),
+    [],
+  );
+});
+
+test("a sandbox that was made after the pod's end is stopped before it is removed", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  await runner.terminate(aNodePod(), { runtimeOnly: false });
+  const [first] = runtime.sandboxes.values();
+  await runtime.runPodSandbox({ ...first?.config, metadata: { ...first?.config.metadata, attempt: 1 } }, "");
+  runtime.calls.length = 0;
+  await runner.clean(aNodePod(), { deleted: true, runtimeOnly: false });
+  const ends = runtime.calls.filter((call) => /PodSandbox/.test(call)).map((call) => call.split(" ")[0]);
+  assert.deepEqual(ends, ["StopPodSandbox", "RemovePodSandbox", "RemovePodSandbox"]);
+  assert.equal(runtime.sandboxes.size, 0);
+});
+
 test("containers and status get every address of the sandbox", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   const { podSandboxStatus } = runtime;

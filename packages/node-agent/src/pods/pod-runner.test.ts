@@ -74,7 +74,9 @@ test("kernel settings of a container's cgroup are passed to the runtime", async 
 
 test("a container that ends at once is restarted after 0, 10 and 20 seconds", async (t) => {
   const { runtime, clock } = aRuntime();
-  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
+  const begun: string[] = [];
+  const onStart = (kind: string, failure?: string) => void begun.push(failure === undefined ? kind : `${kind}: ${failure}`);
+  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock, { onStart });
   const pod = aNodePod();
   const starts = (): number => runtime.calls.filter((call) => call === "StartContainer main").length;
   const crash = async (): Promise<void> => {
@@ -101,6 +103,7 @@ test("a container that ends at once is restarted after 0, 10 and 20 seconds", as
   await runner.sync(pod, never);
   assert.equal(starts(), 4);
   assert.equal(statusOf(pod)?.containerStatuses?.[0]?.restartCount, 3);
+  assert.deepEqual(begun, ["pod", ...Array(4).fill("regular")], "waiting is no failed start");
 });
 
 test("a failed image pull is retried with back-off, and the pod's status shows it", async (t) => {
