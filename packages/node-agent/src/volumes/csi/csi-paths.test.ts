@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { aNodePod } from "../../testing/builders.ts";
 import { newCsiPaths } from "./csi-paths.ts";
-import { ephemeralSource, podAttributes } from "./csi-source.ts";
+import { ephemeralSource, podAttributes, takesGroup } from "./csi-source.ts";
 
 test("volumes are found by their staging folders and by the pods' folders", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-csi-paths-"));
@@ -59,3 +59,19 @@ test("a driver is told the account of its pod: none when the pod has none", () =
   };
   assert.deepEqual([accountOf("robot"), accountOf()], ["robot", ""]);
 });
+
+for (const { policy, fsType = "", accessModes = [], readOnly = false, want } of [
+  { policy: "File", want: true },
+  { policy: "File", readOnly: true, want: false },
+  { policy: "None", fsType: "ext4", accessModes: ["ReadWriteOnce"], want: false },
+  { policy: "", fsType: "ext4", accessModes: ["ReadOnlyMany", "ReadWriteOnce"], want: true },
+  { policy: "", fsType: "ext4", accessModes: ["ReadWriteOnce"], readOnly: true, want: false },
+  { policy: "ReadWriteOnceWithFSType", accessModes: ["ReadWriteOnce"], want: false },
+  { policy: "ReadWriteOnceWithFSType", fsType: "ext4", accessModes: ["ReadWriteMany"], want: false },
+] as { policy: string; fsType?: string; accessModes?: string[]; readOnly?: boolean; want: boolean }[]) {
+  const what = `${readOnly ? "read-only " : ""}volume of ${fsType || "no type"} with ${accessModes.join() || "no access modes"}`;
+  test(`with fsGroupPolicy "${policy}" a ${what} is ${want ? "" : "not "}given to the pod's group`, () => {
+    const source = ephemeralSource(aNodePod(), { name: "v", csi: { driver: "d", fsType, readOnly } }) ?? assert.fail();
+    assert.equal(takesGroup({ ...source, accessModes }, policy), want);
+  });
+}
