@@ -402,6 +402,17 @@ test("lets running requests finish when it closes, and cuts off those that do no
   assert.equal(err.code, "ECONNREFUSED");
 });
 
+test("a plain request on a TLS port is answered and its connection closed, also when the client does not close its side", async (t) => {
+  const server = await start(t, echo);
+  const socket = connectTcp({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  t.after(() => void socket.destroy());
+  let text = "";
+  socket.on("error", () => {}).on("data", (chunk: Buffer) => (text += chunk.toString()));
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  await waitFor(() => text.includes("HTTP request to an HTTPS server"), { what: "the answer" });
+  await waitFor(() => server.connections === 0, { what: "the end of the connection" });
+});
+
 test("a server that has ended looks at its connections no more", async (t) => {
   const begun = t.mock.method(globalThis, "setInterval");
   const ended = t.mock.method(globalThis, "clearInterval");

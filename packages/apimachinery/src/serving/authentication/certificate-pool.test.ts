@@ -4,7 +4,7 @@ import { request } from "node:https";
 import { type TestContext, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import { discardLogger } from "../../process/logging/logger.ts";
-import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
+import { type KeyPair, newCa, newCertificate, newCertificateRequest, signCertificateRequest } from "../certificates.ts";
 import { startHttpServer } from "../https-server.ts";
 import { newCertificatePool, parseBundle, peerCertificate, verifyClient } from "./x509.ts";
 
@@ -28,6 +28,15 @@ test("refuses a certificate for server authentication only", async () => {
   assert.throws(() => verifyClient(certificateOf, authorities, Date.now()), /incompatible key usage/);
 });
 const certificateOf = await leaf(["server"]);
+
+for (const usages of [["any"], ["server auth", "client auth"], ["digital signature"]]) {
+  test(`accepts a certificate for ${usages.join(" and ")}`, async () => {
+    const { csrPem } = await newCertificateRequest({ commonName: "jane" });
+    const [notBefore, notAfter] = [new Date(Date.now() - 60_000), new Date(Date.now() + 3_600_000)];
+    const pem = await signCertificateRequest({ csrPem, ca, usages, notBefore, notAfter });
+    verifyClient(new X509Certificate(pem), authorities, Date.now());
+  });
+}
 
 test("refuses a certificate of another authority of the same name", async () => {
   const certificate = await leaf(["client"], otherCa);
