@@ -7,6 +7,7 @@ import { waitFor } from "../../../testing/wait-for.ts";
 import { answered, aPipe, bytes, grant, ok, post, windows } from "../testing/client-pipe.ts";
 import { errorCodes } from "../wire/connection-error.ts";
 import { defaultMaxFrameBytes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "../wire/frames.ts";
+import { encodeFields } from "../wire/hpack.ts";
 import { ClientConnection, type ClientConnectionEvents } from "./connection.ts";
 import type { Fields, StreamEnd } from "./stream.ts";
 
@@ -194,6 +195,26 @@ for (const { name, says } of [
     assert.notEqual(await isLost, "the connection was closed");
     const answer = await requested;
     if (answer !== undefined) assert.equal(answer.end.type, "lost");
+  });
+}
+
+for (const count of [500, 501]) {
+  test(`fields of an answer in ${count} frames are ${count > 500 ? "refused" : "taken"}`, async (t) => {
+    const none = Buffer.alloc(0);
+    const says = [
+      frame(frameTypes.headers, flags.endStream, 1, encodeFields([":status", "200"])),
+      ...Array.from({ length: count - 2 }, () => frame(frameTypes.continuation, 0, 1, none)),
+      frame(frameTypes.continuation, flags.endHeaders, 1, none),
+    ];
+    let talker: Socket | undefined;
+    const origin = await aTalker(t, (socket) => {
+      talker = socket;
+      socket.write(hello);
+    });
+    const { send } = await connected(t, origin);
+    const requested = send(bytes(1));
+    talker?.write(Buffer.concat(says));
+    assert.equal((await requested).end.type, count > 500 ? "lost" : "ended");
   });
 }
 
