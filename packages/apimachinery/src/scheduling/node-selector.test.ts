@@ -133,3 +133,22 @@ test("of many terms one that names a value twice is found once", () => {
   const node = { metadata: { name: "a", labels: { zone: "z1" } } };
   assert.deepEqual([...matchingTerms(many, (term) => term, node)].length, 2);
 });
+
+for (const [operator, value, bound, want] of [
+  ["Gt", "4", "4", false],
+  ["Gt", "5", "4", true],
+  ["Lt", "4", "4", false],
+  ["Lt", "-1", "0", true],
+  ["Gt", "+5", "0004", true],
+  ["Gt", "9223372036854775807", "9223372036854775806", true],
+  ["Gt", "9223372036854775808", "1", false],
+  ["Lt", "-9223372036854775809", "1", false],
+  ["Gt", "00000000000000000000000005", "4", true],
+  ["Gt", "5.0", "4", false],
+  ["Gt", "0x10", "4", false],
+] as const) {
+  test(`${value} is ${want ? "" : "not "}${operator} ${bound}`, () => {
+    const term = { matchExpressions: [{ key: "n", operator, values: [bound] }] };
+    assert.equal(matchesTerm(term, { metadata: { name: "a", labels: { n: value } } }), want);
+  });
+}

@@ -127,4 +127,5 @@ function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, 
   }
 }
 
-const isInteger = (text: string): boolean => /^[+-]?\d{1,19}$/.test(text);
+/** As Go reads it: of 64 bits. */
+const isInteger = (text: string): boolean => /^[+-]?\d+$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);

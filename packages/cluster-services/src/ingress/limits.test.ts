@@ -199,7 +199,7 @@ test("the requests of a client that has gone are ended at the backend, and its c
   assert.match(await ingress.shown(), /^coxswain_ingress_refused_total\{reason="connections"\} 1$/m);
 });
 
-test("an endpoint without a free port is passed over; the failure of the only one is no retry", async (t) => {
+test("an endpoint that refuses is passed over; the failure of the only one is no retry", async (t) => {
   const live = await backend(t, (_, response) => response.end("ok"));
   const codesOf = async (ends: readonly number[]): Promise<{ codes: (string | undefined)[]; retries: string | undefined }> => {
     const ingress = await start(t, ends);
@@ -211,7 +211,7 @@ test("an endpoint without a free port is passed over; the failure of the only on
     }
     return { codes, retries: /^coxswain_ingress_retries_total (\d+)$/m.exec(await ingress.shown())?.[1] };
   };
-  assert.deepEqual(await codesOf([0, live]), { codes: ["200", "200"], retries: "1" }); // a connection to port 0 is EADDRNOTAVAIL
+  assert.deepEqual(await codesOf([0, live]), { codes: ["200", "200"], retries: "1" }); // nothing can listen on port 0
   assert.deepEqual(await codesOf([0]), { codes: ["502", "502"], retries: "0" });
 });
 
