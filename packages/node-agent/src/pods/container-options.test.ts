@@ -106,18 +106,22 @@ test("the hosts file is not the agent's though another mount follows the contain
   const podDir = await mkdtemp(join(tmpdir(), "cox-mounts-"));
   t.after(() => rm(podDir, { recursive: true, force: true }));
   const volumeMounts = ["/etc/hosts", "/other"].map((mountPath) => ({ name: "v", mountPath }));
+  const mounter = { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] };
   const mounts = await containerMounts(aNodePod({ hostNetwork: true }), aContainer({ volumeMounts }), {
     podDir,
     podIps: ["10.0.0.1"],
     clusterDomain: "",
     volumes: new Map([["v", { path: "/volumes/v", readOnly: false }]]),
     environment: new Map(),
-    mounter: { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] },
+    mounter,
   });
   assert.deepEqual(
     mounts.map(({ containerPath, hostPath }) => `${hostPath} ${containerPath}`),
     ["/volumes/v /etc/hosts", "/volumes/v /other"],
   );
+  const inHostNetwork = { podDir, podIps: [], clusterDomain: "", volumes: new Map(), environment: new Map(), mounter };
+  const [hosts] = await containerMounts(aNodePod({ hostNetwork: true }), aContainer(), inHostNetwork);
+  assert.equal(hosts?.containerPath, "/etc/hosts", "in the host's network also before the node's address is known");
 });
 
 test("each life of a container has a file of its own for its last words, which any user may write", async (t) => {

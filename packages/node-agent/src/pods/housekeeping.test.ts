@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noCgroups } from "../testing/runner.ts";
@@ -59,6 +62,15 @@ test("orphaned pods are ended first; volumes and cgroups of pods without contain
   assert.deepEqual(classes, listed.slice(0, 1), "a pod that has ended asks for nothing");
   const mirrors = { removeOrphans: () => Promise.reject(new Error("away")) } as unknown as HousekeepingOptions["mirrors"];
   await assert.rejects(keepHouse({ ...options, mirrors }), /^Error: away$/);
+});
+
+test("logs of a pod that is gone are removed, those of others stay", async (t) => {
+  const podLogsDir = await mkdtemp(join(tmpdir(), "cox-house-"));
+  t.after(() => rm(podLogsDir, { recursive: true, force: true }));
+  for (const uid of ["wanted", "gone", "foreign"]) await mkdir(join(podLogsDir, `default_web_${uid}`));
+  const { options } = house({ folders: ["wanted", "gone"] });
+  await keepHouse({ ...options, podLogsDir });
+  assert.deepEqual((await readdir(podLogsDir)).toSorted(), ["default_web_foreign", "default_web_wanted"]);
 });
 
 test("no pod is removed before all sources have reported", async () => {

@@ -125,6 +125,16 @@ test("a static pod starts beside a pod of the API server with its name, and afte
   assert.deepEqual(synced, ["api", "one", "two"]);
 });
 
+test("a static pod that waits for another of its name looks again after ten seconds, and up to half of it more", async () => {
+  const { workers, clock, synced } = reporting();
+  workers.update(fromFile("one"));
+  await workers.idle();
+  workers.update(fromFile("two"));
+  await workers.idle();
+  assert.deepEqual([synced, (clock.nextDue ?? 0) - clock.now()], [["one"], 15_000]);
+  workers.stop();
+});
+
 test("the end of a pod that only the runtime knows is not reported as that of a pod with a grace period", async () => {
   const { workers, seen } = reporting();
   workers.removeOrphan(aNodePod());

@@ -55,6 +55,12 @@ for (const { name, pods, missing, want } of [
     want: ["none"],
   },
   {
+    name: "pods of the two lower classes together before one of the highest",
+    pods: [guaranteed("best", "1"), burstable("burstable", "1"), bestEffort("least")],
+    missing: [short("pods", 2)],
+    want: ["burstable", "least"],
+  },
+  {
     name: "pods that free enough of each resource",
     pods: [burstable("cpu", "1", "1"), burstable("memory", "1m", "1Gi")],
     missing: [short("cpu", 500), short("memory", 1024 ** 3)],

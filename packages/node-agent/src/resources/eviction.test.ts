@@ -88,6 +88,12 @@ for (const { name, spec, usage, want } of [
     want: 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
   },
   {
+    name: "an emptyDir whose limit is 0, which is none",
+    spec: { volumes: [{ name: "v", emptyDir: { sizeLimit: "0" } }] },
+    usage: used(0, 0, [["v", mi]]),
+    want: undefined,
+  },
+  {
     name: "an emptyDir in memory above its limit, behind one that is not",
     spec: {
       volumes: [
