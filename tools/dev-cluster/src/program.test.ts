@@ -6,12 +6,10 @@ import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
-import { Command } from "commander";
 import { Failure, Interrupted, UsageFailure } from "./failure.ts";
 import { helpFile, helpTexts } from "./help-files.ts";
 import { explain, newProgram } from "./program.ts";
 import { requestedByVariables, withExtraArgs } from "./settings.ts";
-import { requestedByFlags, upVerb } from "./verbs/up.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 
@@ -155,35 +153,6 @@ for (const verb of ["up", "down", "status", "kubectl"]) {
     assert.deepEqual([code, left], [0, []]);
   });
 }
-
-/** Settings requested by a command line of `up`, without running it. */
-function requestedBy(...args: string[]): ReturnType<typeof requestedByFlags> {
-  const verb = upVerb(root);
-  let requested: ReturnType<typeof requestedByFlags> = {};
-  verb.action((options) => {
-    requested = requestedByFlags(options);
-  });
-  new Command().addCommand(verb).parse(["up", ...args], { from: "user" });
-  return requested;
-}
-
-test("flags of up become settings; flags that are not given set nothing", () => {
-  assert.deepEqual(requestedBy(), {});
-  assert.deepEqual(
-    requestedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),
-    { nodeName: "n", podCidr: "10.1.0.0/16", ports: { etcdPeer: 1 }, withNode: false, etcdWithoutSync: true },
-  );
-  assert.deepEqual(requestedBy("--node", "--no-etcd-unsafe-no-fsync", "--audit-policy-file="), {
-    withNode: true,
-    fakeNodes: 0,
-    etcdWithoutSync: false,
-    auditPolicy: "",
-  });
-  assert.deepEqual([requestedBy("--fake-nodes=3"), requestedBy("--fake-nodes=0")], [{ fakeNodes: 3 }, { fakeNodes: 0 }]);
-  assert.deepEqual(requestedBy("--kubelet-arg", "max-pods=50", "--kubelet-arg=--v=4", "--etcd-arg="), {
-    extraArgs: { kubelet: ["--max-pods=50", "--v=4"], etcd: [] },
-  });
-});
 
 test("a flag of the user replaces only the default flag of its name", () =>
   assert.deepEqual(withExtraArgs(["--port=1", "--port-range=2", "--v=1"], ["--port=3", "--new", "--new=x"]), [

@@ -1,12 +1,16 @@
 /** The verbs in this process, on clusters that consist of files: what they print, their exit codes, and what they leave. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
 import { Command } from "commander";
 import { writeRecord } from "../cluster-record.ts";
 import { Failure } from "../failure.ts";
+import { withClusterLock } from "../lock.ts";
 import { startTimeOf } from "../process-identity.ts";
 import { newProgram } from "../program.ts";
 import { type Choices, defaultChoices, newSettings } from "../settings.ts";
@@ -285,6 +289,122 @@ test("down keeps the cluster's files and its place in the list, and --purge remo
   assert.match(err, /^cox: \S+cluster\.json is damaged; /);
   assert.equal(existsSync(entry), false);
   assert.deepEqual(readdirSync(state), []);
+});
+
+test("an up that fails before it has decided leaves nothing", async (t) => {
+  const { state, run } = newClone(t);
+  const { code, err } = await run("up", "--name", "b", "--no-node", "--audit-policy-file", "none.yaml");
+  assert.equal(code, 1);
+  assert.equal(err, `--audit-policy-file: there is no file ${join(process.cwd(), "none.yaml")}`);
+  assert.deepEqual([readdirSync(state), readdirSync(process.env["COX_REGISTRY"]!).filter((name) => name !== "lock")], [[], []]);
+});
+
+test("up keeps what was requested, by flags before variables, and registers the cluster; its own ports do not count as taken", async (t) => {
+  const { root, state, run } = newClone(t, { COX_NODE_NAME: "n2", COX_POD_NETWORK: "10.213" });
+  const policy = join(root, "policy.yaml");
+  writeFileSync(policy, "");
+  const built = "the daemons are not built: run ./cox build";
+  assert.equal(
+    (await run("up", "--no-node", "--node-name", "n1", "--audit-policy-file", policy, "--kubelet-arg", "v=1")).err
+      .split("\n")
+      .at(-1),
+    built,
+  );
+  const record = () => JSON.parse(readFileSync(join(state, "cluster.json"), "utf8"));
+  const first = record();
+  const extraArgs = { kubelet: ["--v=1"] };
+  assert.deepEqual(first.requested, {
+    nodeName: "n1",
+    podCidr: "10.213.0.0/16",
+    withNode: false,
+    auditPolicy: policy,
+    ports: {},
+    extraArgs,
+  });
+  const { id } = newSettings(root, "default", state, choices);
+  const entry = JSON.parse(readFileSync(join(process.env["COX_REGISTRY"]!, `${id}.json`), "utf8"));
+  assert.deepEqual([entry.root, entry.name, entry.podCidr, entry.ports], [root, "default", "10.213.0.0/16", first.choices.ports]);
+  assert.equal((await run("up")).err, built);
+  assert.deepEqual(record().choices, { ...first.choices, nodeName: "n2" });
+  mkdirSync(join(state, "etcd"));
+  assert.match((await run("up", "--node-name", "n3")).err, /^--node-name: the cluster's data were created with n2, not n3; /);
+});
+
+for (const trace of ["cluster.json", "run", "etcd", "pki", "containerd", "the folder of sockets"])
+  test(`down finds a cluster of which only ${trace} is left`, async (t) => {
+    const { root, state, run } = newClone(t);
+    assert.equal((await run("down")).out, "no cluster was started here; nothing to do\n");
+    const { run: sockets } = newSettings(root, "default", state, defaultChoices());
+    if (trace === "cluster.json") writeRecord(state, { requested: {}, choices });
+    else mkdirSync(trace === "the folder of sockets" ? sockets : join(state, trace), { recursive: true });
+    t.after(() => rmSync(sockets, { recursive: true, force: true }));
+    const { code, out } = await run("down");
+    assert.equal(code, 0);
+    assert.doesNotMatch(out, /nothing to do/);
+    assert.equal(existsSync(sockets), false);
+  });
+
+test("down waits for another command only as long as it may", async (t) => {
+  const { state, run } = newClone(t);
+  addCluster(state);
+  await withClusterLock({ state, name: "default" }, "up", async () => {
+    const { code, err } = await run("down", "--wait", "0");
+    assert.equal(code, 1);
+    assert.match(err, /^cluster default is locked by \.\/cox up \(pid \d+, since \S+\); try again when that has ended$/);
+  });
+});
+
+test("load prints the name of each image, and refuses an archive without one", {
+  skip: process.getuid?.() !== 0 && "a cluster has containerd as root only",
+}, async (t) => {
+  const { root, state, run } = newClone(t);
+  addCluster(state, ["containerd"], { ...choices, withNode: true });
+  const archive = join(root, "a.tar");
+  writeFileSync(archive, Buffer.alloc(1024));
+  const ctr = join(root, "..", "bin", "ctr");
+  const answers = (script: string): void => writeFileSync(ctr, `#!/bin/sh\ncat >/dev/null\n${script}\n`, { mode: 0o755 });
+  answers(
+    `echo "$*" > ${join(root, "args")}; printf 'unpacking a.test/web:1 (sha256:0)...done\\nunpacking a.test/db:2 (sha256:1)...done\\n'`,
+  );
+  assert.deepEqual(await run("load", archive), { code: 0, out: "a.test/web:1\na.test/db:2\n", err: "" });
+  const { run: sockets } = newSettings(root, "default", state, choices);
+  assert.equal(
+    readFileSync(join(root, "args"), "utf8"),
+    `--address ${sockets}/containerd.sock --namespace k8s.io images import -\n`,
+  );
+  answers("echo done");
+  assert.equal((await run("load", archive)).err, `${archive} contains no named image; save it by its name: docker save NAME:TAG`);
+  answers("echo 'ctr: no such thing' >&2; exit 1");
+  assert.equal((await run("load", archive)).err, `cannot load ${archive}: no such thing`);
+});
+
+test("logs -f goes on with what is written, also to a log that is not there yet, and ends when nobody reads it", async (t) => {
+  const { state } = newClone(t);
+  addCluster(state);
+  mkdirSync(join(state, "logs"));
+  const log = (name: string, text: string): void => appendFileSync(join(state, "logs", `${name}.log`), `${text}\n`);
+  log("etcd", "one");
+  const main = join(import.meta.dirname, "..", "main.ts");
+  const child = spawn(process.execPath, [...nodeFlags, main, "logs", "-f", "etcd", "kube-scheduler"], {
+    env: { ...process.env, COX_STATE: state },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk));
+  const shown = async (text: string): Promise<void> => {
+    while (!output.includes(text)) await once(child.stdout, "data");
+  };
+  await shown("one\n");
+  log("etcd", "two");
+  await shown("two\n");
+  log("kube-scheduler", "three");
+  await shown("three\n");
+  assert.equal(output, "etcd           | one\netcd           | two\nkube-scheduler | three\n");
+  const ended = once(child, "exit");
+  child.stdout.destroy();
+  log("etcd", "four");
+  assert.deepEqual(await ended, [0, null]);
 });
 
 test("doctor has the exit code 2 when the API server does not answer", async (t) => {
