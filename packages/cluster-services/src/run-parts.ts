@@ -58,7 +58,7 @@ export async function runParts(options: RunOptions): Promise<void> {
       reconnection,
       transform: withoutUnread,
       onFailure: informerFailures(metrics),
-      turns: options.turns,
+      turns: options.turns.ahead,
     },
   );
   informers.start(signal);

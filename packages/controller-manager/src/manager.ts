@@ -168,7 +168,7 @@ async function runControllers(options: SharedOptions, family: ClientFamily, shar
     log: log.named("informers"),
     clock,
     onFailure: options.onInformerFailure,
-    turns: options.turns,
+    turns: options.turns.ahead, // reconciles of what the caches do not show yet would be in vain
     resyncMs: config.minResyncPeriodMs * jitter,
   });
   const discovery = new ResourceDiscovery(informers.client, clock);

@@ -41,7 +41,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   const client = family.member({ qps, burst });
   // Separate rate limits: events must not delay bindings, and neither may delay lease renewal.
   const eventClient = family.member({ qps, burst });
-  const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics), turns });
+  const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics), turns: turns.ahead });
   const decisions = new DecisionLog({
     component: "kube-scheduler",
     clock,

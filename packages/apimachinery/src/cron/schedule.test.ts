@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../testing/fast-check.ts";
 import { parseSchedule } from "./parse.ts";
+import { fieldsSchedule } from "./schedule.ts";
 
 /** The next time after `after` as text, or "never". */
 function next(schedule: string, after: string): string {
@@ -104,4 +105,26 @@ test("without a zone of its own a schedule is in the zone of the process", (t) =
   assert.equal(next("0 6 * * *", "2022-01-01T00:00:00Z"), "2022-01-01T00:30:00Z");
   process.env["TZ"] = "America/New_York";
   assert.equal(next("TZ=Local 0 6 * * *", "2022-01-01T00:00:00Z"), "2022-01-01T11:00:00Z");
+});
+
+test("days that no month has are not searched for", () => {
+  const all = (from: number, to: number) => ({
+    values: new Set(Array.from({ length: to - from + 1 }, (_, i) => from + i)),
+    star: true,
+  });
+  const only = (...values: number[]) => ({ values: new Set(values), star: false });
+  const rest = { minute: only(0), hour: only(0), dayOfWeek: all(0, 6) };
+  const zone = { offsetMs: () => assert.fail("a time was looked at") };
+  const never = (days: number[], months: number[]) =>
+    fieldsSchedule({ ...rest, dayOfMonth: only(...days), month: only(...months) }, zone).next(0);
+  assert.equal(never([30, 31], [2]), undefined);
+  assert.equal(never([31], [2, 4, 6, 9, 11]), undefined);
+  for (const [day, month] of [
+    [29, 2],
+    [30, 4],
+    [31, 12],
+  ] as const) {
+    const schedule = fieldsSchedule({ ...rest, dayOfMonth: only(day), month: only(month) }, { offsetMs: () => 0 });
+    assert.equal(new Date(schedule.next(Date.UTC(2022, 0, 1)) ?? 0).getUTCDate(), day);
+  }
 });

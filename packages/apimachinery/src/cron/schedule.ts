@@ -90,7 +90,7 @@ export function fieldsSchedule(fields: ScheduleFields, zone: TimeZone): Schedule
       wrapped: () => true,
     },
   ];
-  const impossible = [month, hour, minute].some(({ values }) => values.size === 0);
+  const impossible = [month, hour, minute].some(({ values }) => values.size === 0) || !hasDay(fields);
   return { next: (after) => (impossible ? undefined : search(units, calendar, floorTo(after, secondMs) + secondMs)) };
 }
 
@@ -110,6 +110,15 @@ function search(units: readonly Unit[], calendar: Calendar, from: number): numbe
     return time;
   }
   return undefined;
+}
+
+const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** False for days that no month has, such as 30 February. A search for them would take milliseconds, in another zone ten. */
+function hasDay({ dayOfMonth, dayOfWeek, month }: ScheduleFields): boolean {
+  if (!dayOfMonth.star && !dayOfWeek.star) return true;
+  const longest = Math.max(...[...month.values].map((number) => longestMonths[number - 1] ?? 0));
+  return [...dayOfMonth.values].some((day) => day <= longest);
 }
 
 /** If either field is a star, both have to match (a star always does); if both are restricted, one match suffices. */

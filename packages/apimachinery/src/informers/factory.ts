@@ -41,7 +41,7 @@ export interface InformerFactoryOptions {
   readonly transform?: (object: KubeObject) => KubeObject;
   /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
   readonly onFailure?: (ref: ResourceRef) => void;
-  /** In which the informers store objects and call handlers; default: at once. */
+  /** In which the informers store objects and call handlers, for example `Turns.ahead`; default: at once. */
   readonly turns?: LongWork;
 }
 

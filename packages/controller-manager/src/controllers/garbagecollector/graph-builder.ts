@@ -54,7 +54,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
           client: informers.client,
           clock,
           log,
-          turns,
+          turns: turns.ahead,
           ref: resource,
           metadataOnly: true,
           transform: ownershipMetadata,

@@ -111,7 +111,7 @@ export class QuotaMonitors {
           client: informers.client,
           clock,
           log,
-          turns,
+          turns: turns.ahead,
           ref: resource,
           metadataOnly: true,
           transform: ({ metadata: { namespace, name, uid, resourceVersion } }) => ({

@@ -87,6 +87,8 @@ function claimHandlers(ctx: StatefulSetContext, queue: SourceQueue) {
     deleted({ metadata }: PersistentVolumeClaim) {
       const prefix = parsePodName(metadata.name ?? "")?.parent;
       for (const set of sets.lister.inNamespace(metadata.namespace ?? "")) {
+        // First, since a set may have thousands of templates, and a namespace thousands of sets.
+        if (prefix?.endsWith(`-${set.metadata.name}`) !== true) continue;
         const templates = set.spec.volumeClaimTemplates ?? [];
         if (templates.some(({ metadata: { name } }) => prefix === `${name}-${set.metadata.name}`)) queue.enqueue(keyOf(set));
       }
