@@ -9,6 +9,7 @@ import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { autoUpdate, ensureFlowConfiguration, keepFlowConfiguration, revise } from "./flow-configuration.ts";
+import { defaultLevels, defaultSchemas } from "./flow-schemas.ts";
 
 interface WithShares extends KubeObject {
   spec: { shares: number };
@@ -129,4 +130,41 @@ test("the defaults are looked after each minute, also after a failure, until the
   await clock.advance(60_000);
   await settle(20);
   assert.deepEqual([errors.length, clock.waiting], [1, 0], "the end of the server is no failure");
+});
+
+/** Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go */
+test("the default levels have upstream's shares and queues, and their schemas its precedences", () => {
+  const levels = defaultLevels.map(({ metadata, spec }) => {
+    const { assuredConcurrencyShares: shares, limitResponse } = spec?.limited ?? {};
+    const { queues, handSize, queueLengthLimit } = limitResponse?.queuing ?? {};
+    return [metadata.name, spec?.type, shares, limitResponse?.type, queues, handSize, queueLengthLimit];
+  });
+  const none = undefined;
+  assert.deepEqual(levels.toSorted(), [
+    ["catch-all", "Limited", 5, "Reject", none, none, none],
+    ["exempt", "Exempt", none, none, none, none, none],
+    ["global-default", "Limited", 20, "Queue", 128, 6, 50],
+    ["leader-election", "Limited", 10, "Queue", 16, 4, 50],
+    ["node-high", "Limited", 40, "Queue", 64, 6, 50],
+    ["system", "Limited", 30, "Queue", 64, 6, 50],
+    ["workload-high", "Limited", 40, "Queue", 128, 6, 50],
+    ["workload-low", "Limited", 100, "Queue", 128, 6, 50],
+  ]);
+  const schemas = defaultSchemas.map(({ metadata, spec }) => [
+    ...[spec?.matchingPrecedence, metadata.name, spec?.priorityLevelConfiguration?.name, spec?.distinguisherMethod?.type],
+  ]);
+  assert.deepEqual(schemas, [
+    [1, "exempt", "exempt", none],
+    [2, "probes", "exempt", none],
+    [100, "system-leader-election", "leader-election", "ByUser"],
+    [200, "workload-leader-election", "leader-election", "ByUser"],
+    [400, "system-node-high", "node-high", "ByUser"],
+    [500, "system-nodes", "system", "ByUser"],
+    [800, "kube-controller-manager", "workload-high", "ByNamespace"],
+    [800, "kube-scheduler", "workload-high", "ByNamespace"],
+    [900, "kube-system-service-accounts", "workload-high", "ByNamespace"],
+    [9000, "service-accounts", "workload-low", "ByUser"],
+    [9900, "global-default", "global-default", "ByUser"],
+    [10000, "catch-all", "catch-all", "ByUser"],
+  ]);
 });

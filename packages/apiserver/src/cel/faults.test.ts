@@ -77,6 +77,8 @@ for (const [expression, ...want] of [
     `1:7: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
   ],
   ["'\\ud800' == ''", "1:1: invalid unicode code point"],
+  ["'\\udfff' == ''", "1:1: invalid unicode code point"],
+  ["'\\U00110000' == ''", "1:1: invalid unicode code point"],
   ["b'\\u0041' == b''", "1:1: unable to unescape string"],
   ["0xFFFFFFFFFFFFFFFFF", "1:1: invalid int literal"],
   ["0xFFFFFFFFFFFFFFFFFu", "1:1: invalid uint literal"],

@@ -89,6 +89,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "' \\t a b \\n'.trim() == 'a b' && 'AbÉ'.lowerAscii() == 'abÉ' && 'aBé'.upperAscii() == 'ABé'",
   ],
   "what is at the edge of a text": [
+    "size('\\U0010ffff') == 1 && size('\\ud7ff\\ue000') == 2",
     "'''''' == '' && \"\"\"\"\"\" == '' && size('''a\r\nb\rc''') == 5 && '''a\r\nb\rc''' == 'a\\nb\\nc'",
     "'\\u0085\\u00a0\\u2003a\\u3000'.trim() == 'a' && '\\u200ba'.trim() != 'a'",
     "['a', 'b'].all(p, p.matches('^' + p + '$')) && ['a', 'b'].filter(p, 'a'.matches(p)) == ['a']",
