@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compile } from "./program.ts";
-import { bool, double, dyn, int, listOf, mapOf, objectType, string, type Type } from "./types.ts";
+import { bool, double, dyn, int, listOf, mapOf, objectType, string, type Type, timestamp } from "./types.ts";
 
 const inner = objectType("selfType.inner", (name) => (name === "size" ? int : undefined));
 const fields: Readonly<Record<string, Type>> = {
@@ -11,6 +11,7 @@ const fields: Readonly<Record<string, Type>> = {
   list: listOf(int),
   labels: mapOf(string, string),
   open: dyn,
+  time: timestamp,
   inner,
 };
 const self = objectType("selfType", (name) => (Object.hasOwn(fields, name) ? fields[name] : undefined));
@@ -101,6 +102,8 @@ for (const [expression, ...want] of [
   ["self.name + 1", "1:11: found no matching overload for '_+_' applied to '(string, int)'"],
   ["self.size < 1.5", "1:11: found no matching overload for '_<_' applied to '(int, double)'"],
   ["self.name == null", "1:11: found no matching overload for '_==_' applied to '(string, null)'"],
+  ["self.labels == {'a': 1}", "1:13: found no matching overload for '_==_' applied to '(map(string, string), map(string, int))'"],
+  ["self.labels == {1: 'a'}", "1:13: found no matching overload for '_==_' applied to '(map(string, string), map(int, string))'"],
   ["self.name.size", "1:10: type 'primitive:STRING' does not support field selection"],
   ["self.list.size", "1:10: type 'list_type:{elem_type:{primitive:INT64}}' does not support field selection"],
   ["self.name.startsWith(1)", "1:21: found no matching overload for 'startsWith' applied to 'string.(int)'"],
@@ -133,6 +136,7 @@ for (const [expression, want] of [
   ["self.open", dyn],
   ["self.open.anything[1].more", dyn],
   ["self.inner == null", bool],
+  ["self.time == null", bool],
   ["has(self.labels.key)", bool],
   ["self.labels.map(k, self.labels[k].size())", listOf(int)],
   ["[1, 'a'][0]", dyn],

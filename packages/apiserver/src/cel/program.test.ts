@@ -138,6 +138,7 @@ const holds: Readonly<Record<string, readonly string[]>> = {
     "duration('1\\u00b5s') == duration('1us') && duration('1\\u03bcs') == duration('1us') && duration('0') == duration('-0s')",
     "duration('0.00000000001h') == duration('36ns') && duration('00000000000000000000001s') == duration('1s')",
     "duration('1h') > duration('59m') && duration('1us') == duration('1000ns') && duration('1.5h') == duration('90m')",
+    "timestamp('2020-01-01T00:00:00.1Z') != timestamp('2020-01-01T00:00:00.2Z') && duration('1ns') != duration('2ns')",
     "timestamp('2020-01-01T01:00:00+01:00') == timestamp('2020-01-01T00:00:00Z')",
     "timestamp('2020-02-29T23:59:58.987Z').getFullYear() == 2020 && timestamp('2020-02-29T23:59:58.987Z').getMonth() == 1",
     "timestamp('2020-02-29T23:59:58.987Z').getDate() == 29 && timestamp('2020-02-29T23:59:58.987Z').getDayOfMonth() == 28",
