@@ -118,6 +118,7 @@ test("counts of objects, leases, and what lists from a cache have cost are expor
   metrics.dispatched("pods");
   metrics.cacheList("/pods", "f:spec.nodeName", 9, 2);
   metrics.cacheList("/pods", "", 20, 1);
+  metrics.storageList("pods", 9, 8, 7);
   const page = await registry.render();
   for (const series of [
     'apiserver_storage_objects{resource="pods"} 4',
@@ -130,6 +131,10 @@ test("counts of objects, leases, and what lists from a cache have cost are expor
     'apiserver_cache_list_fetched_objects_total{resource_prefix="/pods",index="f:spec.nodeName"} 9',
     'apiserver_cache_list_fetched_objects_total{resource_prefix="/pods",index=""} 20',
     'apiserver_cache_list_returned_objects_total{resource_prefix="/pods"} 3',
+    'apiserver_storage_list_total{resource="pods"} 1',
+    'apiserver_storage_list_fetched_objects_total{resource="pods"} 9',
+    'apiserver_storage_list_evaluated_objects_total{resource="pods"} 8',
+    'apiserver_storage_list_returned_objects_total{resource="pods"} 7',
   ])
     assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
   assert.deepEqual(counted, [

@@ -151,6 +151,15 @@ for (const { text, message } of [
   });
 }
 
+for (const endpoint of ["a:1", "dns:///a:1", "unix:///run/a.sock", "unix-abstract://a"]) {
+  for (const samplingRatePerMillion of [0, 1_000_000]) {
+    test(`a tracing configuration may name ${endpoint} and ${samplingRatePerMillion} in a million`, (t) => {
+      const text = `endpoint: ${endpoint}\nsamplingRatePerMillion: ${samplingRatePerMillion}\n`;
+      assert.deepEqual(readTracingConfiguration(configuration(t, text)), { endpoint, samplingRatePerMillion });
+    });
+  }
+}
+
 test("a tracing configuration may leave out everything", (t) => {
   assert.deepEqual(readTracingConfiguration(configuration(t, "")), { endpoint: "localhost:4317", samplingRatePerMillion: 0 });
   assert.throws(() => readTracingConfiguration("/no/such"), { message: "tracing-config-file /no/such does not exist" });
