@@ -84,8 +84,12 @@ test("what no file says is read from the cluster: each header from its own list"
 
 test("a file wins over the cluster's, for clients and for front proxies separately", async (t) => {
   const file = aFile(t);
-  const clients = await open(t, { "client-ca-file": file }, { ...published, "client-ca-file": "" });
-  assert.notEqual(clients.trust.clientCa(), undefined);
+  const other = (await newCa({ commonName: "other" })).certPem;
+  for (const inCluster of ["", other]) {
+    const { trust } = await open(t, { "client-ca-file": file }, { ...published, "client-ca-file": inCluster });
+    assert.equal(trust.clientCa()?.pem, pem);
+  }
+  const clients = await open(t, { "client-ca-file": file }, published);
   assert.deepEqual(clients.proxy(), ofCluster);
   const proxies = await open(t, { "requestheader-client-ca-file": file }, published);
   assert.notEqual(proxies.trust.clientCa(), undefined);
