@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { ClientConfig } from "./config.ts";
-import { pem, stripBrackets, tlsOptions } from "./dial.ts";
+import { connectHost, pem, stripBrackets, tlsOptions } from "./dial.ts";
 
 const ofPlugin = { cert: "plugin's", key: "its key" };
 const own = { cert: "own", key: "own key" };
@@ -25,6 +25,20 @@ for (const { name, config = {}, certificate, want } of [
     assert.deepEqual({ ca, cert, key, rejectUnauthorized, servername }, { ...byDefault, ...want });
   });
 }
+
+test("a server without a port is that of HTTPS; brackets around an address are not passed on", async () => {
+  const dialled: [string, number][] = [];
+  const dial = (host: string, port: number): Promise<never> => {
+    dialled.push([host, port]);
+    return Promise.reject(new Error("no way"));
+  };
+  for (const url of ["https://api", "https://[fd00::1]:6443"])
+    await assert.rejects(connectHost(new URL(url), {}, dial), /no way/);
+  assert.deepEqual(dialled, [
+    ["api", 443],
+    ["fd00::1", 6443],
+  ]);
+});
 
 test("an empty text counts as none: the file is read", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "dial-"));

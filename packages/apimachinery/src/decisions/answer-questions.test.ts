@@ -87,6 +87,9 @@ test("an answer stays within its limit: details go first, then what does not fit
   assert.deepEqual(withinLimit([long, decision]), { kept: [long, decision], cut: false });
   assert.deepEqual(withinLimit([long, decision], 1000), { kept: [decision, decision], cut: true });
   assert.deepEqual(withinLimit([{ ...decision, summary: "x".repeat(2000) }, decision], 1000), { kept: [decision], cut: true });
+  const bytes = Buffer.byteLength(JSON.stringify(decision)) + 1; // with a comma
+  assert.deepEqual(withinLimit([decision], bytes), { kept: [decision], cut: false });
+  assert.deepEqual(withinLimit([decision], bytes - 1), { kept: [], cut: true });
 });
 
 test("a question is answered once, though it changes; an answer that is not taken does not end the watch", async (t) => {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { createServer } from "node:tls";
+import { createServer, type PeerCertificate } from "node:tls";
 import { newCa, newCertificate } from "../serving/certificates.ts";
 import { listening } from "../testing/listening.ts";
-import { connectTls, watchedIdentity } from "./connect.ts";
+import { connectTls, serverIdentityFault, watchedIdentity } from "./connect.ts";
 
 const ca = await newCa({ commonName: "ca" });
 const legacy = "x509: certificate relies on legacy Common Name field, use SANs instead";
@@ -76,4 +76,10 @@ test("a certificate without alternative names is accepted where none is verified
   assert.equal(await faultOf(t, { commonName: "web.example" }, "web.example", { checkServerIdentity }), legacy);
   assert.match((await faultOf(t, { commonName: "other" }, "web.example", { checkServerIdentity })) ?? "", /not valid for any/);
   assert.equal(missing, 1);
+});
+
+test("an address in the Common Name is one in any spelling", () => {
+  const peer = { subject: { CN: "FD00::1" } } as PeerCertificate; // cast: all that is read
+  assert.equal(serverIdentityFault("fd00::1", peer)?.message, legacy);
+  assert.match(serverIdentityFault("fd00::2", peer)?.message ?? "", /doesn't contain any IP SANs$/);
 });
