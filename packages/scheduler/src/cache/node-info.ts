@@ -232,19 +232,8 @@ function hostPortsOf(pod: Pod): Map<string, Set<string>> {
   return ports;
 }
 
-/** A pure cache: pods request few different quantities. Bounded, as they come from users. */
-const parsed = new Map<string, Quantity>();
-const parsedLimit = 10_000;
-
-function quantity(text: string): Quantity {
-  let value = parsed.get(text);
-  if (value === undefined) {
-    value = Quantity.tryParse(text) ?? Quantity.parse("0");
-    if (parsed.size >= parsedLimit) parsed.clear();
-    parsed.set(text, value);
-  }
-  return value;
-}
+const zero = Quantity.parse("0");
+const quantity = (text: string): Quantity => Quantity.tryParse(text) ?? zero;
 
 function resourcesOf(list: Readonly<Record<string, string>> | undefined): Resources {
   const resources = noResources();
