@@ -109,6 +109,17 @@ test("without garbage collection, and where a kind does not support it, a policy
   assert.deepEqual((await orphaning.delete(ctx(), "a", {})).entry.object().metadata.finalizers, ["orphan"]);
 });
 
+test("a deletion that a kind begins itself keeps its marks and gets the finalizer of the policy, too", async (t) => {
+  const store = await aStore(t, {
+    beginDeletion: (current) => ({ ...current, metadata: { ...current.metadata, deletionTimestamp: "2026-01-02T03:04:05Z" } }),
+  });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { deleted, entry } = await store.delete(ctx(), "a", { propagationPolicy: "Foreground" });
+  const { deletionTimestamp, finalizers } = entry.object().metadata;
+  assert.deepEqual([deleted, deletionTimestamp, finalizers], [false, "2026-01-02T03:04:05Z", ["foregroundDeletion"]]);
+  assert.deepEqual((await store.get("web", "a")).object().metadata.finalizers, ["foregroundDeletion"]);
+});
+
 test("a dry run of a deletion that finalizers hold answers the marks and stores none", async (t) => {
   const store = await aStore(t);
   const { revision } = await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
