@@ -32,20 +32,24 @@ test("a process that started before its kubeconfig was written is found", (t) =>
     [name]: { spec: { name, command: name, args: [] }, state: { phase, since: at * 1000, restarts: 0, quickEnds: 0 } },
   });
   mkdirSync(join(state, "run"));
-  writeState(settings, {
-    supervisor: { pid: 1, startTime: "1", since: 0, version: "" },
-    processes: {
-      ...process("kube-controller-manager", "running"),
-      ...process("kube-scheduler", "running"),
-      ...process("kubelet", "stopped"),
-      ...process("coxswain-services", "running"),
-    },
-  });
+  const record = (kubelet: ProcessState["phase"]): void =>
+    writeState(settings, {
+      supervisor: { pid: 1, startTime: "1", since: 0, version: "" },
+      processes: {
+        ...process("kube-controller-manager", "running"),
+        ...process("kube-scheduler", "running"),
+        ...process("kubelet", kubelet),
+        ...process("coxswain-services", "running"),
+      },
+    });
+  record("stopped");
   write("controller-manager", at - 1);
   write("scheduler", at + 1);
   write("kubelet", at + 1);
   write("services", at + 1);
   assert.deepEqual(withOldKubeconfig(settings), ["kube-scheduler", "coxswain-services"]);
+  record("running");
+  assert.deepEqual(withOldKubeconfig(settings), ["kube-scheduler", "kubelet", "coxswain-services"]);
 });
 
 test("the certificates name every address of the API server and the kubelet, and give the kubelet's client no group", () => {

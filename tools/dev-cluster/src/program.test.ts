@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
 import { Failure, Interrupted, UsageFailure } from "./failure.ts";
 import { helpFile, helpTexts } from "./help-files.ts";
-import { explain, newProgram } from "./program.ts";
+import { explain, newProgram, runProgram } from "./program.ts";
 import { requestedByVariables, withExtraArgs } from "./settings.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
@@ -38,9 +38,35 @@ interface Ended {
   readonly left: string[];
 }
 
-/** Runs a command with an empty state folder. */
-const run = (t: TestContext, ...args: string[]): Promise<Ended> => runWith({}, t, ...args);
+/** Runs a command in this process, with an empty state folder; for commands that start no program with this one's output. */
+async function run(t: TestContext, ...args: string[]): Promise<Ended> {
+  const state = mkdtempSync(join(tmpdir(), "cox-"));
+  const before = { env: process.env, exitCode: process.exitCode };
+  process.env = { ...before.env, COX_STATE: state };
+  process.exitCode = undefined;
+  t.after(() => rmSync(state, { recursive: true, force: true }));
+  const texts = { stdout: "", stderr: "" };
+  const own = process.stdout.write.bind(process.stdout);
+  const write = (name: "stdout" | "stderr") => (text: string | Uint8Array) => {
+    if (typeof text !== "string") return own(text); // what the test runner reports
+    texts[name] += text;
+    return true;
+  };
+  const mocks = [
+    t.mock.method(console, "log", (text: string) => write("stdout")(`${text}\n`)),
+    t.mock.method(process.stdout, "write", write("stdout")),
+    t.mock.method(process.stderr, "write", write("stderr")),
+  ];
+  try {
+    await runProgram(root, args);
+    return { code: Number(process.exitCode ?? 0), ...texts, left: readdirSync(state) };
+  } finally {
+    for (const mock of mocks) mock.mock.restore();
+    Object.assign(process, before);
+  }
+}
 
+/** Runs a command as a process of its own, with an empty state folder. */
 async function runWith(variables: NodeJS.ProcessEnv, t: TestContext, ...args: string[]): Promise<Ended> {
   const state = mkdtempSync(join(tmpdir(), "cox-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
@@ -144,6 +170,12 @@ test("kubectl's own help of a subcommand needs no cluster; a flag of the program
     assert.match(stderr, /^cox: no cluster is running here; start one with .\/cox up\n$/);
     assert.equal(code, 1);
   }
+});
+
+test("a wrong command line of the whole program has the exit code 2", async (t) => {
+  const { code, stdout, stderr, left } = await runWith({}, t, "down", "--purg");
+  assert.match(stderr, /^cox: unknown option '--purg' /);
+  assert.deepEqual({ code, stdout, left }, { code: 2, stdout: "", left: [] });
 });
 
 for (const verb of ["up", "down", "status", "kubectl"]) {

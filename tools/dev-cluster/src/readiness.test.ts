@@ -126,6 +126,7 @@ test("what is not ready is said on one line: the failed checks, the status, or w
   assert.match((await reasonOf("kube-apiserver", "apiserver", stranger)) ?? "", /certificate|self-signed/);
   for (const [status, body] of [
     [503, '{"health":"true"}'],
+    [404, '{"health":"true"}'],
     [200, '{"health":"false"}'],
   ] as const)
     assert.equal(await reasonOf("etcd", "etcd", await at(() => [status, `${body}\n`], pair, true)), `/health: ${body}`);

@@ -299,6 +299,17 @@ test("an up that fails before it has decided leaves nothing", async (t) => {
   assert.deepEqual([readdirSync(state), readdirSync(process.env["COX_REGISTRY"]!).filter((name) => name !== "lock")], [[], []]);
 });
 
+test("up says which folder it cannot use, and finds a policy of a variable from the clone", async (t) => {
+  const { root, state, run } = newClone(t, { COX_AUDIT_POLICY: "policy.yaml" });
+  writeFileSync(join(root, "policy.yaml"), "");
+  assert.equal((await run("up", "--no-node")).err.split("\n").at(-1), "the daemons are not built: run ./cox build");
+  rmSync(state, { recursive: true });
+  writeFileSync(state, "");
+  const { code, err } = await run("up", "--no-node");
+  assert.equal(code, 1);
+  assert.match(err, /^cannot write to \S+\/\.cox: E(?:NOTDIR|EXIST): .*$/);
+});
+
 test("up keeps what was requested, by flags before variables, and registers the cluster; its own ports do not count as taken", async (t) => {
   const { root, state, run } = newClone(t, { COX_NODE_NAME: "n2", COX_POD_NETWORK: "10.213" });
   const policy = join(root, "policy.yaml");
