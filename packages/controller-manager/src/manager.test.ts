@@ -11,7 +11,7 @@ import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { namespaces, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newUnlimitedTurns, Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { listening } from "@coxswain/apimachinery/testing/listening";
@@ -79,7 +79,7 @@ async function runOwn(
   t: TestContext,
   clientConfig: ClientConfig,
   controllers: readonly CatalogueEntry[],
-  options: { argv?: string[]; log?: Logger; transport?: Transport; decisions?: DecisionLog } = {},
+  options: { argv?: string[]; log?: Logger; transport?: Transport; decisions?: DecisionLog; turns?: Turns } = {},
 ) {
   const clock = newFakeClock();
   const ending = new AbortController();
@@ -394,6 +394,34 @@ test("under two locks the questions about decisions are watched once", async (t)
     watched.filter((path) => (path === "/api/v1/namespaces") === isOfNamespaces).length;
   await waitFor(() => count(true) === 2, { what: "the watches of both" });
   assert.deepEqual([[...leases.keys()].toSorted(), count(false)], [["cloud-provider-extraction-migration", mainLock], 1]);
+});
+
+test("controllers get the objects of a list in turns", async (t) => {
+  const items = Array.from({ length: 20 }, (_, i) => ({ metadata: { name: `n${i}`, uid: `u${i}`, resourceVersion: "1" } }));
+  const host = await startJsonServer(t, ({ send }) => send(200, { metadata: { resourceVersion: "1" }, items }));
+  let now = 0;
+  let [inIteration, most, seen] = [0, 0, 0];
+  const made = Promise.withResolvers<ControllerContext>();
+  const own = entry((ctx) => {
+    made.resolve(ctx);
+    return { run: idle };
+  });
+  await runOwn(t, { host }, [own], { argv: withoutElection, turns: new Turns(() => now) });
+  const informer = (await made.promise).informers.for(nodes);
+  informer.addHandler({
+    added() {
+      now += 10; // more than a slice
+      seen++;
+      most = Math.max(most, ++inIteration);
+    },
+  });
+  const iterate = (): void => {
+    inIteration = 0;
+    if (seen < 20) setImmediate(iterate);
+  };
+  iterate();
+  await informer.waitForSync(AbortSignal.timeout(60_000));
+  assert.deepEqual([seen, most <= 2], [20, true], `${most} in one iteration`);
 });
 
 test("controllers get objects without managedFields", async (t) => {

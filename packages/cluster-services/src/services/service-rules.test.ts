@@ -175,6 +175,17 @@ test("after a failure everything is written again, Services included that are go
   assert.doesNotMatch(take(), /:COX-POSTROUTING/, "changes only, again");
 });
 
+test("while rules cannot be written, not more than 10,000 times of changes are kept", async (t) => {
+  const { clock, rules, failures, begin, services, metrics } = start(t);
+  await begin();
+  failures.push(...Array.from({ length: 2 }, () => new ProgramError("iptables-restore: line 3 failed", 1)));
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  for (let at = 0; at < 150_000; at++) rules.changed("default/b", [clock.now()]);
+  await clock.advance(5_000);
+  rules.check();
+  assert.match(await metrics(), /^kubeproxy_network_programming_duration_seconds_count 10000$/m);
+});
+
 test("entries of UDP that lead to what is gone are deleted once, for all Services that changed together", async (t) => {
   const { clock, rules, deleted, services, errors, begin, set } = start(t);
   for (const name of ["a", "b"])

@@ -38,6 +38,9 @@ const checksUntilRetry = 10;
 /** Delay before a write, so that related changes, such as those of a Service and its EndpointSlices, are written together. */
 const gatherMs = 20;
 
+/** Times of changes that are kept for a metric while rules cannot be written. */
+const mostTriggers = 10_000;
+
 /** The ports of a Service that the kernel has, and those that it is to have. */
 interface Change {
   readonly key: ObjectKey;
@@ -300,7 +303,7 @@ export class ServiceRules {
   /** Something about the Service has changed. @param triggers when that happened in the cluster, ms since the epoch */
   changed(service: ObjectKey, triggers: readonly number[] = []): void {
     this.#waiting.add(service);
-    this.#triggered.push(...triggers);
+    if (this.#triggered.length < mostTriggers) this.#triggered.push(...triggers);
     this.#wakeUp();
   }
 
