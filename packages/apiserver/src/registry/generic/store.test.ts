@@ -135,10 +135,10 @@ test("allocations of beginUpdate are reverted when the update completes a deleti
   assert.deepEqual(log, ["revert", "commit"]);
 });
 
-test("allocations of a stored object are not reverted when their commit fails", async (t) => {
+test("a write waits for the commit of its allocations, which are not reverted when that fails", async (t) => {
   const log: string[] = [];
   const begin = async () => ({
-    commit() {
+    async commit() {
       throw new Error("later");
     },
     revert: () => void log.push("revert"),
