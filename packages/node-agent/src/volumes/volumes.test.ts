@@ -136,6 +136,20 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
 });
 
+test("a file as a subPath is bound again after it was unmounted, e.g. by a restart of the machine", {
+  skip: process.getuid?.() !== 0 && "needs root",
+}, async (t) => {
+  const dir = await tempDir(t);
+  const volume = join(dir, "volume");
+  await mkdir(volume);
+  await writeFile(join(volume, "file"), "inside");
+  for (let start = 0; start < 2; start++) {
+    const target = await bindSubPath(volume, "file", join(dir, "bound/0"), systemMounter);
+    assert.equal(await readFile(target, "utf8"), "inside");
+    await systemMounter.unmount(target);
+  }
+});
+
 test("a volume is bound over a mount of another file system whose root has the same inode number", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
