@@ -44,7 +44,11 @@ test("an inline volume's secret is one of its pod's namespace, and pods have dif
   const [one, other] = ["uid-1", "uid-2"].map((uid) => ephemeralSource(aNodePod({}, { uid, namespace: "team" }), volume));
   assert.deepEqual(one?.publishSecret, { name: "s", namespace: "team" });
   assert.notEqual(one?.handle, other?.handle);
-  assert.equal(one?.handle, "csi-c6b9fee9f58dbcf8514714e33b3bef6c8d259821373330068f9524db0a81a80e", "of the pod's UID and the volume's name");
+  assert.equal(
+    one?.handle,
+    "csi-c6b9fee9f58dbcf8514714e33b3bef6c8d259821373330068f9524db0a81a80e",
+    "of the pod's UID and the volume's name",
+  );
 });
 
 test("a driver is told the account of its pod: none when the pod has none", () => {
