@@ -129,7 +129,8 @@ const objects = [
           schema: {
             openAPIV3Schema: {
               type: "object",
-              minimum: 0.5,
+              minimum: -1.5,
+              maximum: 0.5,
               default: { a: [1] },
               properties: { a: { items: { type: "string" }, enum: [null, 1, "x"], additionalProperties: false } },
               additionalProperties: { type: "string" },

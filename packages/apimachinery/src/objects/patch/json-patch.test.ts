@@ -9,6 +9,12 @@ const patch = (operations: unknown): string => JSON.stringify(operations);
 
 for (const { name, document, operations, want } of [
   { name: "adds a member", document: { a: 1 }, operations: [{ op: "add", path: "/b", value: [2] }], want: { a: 1, b: [2] } },
+  {
+    name: "ignores what stands before the path",
+    document: { a: 1 },
+    operations: [{ op: "add", path: "x/b", value: 2 }],
+    want: { a: 1, b: 2 },
+  },
   { name: "adds before an element", document: [1, 3], operations: [{ op: "add", path: "/1", value: 2 }], want: [1, 2, 3] },
   { name: "appends with a dash", document: [1], operations: [{ op: "add", path: "/-", value: 2 }], want: [1, 2] },
   {
@@ -47,6 +53,7 @@ for (const { name, operations, code } of [
   { name: "refuses an operation that is no object", operations: ["add"], code: 400 },
   { name: "refuses an unknown operation", operations: [{ op: "insert", path: "/a", value: 1 }], code: 422 },
   { name: "refuses to remove what is not there", operations: [{ op: "remove", path: "/x" }], code: 422 },
+  { name: "refuses a path without a slash", operations: [{ op: "remove", path: "a" }], code: 422 },
   { name: "refuses to replace what is not there", operations: [{ op: "replace", path: "/x", value: 1 }], code: 422 },
   { name: "refuses to add below what is not there", operations: [{ op: "add", path: "/x/y", value: 1 }], code: 422 },
   { name: "refuses a failed test", operations: [{ op: "test", path: "/a", value: 2 }], code: 422 },

@@ -121,10 +121,10 @@ function operand(operation: Operation): unknown {
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** The container of a path's last element; undefined when it does not exist. */
+/** The container of a path's last element; undefined when it does not exist. What stands before the first slash is ignored, as upstream. */
 function parentOf(state: State, path: string): { container: Container; key: string } | undefined {
   const steps = path.split("/");
-  if (steps.length < 2 || steps[0] !== "") return undefined;
+  if (steps.length < 2) return undefined;
   let at: unknown = state.root;
   for (let i = 1; i < steps.length - 1; i++) at = childOf(at, unescapeStep(steps[i]!));
   if (typeof at !== "object" || at === null) return undefined;
