@@ -6,7 +6,7 @@ import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-s
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
 import { newNominator } from "./framework/nominator.ts";
-import { NodeFilter, newInterests, newProfile, runPreScore } from "./profile.ts";
+import { NodeFilter, newInterests, newProfile, runPreScore, scoreNodes } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
 const known: Record<string, Plugin> = {
@@ -122,6 +122,27 @@ test("a preScore plugin that does not succeed fails the cycle, with its name", (
   assert.throws(() => atOnce(runPreScore(profile, new Map(), info, snapshot.nodes, snapshot)), {
     message: 'running PreScore plugin "Failing": ill, tired',
   });
+});
+
+test("scores are multiplied by their weights, and each plugin is measured once, whether it scores nodes or all in common", () => {
+  const cluster = newTestCluster({ nodes: [aTestNode("a"), aTestNode("b")] });
+  const each: Plugin = { name: "Each", score: (_, __, { name }) => (name === "a" ? 1 : 2) };
+  const common: Plugin = { name: "Common", commonScore: () => 5, score: () => 0 };
+  const weights = new Map([
+    ["Each", 10],
+    ["Common", 3],
+  ]);
+  const profile = { ...cluster.profile, weights, at: { ...cluster.profile.at, score: [each, common] } };
+  const snapshot = cluster.snapshot();
+  const measured: unknown[] = [];
+  let now = 0;
+  const timer = { now: () => ++now, plugin: (...call: unknown[]) => measured.push(call) };
+  const info = newPodInfo(aTestPod("web"));
+  assert.deepEqual(atOnce(scoreNodes(profile, new Map(), info, snapshot.nodes, snapshot, timer)), [25, 35]);
+  assert.deepEqual(measured, [
+    ["Each", "Score", undefined, 1],
+    ["Common", "Score", undefined, 2],
+  ]);
 });
 
 test("the plugins that rejected a pod determine the events that requeue it", () => {

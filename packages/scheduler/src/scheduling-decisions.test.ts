@@ -24,14 +24,14 @@ test("reports the smallest shortage, taints and other rejections, each with the 
   names.node("c", { cpu: "200m" });
   for (const name of ["d", "e"]) names.node(name, { spec: { taints: [{ key: "x", value: "y", effect: "NoSchedule" }] } });
   names.node("f", { spec: { unschedulable: true } });
-  await step();
+  await step(10_000);
   names.pod("web", { cpu: "1300m" });
   await step();
   const decision = reported(running, "web");
   assert.partialDeepStrictEqual(decision, {
     ...{ component: "kube-scheduler", source: "scheduler", verdict: "refused", reason: "NoNodeFits", count: 1 },
     remedy: "lower the requests, remove other pods, or add a node",
-    nextTryAt: "2022-01-01T00:01:00Z",
+    nextTryAt: "2022-01-01T00:01:10Z",
   });
   const parts = decision?.summary.split("; ").sort();
   assert.deepEqual(parts, [

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Affinity, Pod, PodAffinityTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
+import { FitError } from "../framework/status.ts";
 import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
 
 const zone = "zone";
@@ -336,4 +337,18 @@ test("a nominated pod refuses only while its own node is tried", async () => {
   const options = { priority: 10, status: { nominatedNodeName: "a" } };
   cluster.nominator.set(pod("first", "db", away(term("web")), options));
   assert.equal(await cluster.place(pod("new", "web", away(term("other")))), "b");
+});
+
+test("the eviction of pods cannot help where affinity is unmet, and can where anti-affinity refuses", async () => {
+  const statuses = async (running: Pod[], wanted: Pod) => {
+    const failure = await newTestCluster({ nodes: [node("a", "x")], pods: running })
+      .decide(wanted)
+      .catch((err: unknown) => err);
+    assert.ok(failure instanceof FitError);
+    return failure.statuses.get("a")?.code;
+  };
+  const rival = pod("db", "db", undefined, { on: "a" });
+  assert.equal(await statuses([], pod("new", "web", near(term("db")))), "UnschedulableAndUnresolvable");
+  assert.equal(await statuses([rival], pod("new", "web", away(term("db")))), "Unschedulable");
+  assert.equal(await statuses([pod("db", "db", away(term("web")), { on: "a" })], pod("new", "web")), "Unschedulable");
 });
