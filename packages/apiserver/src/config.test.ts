@@ -211,6 +211,7 @@ for (const { argv, want } of [
 const longestToken = `${2 ** 32}s`;
 const badExpiration = "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds";
 for (const { flags, message } of [
+  ...[1, 65_535].map((port) => ({ flags: [`--secure-port=${port}`], message: undefined })),
   { flags: ["--goaway-chance=0.02"], message: undefined },
   { flags: ["--goaway-chance=0.021"], message: "--goaway-chance can not be less than 0 or greater than 0.02" },
   { flags: ["--goaway-chance=-0.001"], message: "--goaway-chance can not be less than 0 or greater than 0.02" },
