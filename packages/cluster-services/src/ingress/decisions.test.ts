@@ -90,6 +90,20 @@ test("a node's addresses are known in any spelling of its object, and those of t
   assert.equal(known.has("node-1.example"), false);
 });
 
+test("the interfaces are looked at every quarter of a second at most", () => {
+  let [now, looks] = [0, 0];
+  const interfaces = () => {
+    looks++;
+    return {};
+  };
+  const addresses = newNodeAddresses({ nodes: () => [], now: () => now, interfaces });
+  for (const at of [0, 100, 249, 250, 499, 500]) {
+    now = at;
+    addresses();
+  }
+  assert.equal(looks, 3);
+});
+
 test("an interface that comes is known a quarter of a second later, and its endpoints are refused although they were known before", () => {
   let now = 0;
   const interfaces: NodeJS.Dict<{ address: string }[]> = { eth0: [{ address: "192.0.2.1" }] };

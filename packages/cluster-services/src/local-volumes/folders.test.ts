@@ -81,6 +81,7 @@ test("refuses a root folder where others may write, and resolves one that is a l
   const link = join(aFolder(t), "link");
   symlinkSync(root, link);
   assert.equal((await openFolders(link)).root, root);
+  assert.equal(statSync(root).mode & 0o7777, 0o700);
 });
 
 test("refuses a root folder of another user", { skip: needsRoot }, async (t) => {
