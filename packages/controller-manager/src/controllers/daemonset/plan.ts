@@ -65,7 +65,6 @@ export function planNodes(view: View, waitMsOf: FailedPodWait): NodesPlan {
 
 /** Keeps the oldest Pod of each template; the old one only while it is ready and the new one is not available. */
 function surplusWhileSurging({ daemonSet, hash, now }: View, running: readonly Pod[]): Pod[] {
-  if (running.length <= 1) return [];
   const sorted = running.toSorted(byBindingAndAge);
   const oldestNew = sorted.find((pod) => isUpdated(pod, hash));
   const oldestOld = sorted.find((pod) => !isUpdated(pod, hash));
