@@ -252,3 +252,38 @@ test("networks are read and printed alike", () => {
   for (const text of ["10.0.0.0", "10.0.0.0/33", "10.0.0.256/32", "010.0.0.0.0/8", "10.0.0.1/24", ""])
     assert.equal(parseCidr(text), undefined);
 });
+
+test("names, networks and ports are accepted up to their limits and refused behind them", async () => {
+  for (const requested of [
+    { nodeName: "n".repeat(63) },
+    { podCidr: "10.0.0.0/8" },
+    { podCidr: "10.50.0.0/24" },
+    { serviceCidr: "10.96.0.0/12" },
+    { serviceCidr: "10.50.0.0/28" },
+    { ports: { etcd: 65_535, etcdPeer: 1 } },
+    { withNode: true, fakeNodes: 0 },
+  ])
+    await decide(requested);
+  for (const requested of [
+    { nodeName: "n".repeat(64) },
+    { podCidr: "10.0.0.0/7" },
+    { podCidr: "10.50.0.0/25" },
+    { serviceCidr: "10.0.0.0/11" },
+    { serviceCidr: "10.50.0.0/29" },
+    { ports: { etcd: 65_536 } },
+    { ports: { etcd: 0 } },
+    { withNode: true, fakeNodes: 1 },
+  ])
+    await refuses(requested, {}, /./, UsageFailure);
+});
+
+test("a replaced port goes up by tens to the last below the kernel's own, and none is given twice", async () => {
+  const all = Array.from({ length: 2_000 }, (_, index) => 16_443 + 10 * index).filter((port) => port <= 32_767);
+  const last = all.at(-1)!;
+  const { choices } = await decide({}, { taken: [6443, ...all.slice(0, -1)] });
+  assert.equal(choices.ports.apiserver, last);
+  await refuses({}, { taken: [6443, ...all] }, /^no port is free; name one with --apiserver-port$/);
+  // The free port for the controller manager is the one that the scheduler would get, too.
+  const { ports } = (await decide({}, { taken: [10_257, 10_259], record: undefined })).choices;
+  assert.equal(new Set(Object.values(ports)).size, Object.values(ports).length);
+});
