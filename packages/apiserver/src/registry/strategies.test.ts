@@ -210,6 +210,14 @@ describe("pods", () => {
     });
   }
 
+  test("an applied status owns neither spec nor the owners and the deletion of a pod", () => {
+    assert.deepEqual(newPodStatusStrategy(config).resetFields, [
+      "spec",
+      "metadata.deletionTimestamp",
+      "metadata.ownerReferences",
+    ]);
+  });
+
   test("a kubelet may say the class of a pod", () => {
     const next = aPod({}, { phase: "Running", qosClass: "Guaranteed" });
     prepareUpdate(newPodStatusStrategy(config), next, aPod(running, { qosClass: "Burstable" }), ctx);
