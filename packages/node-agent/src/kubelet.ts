@@ -11,11 +11,13 @@ import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
 import { openDynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { kubelet } from "./flags.ts";
+import { addFileThreads } from "./host/file-threads.ts";
 import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
 import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
 import { agentSettings, kubeletConfiguration } from "./settings/table.ts";
 
+addFileThreads(process.env);
 await runMain(kubelet, async (flags, { log, signal, set }) => {
   const local = newAgentConfig(flags, set);
   const dynamic = local.dynamicConfigDir === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
