@@ -112,12 +112,12 @@ test("an adopted process that ends is started again once, with the command and e
   assert.equal(readFileSync(logFile(place, "one"), "utf8"), "hello\n");
 });
 
-test("the reason of an adopted process's end is the last line of its log only when that is an error", async (t) => {
-  for (const [log, want] of [
-    ["I1123 17:09:26.493000 1 x] usual\n", /started it\)$/],
-    ["E1123 17:09:26.493000 1 x] bad\n", /started it\): E1123 17:09:26.493000 1 x\] bad$/],
-    ["TypeError: no\n", /started it\): TypeError: no$/],
-  ] as const) {
+for (const { name, log, want } of [
+  { name: "not a usual line", log: "I1123 17:09:26.493000 1 x] usual\n", want: /started it\)$/ },
+  { name: "an error", log: "E1123 17:09:26.493000 1 x] bad\n", want: /started it\): E1123 17:09:26.493000 1 x\] bad$/ },
+  { name: "an exception", log: "TypeError: no\n", want: /started it\): TypeError: no$/ },
+]) {
+  test(`the reason of an adopted process's end is the last line of its log: ${name}`, async (t) => {
     const place = newFolder(t);
     const child = leftBy(t, place, "running");
     writeFileSync(logFile(place, "one"), log);
@@ -126,9 +126,8 @@ test("the reason of an adopted process's end is the last line of its log only wh
     await ended(child);
     fixture.tick(200);
     assert.match(stateOf(fixture)?.lastEnd?.reason ?? "", want);
-    t.mock.timers.reset();
-  }
-});
+  });
+}
 
 test("a process that an earlier supervisor was stopping is stopped, and killed when it does not end", async (t) => {
   const place = newFolder(t);

@@ -51,8 +51,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a relist keeps what was deleted meanwhile",
     file: "apimachinery/src/informers/shared-informer.ts",
-    find: "if (!present.has(key)) this.#remove(this.#store.get(key)!);",
-    replace: "if (!present.has(key) && !isOtherHistory) this.#remove(this.#store.get(key)!);",
+    find: "const last = present.has(key) ? undefined : this.#store.get(key);",
+    replace: "const last = present.has(key) || isOtherHistory ? undefined : this.#store.get(key);",
     plans: ["deployment", "restore"],
   },
   {

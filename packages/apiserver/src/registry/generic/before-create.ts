@@ -70,7 +70,7 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
 
 /** Validates finalizers; no errors for strategies with `anyFinalizer`. */
 export function* kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): Steps<FieldError[]> {
-  if (strategy.anyFinalizer) return [];
+  if (strategy.anyFinalizer || finalizers === undefined) return []; // most have none
   return yield* eachInSteps(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
