@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { completeConfig, shownConfig } from "./config.ts";
 import { kubeControllerManager, settings } from "./flags.ts";
 import { defaultConfig } from "./testing/test-context.ts";
@@ -151,6 +152,6 @@ test("reads the root CA", (t) => {
 test("/configz shows neither keys nor certificates", () => {
   const secrets = { rootCa: "ca-pem", serviceAccountKey: "key-pem", certificateSigning: { files: new Map(), durationMs: 1 } };
   const shown = shownConfig({ ...complete("--controllers=ttl"), ...secrets });
-  assert.partialDeepStrictEqual(shown, { controllers: ["ttl"], qps: 20 });
+  hasFields(shown, { controllers: ["ttl"], qps: 20 });
   assert.doesNotMatch(JSON.stringify(shown), /-pem|certificateSigning|serviceAccountKey|rootCa/);
 });

@@ -5,6 +5,7 @@ import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { FitError } from "./framework/status.ts";
 import { SchedulingDecisions } from "./scheduling-decisions.ts";
 import { startScheduler } from "./testing/running-scheduler.ts";
@@ -198,7 +199,7 @@ for (const { name, there, wanted, want, missing } of [
     await step();
     const { summary = "", details } = reported(running, "web") ?? {};
     assert.ok(summary.startsWith(`${want} on the only node`), summary);
-    assert.partialDeepStrictEqual(details, { refused: [{ node: "a", missing }] });
+    hasFields(details, { refused: [{ node: "a", missing }] });
   });
 }
 

@@ -5,6 +5,7 @@ import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { newAdmissionChain } from "./chain.ts";
 import { AdmissionDecisions } from "./decisions.ts";
 import type { AdmissionAttributes } from "./plugin.ts";
@@ -37,7 +38,7 @@ test("keeps which plugin refused an object, or the first of a controller, until 
   const set = { group: "apps", resource: "replicasets", kind: "ReplicaSet", namespace: "web", name: "web", uid: "1" };
   assert.equal(log.entries, 2);
   for (const ref of [pod, set]) {
-    assert.partialDeepStrictEqual(log.of(ref)[0], {
+    hasFields(log.of(ref)[0], {
       ...{ source: "admission/ResourceQuota", verdict: "refused", reason: "QuotaExceeded" },
       details: { operation: "CREATE", resource: "pods" },
       related: [{ resource: "resourcequotas", namespace: "web", name: "" }],
@@ -51,7 +52,7 @@ test("keeps which plugin refused an object, or the first of a controller, until 
   await chain.validate({ ...named, changes, dryRun: true });
   assert.equal(log.entries, 0);
   await chain.validate({ ...named, changes });
-  assert.partialDeepStrictEqual(log.of(pod)[0], {
+  hasFields(log.of(pod)[0], {
     ...{ verdict: "done", reason: "ChangedByWebhook", summary: "changed by the webhook inject.example.com" },
     related: [{ resource: "mutatingwebhookconfigurations", name: "sidecars" }],
     details: { changes },
@@ -102,7 +103,7 @@ for (const [plugin, resource, namespace] of [
     const refused = { ...attributes, signal: new AbortController().signal } as unknown as AdmissionAttributes;
     decisions.refused(plugin, refused, new Error("no"));
     const [found] = log.of({ group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" });
-    assert.partialDeepStrictEqual(found?.related, [{ resource, namespace, name: "" }]);
+    hasFields(found?.related, [{ resource, namespace, name: "" }]);
   });
 }
 

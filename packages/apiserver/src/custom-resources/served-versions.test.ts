@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { newEntry } from "../storage/entry.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import type { DeleteRequest, Entry, Storage } from "../storage/storage.ts";
@@ -93,7 +94,7 @@ test("the names are those that were accepted, until then those that are requeste
   const acceptedNames = { plural: "things", kind: "Accepted", shortNames: ["th"], categories: ["all"], singular: "accepted" };
   const definitionOf = (status?: object, more: object = {}) =>
     serve(aDefinition([aVersion("v1")], { names: { ...names, ...more }, scope: "Cluster" }, status))[0]?.definition;
-  assert.partialDeepStrictEqual(definitionOf({ acceptedNames }), {
+  hasFields(definitionOf({ acceptedNames }), {
     ...{ kind: "Accepted", listKind: "AcceptedList", singular: "accepted", shortNames: ["th"], categories: ["all"] },
     namespaced: false,
   });

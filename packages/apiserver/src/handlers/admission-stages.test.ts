@@ -1,6 +1,7 @@
 /** Both stages of admission see the requests whose objects are not written by the generic create and update. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import type { AdmissionAttributes } from "../admission/plugin.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import type { SubresourceHandler } from "../registry/generic/resource.ts";
@@ -107,7 +108,7 @@ for (const { subresource, want } of [
     assert.equal(exchange.status, 204);
     for (const { operation, object } of seen) {
       assert.equal(operation, "CONNECT");
-      assert.partialDeepStrictEqual(object, { kind: "PodExecOptions", apiVersion: "v1", command: ["ls", "-l"] });
+      hasFields(object, { kind: "PodExecOptions", apiVersion: "v1", command: ["ls", "-l"] });
     }
   });
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import type { AdmissionAttributes, WebhookChange } from "../admission/plugin.ts";
 import { writeAdmission } from "./admission.ts";
 import type { Call } from "./env.ts";
@@ -82,7 +83,7 @@ test("validating admission is given the name that was generated after mutating a
   await admission.mutateAdmission(object, undefined);
   object.metadata.name = "a-x7k2p";
   await admission.validateAdmission(object);
-  assert.partialDeepStrictEqual(validated[0], { operation: "CREATE", name: "a-x7k2p", changes: [change] });
+  hasFields(validated[0], { operation: "CREATE", name: "a-x7k2p", changes: [change] });
 });
 
 for (const { verb, current, want } of [

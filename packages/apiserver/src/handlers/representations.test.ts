@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { type Answer, aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 let server: TestServer;
@@ -136,7 +137,7 @@ for (const query of [
 for (const query of ["dryRun", "dryRun=", "dryRun=all", "dryRun=All&dryRun=None"]) {
   test(`a creation with ?${query} is 422`, async () => {
     const { body } = await server.request("POST", `${configMaps}?${query}`, aConfigMap("bare"));
-    assert.partialDeepStrictEqual(body, { code: 422, details: { kind: "CreateOptions", causes: [{ field: "dryRun" }] } });
+    hasFields(body, { code: 422, details: { kind: "CreateOptions", causes: [{ field: "dryRun" }] } });
   });
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import WebSocket from "ws";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -58,7 +59,7 @@ test("a watch over a WebSocket sends each event as a text message", async () => 
   await server.request("DELETE", `${configMaps}/ws-json`);
   await waitFor(() => watch.messages.length === 2);
   const events = watch.messages.map(({ data, binary }) => ({ binary, event: JSON.parse(data.toString()) }));
-  assert.partialDeepStrictEqual(events, [
+  hasFields(events, [
     { binary: false, event: { type: "ADDED", object: { kind: "ConfigMap", metadata: { name: "ws-json" } } } },
     { binary: false, event: { type: "DELETED", object: { kind: "ConfigMap", metadata: { name: "ws-json" } } } },
   ]);

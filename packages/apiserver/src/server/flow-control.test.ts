@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { after, type TestContext, test } from "node:test";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startHookServer } from "../testing/start-hook-server.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -87,7 +88,7 @@ test("a FlowSchema's Dangling condition reports a missing priority level, and it
   const second = await waitFor(async () => (await condition()).status === "False" && (await condition()), { what: "the level" });
   assert.equal(second.reason, "Found");
   const { metadata } = (await server.request("GET", `${group}/flowschemas/dangler`)).body;
-  assert.partialDeepStrictEqual(
+  hasFields(
     metadata.managedFields.filter(({ subresource }: { subresource?: string }) => subresource === "status"),
     [{ manager: "api-priority-and-fairness-config-consumer-v1", operation: "Update" }],
   );

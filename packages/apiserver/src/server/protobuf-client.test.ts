@@ -19,6 +19,7 @@ import {
   pods,
   serviceAccounts,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
@@ -82,7 +83,7 @@ test("a kubelet's writes in protobuf are stored: node, lease, mirror pods, event
     status: { capacity: { cpu: "2", memory: "1000Ki" }, images: [{ names: ["i"], sizeBytes: 2 ** 33 }] },
   });
   const { status } = await server.client.get<Node>(nodes, { name });
-  assert.partialDeepStrictEqual(status, {
+  hasFields(status, {
     capacity: { cpu: "2", memory: "1000Ki" },
     images: [{ names: ["i"], sizeBytes: 2 ** 33 }],
   });

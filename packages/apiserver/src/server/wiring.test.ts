@@ -8,6 +8,7 @@ import { after, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCa, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { CompactSign } from "jose";
 import { launchTestServer, startTestServer } from "../testing/start-test-server.ts";
@@ -122,7 +123,7 @@ test("the etcd of --etcd-servers-overrides has a component status, too", async (
     );
   }
   const { conditions } = (await server.request("GET", "/api/v1/componentstatuses/etcd-1")).body;
-  assert.partialDeepStrictEqual(conditions, [{ type: "Healthy", status: "True" }]);
+  hasFields(conditions, [{ type: "Healthy", status: "True" }]);
 });
 
 test("a node that claims this server's own address and port is not connected to", async () => {

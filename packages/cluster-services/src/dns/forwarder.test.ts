@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type DecodedPacket, decode, encode } from "dns-packet";
 import { ForwardError, type ForwarderOptions, newForwarder, type Relayed } from "./forwarder.ts";
@@ -193,7 +194,7 @@ test("a message with another ID, with another question, or that is a query is ig
   await once(socket, "listening");
   const { forwarder } = aForwarder(async () => [{ address: "127.0.0.1", port: socket.address().port }]);
   const { message } = await forwarder.forward(queryOf("a.example"));
-  assert.partialDeepStrictEqual(decode(message).answers, [{ name: "a.example", data: "192.0.2.1" }]);
+  hasFields(decode(message).answers, [{ name: "a.example", data: "192.0.2.1" }]);
 });
 
 test("a query that ends gives its client one place back, not all of them", async () => {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { decode, encode, type Packet } from "dns-packet";
 import { newDnsMetrics } from "./metrics.ts";
@@ -83,7 +84,7 @@ test("cuts what is too long for UDP, keeps what fits, and gives all over TCP", a
   assert.equal(plain.answers?.length, Math.floor((512 - 12 - 36) / 16));
   const extended = await dns.send(queryOf(name, { additionals: [big] }));
   assert.ok(extended.length <= 1232 && extended.length > 1200, String(extended.length));
-  assert.partialDeepStrictEqual(decode(extended), { flag_tc: true, additionals: [{ type: "OPT", udpPayloadSize: 1232 }] });
+  hasFields(decode(extended), { flag_tc: true, additionals: [{ type: "OPT", udpPayloadSize: 1232 }] });
   const whole = decode((await queryTcp(dns.port, withLength(queryOf(name)), 2 + 12 + 36 + 200 * 16)).subarray(2));
   assert.equal(whole.flag_tc, false);
   assert.equal(new Set(dataOf(whole)).size, 200);
@@ -112,7 +113,7 @@ test("refuses transfers, other classes and other versions of EDNS; answers ANY w
   assert.match(shown, /^coredns_dns_responses_total\{rcode="REFUSED"\} 2$/m);
   assert.match(shown, /^coredns_dns_response_size_bytes_bucket\{proto="udp",le="100"\} 3$/m);
   assert.match(shown, /^coredns_dns_response_size_bytes_bucket\{proto="udp",le="0"\} 0$/m);
-  assert.partialDeepStrictEqual(await dns.ask(web, "ANY" as never), { answers: [{ type: "HINFO" }] });
+  hasFields(await dns.ask(web, "ANY" as never), { answers: [{ type: "HINFO" }] });
 });
 
 test("forwards other names once, counts TTLs down and keeps NXDOMAIN as long as its SOA record says", async (t) => {
@@ -122,7 +123,7 @@ test("forwards other names once, counts TTLs down and keeps NXDOMAIN as long as 
   });
   const dns = await startTestDns(t, { upstreams: [upstream.port] });
   const [answer] = await Promise.all([dns.ask("WWW.example.com"), dns.ask(web), dns.ask(web)]);
-  assert.partialDeepStrictEqual(answer, { rcode: "NOERROR", flag_aa: false, answers: [{ data: "192.0.2.1" }] });
+  hasFields(answer, { rcode: "NOERROR", flag_aa: false, answers: [{ data: "192.0.2.1" }] });
   assert.equal(answer.questions?.[0]?.name, "WWW.example.com");
   assert.equal(upstream.requested.length, 1);
   for (let i = 0; i < 2; i++) {
@@ -164,7 +165,7 @@ test("asks the next server when one does not answer or fails, and over TCP when 
   );
   const closed = await startUpstream({ after: (fn) => void fn() }, () => undefined);
   const dns = await startTestDns(t, { upstreams: [closed.port, failing.port, cut.port] });
-  assert.partialDeepStrictEqual(await dns.ask(web), { rcode: "NOERROR", answers: [{ data: "192.0.2.3" }] });
+  hasFields(await dns.ask(web), { rcode: "NOERROR", answers: [{ data: "192.0.2.3" }] });
   const alone = await startTestDns(t, { upstreams: [failing.port] });
   assert.partialDeepStrictEqual(await alone.ask(web), { rcode: "SERVFAIL" });
   const none = await startTestDns(t);
@@ -179,7 +180,7 @@ test("ignores an answer with another ID or to another question", async (t) => {
     return upstreamReply(request, [address("192.0.2.1")]);
   });
   const dns = await startTestDns(t, { upstreams: [upstream.port] });
-  assert.partialDeepStrictEqual(await dns.ask(web), { answers: [{ data: "192.0.2.1" }] });
+  hasFields(await dns.ask(web), { answers: [{ data: "192.0.2.1" }] });
 });
 
 test("forwards nothing while its own questions come back", async (t) => {

@@ -15,6 +15,7 @@ import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCa, newCertificate, signCertificateRequest, subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { bootstrapKubeconfig, rotateCertificate, rotationTime, servingCertificateFile } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
@@ -267,7 +268,7 @@ test("the lease is created, renewed four times within its duration, and read aga
   );
   await settle();
   assert.deepEqual(calls, ["get", "create"]);
-  assert.partialDeepStrictEqual(stored, {
+  hasFields(stored, {
     metadata: { name: "n1", namespace: "kube-node-lease", ownerReferences: [{ kind: "Node", uid: "node-uid" }] },
     spec: { holderIdentity: "n1", leaseDurationSeconds: 40, renewTime: "2022-01-01T00:00:00.000000Z" },
   });
@@ -341,7 +342,7 @@ test("a node without a kubeconfig waits for the server, requests a certificate a
   const path = join(dir, "kubelet.conf");
   const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock: realClock, log: discardLogger };
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
-  assert.partialDeepStrictEqual(requested?.spec, {
+  hasFields(requested?.spec, {
     signerName: "kubernetes.io/kube-apiserver-client-kubelet",
     usages: ["digital signature", "key encipherment", "client auth"],
   });
@@ -429,7 +430,7 @@ test("a node that requests a serving certificate uses a self-signed one until th
   const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, names, onRotated };
   const running = rotateCertificate(client, options, stop.signal);
   await waitFor(() => clock.waiting > 0, { what: "the request" });
-  assert.partialDeepStrictEqual(requested?.spec, {
+  hasFields(requested?.spec, {
     signerName: "kubernetes.io/kubelet-serving",
     usages: ["digital signature", "key encipherment", "server auth"],
   });

@@ -6,6 +6,7 @@ import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { initialNode } from "./node-status.ts";
 import { Registration, type RegistrationOptions } from "./registration.ts";
@@ -243,7 +244,7 @@ test("after a conflict the status is computed from etcd's current node, not from
   const running = registration.run(stop.signal);
   await settle();
   assert.deepEqual(versions.slice(-2), ["0", undefined]);
-  assert.partialDeepStrictEqual(bodies, [{}, { status: { addresses: [...addresses, { $patch: "replace" }] } }]);
+  hasFields(bodies, [{}, { status: { addresses: [...addresses, { $patch: "replace" }] } }]);
   stop.abort();
   await running;
 });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { busyboxImage, canRunContainerd, type RunningContainerd, startContainerd } from "../testing/containerd.ts";
 import { decodeCri, encodeCri, newCriClient, socketPath } from "./cri-client.ts";
@@ -18,7 +19,7 @@ test("messages have the CRI's wire format", () => {
     "ContainerStatus",
     encodeCri("ContainerStatus", { id: "x", exitCode: -1, labels: { a: "b" }, startedAt: 1.7e18 }),
   );
-  assert.partialDeepStrictEqual(decoded, {
+  hasFields(decoded, {
     id: "x",
     exitCode: -1,
     labels: { a: "b" },
@@ -216,7 +217,7 @@ test("requests carry all their fields", async (t) => {
   await runtime.stopContainer("c1", 7);
   await runtime.updatePodCidr("10.1.0.0/24");
   await runtime.updateContainerResources("c1", { cpuShares: 2 });
-  assert.partialDeepStrictEqual(requests, [
+  hasFields(requests, [
     { image: { image: "i:1" }, auth: { username: "joe", password: "p" }, sandboxConfig },
     { config: sandboxConfig, runtimeHandler: "fast" },
     { podSandboxId: "s1", config, sandboxConfig },

@@ -6,6 +6,7 @@ import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objec
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newDaemonSetController } from "./controller.ts";
@@ -65,7 +66,7 @@ test("puts a pod on each node, of a revision that it keeps, and counts them", as
   const world = await start(t, aDaemonSet({ generation: 3, annotations: { "kubernetes.io/change-cause": "first" } }));
   assert.deepEqual(Object.keys(images(world)).toSorted(), ["a", "b", "c"]);
   const [revision] = revisions(world) as [ControllerRevision];
-  assert.partialDeepStrictEqual(revision, {
+  hasFields(revision, {
     revision: 1,
     metadata: { annotations: { "kubernetes.io/change-cause": "first" }, ownerReferences: [{ kind: "DaemonSet", name: "agent" }] },
   });

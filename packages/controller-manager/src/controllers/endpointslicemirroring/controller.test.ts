@@ -6,6 +6,7 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceMirroringController } from "./controller.ts";
@@ -59,7 +60,7 @@ test("mirrors who is ready and who is not, under the service's name and the Endp
     "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io",
   });
   assert.deepEqual(slice?.metadata.annotations, { note: "mine" });
-  assert.partialDeepStrictEqual(slice?.metadata.ownerReferences, [{ kind: "Endpoints", name: "web", controller: true }]);
+  hasFields(slice?.metadata.ownerReferences, [{ kind: "Endpoints", name: "web", controller: true }]);
   assert.equal(slice?.addressType, "IPv4");
   assert.deepEqual(slice?.ports, [{ name: "http", port: 80, protocol: "TCP", appProtocol: "h2c" }]);
   assert.deepEqual(slice?.endpoints, [
@@ -374,7 +375,7 @@ test("an endpoint that changes its readiness, and an annotation, are written to 
   const made = plan(someEndpoints({ subsets: [subset("192.0.2.1")] })).create[0] as EndpointSlice;
   const slice = { ...made, metadata: { ...made.metadata, name: "s" } };
   const unready = someEndpoints({ subsets: [{ notReadyAddresses: [{ ip: "192.0.2.1" }], ports }] });
-  assert.partialDeepStrictEqual(plan(unready, [slice]), {
+  hasFields(plan(unready, [slice]), {
     added: 0,
     updated: 1,
     removed: 0,

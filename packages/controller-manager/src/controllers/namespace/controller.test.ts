@@ -4,6 +4,7 @@ import { methodNotSupported, notFound, serviceUnavailable } from "@coxswain/apim
 import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, namespaces, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { deletionConditions } from "./conditions.ts";
 import { newNamespaceController } from "./controller.ts";
@@ -452,5 +453,5 @@ test("one object is named in the singular, and the core group has no APIService 
   const failed = (groupVersion: string) =>
     obstacles({ ...nothingLeft, discoveryFailures: [{ groupVersion, error: new Error("away") }] }).description;
   assert.deepEqual((failed("v1") as { related: unknown }).related, []);
-  assert.partialDeepStrictEqual(failed("example.com/v1"), { related: [{ name: "v1.example.com" }] });
+  hasFields(failed("example.com/v1"), { related: [{ name: "v1.example.com" }] });
 });

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { choicesOf, type Hint, type Hints, mergeHints } from "./hints.ts";
 import { readMachineTopology } from "./machine-topology.ts";
@@ -55,7 +56,7 @@ test("a machine without NUMA has one node", async (t) => {
   const dir = await files(t, { "cpu/online": "0", ...cpu(0, 0, "0") });
   const { cpus, numaNodes } = await readMachineTopology(4096, dir);
   assert.deepEqual(cpus, [{ id: 0, core: 0, socket: 0, numaNode: 0 }]);
-  assert.partialDeepStrictEqual(numaNodes, [{ id: 0, memoryBytes: 4096 }]);
+  hasFields(numaNodes, [{ id: 0, memoryBytes: 4096 }]);
 });
 
 test("without a list of online CPUs all folders of CPUs count; offline ones do not; numbers are ordered as numbers", async (t) => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "../../../process/event-loop/steps.ts";
 import { allTypes } from "../../../testing/all-types.ts";
+import { hasFields } from "../../../testing/has-fields.ts";
 import { everyResource } from "../../../testing/openapi-resources.ts";
 import access from "./descriptions/access.json" with { type: "json" };
 import autoscaling from "./descriptions/autoscaling.json" with { type: "json" };
@@ -131,7 +132,7 @@ for (const [at, id, tag] of [
   ["/.well-known/openid-configuration/", "getServiceAccountIssuerOpenIDConfiguration", "WellKnown"],
 ] as const) {
   test(`${at} is ${id}`, () => {
-    assert.partialDeepStrictEqual(path(at).get, { operationId: id, tags: [tag] });
+    hasFields(path(at).get, { operationId: id, tags: [tag] });
   });
 }
 
