@@ -1,5 +1,6 @@
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { forEachLimited } from "@coxswain/apimachinery/process/event-loop/for-each-limited";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
@@ -61,11 +62,7 @@ export function newVolumeUsages(options: {
       const pods = options.pods();
       const present = new Set(pods.map(({ metadata }) => metadata.uid));
       for (const uid of known.keys()) if (!present.has(uid)) known.delete(uid);
-      const left = pods.values();
-      const lane = async (): Promise<void> => {
-        for (const pod of left) known.set(pod.metadata.uid, await measure(pod));
-      };
-      await Promise.all(Array.from({ length: mostAtOnce }, lane));
+      await forEachLimited(pods, mostAtOnce, async (pod) => void known.set(pod.metadata.uid, await measure(pod)));
     },
     of: (uid) => known.get(uid) ?? [],
   };

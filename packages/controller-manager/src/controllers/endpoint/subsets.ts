@@ -28,7 +28,8 @@ export function* canonicalSubsetsInSteps(subsets: readonly EndpointSubset[]): St
   const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: Merged["addresses"] }>();
   for (const { port, of } of byPort.values()) {
     const which = of.map((subset) => numbers.get(subset)).join();
-    const { key, addresses } = merged.getOrInsert(which, merged.get(which) ?? (yield* mergedOf(of)));
+    if (!merged.has(which)) merged.set(which, yield* mergedOf(of));
+    const { key, addresses } = merged.get(which)!;
     const entry = byAddresses.getOrInsertComputed(key, () => ({ ports: [], addresses }));
     if (port !== undefined) entry.ports.push(port);
   }
