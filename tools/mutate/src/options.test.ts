@@ -12,7 +12,8 @@ test("flags have defaults, folders may end in a slash", () => {
   assert.partialDeepStrictEqual(options, { folders: ["packages/a/src"], count: 3, seed: 1, kinds: ["boundary"], mostTests: 30 });
   assert.deepEqual([options?.lanes, optionsOf(["a", "--lanes", "2"])?.lanes], [1, 2]);
   assert.equal(optionsOf(["--help"]), undefined);
-  assert.partialDeepStrictEqual(optionsOf(["--faults", "list.json"]), { faults: "list.json", folders: [] });
+  const ofList = optionsOf(["--faults", "list.json"]);
+  assert.deepEqual([ofList?.faults, ofList?.folders], ["list.json", []]);
 });
 
 for (const [args, message] of [
