@@ -6,6 +6,7 @@ import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Compiler } from "./compiler.ts";
+import { executedBy, executingFirst, readCoverage } from "./coverage.ts";
 import { diffOf } from "./diff.ts";
 import { draw } from "./draw.ts";
 import { outdated, readEquivalents } from "./equivalents.ts";
@@ -39,8 +40,13 @@ async function run(options: Options): Promise<number> {
     if (options.list) return list(drawn, texts);
     const graph = importGraph(texts);
     const folders = options.folders.filter((folder) => statSync(join(root, folder)).isDirectory());
+    const executed = options.coverage === undefined ? undefined : readCoverage(options.coverage);
+    const ordered = ({ file, edit }: Mutant): string[] => {
+      const tests = testsOf(file, graph, folders);
+      return executed === undefined ? tests : executingFirst(tests, executedBy(executed, file, edit.start));
+    };
     return await tryAll(options, drawn, texts, {
-      testsOf: (file) => testsOf(file, graph, folders).slice(0, options.mostTests),
+      testsOf: (mutant) => ordered(mutant).slice(0, options.mostTests),
       dependentsOf: (file) => dependentsOf(file, graph),
     });
   } finally {

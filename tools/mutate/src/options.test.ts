@@ -13,7 +13,8 @@ test("flags have defaults, folders may end in a slash", () => {
   assert.deepEqual([options?.lanes, optionsOf(["a", "--lanes", "2"])?.lanes], [1, 2]);
   assert.equal(optionsOf(["--help"]), undefined);
   const ofList = optionsOf(["--faults", "list.json"]);
-  assert.deepEqual([ofList?.faults, ofList?.folders], ["list.json", []]);
+  assert.deepEqual([ofList?.faults, ofList?.folders, ofList?.coverage], ["list.json", [], undefined]);
+  assert.equal(optionsOf(["a", "--coverage", "reports"])?.coverage, "reports");
 });
 
 for (const [args, message] of [

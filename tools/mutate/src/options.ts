@@ -18,6 +18,8 @@ export interface Options {
   readonly json: string | undefined;
   /** A JSON file of hand-written faults, tried instead of drawn ones. */
   readonly faults: string | undefined;
+  /** Folder of V8 coverage of the tests, by which they are ordered. */
+  readonly coverage: string | undefined;
   readonly list: boolean;
 }
 
@@ -38,6 +40,7 @@ and shows the faults that no test detects. The working tree is never changed.
   --json FILE       writes the results to FILE too
   --faults FILE     tries the faults of this JSON file, [{"file", "old", "new", "why"}], instead of drawn ones: "old" occurs
                     once in the file; tests below the folders are run first
+  --coverage DIR    runs the tests first that executed the function of the fault in NODE_V8_COVERAGE=DIR ./cox test packages tools
   --list            shows the faults that would be tried, and runs nothing
   --help            shows this text
 
@@ -71,6 +74,7 @@ export function optionsOf(args: readonly string[]): Options | undefined {
     minCaught: wholeNumber("min-caught", values["min-caught"]),
     json: values.json,
     faults: values.faults,
+    coverage: values.coverage,
     list: values.list,
   };
 }
@@ -91,6 +95,7 @@ function parsed(args: readonly string[]) {
         "min-caught": { type: "string", default: "95" },
         json: { type: "string" },
         faults: { type: "string" },
+        coverage: { type: "string" },
         list: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },

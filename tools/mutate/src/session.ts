@@ -11,8 +11,8 @@ import { runTest, type TestRun } from "./run-test.ts";
 export interface SessionOptions {
   readonly root: string;
   readonly timeoutMs: number;
-  /** Test files for a source file, the most relevant first. */
-  readonly testsOf: (file: string) => readonly string[];
+  /** Test files for a mutant, the most relevant first. */
+  readonly testsOf: (mutant: Mutant) => readonly string[];
   /** The file and all that reach it by imports. */
   readonly dependentsOf: (file: string) => readonly string[];
   readonly warn: (text: string) => void;
@@ -53,7 +53,7 @@ export class Session {
     const diff = diffOf(before, after);
     let seconds = 0;
     let tests = 0;
-    for (const test of testsOf(mutant.file)) {
+    for (const test of testsOf(mutant)) {
       if ((await this.#passes.get(test)) === false) continue;
       const run = (await this.#runKept(test, mutant.file, { file, source })) ?? (await this.#run(test, { file, source }));
       seconds += run.seconds;
