@@ -59,6 +59,14 @@ test("of two entries for a plugin the first counts, and in an entry its configur
   assert.deepEqual(["PodNodeSelector", "Both", "Elsewhere"].map(of), ["first", "inside", "elsewhere"].map(named));
 });
 
+for (const configured of ["text", 5, true]) {
+  test(`a plugin's configuration ${configured} is refused`, (t) => {
+    const file = fileWith(t, { "admission.yaml": configuration([{ name: "ResourceQuota", configuration: configured }]) });
+    const message = "the configuration of admission plugin ResourceQuota is not a map";
+    assert.throws(() => readPluginConfigurations(file), { message });
+  });
+}
+
 test("the file may be of the older version, a null configuration is none, and a plugin's name may be any word", (t) => {
   const selectors = { podNodeSelectorPluginConfig: { web: "a=b" } };
   const plugins = [

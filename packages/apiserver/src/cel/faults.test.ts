@@ -19,6 +19,8 @@ const self = objectType("selfType", (name) => (Object.hasOwn(fields, name) ? fie
 const operands =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
+const aMap = "map_type:{key_type:{primitive:STRING} value_type:{primitive:INT64}}";
+
 /** Error texts of ANTLR and cel-go v0.9, without the lines that show the position. */
 for (const [expression, ...want] of [
   ["1 +", `1:4: Syntax error: mismatched input '<EOF>' expecting ${operands}`],
@@ -85,12 +87,15 @@ for (const [expression, ...want] of [
   ["0xFFFFFFFFFFFFFFFFFu", "1:1: invalid uint literal"],
   ["1.99e90000009", "1:1: invalid double literal"],
   ["namespace", "1:1: reserved identifier: namespace"],
+  ["namespace(1)", "1:1: reserved identifier: namespace"],
+  ["1 😁", "1:3: Syntax error: token recognition error at: '😁'"],
   ["has(self)", "1:4: invalid argument to has() macro"],
   ["self.list.all(1, true)", "1:15: argument must be a simple name"],
   ["self.list.map(self.name, true)", "1:14: argument is not an identifier"],
   ["self.list.filter(var, true)", "1:17: argument is not an identifier", "1:18: reserved identifier: var"],
   ["(".repeat(300), "-1:0: expression recursion limit exceeded: 250"],
   [`1${" + 1".repeat(300)}`, "-1:0: expression recursion limit exceeded: 250"],
+  [`@${"(".repeat(300)}`, "-1:0: expression recursion limit exceeded: 250", "1:1: Syntax error: token recognition error at: '@'"],
   [" ".repeat(100_001), "-1:0: expression code point size exceeds limit: size: 100001, limit 100000"],
 
   ["self.nothing", "1:5: undefined field 'nothing'"],
@@ -118,6 +123,23 @@ for (const [expression, ...want] of [
   ["[].map(x, x) + 1", "1:14: found no matching overload for '_+_' applied to '(list(_var0), int)'"],
   ["!self.size", "1:1: found no matching overload for '!_' applied to '(int)'"],
   ["int{}", "1:4: 'int' is not a message type"],
+  ["type{}", "1:5: 'type' is not a message type"],
+  ["list{}", "1:5: 'list(A)' is not a message type"],
+  ["self{}", "1:5: 'selfType' is not a type"],
+  ["[{'a': 1}].x", `1:11: type 'list_type:{elem_type:{${aMap}}}' does not support field selection`],
+  ["type(1).x", "1:8: type 'type:{primitive:INT64}' does not support field selection"],
+  ["type.x", "1:5: type 'type:{type:{}}' does not support field selection"],
+  ["[].x", `1:3: type 'list_type:{elem_type:{type_param:"_var0"}}' does not support field selection`],
+  ["self.time.x", "1:10: type 'well_known:TIMESTAMP' does not support field selection"],
+  ["null.x", "1:5: type 'null:NULL_VALUE' does not support field selection"],
+  ["has(self.size.x)", "1:4: type 'primitive:INT64' does not support field selection"],
+  ["contains('a', 'b')", "1:9: found no matching overload for 'contains' applied to '(string, string)'"],
+  ["'a'.int()", "1:8: found no matching overload for 'int' applied to 'string.()'"],
+  ["self.name.size(1)", "1:15: found no matching overload for 'size' applied to 'string.(int)'"],
+  ["self.list.exists_one(x, 1)", "1:21: found no matching overload for '_?_:_' applied to '(int, int, int)'"],
+  ["1 in self.labels", "1:3: found no matching overload for '@in' applied to '(int, map(string, string))'"],
+  ["5.5 % 2.0", "1:5: found no matching overload for '_%_' applied to '(double, double)'"],
+  ["-1u", "1:1: found no matching overload for '-_' applied to '(uint)'"],
   ["Thing{a: 1}", "1:6: undeclared reference to 'Thing' (in container '')"],
 ] as const) {
   test(`refused: ${expression.slice(0, 60).trim()}`, () => {
@@ -141,6 +163,14 @@ for (const [expression, want] of [
   ["self.labels.map(k, self.labels[k].size())", listOf(int)],
   ["[1, 'a'][0]", dyn],
   ["[]", listOf(dyn)],
+  ["{}", mapOf(dyn, dyn)],
+  ["{'a': 1, 2: 'b'}", mapOf(dyn, dyn)],
+  ["[[], [1]]", listOf(listOf(int))],
+  ["[[1], [self.open]]", listOf(listOf(dyn))],
+  ["[].map(x, x.y)", listOf(dyn)],
+  ["[].map(x, [x, x])", listOf(listOf(dyn))],
+  ["[null, self.time]", listOf(timestamp)],
+  ["[[]] + [['a']]", listOf(listOf(string))],
   ["{'a': [1]}", mapOf(string, listOf(int))],
   ["true ? self.open : 1", dyn],
 ] as const) {

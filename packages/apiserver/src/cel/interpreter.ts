@@ -92,7 +92,7 @@ export class Interpreter {
       case "name":
         return this.#named(expression.name, scope);
       case "select":
-        return typeNamed(expression, scope) ?? this.#selected(expression, this.#evaluate(expression.operand, scope));
+        return typeNamed(expression) ?? this.#selected(expression, this.#evaluate(expression.operand, scope));
       case "call":
         return this.#call(expression, scope);
       default:
@@ -189,11 +189,10 @@ export function foldsIn(expression: Expression, found = new Set<Expression>()): 
   return found;
 }
 
-/** `google.protobuf.Timestamp` as a type name, unless a fold variable is named `google`. */
-function typeNamed({ operand, field }: Select, scope: Scope | undefined): TypeName | undefined {
+/** `google.protobuf.Timestamp` as a type name, also where a fold variable is named `google`: the checker resolves it so. */
+function typeNamed({ operand, field }: Select): TypeName | undefined {
   if (operand.kind !== "select" || operand.operand.kind !== "name" || operand.operand.name !== "google") return undefined;
   const name = `google.${operand.field}.${field}`;
-  for (let inner = scope; inner !== undefined; inner = inner.outer) if (inner.name === "google") return undefined;
   return typeNames.has(name) ? new TypeName(name) : undefined;
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { certificateApproval, certificateSigning } from "./certificates.ts";
+import { certificateApproval, certificateSigning, certificateSubjectRestriction } from "./certificates.ts";
 
 const approved = { type: "Approved", status: "True" };
 const aRequest = (status: object, signerName = "example.com/one") => ({ metadata: { name: "r" }, spec: { signerName }, status });
@@ -81,4 +81,19 @@ test("each plugin looks at its own part of requests alone", async () => {
     [certificateApproval, { subresource: "approval", resource: "others" }],
   ] as const)
     assert.deepEqual(await writing(plugin, { ...changed, ...more }), { requested: [], refusal: "" });
+});
+
+test("a request of the client signer that cannot be read is refused, one of another signer is not read", async () => {
+  const create = async (signerName: string, request?: string) =>
+    certificateSubjectRestriction().validate?.({
+      ...{ operation: "CREATE", subresource: "", name: "r" },
+      resource: { group: "certificates.k8s.io", version: "v1", resource: "certificatesigningrequests" },
+      object: { metadata: { name: "r" }, spec: { signerName, ...(request !== undefined && { request }) } },
+    } as unknown as AdmissionAttributes<never>);
+  for (const request of [undefined, "", Buffer.from("none").toString("base64")])
+    await assert.rejects(create("kubernetes.io/kube-apiserver-client", request), {
+      code: 403,
+      message: /^certificatesigningrequests.certificates.k8s.io "r" is forbidden: failed to parse CSR: ./,
+    });
+  await create("kubernetes.io/kubelet-serving", "bm9uZQ==");
 });

@@ -12,9 +12,16 @@ import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { imagePolicyWebhook } from "./image-policy-webhook.ts";
 
+interface Settings {
+  /** The path of the backend. */
+  readonly path?: string;
+  readonly [setting: string]: unknown;
+}
+
 /** The plugin with a backend that sends the given responses in order and repeats the last one. */
-async function policy(t: TestContext, imagePolicy: object, ...answers: (object | number)[]) {
+async function policy(t: TestContext, { path = "/review", ...imagePolicy }: Settings, ...answers: (object | number)[]) {
   const requested: { containers: object[]; annotations?: object; namespace?: string }[] = [];
+  const urls: (string | undefined)[] = [];
   const backend = createServer((incoming, outgoing) => {
     let text = "";
     incoming.on("data", (piece) => {
@@ -22,6 +29,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
     });
     incoming.on("end", () => {
       requested.push(JSON.parse(text).spec);
+      urls.push(incoming.url);
       const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 500;
       if (typeof answer === "number") outgoing.writeHead(answer).end();
       else outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ status: answer }));
@@ -35,7 +43,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
     rmSync(dir, { recursive: true, force: true });
   });
   const kubeConfigFile = join(dir, "config");
-  const server = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/review`;
+  const server = `http://127.0.0.1:${(backend.address() as AddressInfo).port}${path}`;
   const config = {
     clusters: [{ name: "b", cluster: { server } }],
     contexts: [{ name: "c", context: { cluster: "b", user: "" } }],
@@ -66,7 +74,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
     );
     return [result, ...annotated];
   };
-  return { clock, requested, review };
+  return { clock, requested, urls, review };
 }
 
 const denied = 'pods "p" is forbidden: image policy webhook backend denied one or more images: evil';
@@ -195,3 +203,10 @@ test("the bounds of times are allowed", async (t) => {
   await policy(t, { allowTTL: 1, denyTTL: 1800, retryBackoff: 1 }, 200);
   await policy(t, { allowTTL: 1800, denyTTL: 1, retryBackoff: 300_000 }, 200);
 });
+
+for (const path of ["", "/", "/review", "/a/b"]) {
+  test(`a backend at ${path === "" ? "no path" : path} is called there`, async (t) => {
+    const { urls, review } = await policy(t, { path }, { allowed: true });
+    assert.deepEqual([await review(), urls], [["allowed"], [path || "/"]]);
+  });
+}

@@ -256,4 +256,10 @@ test("each range of a namespace fills and checks; what is being deleted may stil
   await assert.rejects(update({}), /maximum storage usage per PersistentVolumeClaim is 1Gi/);
   await assert.rejects(update({}, "1Ki"), /minimum storage usage per PersistentVolumeClaim is 1Mi/);
   await update({ deletionTimestamp: "2026-01-01T00:00:00Z" });
+  const silent = request("CREATE", "persistentvolumeclaims", { metadata: {}, spec: { resources: {} } });
+  await assert.rejects(async () => plugin.validate?.(silent), {
+    message:
+      'persistentvolumeclaims "p" is forbidden: [maximum storage usage per PersistentVolumeClaim is 1Gi.  No request is specified, ' +
+      "minimum storage usage per PersistentVolumeClaim is 1Mi.  No request is specified]",
+  });
 });

@@ -46,3 +46,42 @@ for (const [what, of] of [
     await assert.rejects(admit(of("mine")), /etcd is away/);
   });
 }
+
+test("an eviction without a name in its path is that of the pod that its object names", async () => {
+  const { admit } = aPlugin();
+  const object = (name: string) => ({ ...eviction(""), object: { metadata: { name } } });
+  await admit(object("mine"));
+  const text = "node n1 can only evict pods with spec.nodeName set to itself";
+  await assert.rejects(admit(object("theirs")), { message: `pods "theirs" is forbidden: ${text}` });
+  await assert.rejects(admit({ ...object("mine"), name: "theirs" }), { message: `pods "theirs" is forbidden: ${text}` });
+  for (const nobody of [object(""), eviction("")])
+    await assert.rejects(admit(nobody), /forbidden: could not determine pod from request data$/);
+});
+
+test("a deleted pod that the request does not carry is looked up", async () => {
+  const { admit } = aPlugin();
+  const deletion = (name: string) => ({ operation: "DELETE", resource: podResource, subresource: "", name });
+  await admit(deletion("mine"));
+  await assert.rejects(admit(deletion("theirs")), {
+    message: 'pods "theirs" is forbidden: node "n1" can only delete pods with spec.nodeName set to itself',
+  });
+  await assert.rejects(admit(deletion("gone")), { code: 404, message: 'pod "gone" not found' });
+});
+
+const claims = { group: "", version: "v1", resource: "persistentvolumeclaims" };
+for (const { write, want } of [
+  { write: { ...eviction("mine"), operation: "UPDATE" }, want: 'pods "mine" is forbidden: unexpected operation UPDATE' },
+  { write: { ...eviction("mine"), operation: "DELETE" }, want: 'pods "mine" is forbidden: unexpected operation DELETE' },
+  {
+    write: { ...eviction("mine"), subresource: "status", operation: "CREATE" },
+    want: 'pods "mine" is forbidden: unexpected operation "CREATE"',
+  },
+  {
+    write: { resource: claims, subresource: "status", name: "c", operation: "DELETE" },
+    want: 'persistentvolumeclaims "c" is forbidden: unexpected operation "DELETE"',
+  },
+] as const) {
+  test(`a kubelet's ${write.operation} of ${write.resource.resource}/${write.subresource} is refused`, async () => {
+    await assert.rejects(aPlugin().admit(write), { code: 403, message: want });
+  });
+}

@@ -21,11 +21,17 @@ interface World {
   readonly modes?: object | undefined;
   readonly configuration?: object;
   readonly existing?: readonly object[];
+  /** The API fails to answer for namespaces. */
+  readonly isBroken?: boolean;
 }
 
-function aPlugin({ modes, configuration, existing = [] }: World) {
+function aPlugin({ modes, configuration, existing = [], isBroken = false }: World) {
   const client = newFakeClient();
   client.put(pods, ...(existing as KubeObject[]));
+  if (isBroken)
+    client.react("get", "namespaces", () => {
+      throw new Error("etcd is away");
+    });
   const metrics = newMetricsRegistry();
   const namespace = modes && { metadata: { name: "web", labels: labelled(modes) } };
   const plugin = podSecurity({
@@ -282,5 +288,17 @@ for (const { name, spec = {}, annotations = {}, isJudged } of [
     const write = { operation: "UPDATE", object: pod(spec, annotations), oldObject: pod({}, {}) };
     const { refusal } = await outcomeOf({ modes: { enforce: "baseline" } }, write);
     assert.equal(refusal, isJudged ? `pods "a" is forbidden: violates PodSecurity ${violation}` : "");
+  });
+}
+
+for (const isBroken of [false, true]) {
+  test(`a pod is refused where its namespace ${isBroken ? "cannot be read" : "does not exist"}`, async () => {
+    const object = { metadata: { name: "a" }, spec: bad };
+    const { refusal, annotations, metrics } = await outcomeOf({ isBroken }, { object, namespace: "gone" });
+    assert.deepEqual([refusal, annotations], ["Internal error occurred: failed to lookup namespace gone", {}]);
+    assert.match(
+      metrics,
+      /^pod_security_errors_total\{fatal="true",request_operation="create",resource="pod",subresource=""\} 1$/m,
+    );
   });
 }

@@ -19,6 +19,7 @@ const aPod = (metadata: object = {}, container: object = {}): PodObject => ({
 interface Case {
   readonly policies?: readonly object[];
   readonly operation?: "CREATE" | "UPDATE";
+  readonly subresource?: string;
   readonly object?: PodObject;
   readonly oldObject?: PodObject;
   /** Whether a question to the authorizer is answered with yes. */
@@ -36,8 +37,9 @@ async function run(phase: "admit" | "validate", { policies = [aPolicy("a")], ope
       return { decision: (given.allows ?? (() => true))(question) ? "allow" : "no opinion" };
     },
   } as unknown as PluginContext);
+  const resource = { group: "", version: "v1", resource: "pods" };
   await plugin[phase]?.({
-    ...{ operation, resource: { group: "", version: "v1", resource: "pods" }, subresource: "", namespace: "web", name: "x" },
+    ...{ operation, resource, subresource: given.subresource ?? "", namespace: "web", name: "x" },
     ...{ kind: { group: "", version: "v1", kind: "Pod" }, user: { name: "jane", groups: [] } },
     ...{ object: given.object ?? aPod(), oldObject: given.oldObject },
     annotate: (key: string, value: string) => void Object.assign(annotations, { [key]: value }),
@@ -95,4 +97,29 @@ test("an update that a policy would have to change is refused, and is not told o
   );
   const wouldChange = { ...updated, object: aPod({ labels: { a: "b" } }), policies: policies.slice(0, 1) };
   await assert.rejects(run("validate", wouldChange), /unable to validate pod: \[\]$/);
+});
+
+test("a pod without an account needs its user's right alone", async () => {
+  const object = aPod();
+  delete object.spec.serviceAccountName;
+  assert.deepEqual((await run("validate", { object })).asked, ["jane policy a"]);
+  await assert.rejects(run("validate", { object, allows: ({ user }) => user.name !== "jane" }), /unable to validate pod: \[\]$/);
+});
+
+test("for new ephemeral containers a policy may change these, and nothing else", async () => {
+  const policies = [aPolicy("a", { readOnlyRootFilesystem: true })];
+  const withEphemeral = (context: object): PodObject => {
+    const pod = aPod({}, { securityContext: context });
+    return { ...pod, spec: { ...pod.spec, ephemeralContainers: [{ name: "e" }] } };
+  };
+  const update = { operation: "UPDATE", subresource: "ephemeralcontainers", oldObject: aPod(), policies } as const;
+  const object = withEphemeral({ readOnlyRootFilesystem: true });
+  await run("admit", { ...update, object });
+  assert.deepEqual(object.spec.ephemeralContainers, [{ name: "e", securityContext: { readOnlyRootFilesystem: true } }]);
+  await assert.rejects(run("admit", { ...update, object: withEphemeral({}) }), /unable to admit pod: \[\]$/);
+});
+
+test("writes of other parts of pods and of other resources are not looked at", async () => {
+  for (const more of [{ subresource: "status" }, { subresource: "binding" }])
+    for (const phase of ["admit", "validate"] as const) await run(phase, { ...more, policies: [] });
 });

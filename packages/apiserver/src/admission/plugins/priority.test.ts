@@ -13,8 +13,11 @@ import { priority } from "./priority.ts";
 const aClass = (name: string, value: number, globalDefault = false) => ({ metadata: { name }, value, globalDefault });
 
 /** @param cached classes in the cache; those in `stored` are known to the API only */
-function aPlugin(cached: KubeObject[], stored: KubeObject[] = [], gates = { NonPreemptingPriority: true }) {
-  const client = newFakeClient();
+function aPlugin(
+  cached: KubeObject[],
+  stored: KubeObject[] = [],
+  { gates = { NonPreemptingPriority: true }, client = newFakeClient() } = {},
+) {
   client.put(priorityClasses, ...stored);
   const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
   const lister = { list: () => cached, get: (name: string) => cached.find(({ metadata }) => metadata.name === name) };
@@ -49,6 +52,18 @@ test("of two default classes the one of the lower value counts, in whatever orde
 test("a class that the cache does not have yet is read from the API", async () => {
   assert.deepEqual(await admitted({ priorityClassName: "new" }, [], [aClass("new", 7)]), ["new", 7]);
   await assert.rejects(admitted({ priorityClassName: "gone" }, []), /no PriorityClass with name gone was found/);
+});
+
+test("a class that cannot be read is an error, and not a class that does not exist", async () => {
+  const client = newFakeClient();
+  client.react("get", "priorityclasses", () => {
+    throw new Error("etcd is away");
+  });
+  const object = { metadata: { name: "web" }, spec: { priorityClassName: "new" } };
+  const resource = { group: "", version: "v1", resource: "pods" };
+  const attributes = { operation: "CREATE", resource, subresource: "", name: "web", object };
+  const admit = async () => aPlugin([], [], { client }).admit?.(attributes as unknown as AdmissionAttributes);
+  await assert.rejects(admit, { message: "etcd is away" });
 });
 
 const patient = { ...aClass("patient", 5), preemptionPolicy: "Never" };
@@ -103,7 +118,7 @@ test("without NonPreemptingPriority a pod keeps the policy of preemption that it
   const object = { metadata: { name: "web" }, spec };
   const resource = { group: "", version: "v1", resource: "pods" };
   const attributes = { operation: "CREATE", resource, subresource: "", name: "web", object };
-  const plugin = aPlugin([patient], [], { NonPreemptingPriority: false });
+  const plugin = aPlugin([patient], [], { gates: { NonPreemptingPriority: false } });
   await plugin.admit?.(attributes as unknown as AdmissionAttributes);
   assert.deepEqual([spec["priority"], spec["preemptionPolicy"]], [5, "PreemptLowerPriority"]);
 });

@@ -72,6 +72,17 @@ test("an amount below zero is refused instead of making room", () => {
   });
 });
 
+test("an update is charged to the quotas alone that bound what it adds", () => {
+  const [before, object] = [aPod({ cpu: "1", memory: "1Gi" }), aPod({ cpu: "1", memory: "2Gi" })];
+  const attributes = { operation: "UPDATE", resource, name: "p", object, oldObject: before } as const;
+  const ofCpu = quota({ cpu: "1" }, { cpu: "1" });
+  const charged = chargedQuotas(attributes, evaluator, [ofCpu, quota({ memory: "5Gi" }, { memory: "1Gi" })]);
+  assert.deepEqual(
+    charged.map(({ status }) => status?.used),
+    [{ memory: "2Gi" }],
+  );
+});
+
 for (const { name, requests, want } of [
   { name: "that needs more is charged with the difference", requests: { cpu: "3" }, want: [{ pods: "1", cpu: "3" }] },
   { name: "that needs less is not charged, and gives nothing back", requests: { cpu: "500m" }, want: [] },

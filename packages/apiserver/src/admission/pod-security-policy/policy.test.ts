@@ -102,6 +102,14 @@ for (const { name, policy, pod = aPod(), want } of [
     want: { containers: [], ephemeralContainers: [{ name: "e", securityContext: { runAsUser: 10 } }] },
   },
   {
+    name: "its SELinux options",
+    policy: aPolicy({ seLinux: { rule: "MustRunAs", seLinuxOptions: { level: "s0:c1,c2", user: "u" } } }),
+    want: {
+      containers: [{ name: "c" }],
+      securityContext: { seLinuxOptions: { level: "s0:c1,c2", user: "u" } },
+    },
+  },
+  {
     name: "a runtime class",
     policy: aPolicy({ runtimeClass: { allowedRuntimeClassNames: ["*"], defaultRuntimeClassName: "vm" } }),
     want: { ...aPod().spec, runtimeClassName: "vm" },
@@ -220,6 +228,16 @@ for (const { name, policy, pod } of [
         "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
       },
     ),
+  },
+  {
+    name: "every seccomp profile, also one that is told from its field",
+    policy: aPolicy({}, { "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "runtime/default,*" }),
+    pod: aPod({ securityContext: { seccompProfile: { type: "Unconfined" } } }),
+  },
+  {
+    name: "no seccomp, for a pod that says so in its field",
+    policy: aPolicy({}, { "seccomp.security.alpha.kubernetes.io/allowedProfileNames": "unconfined" }),
+    pod: aPod({ securityContext: { seccompProfile: { type: "Unconfined" } } }),
   },
   {
     name: "a local seccomp profile, for a pod that names it in its field",
@@ -388,6 +406,32 @@ for (const { name, policy = aPolicy(), pod, want } of [
     ],
   },
   {
+    name: "a container without what has to be said",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAs", ranges }, seLinux: { rule: "MustRunAs" }, readOnlyRootFilesystem: true }),
+    pod: aPod(),
+    want: [
+      "spec.securityContext.seLinuxOptions: Required value",
+      `${context}.runAsUser: Required value`,
+      `${context}.seLinuxOptions: Required value`,
+      `${context}.readOnlyRootFilesystem: Invalid value: "null": ReadOnlyRootFilesystem may not be nil and must be set to true`,
+    ],
+  },
+  {
+    name: "a container that does not say that it is no root",
+    policy: aPolicy({ runAsUser: { rule: "MustRunAsNonRoot" } }),
+    pod: aPod(),
+    want: [`${context}.runAsNonRoot: Required value: must be true`],
+  },
+  {
+    name: "an SELinux level without categories, where it names some",
+    policy: aPolicy({ seLinux: { rule: "MustRunAs", seLinuxOptions: { level: "s0:c1" } } }),
+    pod: aPod({ securityContext: { seLinuxOptions: { level: "s0" } } }),
+    want: [
+      'spec.securityContext.seLinuxOptions.level: Invalid value: "s0": must be s0:c1',
+      `${context}.seLinuxOptions.level: Invalid value: "s0": must be s0:c1`,
+    ],
+  },
+  {
     name: "root",
     policy: aPolicy({ runAsUser: { rule: "MustRunAsNonRoot" } }),
     pod: aPod({}, { securityContext: { runAsUser: 0 } }),
@@ -404,15 +448,27 @@ for (const { name, policy = aPolicy(), pod, want } of [
   },
   {
     name: "sysctls",
-    policy: aPolicy({ forbiddenSysctls: ["kernel.shm*"], allowedUnsafeSysctls: ["net.core.*"] }),
+    policy: aPolicy({ forbiddenSysctls: ["kernel.shm*", "fs.a"], allowedUnsafeSysctls: ["net.core.*", "fs.b"] }),
     pod: aPod({
       securityContext: {
-        sysctls: ["kernel.shm_rmid_forced", "net.core.x", "vm.x", "net.ipv4.tcp_syncookies"].map((name) => ({ name })),
+        sysctls: [
+          "kernel.shm_rmid_forced",
+          "net.core.x",
+          "vm.x",
+          "net.ipv4.tcp_syncookies",
+          "fs.a",
+          "fs.ab",
+          "fs.b",
+          "fs.bc",
+        ].map((name) => ({ name })),
       },
     }),
     want: [
       'pod.spec.securityContext.sysctls[0]: Forbidden: sysctl "kernel.shm_rmid_forced" is not allowed',
       'pod.spec.securityContext.sysctls[2]: Forbidden: unsafe sysctl "vm.x" is not allowed',
+      'pod.spec.securityContext.sysctls[4]: Forbidden: sysctl "fs.a" is not allowed',
+      'pod.spec.securityContext.sysctls[5]: Forbidden: unsafe sysctl "fs.ab" is not allowed',
+      'pod.spec.securityContext.sysctls[7]: Forbidden: unsafe sysctl "fs.bc" is not allowed',
     ],
   },
   {

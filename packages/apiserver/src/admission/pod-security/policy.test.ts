@@ -68,6 +68,32 @@ test("runtime classes that are exempt may have dots in their names, namespaces m
   assert.throws(() => exempting({ usernames: ["a", "a"] }), /^Error: exemptions\.usernames\[1\]: Duplicate value: "a"/);
 });
 
+for (const { configuration, want } of [
+  { configuration: [], want: "configuration: must be an object" },
+  { configuration: { defaults: "baseline" }, want: "defaults: must be an object" },
+  { configuration: { exemptions: ["a"] }, want: "exemptions: must be an object" },
+  { configuration: { defaults: { enforce: 1 } }, want: "defaults.enforce: must be a string" },
+  { configuration: { exemptions: { usernames: "a" } }, want: "exemptions.usernames: must be a list of strings" },
+  { configuration: { exemptions: { namespaces: ["a", 1] } }, want: "exemptions.namespaces[1]: must be a string" },
+  {
+    configuration: { exemptions: { usernames: ["a", null] } },
+    want: 'exemptions.usernames[1]: Invalid value: "": username must not be empty',
+  },
+  {
+    configuration: { defaults: { enforce: null } },
+    want: 'defaults.enforce: Invalid value: "": must be one of privileged, baseline, restricted',
+  },
+]) {
+  test(`a configuration of the standards ${JSON.stringify(configuration)} is refused`, () =>
+    assert.throws(() => readPodSecurityConfiguration(configuration), { message: want }));
+}
+
+test("empty sections of the configuration are like missing ones", () => {
+  const { defaults, exemptions } = readPodSecurityConfiguration({ defaults: null, exemptions: { usernames: null } });
+  assert.deepEqual([defaults, exemptions.usernames.size], [none, 0]);
+  assert.deepEqual(readPodSecurityConfiguration(null).defaults, none);
+});
+
 for (const [version, minor] of [
   ["latest", 23],
   ["v1.0", 0],

@@ -237,3 +237,24 @@ for (const allowed of [true, false]) {
     assert.deepEqual(warnings, ["first", "second"]);
   });
 }
+
+for (const { failurePolicy, want } of [
+  { failurePolicy: "Ignore", want: [undefined, "400"] },
+  {
+    failurePolicy: "Fail",
+    want: [
+      "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)",
+      "400 rejected",
+    ],
+  },
+]) {
+  test(`a webhook that accepts no known version of reviews fails by its policy ${failurePolicy}, and is not called`, async (t) => {
+    const { dispatcher, match, peer, counted } = await aDispatcher(t, { admissionReviewVersions: ["v2"], failurePolicy });
+    const { attributes } = aWrite();
+    const outcome = await dispatcher
+      .call((await match(attributes)) as Invocation, attributes, 0, () => "used")
+      .catch(({ message }: Error) => message.replace(/^.*"hook.example.com": /, ""));
+    assert.deepEqual([outcome, ...counted], want);
+    assert.equal(peer.requests.length, 0);
+  });
+}

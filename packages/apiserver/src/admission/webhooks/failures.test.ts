@@ -165,6 +165,13 @@ for (const { name, kind = "validating", answer, want } of [
       json(response, 200, review(request, { patchType: "JSONPatch", patch: Buffer.from("{").toString("base64") })),
     want: /received undecodable patch in webhook response: /,
   },
+  {
+    name: "patch-that-is-no-list",
+    kind: "mutating",
+    answer: (response, request) =>
+      json(response, 200, review(request, { patchType: "JSONPatch", patch: Buffer.from("{}").toString("base64") })),
+    want: /received undecodable patch in webhook response: not a list of operations$/,
+  },
 ] as {
   name: string;
   kind?: "mutating" | "validating";
