@@ -436,6 +436,10 @@ for (const [argv, problem] of [
   ["--cpu-cfs-quota-period=900us --feature-gates=CustomCPUCFSQuotaPeriod=true", "between 1ms and 1sec, inclusive"],
   ["--topology-manager-scope=pod --feature-gates=TopologyManager=false", "requires feature gate TopologyManager"],
   ["--enforce-node-allocatable=pods,", 'option "" specified for enforceNodeAllocatable'],
+  ["--eviction-hard=memory.available<101%", "eviction percentage threshold memory.available must be >= 0% and <= 100%: 101%"],
+  ["--eviction-soft=nodefs.available<1Gi", "grace period must be specified for the soft eviction threshold nodefs.available"],
+  ["--eviction-soft-grace-period=memory.available=soon", "grace period of memory.available is not a duration: soon"],
+  ["--container-log-max-size=much", "containerLogMaxSize is not a quantity"],
   ["--enforce-node-allocatable=pods,none", 'may not contain additional enforcements when "none" is specified'],
   ...["--max-pods", "--pods-per-core", "--registry-qps", "--registry-burst", "--kube-api-qps", "--kube-api-burst"].map((flag) => [
     `${flag}=-1`,
@@ -524,4 +528,29 @@ test("headers for the URL of static pods are given by name, by the flag or in th
 
 test("metrics can be disabled by name", () => {
   assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").metrics.disabled, ["kubelet_node_name", "other"]);
+});
+
+test("each problem of reserved memory in the file is told", async (t) => {
+  const reservedMemory = [
+    { numaNode: 1, limits: { cpu: "1", memory: "0" } },
+    { numaNode: 1, limits: { memory: "1Gi" } },
+  ];
+  const path = await file(t, { reservedMemory });
+  const message = [
+    'the limit type "cpu" for NUMA node 1 is not allowed, only: "memory", "hugepages-"',
+    'reserved memory may not be zero for NUMA node 1 and resource "memory"',
+    'the reserved memory has a duplicate value for NUMA node 1 and resource "memory"',
+  ];
+  assert.throws(
+    () => configure(`--config=${path}`),
+    (err: Error) => {
+      for (const problem of message) assert.ok(err.message.includes(`invalid configuration: ${problem}`), err.message);
+      return err.message.split("invalid configuration: ").length === 4;
+    },
+  );
+});
+
+test("a file may enforce nothing by an empty name", async (t) => {
+  const path = await file(t, { enforceNodeAllocatable: [""], cgroupsPerQOS: false });
+  assert.deepEqual(configure(`--config=${path}`).enforceNodeAllocatable, [""]);
 });

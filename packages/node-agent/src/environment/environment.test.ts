@@ -62,6 +62,13 @@ test("fields of a pod", () => {
   for (const [path, value] of Object.entries(want)) assert.equal(fieldValue(pod, path, context), value, path);
   assert.throws(() => fieldValue(pod, "spec.containers", context), /unsupported fieldPath: spec.containers/);
   assert.equal(fieldValue(pod, "metadata.labels['constructor']", context), "");
+  const bare = aNodePod();
+  const of = (path: string): string => fieldValue(bare, path, context);
+  assert.deepEqual(
+    ["metadata.labels", "metadata.annotations", "metadata.annotations['a']", "spec.nodeName", "spec.serviceAccountName"].map(of),
+    ["", "", "", "n1", ""],
+    "what the pod does not have is empty, its node this one",
+  );
 });
 
 test("all labels are listed in the order of their keys", () => {
@@ -79,7 +86,9 @@ test("a resource may be that of another container, also of an init container, an
   assert.equal(value({ resource: "requests.cpu", containerName: "init" }), "1");
   assert.equal(value({ resource: "requests.cpu", containerName: "b" }), "0");
   assert.equal(value({ resource: "limits.cpu", containerName: "b" }), "4");
-  assert.throws(() => value({ resource: "limits.cpu", containerName: "none" }), /container none not found/);
+  assert.throws(() => value({ resource: "limits.cpu", containerName: "none" }), { message: "container none not found" });
+  for (const resource of ["limits.pods", "limits.example.com/gpu", "usage.cpu", "cpu", "requests.hugepages"])
+    assert.throws(() => value({ resource }), { message: `unsupported container resource : ${resource}` });
 });
 
 test("values of labels and annotations are quoted as Go quotes them", () => {
@@ -97,9 +106,14 @@ for (const { resource, divisor, want } of [
   { resource: "requests.memory", divisor: "1Mi", want: "32" },
   { resource: "limits.memory", divisor: undefined, want: "8589934592" },
   { resource: "requests.cpu", divisor: "0", want: "0" },
+  { resource: "limits.ephemeral-storage", divisor: "1Gi", want: "2" },
+  { resource: "requests.ephemeral-storage", divisor: undefined, want: "0" },
+  { resource: "requests.hugepages-2Mi", divisor: "2Mi", want: "3" },
 ]) {
   test(`${resource} by ${divisor ?? "1"} is ${want}`, () => {
-    const pod = aNodePod({ containers: [aContainer({ resources: { limits: { cpu: "500m" }, requests: { memory: "32Mi" } } })] });
+    const limits = { cpu: "500m", "ephemeral-storage": "1025Mi" };
+    const requests = { memory: "32Mi", "hugepages-2Mi": "6Mi" };
+    const pod = aNodePod({ containers: [aContainer({ resources: { limits, requests } })] });
     assert.equal(resourceValue(pod, { resource, ...(divisor === undefined ? {} : { divisor }) }, "main", context), want);
   });
 }
@@ -152,6 +166,8 @@ test("variables name the services of the namespace, and always the API server", 
     service("headless", "web", "None", [{ port: 1 }]),
     { metadata: { name: "unassigned", namespace: "web" }, spec: { ports: [{ port: 1 }] } } as unknown as Service,
     service("other", "elsewhere", "10.96.0.8", [{ port: 1 }]),
+    service("portless", "web", "10.96.0.9", []),
+    { metadata: { name: "also-portless", namespace: "web" }, spec: { clusterIP: "10.96.0.10" } },
   ];
   const all = atOnce(serviceEnvironment(services, "web", true));
   assert.deepEqual(Object.fromEntries([...all].filter(([name]) => name.startsWith("MY_DB"))), {
@@ -184,7 +200,7 @@ const objects = {
   secret: async () => ({ metadata: {}, data: { pw: Buffer.from("s3cret").toString("base64") } }),
 };
 const environment = (container: Partial<PodSpec["containers"][number]>, invalid: string[] = []): Promise<Map<string, string>> =>
-  environmentOf(aNodePod(), aContainer(container), {
+  environmentOf(aNodePod({ containers: [aContainer(container)] }), aContainer(container), {
     ...context,
     objects,
     services: [],
@@ -199,9 +215,13 @@ test("variables come from values, references and whole objects", async () => {
         { prefix: "P_", configMapRef: { name: "cm" } },
         { secretRef: { name: "s" } },
         { configMapRef: { name: "none", optional: true } },
+        { prefix: "OF_NOTHING_" },
       ],
+      resources: { limits: { cpu: "1500m" } },
       env: [
         { name: "A", value: "a" },
+        { name: "CPUS", valueFrom: { resourceFieldRef: { resource: "limits.cpu" } } },
+        { name: "BYTES", valueFrom: { resourceFieldRef: { containerName: "main", resource: "limits.memory", divisor: "1Gi" } } },
         { name: "B", value: "$(A)-$(pw)-$(LATER)" },
         { name: "LATER", value: "l" },
         { name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
@@ -219,6 +239,8 @@ test("variables come from values, references and whole objects", async () => {
     P___proto__x: "p",
     pw: "s3cret",
     A: "a",
+    CPUS: "2",
+    BYTES: "8",
     B: "a-s3cret-$(LATER)",
     LATER: "l",
     NAME: "web",

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -56,4 +56,15 @@ test("with --protect-kernel-defaults kernel flags that differ are an error and a
   });
   for (const [flag, value] of Object.entries(wanted)) await writeFile(join(dir, flag), value);
   await start();
+});
+
+test("a kernel flag that cannot be set is logged, and those behind it are set", async (t) => {
+  const dir = await kernel(t, { ...wanted, "kernel/keys/root_maxbytes": "1" });
+  await rm(join(dir, "vm/overcommit_memory"));
+  await symlink("/proc/version", join(dir, "vm/overcommit_memory")); // can be read, not written, also not by root
+  const errors: unknown[] = [];
+  const log = { ...discardLogger, error: (text: string, _: unknown, fields?: object) => void errors.push([text, fields]) };
+  await setKernelTunables({ protect: false, log, dir });
+  assert.deepEqual(errors, [["Updating kernel flag failed", { flag: "vm/overcommit_memory" }]]);
+  assert.equal(await readFile(join(dir, "kernel/keys/root_maxbytes"), "utf8"), "25000000");
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { acquireLockFile, hasWaiter } from "./lock-file.ts";
+import { acquireLockFile, hasWaiter, lockOpenFile } from "./lock-file.ts";
 
 test("one agent at a time holds the lock file; the holder is notified when another opens it", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
@@ -164,4 +164,17 @@ test("a lock file whose state cannot be read is an error, and is not left open",
   await failingStat(t);
   await assert.rejects(acquireLockFile(path, { clock: newFakeClock(), log: discardLogger }), /ESTALE/);
   assert.deepEqual(await openFilesBelow(path), []);
+});
+
+test("an open file that flock cannot lock is an error with its exit code", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(join(dir, "flock"), "#!/bin/sh\nexit 66\n", { mode: 0o755 });
+  const { PATH } = process.env;
+  process.env.PATH = `${dir}:${PATH}`;
+  t.after(() => {
+    process.env.PATH = PATH;
+  });
+  await using locked = await open(join(dir, "lock"), "a+");
+  await assert.rejects(lockOpenFile(locked), { message: "flock ended with 66" });
 });

@@ -36,6 +36,9 @@ async function bench(t: TestContext, settings: Readonly<Record<string, number>> 
   const dir = await mkdtemp(join(tmpdir(), "cox-prepare-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const kernelDir = join(dir, "sys");
+  const cgroupDir = join(dir, "cgroup");
+  await mkdir(join(cgroupDir, "memory"), { recursive: true });
+  await writeFile(join(cgroupDir, "memory", "cgroup.procs"), "");
   for (const [name, value] of Object.entries(settings)) {
     await mkdir(dirname(join(kernelDir, name)), { recursive: true });
     await writeFile(join(kernelDir, name), `${value}\n`);
@@ -66,9 +69,14 @@ async function bench(t: TestContext, settings: Readonly<Record<string, number>> 
     iptablesDropBit: 15,
   };
   const prepare = (more: Partial<AgentConfig> = {}) =>
-    prepareHost({ ...config, ...more } as AgentConfig, { clock, log, signal: stop.signal, kernelDir });
+    prepareHost({ ...config, ...more } as AgentConfig, { clock, log, signal: stop.signal, kernelDir, cgroupDir });
   const ran = () => readFile(join(dir, "ran"), "utf8").catch(() => "");
-  return { dir, kernelDir, clock, prepare, ran, warnings };
+  /** The processes of a cgroup, also to be set; undefined while it is not there. */
+  const members = (cgroup: string, pids?: string): Promise<string | undefined> => {
+    const path = join(cgroupDir, "memory", cgroup, "cgroup.procs");
+    return (pids === undefined ? readFile(path, "utf8") : writeFile(path, pids).then(() => pids)).catch(() => undefined);
+  };
+  return { dir, kernelDir, clock, prepare, ran, warnings, members, stop };
 }
 
 test("the agent gets its limit of open files, and starts though a limit cannot be set", async (t) => {
@@ -127,4 +135,27 @@ test("a kernel that is set otherwise is changed, or refused with --protect-kerne
   assert.equal(await panic(), "0\n");
   await prepare();
   assert.equal(await panic(), "10");
+});
+
+test("the agent is moved into its cgroup every five minutes, the machine's processes into theirs every minute, until it ends", async (t) => {
+  const { clock, prepare, members, warnings, stop } = await bench(t);
+  await prepare({ kubeletCgroups: "/kube", systemCgroups: "/system" });
+  const own = String(process.pid);
+  await waitFor(async () => (await members("kube")) === own && clock.waiting === 2, { what: "the agent to be moved" });
+  assert.equal(await members("system"), undefined, "there is none to move");
+  await members("kube", "0");
+  await members("", own);
+  await clock.advance(59_999);
+  assert.deepEqual([await members("system"), clock.waiting], [undefined, 2]);
+  await clock.advance(1);
+  // The folders of this test, unlike the kernel's, keep the process in the root cgroup.
+  await waitFor(() => warnings.length === 1 && clock.waiting === 2, { what: "the processes to be moved" });
+  assert.deepEqual([await members("system"), warnings], [own, ["Failed to ensure that processes are in their cgroup"]]);
+  await members("", "");
+  await clock.advance(4 * 60_000 - 1);
+  assert.equal(await members("kube"), "0");
+  await clock.advance(1);
+  await waitFor(async () => (await members("kube")) === own, { what: "the agent to be moved again" });
+  stop.abort();
+  await waitFor(() => clock.waiting === 0, { what: "both to end" });
 });

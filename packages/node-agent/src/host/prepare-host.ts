@@ -12,17 +12,26 @@ import { gatherSystemProcesses } from "./system-cgroup.ts";
 const ownCgroupMs = 5 * 60_000;
 const systemCgroupMs = 60_000;
 
+interface PrepareHostOptions {
+  clock: Clock;
+  log: Logger;
+  signal: AbortSignal;
+  /** Default `/proc/sys`; overridden in tests. */
+  kernelDir?: string;
+  /** Where cgroups are mounted; default `/sys/fs/cgroup`, overridden in tests. */
+  cgroupDir?: string;
+}
+
 /**
  * Prepares the host and this process: lock file, resource limits, kernel parameters, cgroups, iptables. Not used by tests
  * that run the agent in their own process.
- * @param options.kernelDir `/proc/sys`; overridden in tests
  * @returns `contended` resolves when another process wants the lock and the agent should exit
  * @throws ConfigError
  * Source: cmd/kubelet/app/server.go run, RunKubelet
  */
 export async function prepareHost(
   config: AgentConfig,
-  { clock, log, signal, kernelDir }: { clock: Clock; log: Logger; signal: AbortSignal; kernelDir?: string },
+  { clock, log, signal, kernelDir, cgroupDir }: PrepareHostOptions,
 ): Promise<{ contended: Promise<void> }> {
   let contended = new Promise<void>(() => undefined);
   if (config.lockFile !== "") {
@@ -36,9 +45,9 @@ export async function prepareHost(
   const { kubeletCgroups, systemCgroups } = config;
   const stays = "Failed to ensure that processes are in their cgroup";
   if (systemCgroups !== "") {
-    void again(systemCgroupMs, stays, async () => gatherSystemProcesses(await openTree(log), systemCgroups));
+    void again(systemCgroupMs, stays, async () => gatherSystemProcesses(await openTree(log, cgroupDir), systemCgroups));
   }
-  if (kubeletCgroups !== "") void again(ownCgroupMs, stays, () => moveToCgroup(kubeletCgroups, process.pid, log));
+  if (kubeletCgroups !== "") void again(ownCgroupMs, stays, () => moveToCgroup(kubeletCgroups, process.pid, log, cgroupDir));
   if (config.makeIptablesUtilChains) {
     const { iptablesMasqueradeBit: masqueradeBit, iptablesDropBit: dropBit } = config;
     void keepUtilChains({ masqueradeBit, dropBit, clock, log }, signal);

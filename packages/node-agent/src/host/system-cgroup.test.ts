@@ -81,3 +81,14 @@ test("the processes of the machine are read from /proc", async () => {
   assert.deepEqual(moved, [process.pid]);
   await assert.rejects(gatherSystemProcesses(tree, "/"), { message: 'system container cannot be root ("/")' });
 });
+
+test("a process that may not be moved ends the round with the reason", async (t) => {
+  const { tree, procDir } = await machine(t, [70, 80], [70, 80]);
+  const tried: number[] = [];
+  tree.addProcess = async (_, pid) => {
+    tried.push(pid);
+    throw Object.assign(new Error("not permitted"), { code: "EACCES" });
+  };
+  await assert.rejects(gatherSystemProcesses(tree, "/system", procDir), { code: "EACCES" });
+  assert.deepEqual(tried, [70]);
+});

@@ -25,6 +25,7 @@ test("keeps decisions from events by topic and container until the operation suc
   decisions.event(pod, undefined, "Warning", "FailedCreatePodSandBox", "no CNI");
   decisions.event(pod, "c", "Warning", "Failed", "Failed to pull image x: not found");
   decisions.event(pod, "b", "Warning", "Failed", "Error: ErrImagePull");
+  decisions.event(pod, "e", "Warning", "Failed", "Error: services have not yet been read");
   decisions.event(pod, "c", "Warning", "BackOff", "Back-off pulling image x");
   decisions.event(pod, "c", "Warning", "Unhealthy", "Readiness probe failed: 500");
   decisions.event(pod, "d", "Warning", "BackOff", "Back-off restarting failed container");
@@ -32,6 +33,7 @@ test("keeps decisions from events by topic and container until the operation suc
   decisions.event(pod, undefined, "Warning", "FailedSync", "says nothing");
   assert.deepEqual(reported(), [
     "container/d|BackOff|Back-off restarting failed container|",
+    "container/e|Failed|Error: services have not yet been read|",
     "hook/d|FailedPostStartHook|exit 1|",
     "image/b|Failed|Error: ErrImagePull|",
     "image/c|BackOff|Back-off pulling image x|",
@@ -40,7 +42,7 @@ test("keeps decisions from events by topic and container until the operation suc
     "volumes|FailedMount|no such secret|",
   ]);
   for (const name of ["b", "c"]) decisions.event(pod, name, "Normal", "Pulled", "done");
-  decisions.event(pod, "d", "Normal", "Started", "done");
+  for (const name of ["d", "e"]) decisions.event(pod, name, "Normal", "Started", "done");
   decisions.synced(pod, { containerStatuses: [{ name: "c", ready: false }] } as never);
   assert.deepEqual(reported(), ["probe/c|Unhealthy|Readiness probe failed: 500|"]);
   decisions.synced(pod, { containerStatuses: [{ name: "c", ready: true }] } as never);

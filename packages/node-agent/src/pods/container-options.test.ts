@@ -159,3 +159,34 @@ test("a block volume is a device that may be read, written and made, a read-only
     message: 'cannot find volume "a" to pass into container "main"',
   });
 });
+
+test("a mount of a volume that is not there, or is a device, is refused", async (t) => {
+  const message = 'cannot find volume "v" to mount into container "main"';
+  await assert.rejects(mountsOf(t, {}, { volumes: new Map() }), { message });
+  const device = new Map([["v", { path: "/dev/x", readOnly: false, device: true }]]);
+  await assert.rejects(mountsOf(t, {}, { volumes: device }), { message });
+});
+
+test("a subPath must stay below its volume, also one of variables; their values name the folder that is mounted", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "cox-mounts-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const volumes = new Map([["v", { path: folder, readOnly: false }]]);
+  const environment = new Map([
+    ["UP", ".."],
+    ["ROOT", "/etc"],
+    ["A", "a"],
+    ["B", "b"],
+  ]);
+  const of = (mount: Partial<VolumeMount>) => mountsOf(t, mount, { volumes, environment });
+  for (const [mount, message] of [
+    [{ subPath: "a/../b" }, "unable to provision SubPath `a/../b`: must not contain '..'"],
+    [{ subPathExpr: "a/$(UP)" }, "unable to provision SubPath `a/..`: must not contain '..'"],
+    [{ subPath: "/etc" }, "error SubPath `/etc` must not be an absolute path"],
+    [{ subPathExpr: "$(ROOT)" }, "error SubPath `/etc` must not be an absolute path"],
+  ] as const) {
+    await assert.rejects(of(mount), { message });
+  }
+  await of({ subPath: "ignored", subPathExpr: "$(A)/x-$(B)" });
+  assert.ok((await stat(join(folder, "a", "x-b"))).isDirectory());
+  await assert.rejects(stat(join(folder, "ignored")), { code: "ENOENT" });
+});

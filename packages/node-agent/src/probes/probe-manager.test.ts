@@ -7,6 +7,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { answer, startGrpcServer } from "@coxswain/apimachinery/transport/grpc/testing/grpc-server";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { ProbeManager } from "./probe-manager.ts";
@@ -19,7 +20,7 @@ const check = (more: Partial<Probe> = {}): Probe => ({
 });
 
 /** Containers that are running from the start; the test sets the probe results by container ID. */
-function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] = {}) {
+function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] = {}, grpcEnabled = false) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const runs: string[] = [];
@@ -57,7 +58,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     event: (_pod, container, _type, reason, message) => void reported.push(`${container?.name} ${reason}: ${message}`),
     statusOf: () => status as PodStatus,
     onChange: (uid) => void changes.push(uid),
-    grpcEnabled: false,
+    grpcEnabled,
     onProbe(kind, result, { metadata }, container) {
       counted.push(`${kind} ${container} ${result}`);
       versions.push(metadata.resourceVersion);
@@ -456,4 +457,27 @@ test("a probe is sent to the host that it names; a redirect to another host is a
     "a ProbeWarning: Readiness probe warning: Probe terminated redirects, Response body: gone",
     "c Unhealthy: Readiness probe errored: missing probe handler for web:c",
   ]);
+});
+
+test("with its gate, a gRPC probe asks the pod's address for the service that it names", async (t) => {
+  const asked: string[] = [];
+  const { port } = await startGrpcServer(t, (stream, _, request) => {
+    asked.push(request.toString("latin1"));
+    answer(stream, Buffer.from([8, 1]));
+  });
+  const probe = (service?: string) => ({ readinessProbe: { grpc: { port, ...(service && { service }) }, timeoutSeconds: 60 } });
+  const containers = [aContainer({ name: "a", ...probe("db") }), aContainer({ name: "b", ...probe() })];
+  const { clock, manager, status, counted, reported } = probing(containers, {}, true);
+  status.podIP = "127.0.0.1";
+  await clock.advance(100);
+  await waitFor(() => counted.length === 2, { what: "the probes" });
+  await settle();
+  assert.deepEqual(
+    ["a", "b"].map((name) => manager.results.readiness(name)),
+    ["success", "success"],
+  );
+  assert.deepEqual(
+    [asked.toSorted(), counted.toSorted(), reported],
+    [["", "\n\x02db"], ["readiness a successful", "readiness b successful"], []],
+  );
 });

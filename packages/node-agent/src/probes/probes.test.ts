@@ -229,6 +229,7 @@ test("a gRPC service is healthy if it reports SERVING; each call has a new conne
   for (const { bytes, output } of [
     { bytes: [26, 1, 0x78, 8, 2], output: 'service unhealthy (responded with "NOT_SERVING")' }, // after a field it does not know
     { bytes: [8, 3], output: 'service unhealthy (responded with "SERVICE_UNKNOWN")' },
+    { bytes: [8, 4], output: 'service unhealthy (responded with "4")' },
     { bytes: [26, 0], output: 'service unhealthy (responded with "UNKNOWN")' },
     { bytes: [], output: 'service unhealthy (responded with "unknown service")' },
   ]) {
@@ -236,7 +237,7 @@ test("a gRPC service is healthy if it reports SERVING; each call has a new conne
     assert.deepEqual(await probe("db"), { result: "failure", output });
   }
   const call = "/grpc.health.v1.Health/Check kube-probe/1.23";
-  assert.deepEqual(requests, [`${call} `, ...Array.from({ length: 4 }, () => `${call} \n\x02db`)]);
+  assert.deepEqual(requests, [`${call} `, ...Array.from({ length: 5 }, () => `${call} \n\x02db`)]);
   await waitFor(() => server.sessions.size === 0, { what: "the connections to be closed" });
 });
 
@@ -428,4 +429,15 @@ test("probes do not restart containers of a terminating pod", async () => {
   await clock.advance(10_000);
   assert.equal(control.runs, runs);
   assert.equal(manager.results.isProbed("liveness", "uid-1", "main"), false);
+});
+
+test("an IPv6 address is dialed, and is in brackets in what is reported", async (t) => {
+  const listener = createTcpServer();
+  await new Promise<void>((resolve) => listener.listen(0, "::1", resolve));
+  t.after(() => listener.close());
+  assert.deepEqual(await probeTcp("::1", (listener.address() as AddressInfo).port, 60_000), { result: "success", output: "" });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const outcome = probeTcp("fd00::1", 80, 1_000);
+  t.mock.timers.tick(1_000);
+  assert.deepEqual(await outcome, { result: "failure", output: "dial tcp [fd00::1]:80: i/o timeout" });
 });

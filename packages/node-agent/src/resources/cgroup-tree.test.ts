@@ -114,3 +114,41 @@ test("a cgroup that cannot be removed from one hierarchy stays in that by which 
   rmSync(busy);
   assert.deepEqual([await tree.remove("/a"), await tree.exists("/a")], [true, false]);
 });
+
+test("the memory and tasks of a cgroup of version 2 are those that its own files show", async (t) => {
+  const { tree, read } = await treeOf(t, {
+    "cgroup.controllers": "cpu memory pids",
+    ...{ "a/memory.max": "max\n", "a/memory.current": "1000\n", "a/memory.stat": "total_inactive_file 1\ninactive_file 300\n" },
+    ...{ "b/memory.max": "4096\n", "b/memory.current": "900\n", "b/memory.stat": "anon 1\n", "b/pids.current": "12\n" },
+  });
+  assert.deepEqual(await tree.memory("/a"), { limitBytes: 0, workingSetBytes: 700 });
+  assert.deepEqual(await tree.memory("/b"), { limitBytes: 4096, workingSetBytes: 900 });
+  assert.equal(await tree.memoryUsageBytes("/b"), 900);
+  assert.deepEqual([await tree.taskCount("/b"), await tree.taskCount("/a")], [12, 0], "0 where tasks are not counted");
+  const limits = { shares: 512, quotaUs: 5, memoryBytes: 4096, memoryMinBytes: 0, pids: 9 };
+  assert.equal(await tree.limit("/a", limits), true);
+  assert.deepEqual(
+    ["cpu.weight", "cpu.max", "memory.max", "memory.min", "pids.max"].map((file) => read(`a/${file}`)),
+    ["20", "5 100000", "4096", "0", "9"],
+  );
+});
+
+test("without controllers there is no cgroup, none is populated, and all are removed", async (t) => {
+  const { tree } = await treeOf(t, {});
+  await tree.make("/a");
+  assert.deepEqual(
+    [await tree.exists("/a"), await tree.children("/"), await tree.processesIn("/a"), await tree.isPopulated("/a")],
+    [false, [], [], false],
+  );
+  assert.deepEqual([await tree.limit("/a", { shares: 5, pids: 3 }), await tree.remove("/a"), tree.unified], [true, true, false]);
+});
+
+test("a cgroup is populated by a process of its own or of any below it", async (t) => {
+  const { tree, mountPoint } = await treeOf(t, { ...v1("memory"), "memory/a/cgroup.procs": "", "memory/a/b/cgroup.procs": "" });
+  mkdirSync(join(mountPoint, "memory/a/c/d"), { recursive: true });
+  assert.equal(await tree.isPopulated("/a"), false);
+  writeFileSync(join(mountPoint, "memory/a/c/d/cgroup.procs"), "7\n");
+  assert.equal(await tree.isPopulated("/a"), true);
+  writeFileSync(join(mountPoint, "memory/a/cgroup.procs"), "8\n9\n");
+  assert.deepEqual([await tree.isPopulated("/a"), await tree.processesIn("/a")], [true, [8, 9]]);
+});

@@ -60,3 +60,39 @@ test("a checksum is over the keys of maps in their order, of numbers by value an
   assert.equal(sum(true), fnv32a(Buffer.from("(map[int]string)map[-1:c 9:a 10:b]")));
   assert.equal(sum(false), fnv32a(Buffer.from("(map[int]string)map[-1:c 10:b 9:a]")));
 });
+
+test("a checksum is not made of a value of another type than the checkpoint's", () => {
+  const of = { kind: "string", name: "string" } as const;
+  for (const [type, value] of [
+    [{ kind: "bytes", name: "[]uint8" }, "text"],
+    [{ kind: "list", name: "[]string", of }, { 0: "a" }],
+    [{ kind: "map", name: "map[string]string", of }, { a: "b" }],
+    [{ kind: "struct", name: "state.Checkpoint", fields: [["A", of]] }, ["a"]],
+  ] as const) {
+    assert.throws(() => goChecksum(value, type), new TypeError(`a value is not a ${type.name}`));
+  }
+});
+
+test("a checksum shows absent values, bytes, lists and pointers as upstream's printer does", () => {
+  const of = { kind: "string", name: "string" } as const;
+  const pointer = { kind: "pointer", to: { kind: "pointer", to: { kind: "list", name: "[]string", of } } } as const;
+  for (const [type, value, text] of [
+    [of, undefined, "(string)<nil>"],
+    [{ kind: "list", name: "[]string", of }, ["a", null, "b"], "([]string)[a <nil> b]"],
+    [pointer, ["a"], "(**[]string)<*>[a]"],
+    [
+      {
+        kind: "struct",
+        name: "x.T",
+        fields: [
+          ["P", pointer],
+          ["N", { kind: "number", name: "int" }],
+        ],
+      },
+      { P: ["a"], N: 3 },
+      "(x.T){P:(**[]string)<*>[a] N:(int)3}",
+    ],
+  ] as const) {
+    assert.equal(goChecksum(value, type), fnv32a(Buffer.from(text)), text);
+  }
+});

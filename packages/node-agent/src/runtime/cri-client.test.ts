@@ -202,7 +202,10 @@ test("each call has the timeout of its operation", async (t) => {
 
 test("requests carry all their fields", async (t) => {
   const done = { PullImage: { imageRef: "r" }, RunPodSandbox: { podSandboxId: "s" }, CreateContainer: { containerId: "c" } };
-  const quiet = ["ListContainers", "ListPodSandbox", "StopContainer", "UpdateRuntimeConfig", "UpdateContainerResources"];
+  const quiet = [
+    ...["ListContainers", "ListPodSandbox", "StopContainer", "UpdateRuntimeConfig", "UpdateContainerResources"],
+    ...["ReopenContainerLog", "RemoveImage"],
+  ];
   const { endpoint, requests } = await playRuntime(t, {
     v1: { ...done, ...Object.fromEntries(quiet.map((name) => [name, {}])) },
   });
@@ -217,6 +220,8 @@ test("requests carry all their fields", async (t) => {
   await runtime.stopContainer("c1", 7);
   await runtime.updatePodCidr("10.1.0.0/24");
   await runtime.updateContainerResources("c1", { cpuShares: 2 });
+  await runtime.reopenContainerLog("c2");
+  await runtime.removeImage("i:2");
   hasFields(requests, [
     { image: { image: "i:1" }, auth: { username: "joe", password: "p" }, sandboxConfig },
     { config: sandboxConfig, runtimeHandler: "fast" },
@@ -226,7 +231,32 @@ test("requests carry all their fields", async (t) => {
     { containerId: "c1", timeout: 7 },
     { runtimeConfig: { networkConfig: { podCidr: "10.1.0.0/24" } } },
     { containerId: "c1", linux: { cpuShares: 2 } },
+    { containerId: "c2" },
+    { image: { image: "i:2" } },
   ]);
+});
+
+test("streams are requested with all their fields, and answered with their URL", async (t) => {
+  const urls = { Exec: "http://exec", Attach: "http://attach", PortForward: "http://forward" };
+  const { endpoint, calls, requests } = await playRuntime(t, {
+    v1: Object.fromEntries(Object.entries(urls).map(([method, url]) => [method, { url }])),
+  });
+  const { runtime } = connectTo(t, endpoint);
+  const exec = { containerId: "c1", cmd: ["sh", "-c"], tty: true, stdin: true, stdout: true, stderr: false };
+  const attach = { containerId: "c2", tty: false, stdin: true, stdout: false, stderr: true };
+  const forward = { podSandboxId: "s1", port: [80, 443] };
+  assert.deepEqual(
+    [await runtime.exec(exec), await runtime.attach(attach), await runtime.portForward(forward)],
+    Object.values(urls),
+  );
+  assert.deepEqual(calls, ["v1 Exec", "v1 Attach", "v1 PortForward"]);
+  assert.deepEqual(requests, [exec, attach, forward]);
+});
+
+test("the statistics of containers are those that the runtime lists", async (t) => {
+  const stats = ["a", "b"].map((id) => ({ attributes: { id }, cpu: { usageCoreNanoSeconds: { value: 7 } } }));
+  const { endpoint } = await playRuntime(t, { v1: { ListContainerStats: { stats } } });
+  hasFields(await connectTo(t, endpoint).runtime.listContainerStats(), stats);
 });
 
 if (await canRunContainerd()) {

@@ -71,6 +71,7 @@ class ListedDevices implements TestPlugin {
         ListAndWatch: method("ListAndWatch", "Empty", "ListAndWatchResponse", true),
         Allocate: method("Allocate", "AllocateRequest", "AllocateResponse"),
         GetPreferredAllocation: method("GetPreferredAllocation", "PreferredAllocationRequest", "PreferredAllocationResponse"),
+        GetDevicePluginOptions: method("GetDevicePluginOptions", "Empty", "DevicePluginOptions"),
         PreStartContainer: method("PreStartContainer", "PreStartContainerRequest", "PreStartContainerResponse"),
       },
       {
@@ -84,6 +85,7 @@ class ListedDevices implements TestPlugin {
         GetPreferredAllocation: this.#unary("GetPreferredAllocation", ({ request }) => ({
           containerResponses: [{ deviceIDs: this.prefers(request.containerRequests[0]?.availableDeviceIDs ?? []) }],
         })),
+        GetDevicePluginOptions: this.#unary("GetDevicePluginOptions", () => this.#pluginOptions()),
         PreStartContainer: this.#unary("PreStartContainer", () => ({})),
       },
     );
@@ -100,12 +102,11 @@ class ListedDevices implements TestPlugin {
 
   async register(overrides: Parameters<TestPlugin["register"]>[0] = {}): Promise<void> {
     const client = new Client(`unix://${join(this.#dir, "kubelet.sock")}`, credentials.createInsecure());
-    const preStartRequired = this.#options.preStart ?? false;
     const request = {
       version: "v1beta1",
       endpoint: this.#endpoint,
       resourceName: this.#resource,
-      options: { preStartRequired, getPreferredAllocationAvailable: true },
+      options: this.#pluginOptions(),
       ...overrides,
     };
     try {
@@ -121,6 +122,10 @@ class ListedDevices implements TestPlugin {
     } finally {
       client.close();
     }
+  }
+
+  #pluginOptions() {
+    return { preStartRequired: this.#options.preStart ?? false, getPreferredAllocationAvailable: true };
   }
 
   stop(): void {

@@ -94,6 +94,8 @@ test("requesting more CPUs than are free is an error", () => {
 
 for (const { free, count, group, want } of [
   { free: "0-15", count: 0, group: 2, want: "" },
+  { free: "0-15", count: -1, group: 2, want: "" },
+  { free: "0-15", count: 3, group: 2, want: "0-1,8" },
   { free: "0-15", count: 6, group: 1, want: "0-2,8-10" },
   { free: "0-15", count: 10, group: 1, want: "0-2,4-6,8-9,12-13" },
   { free: "0-15", count: 12, group: 2, want: "0-2,4-6,8-10,12-14" },
@@ -101,7 +103,7 @@ for (const { free, count, group, want } of [
 ]) {
   test(`spreads ${count} of ${free} over the NUMA nodes, in groups of ${group}`, () => {
     const got = takeCpusEvenly(twoSockets, parseCpus(free), count, group);
-    assert.equal(got.length, count);
+    assert.equal(got.length, Math.max(0, count));
     assert.equal(formatCpus(got), formatCpus(parseCpus(want)));
   });
 }
@@ -238,6 +240,13 @@ test("a pod's hints cover all its containers together, and what it already holds
   const more = podOf("u1", cpus(4, "a"), cpus(6, "b"));
   assert.deepEqual([manager.hints(more, cpus(6, "b")).get("cpu"), manager.podHints(more).get("cpu")], [[], []]);
   assert.equal(manager.hints(aNodePod(), aContainer()).size, 0);
+  assert.equal(manager.podHints(aNodePod()).size, 0);
+  const [first] = pod.spec.containers as [Container];
+  assert.deepEqual(
+    manager.hints(pod, first).get("cpu"),
+    manager.podHints(podOf("u1", first)).get("cpu"),
+    "those of what it holds",
+  );
 });
 
 test("a pod that holds more CPUs than it needs at a time keeps to the nodes of all of them", async (t) => {
@@ -329,6 +338,16 @@ for (const { name, shared, assigned, want } of [
   });
 }
 
+for (const [defaultCpuSet, of, checksum, want] of [
+  ["a-b", "1", 2007098299, /^could not parse default cpu set "a-b": ./],
+  ["0-3", "3-1", 4016587247, /^could not parse cpuset "3-1" for container "c" in pod "u": ./],
+] as const) {
+  test(`a state with the CPUs ${defaultCpuSet} and ${of} is refused with where they are`, () => {
+    const text = JSON.stringify({ policyName: "static", defaultCpuSet, entries: { u: { c: of } }, checksum });
+    assert.throws(() => cpuStateForm.decode(text), { message: want });
+  });
+}
+
 test("states are read as upstream's kubelet writes them", () => {
   const entries = '"entries":{"pod":{"container1":"4-6","container2":"1-3"}}';
   const state = cpuStateForm.decode(`{"policyName":"none","defaultCpuSet":"1-3",${entries},"checksum":3610638499}`);
@@ -369,6 +388,9 @@ test("options of the policy need their gates", () => {
     assert.equal(parse(on, { "full-pcpus-only": text }).wholeCoresOnly, false, text);
   for (const text of ["1", "t", "T", "TRUE", "True"])
     assert.equal(parse(on, { "full-pcpus-only": text }).wholeCoresOnly, true, text);
+  assert.throws(() => parse({ ...on, CPUManagerPolicyBetaOptions: false }, { "full-pcpus-only": "true" }), {
+    message: 'CPU Manager Policy Beta-level Options not enabled, but option "full-pcpus-only" provided',
+  });
   assert.throws(() => parse(on, { faster: "true" }), { message: 'unknown CPU Manager Policy option: "faster"' });
   assert.throws(() => parse(on, { "full-pcpus-only": "maybe" }), /bad value for option "full-pcpus-only"/);
   assert.throws(() => parse(on, { "full-pcpus-only": "true" }, "none"), /None policy: received unsupported options/);

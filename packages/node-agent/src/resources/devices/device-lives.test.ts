@@ -333,3 +333,25 @@ test("a container that requests fewer devices than it was allocated is refused",
   assert.deepEqual([manager.hints(fewer, container).get(gpu), manager.podHints(fewer).get(gpu)], [[], []]);
   await assert.rejects(allocate(podOf("u1", { [gpu]: "1" })), /changed request for resource "example.com\/gpu" from 2 to 1/);
 });
+
+test("a plugin of the registry needs a version in common, and the name of an extended resource", async (t) => {
+  const { manager } = await bench(t);
+  const validate = (resource: string, ...versions: string[]) => manager.handler.validate(resource, "/a.sock", versions);
+  assert.equal(validate(gpu, "v1alpha1", "v1beta1"), undefined);
+  const message = "manager version, [v1beta1], is not among plugin supported versions";
+  assert.throws(() => validate(gpu, "v1", "v2"), { message: `${message} [v1 v2]` });
+  assert.throws(() => validate(gpu), { message: `${message} []` });
+  assert.throws(() => validate("cpu", "v1beta1"), { message: "invalid name of device plugin socket: cpu" });
+});
+
+test("resources of others and requests of zero are not allocated, nor prepared", async (t) => {
+  const { manager, register } = await bench(t);
+  const plugin = await register(gpu, "a", [aDevice("g1")]);
+  const pod = podOf("p1", { "example.com/unknown": "1", [gpu]: "0", [nic]: "2" });
+  const [container] = pod.spec.containers as [(typeof pod.spec.containers)[0]];
+  await manager.allocate(pod, container, anywhere);
+  assert.deepEqual(plugin.requested, []);
+  assert.deepEqual(await manager.accessOf(pod, container), { envs: {}, mounts: [], devices: [], annotations: {} });
+  assert.deepEqual([manager.hints(pod, container).size, manager.podHints(pod).size], [0, 0]);
+  assert.equal(manager.concerns(pod), true);
+});

@@ -224,6 +224,12 @@ test("a plugin is told which devices are chosen already, and how many are wanted
   t.after(() => client.close());
   assert.deepEqual(await client.preferred(["a", "b", "c"], ["a"], 2), ["b", "c"]);
   assert.deepEqual(own.calls, ["GetPreferredAllocation a,b,c with a, 2 in all"]);
+  assert.deepEqual(await client.options(), { preStartRequired: false, getPreferredAllocationAvailable: true });
+  const careful = await startPlugin(dir, "example.com/nic", { devices: [], preStart: true });
+  t.after(() => careful.stop());
+  const other = newPluginClient(join(dir, "example.com_nic.sock"));
+  t.after(() => other.close());
+  assert.deepEqual(await other.options(), { preStartRequired: true, getPreferredAllocationAvailable: true });
 });
 
 test("devices of init containers are reused by later containers", async (t) => {
@@ -319,4 +325,37 @@ test("the checkpoint has upstream's file format", async () => {
   );
   assert.deepEqual(deviceCheckpointForm.decode(text), state);
   assert.throws(() => deviceCheckpointForm.decode(text.replace('"c"', '"d"')), { message: "checkpoint is corrupted" });
+});
+
+test("a plugin that does not prepare its device keeps the container from starting, with its reason", async (t) => {
+  const { manager, changes, plugin } = await setUp(t);
+  const own = await plugin([aDevice("a")], { preStart: true });
+  await own.register();
+  await waitFor(() => changes() === 1, { what: "the devices" });
+  const pod = podOf("u1", asking(1));
+  await manager.allocate(pod, asking(1), anywhere);
+  own.failNext = "too hot";
+  await assert.rejects(manager.accessOf(pod, asking(1)), {
+    message: "device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = too hot",
+  });
+  assert.deepEqual((await manager.accessOf(pod, asking(1))).envs, { GPUS: "a" });
+});
+
+test("healthy devices are listed by resource, without those that are not", async (t) => {
+  const { manager, changes, plugin } = await setUp(t);
+  const own = await plugin([aDevice("a", 1), { ...aDevice("b"), health: "Unhealthy" }, aDevice("c")]);
+  await own.register();
+  await waitFor(() => changes() === 1, { what: "the devices" });
+  assert.deepEqual(
+    [...manager.healthy()].map(([resource, devices]) => [resource, devices.map(({ ID }) => ID)]),
+    [[gpu, ["a", "c"]]],
+  );
+});
+
+test("an agent that ends before it has started serves no plugins", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-dev-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const options = { dir, numaNodes: [0], clock: newFakeClock(), log: discardLogger, onChange: () => undefined };
+  await new DeviceManager(options).start(AbortSignal.abort());
+  await assert.rejects(stat(join(dir, "kubelet.sock")), { code: "ENOENT" });
 });
