@@ -287,3 +287,111 @@ test("a replaced port goes up by tens to the last below the kernel's own, and no
   const { ports } = (await decide({}, { taken: [10_257, 10_259], record: undefined })).choices;
   assert.equal(new Set(Object.values(ports)).size, Object.values(ports).length);
 });
+
+test("networks are tried in the order of preference, and a decision without any says which flag names one", async () => {
+  const routes: Route[] = [];
+  const tried: Record<"podCidr" | "serviceCidr", string[]> = { podCidr: [], serviceCidr: [] };
+  const said: string[] = [];
+  const ports = { isPortFree: async () => true };
+  for (let at = 0; at < 96; at++) {
+    const requested = tried.serviceCidr.length < 70 ? {} : { serviceCidr: "192.168.0.0/20" };
+    const decided = await decide(requested, { routes, ...ports });
+    said.push(...decided.said);
+    for (const key of ["podCidr", "serviceCidr"] as const) {
+      if (requested.serviceCidr !== undefined && key === "serviceCidr") continue;
+      tried[key].push(decided.choices[key]);
+      routes.push(route(decided.choices[key]));
+    }
+  }
+  const nets = (first: number, from: number, to: number): string[] =>
+    Array.from({ length: to - from + 1 }, (_, index) => `${first}.${from + index}.0.0/16`);
+  assert.deepEqual(tried.podCidr, [...nets(10, 244, 255), ...nets(10, 200, 243), ...nets(172, 24, 31), ...nets(100, 64, 95)]);
+  assert.deepEqual(tried.serviceCidr, [...nets(10, 96, 127), ...nets(172, 18, 23), ...nets(100, 96, 127)]);
+  assert.deepEqual(said.slice(0, 2), [
+    "--pod-network-cidr is 10.245.0.0/16, since 10.244.0.0/16 overlaps this machine's route to 10.244.0.0/16 (eth1)",
+    "--service-cidr is 10.97.0.0/16, since 10.96.0.0/16 overlaps this machine's route to 10.96.0.0/16 (eth1)",
+  ]);
+  await refuses({}, { routes, ...ports }, /^no network is free; name one with --pod-network-cidr$/);
+  await refuses({ podCidr: "192.168.0.0/16" }, { routes, ...ports }, /^no network is free; name one with --service-cidr$/);
+});
+
+test("every other cluster and every route counts, and each obstacle is named with its owner", async () => {
+  const second = other({ podCidr: "10.50.0.0/16", serviceCidr: "10.51.0.0/16", ports: { ...defaults.ports, scheduler: 7000 } });
+  const others = [other(), { ...second, name: "b", root: "/b" }];
+  const routes = [route("10.60.0.0/16", "eth1"), route("10.61.0.0/16", "eth2")];
+  const again = "choose another, or leave the flag out for a free one";
+  for (const [requested, message] of [
+    [
+      { podCidr: "10.50.0.0/16" },
+      `--pod-network-cidr: 10.50.0.0/16 overlaps the pod network 10.50.0.0/16 of cluster b in /b; ${again}`,
+    ],
+    [
+      { podCidr: "10.51.1.0/24" },
+      `--pod-network-cidr: 10.51.1.0/24 overlaps the service network 10.51.0.0/16 of cluster b in /b; ${again}`,
+    ],
+    [
+      { serviceCidr: "10.61.0.0/16" },
+      `--service-cidr: 10.61.0.0/16 overlaps this machine's route to 10.61.0.0/16 (eth2); ${again}`,
+    ],
+  ] as const)
+    await assert.rejects(decide(requested, { others, routes }), { message });
+  const taken = [7000, 7001];
+  await assert.rejects(decide({ ports: { scheduler: 7000 } }, { others, taken }), {
+    message: "port 7000 is taken by cluster b in /b; end it, or give another --scheduler-port",
+  });
+  await assert.rejects(decide({ ports: { scheduler: 7001 } }, { others, taken }), {
+    message: "port 7001 is taken by another program; end it, or give another --scheduler-port",
+  });
+  // A port that the user gives may be that of a cluster which is stopped.
+  assert.equal((await decide({ ports: { scheduler: 7000 } }, { others })).choices.ports.scheduler, 7000);
+});
+
+test("data whose network another cluster or a narrow route has do not start, and a hidden route is said", async () => {
+  const situation = { record: record(), hasData: true, nameFlag: " --name b" };
+  const freed = "free it, or delete the cluster: ./cox down --purge --name b";
+  await assert.rejects(decide({}, { ...situation, others: [other({ podCidr: "10.0.0.0/16" })] }), {
+    message: `the cluster's data were created with --service-cidr 10.96.0.0/16, which overlaps the service network 10.96.0.0/16 of cluster default in /elsewhere; ${freed}`,
+  });
+  const narrow = [route("10.0.0.0/8", "tun0"), route("10.244.3.0/24", "br0")];
+  await assert.rejects(decide({}, { ...situation, routes: narrow }), {
+    message: `the cluster's data were created with --pod-network-cidr 10.244.0.0/16, which overlaps this machine's route to 10.0.0.0/8 (tun0); ${freed}`,
+  });
+  const hidden = "hides a part of this machine's route to 10.0.0.0/8 (tun0)";
+  assert.deepEqual((await decide({}, { ...situation, routes: narrow.slice(0, 1) })).said, [
+    `--pod-network-cidr 10.244.0.0/16 ${hidden}`,
+    `--service-cidr 10.96.0.0/16 ${hidden}`,
+  ]);
+});
+
+test("what earlier calls requested is kept with what this one does, also while the cluster runs", async () => {
+  const earlier = record({ nodeName: "node", ports: { etcd: 2379 }, extraArgs: { etcd: ["--a=1"] } });
+  const circumstances = {
+    nameFlag: "",
+    record: earlier,
+    hasData: true,
+    others: [],
+    routes: [],
+    isPortFree: async () => true,
+    say: () => {},
+  };
+  const requested = { ports: { kubelet: 10_250 } };
+  const wanted = { nodeName: "node", ports: { etcd: 2379, kubelet: 10_250 }, extraArgs: { etcd: ["--a=1"] } };
+  for (const isRunning of [true, false])
+    assert.deepEqual((await choose(requested, { ...circumstances, isRunning })).requested, wanted, String(isRunning));
+  const said: string[] = [];
+  const taken = { ...circumstances, isRunning: false, record: undefined, say: (text: string) => said.push(text) };
+  await choose({ nodeName: "node" }, { ...taken, isPortFree: async (port) => ![2379, 2380, 12_380].includes(port) });
+  assert.deepEqual(said, ["ports that are taken are replaced: --etcd-port 12379 (not 2379), --etcd-peer-port 12390 (not 2380)"]);
+});
+
+test("without a node only the kubelet's ports and that of coxswain-services may be taken", async () => {
+  const free = { kubelet: 10_250, kubeletHealthz: 10_248, services: 10_261 };
+  const ports = { ...defaults.ports, ...free };
+  const taken = Object.values(free);
+  assert.deepEqual((await decide({ withNode: false, ports: free }, { taken })).choices.ports, ports);
+  // An automatic choice is free in any case, for a later up with a node.
+  const fake = await decide({ withNode: false, fakeNodes: 1, ports: { kubeletHealthz: 10_248, services: 10_261 } }, { taken });
+  assert.deepEqual(fake.choices.ports, { ...ports, kubelet: 20_250 });
+  for (const name of ["kubeletHealthz", "services"] as const)
+    await refuses({ withNode: true, ports: { [name]: free[name] } }, { taken }, new RegExp(`^port ${free[name]} is taken by`));
+});

@@ -1,12 +1,23 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { Interrupted } from "./failure.ts";
-import { clusterLockFile, holderOf, withClusterLock } from "./lock.ts";
+import { Failure, Interrupted } from "./failure.ts";
+import { clusterLockFile, flock, holderOf, withClusterLock } from "./lock.ts";
+import { startTimeOf } from "./process-identity.ts";
 
 const cluster = (t: TestContext): { state: string; name: string } => {
   const state = mkdtempSync(join(tmpdir(), "lock-"));
@@ -117,4 +128,75 @@ test("a waiting process can be interrupted", async (t) => {
   });
   await assert.rejects(waiting, Interrupted);
   assert.equal(existsSync(clusterLockFile(place.state)), true);
+});
+
+test("the file names its holder while the lock is held, however long the text of an earlier one was, and nobody afterwards", async (t) => {
+  const place = { ...cluster(t) };
+  place.state = join(place.state, "new");
+  const file = clusterLockFile(place.state);
+  const before = Date.now();
+  const locked = (verb: string): Promise<void> =>
+    withClusterLock(place, verb, async () => {
+      const { since, ...holder } = holderOf(file)!;
+      assert.deepEqual(holder, { pid: process.pid, startTime: startTimeOf(process.pid), verb });
+      assert.ok(Date.parse(since) >= before && Date.parse(since) <= Date.now(), since);
+    });
+  await locked("up");
+  assert.equal(readFileSync(file, "utf8"), "");
+  assert.deepEqual([statSync(place.state).mode & 0o777, statSync(file).mode & 0o777], [0o711, 0o644]);
+  writeFileSync(file, "x".repeat(500)); // of a holder that was killed
+  await locked("down");
+});
+
+test("a process with the number of a former holder is not named as the holder", (t) => {
+  const { state } = cluster(t);
+  const file = clusterLockFile(state);
+  const holder = { pid: process.pid, startTime: startTimeOf(process.pid)!, verb: "up", since: "2026-01-01T00:00:00.000Z" };
+  writeFileSync(file, JSON.stringify(holder));
+  assert.deepEqual(holderOf(file), holder);
+  for (const text of [JSON.stringify({ ...holder, startTime: "1" }), "", "{"]) {
+    writeFileSync(file, text);
+    assert.equal(holderOf(file), undefined, text);
+  }
+  assert.equal(holderOf(join(state, "none")), undefined);
+});
+
+test("a holder that has not written its name is another ./cox, which a waiting process says on stderr", async (t) => {
+  const place = cluster(t);
+  const handle = openSync(clusterLockFile(place.state), "a+");
+  t.after(() => closeSync(handle));
+  assert.equal(flock(handle, { waits: true }), true);
+  let printed = "";
+  t.mock.method(process.stderr, "write", (text: string) => {
+    printed += text;
+    return true;
+  });
+  const refused = (waitMs: number): Promise<void> =>
+    assert.rejects(
+      withClusterLock(place, "down", async () => assert.fail("not reached"), { waitMs }),
+      (err) => err instanceof Failure && err.message === "cluster b is locked by another ./cox; try again when that has ended",
+    );
+  await refused(0);
+  assert.equal(printed, "");
+  await refused(300);
+  assert.equal(printed, "cox: waiting for another ./cox, which works on cluster b\n");
+});
+
+test("an interrupt before the lock is tried leaves it alone; without the program flock there is no lock", async (t) => {
+  const place = cluster(t);
+  const work = async (): Promise<void> => assert.fail("not reached");
+  const signal = AbortSignal.abort(new Interrupted("SIGTERM"));
+  await assert.rejects(withClusterLock(place, "up", work, { signal }), Interrupted);
+  assert.deepEqual(readdirSync(place.state), []);
+  const path = process.env["PATH"];
+  t.after(() => {
+    process.env["PATH"] = path;
+  });
+  process.env["PATH"] = place.state;
+  const open = readdirSync("/proc/self/fd").length;
+  await assert.rejects(withClusterLock(place, "up", work), {
+    name: "Error",
+    message: "flock is missing; install Debian's package util-linux",
+  });
+  assert.equal(readdirSync("/proc/self/fd").length, open);
 });

@@ -19,9 +19,8 @@ export interface RegisteredCluster extends Choices {
  * Folder of the machine-wide cluster registry: /run for root, a per-user folder otherwise. A reboot clears it; the record of
  * each cluster remains with its data.
  */
-function registryFolder(env: NodeJS.ProcessEnv = process.env): string {
+export function registryFolder(env: NodeJS.ProcessEnv = process.env, uid = process.getuid?.() ?? 0): string {
   if (env["COX_REGISTRY"]) return env["COX_REGISTRY"];
-  const uid = process.getuid?.() ?? 0;
   return uid === 0 ? "/run/coxswain" : join(env["XDG_RUNTIME_DIR"] || "/tmp", `coxswain-${uid}`);
 }
 
@@ -48,10 +47,15 @@ export async function withRegistry<T>(
   });
 }
 
+/** The folder, and root's where it is the usual one of a user: its clusters have ports and networks of this machine, too. */
+export function foldersRead(folder: string, env = process.env, uid = process.getuid?.() ?? 0): string[] {
+  const isUsual = folder === registryFolder({ ...env, COX_REGISTRY: "" }, uid);
+  return [...new Set([folder, ...(isUsual ? [registryFolder({}, 0)] : [])])];
+}
+
 /** @returns all registered clusters whose data still exist. */
 export function readRegistry(folder = registryFolder()): RegisteredCluster[] {
-  const folders = new Set([folder, ...(folder === registryFolder({}) ? ["/run/coxswain"] : [])]);
-  return [...folders].flatMap((each) =>
+  return foldersRead(folder).flatMap((each) =>
     (existsSync(each) ? readdirSync(each) : [])
       .filter((file) => file.endsWith(".json"))
       .flatMap((file) => readEntry(join(each, file))),

@@ -391,3 +391,314 @@ test("the most severe finding comes first", () => {
     /^CRITICAL {2}server: .*\n {10}\S.*\nWARNING {3}clocks: [\s\S]*\n3 findings: 1 critical, 1 warning, 1 notice\n$/,
   );
 });
+
+const said = (facts: object): string[] =>
+  findingsOf({ ...well, clockMs: 0, ...facts } as DoctorFacts).map(
+    ({ severity, check, summary }) => `${severity} ${check}: ${summary}`,
+  );
+
+const gib = 1024 ** 3;
+const disk = (freeBytes: number, totalBytes: number): object => ({ disks: [{ path: "/d", freeBytes, totalBytes }] });
+const certificate = (begins: number, ends: number): object => ({
+  certificates: [...well.certificates, { file: "/a.crt", subject: "CN=a", begins: now + begins, ends: now + ends }],
+});
+const time = (ms: number): string => new Date(now + ms).toISOString();
+const heldLease = (name: string, renewedMs: number, spec: object = {}, namespace = "kube-system") => {
+  const held = lease(name, time(renewedMs), namespace);
+  return { ...held, spec: { ...held.spec, ...spec } };
+};
+const withScheduler = (...args: [number, object?, string?]): object => ({
+  leases: [...well.leases.slice(1), heldLease("kube-scheduler", ...args)],
+});
+const nodeLease = (renewedMs: number, namespace = "kube-node-lease"): object => ({
+  leases: [...well.leases, heldLease("n1", renewedMs, {}, namespace)],
+});
+const withNode = (status: object, spec: object = {}): object => ({ nodes: [node("n0"), node("n1", status, spec)] });
+const withApiService = (status: string, changedMs: number, more: object = {}): object => ({
+  apiServices: [
+    ...well.apiServices,
+    {
+      metadata: { name: "v1.x" },
+      status: {
+        conditions: [
+          { type: "Other", status: "False" },
+          { type: "Available", status, lastTransitionTime: time(changedMs), ...more },
+        ],
+      },
+    },
+  ],
+});
+const quota = (hard: object, used: object | undefined): object => ({
+  quotas: [{ metadata: { namespace: "a", name: "q" }, status: { hard, ...(used !== undefined && { used }) } }],
+});
+const request = (name: string, ageMs: number) => ({ metadata: { name, creationTimestamp: time(-ageMs) } });
+const evicted = (name: string, more: object = {}) => ({
+  metadata: { namespace: "a", name },
+  status: { reason: "Evicted", ...more },
+});
+const rules = (...more: object[]): object[] => [{ apiGroups: ["apps"], resources: ["*"] }, ...more];
+const all = { apiGroups: ["", "*"], resources: ["pods", "*"] };
+const matchesAll =
+  "warning webhooks: webhook w.example.com of hooks matches every resource in every namespace and refuses all writes when it fails";
+const etcdFull = (severity: string, size: number): string =>
+  `${severity} etcd: etcd's database https://b has ${size} MiB; by default it refuses writes above 2048 MiB`;
+const etcdSizes = (bytes: number): object =>
+  metric(
+    `etcd_db_total_size_in_bytes{endpoint="https://a"} 5\netcd_db_total_size_in_bytes{endpoint="https://b"} ${bytes}\nother 9e9`,
+  );
+
+// At each limit and just beyond it, with the whole text.
+const limits: readonly (readonly [string, object, readonly string[]])[] = [
+  ["ends now", certificate(-day, 0), ["critical certificates: /a.crt (CN=a) expired 0s ago"]],
+  ["begins now", certificate(0, 31 * day), []],
+  ["begins later", certificate(1_000, day), ["critical certificates: /a.crt (CN=a) is not valid yet; it becomes valid in 1s"]],
+  ["ends in 30 days", certificate(-day, 30 * day), ["warning certificates: /a.crt (CN=a) expires in 30d"]],
+  ["ends after 30 days", certificate(-day, 30 * day + 1), []],
+  ["a tenth", disk(5 * gib, 50 * gib), ["warning disks: the disk of /d has 5120 MiB of 51200 MiB left"]],
+  ["more than a tenth", disk(5 * gib + 1, 50 * gib), []],
+  ["1 GiB", disk(gib, 2 * gib), ["warning disks: the disk of /d has 1024 MiB of 2048 MiB left"]],
+  ["more than 1 GiB", disk(gib + 1, 2 * gib), []],
+  ["3 %", disk(30 * gib, 1000 * gib), ["warning disks: the disk of /d has 30720 MiB of 1024000 MiB left"]],
+  ["less than 3 %", disk(29 * gib, 1000 * gib), ["critical disks: the disk of /d has 29696 MiB of 1024000 MiB left"]],
+  ["256 MiB", disk(gib / 4, gib), ["warning disks: the disk of /d has 256 MiB of 1024 MiB left"]],
+  ["less than 256 MiB", disk(gib / 4 - 1, gib), ["critical disks: the disk of /d has 256 MiB of 1024 MiB left"]],
+  [
+    "each line of /readyz",
+    { unready: ["etcd: failed", "ping: not ok", "informer-sync: failed"] },
+    [
+      "critical server: the API server is not ready: etcd: failed",
+      "critical server: the API server is not ready: informer-sync: failed",
+      "warning server: the API server is not ready: ping: not ok",
+    ],
+  ],
+  [
+    "no server",
+    { unreachable: "refused", leases: [], unready: ["etcd: failed"] },
+    ["critical server: the API server does not answer: refused"],
+  ],
+  ["a clock 5 s off", { clockMs: 5_000 }, []],
+  ["a clock ahead", { clockMs: 5_001 }, ["warning clocks: the API server's clock is 5s ahead of this machine's"]],
+  ["a clock behind", { clockMs: -5_001 }, ["warning clocks: the API server's clock is 5s behind this machine's"]],
+  ["a node's clock 10 s ahead", nodeLease(10_000), []],
+  ["a node's clock", nodeLease(10_001), ["warning clocks: the clock of node n1 is 10s ahead"]],
+  ["a node's clock, by the server's", { ...nodeLease(14_000), clockMs: 4_000 }, []],
+  [
+    "a node's clock, by a server's behind",
+    { ...nodeLease(7_000), clockMs: -4_000 },
+    ["warning clocks: the clock of node n1 is 11s ahead"],
+  ],
+  ["another lease with a node's name", nodeLease(60_000, "kube-system"), []],
+  ["etcd below three quarters", etcdSizes(1.5 * gib - 1), []],
+  ["etcd at three quarters", etcdSizes(1.5 * gib), [etcdFull("warning", 1536)]],
+  ["etcd at 95 %", etcdSizes(0.95 * 2 * gib), [etcdFull("warning", 1946)]],
+  ["etcd above 95 %", etcdSizes(0.95 * 2 * gib + 1), [etcdFull("critical", 1946)]],
+  [
+    "a node that is not ready",
+    withNode(
+      {
+        conditions: [
+          { type: "Ready", status: "Unknown", message: "no heartbeat" },
+          { type: "DiskPressure", status: "True" },
+        ],
+      },
+      { unschedulable: true },
+    ),
+    ["critical nodes: node n1 is not ready: no heartbeat"],
+  ],
+  [
+    "a cordoned node under pressure",
+    withNode(
+      {
+        conditions: [
+          { type: "DiskPressure", status: "True", message: "low on disk" },
+          { type: "Ready", status: "True" },
+          { type: "PIDPressure", status: "Unknown" },
+          { type: "MemoryPressure", status: "True" },
+        ],
+      },
+      { unschedulable: true },
+    ),
+    [
+      "warning nodes: node n1: DiskPressure (low on disk)",
+      "warning nodes: node n1: MemoryPressure ()",
+      "notice nodes: node n1 is cordoned",
+    ],
+  ],
+  ["a lease just valid", withScheduler(-29_999), []],
+  ["a lease of twice its duration", withScheduler(-30_000), [`critical leaders: no kube-scheduler leads since ${time(-30_000)}`]],
+  ["a longer lease", withScheduler(-119_999, { leaseDurationSeconds: 60 }), []],
+  ["a lease without a duration", withScheduler(-29_999, { leaseDurationSeconds: undefined }), []],
+  [
+    "a lease by the server's clock",
+    { ...withScheduler(-26_000), clockMs: 4_000 },
+    [`critical leaders: no kube-scheduler leads since ${time(-26_000)}`],
+  ],
+  [
+    "a released lease",
+    withScheduler(-1, { holderIdentity: "" }),
+    [`critical leaders: no kube-scheduler leads since ${time(-1)}`],
+  ],
+  ["a lease of another namespace", withScheduler(-1, {}, "default"), ["critical leaders: no kube-scheduler leads"]],
+  [
+    "no leases",
+    { leases: [] },
+    ["critical leaders: no kube-controller-manager leads", "critical leaders: no kube-scheduler leads"],
+  ],
+  [
+    "an API service after a minute",
+    withApiService("False", -60_000, { reason: "MissingEndpoints" }),
+    ["critical api-services: API service v1.x is unavailable: MissingEndpoints; namespaces cannot be deleted meanwhile"],
+  ],
+  ["an API service within a minute", withApiService("False", -59_999), []],
+  ["an API service of unknown state", withApiService("Unknown", -day), []],
+  ["an API service by the server's clock", { ...withApiService("False", -62_000), clockMs: -4_000 }, []],
+  ["a rule for everything behind another", { webhooks: [webhook({ rules: rules(all) })] }, [matchesAll]],
+  [
+    "a rule for everything with subresources",
+    { webhooks: [webhook({ rules: rules({ ...all, resources: ["*/*"] }), failurePolicy: undefined })] },
+    [matchesAll],
+  ],
+  ["a rule for every group", { webhooks: [webhook({ rules: rules({ ...all, resources: ["pods", "pods/*"] }) })] }, []],
+  ["a rule for some objects", { webhooks: [webhook({ rules: [all], objectSelector: { matchLabels: { a: "b" } } })] }, []],
+  ["empty selectors", { webhooks: [webhook({ rules: [all], objectSelector: {}, namespaceSelector: {} })] }, [matchesAll]],
+  [
+    "16 s",
+    { webhooks: [webhook({ timeoutSeconds: 16 })] },
+    ["notice webhooks: webhook w.example.com of hooks may delay each write by up to 16 s"],
+  ],
+  ["16 s that are ignored", { webhooks: [webhook({ timeoutSeconds: 16, failurePolicy: "Ignore" })] }, []],
+  [
+    "services of the same name or namespace",
+    {
+      webhooks: [webhook({}), backed],
+      services: [{ metadata: { namespace: "z", name: "b" } }, { metadata: { namespace: "a", name: "z" } }],
+    },
+    ["critical webhooks: webhook w.example.com of hooks: its service a/b does not exist; what it matches is refused"],
+  ],
+  [
+    "calls that failed",
+    metric(
+      [
+        'apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="w1"} 0',
+        'apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="w2"} 2',
+        'apiserver_admission_webhook_fail_open_count{name="w3"} 3',
+      ].join("\n"),
+    ),
+    [
+      "warning webhooks: webhook w2 could not be called 2 times since the API server started; these requests were refused",
+      "warning webhooks: webhook w3 could not be called 3 times since the API server started",
+    ],
+  ],
+  ["a kubelet two versions behind", withNode({ nodeInfo: { kubeletVersion: "v1.21.0" } }), []],
+  [
+    "a kubelet three versions behind",
+    withNode({ nodeInfo: { kubeletVersion: "v1.20.9" } }),
+    ["warning versions: the kubelet of n1 is v1.20.9, 3 minor versions older than the API server (v1.23.0)"],
+  ],
+  [
+    "a newer kubelet",
+    withNode({ nodeInfo: { kubeletVersion: "v1.24.0" } }),
+    ["warning versions: the kubelet of n1 is v1.24.0, newer than the API server (v1.23.0)"],
+  ],
+  [
+    "deprecated APIs",
+    {
+      deprecated: [
+        { version: "a/v1", resource: "as", removedIn: "", users: [..."abcdef"], isOnlyVersion: true },
+        { version: "b/v1", resource: "bs", removedIn: "1.26", users: [], isOnlyVersion: false },
+      ],
+    },
+    [
+      "notice deprecated-apis: as of a/v1, which release to come does not serve, are written by a, b, c, d, e",
+      "notice deprecated-apis: bs of b/v1, which release 1.26 does not serve, were requested",
+    ],
+  ],
+  [
+    "caches at 95 %",
+    metric(`coxswain_apiserver_cache_limit_bytes ${gib}\ncoxswain_apiserver_cache_bytes ${0.95 * gib}`),
+    ["notice caches: the API server's caches are full: 973 MiB of 1024 MiB"],
+  ],
+  ["caches below 95 %", metric(`coxswain_apiserver_cache_limit_bytes 1000\ncoxswain_apiserver_cache_bytes 949`), []],
+  [
+    "refused requests of several flows",
+    metric(
+      ["a,1", "a,1", "b,0", "b,2", "c,1", "d,1", "e,1", "f,1"]
+        .map((one) => one.split(","))
+        .map(([flow, count]) => `apiserver_flowcontrol_rejected_requests_total{flow_schema="${flow}",reason="time-out"} ${count}`)
+        .join("\n"),
+    ),
+    [
+      "warning overload: 8 requests were refused with 429 since the API server started: a (time-out), b (time-out), c (time-out), d (time-out), e (time-out)",
+    ],
+  ],
+  [
+    "quotas at nine tenths",
+    quota({ cpu: "1", memory: "100Mi", pods: "10" }, { cpu: "900m", memory: "80Mi", pods: "11" }),
+    ["notice quotas: quota a/q is nearly used up: cpu 900m of 1, pods 11 of 10"],
+  ],
+  ["quotas below nine tenths", quota({ cpu: "1" }, { cpu: "899m" }), []],
+  ["quotas that are not used", quota({ cpu: "1", x: "?" }, undefined), []],
+  [
+    "one eviction",
+    { failedPods: [{ metadata: { name: "x" } }, evicted("p")] },
+    ["warning evictions: 1 pod was evicted, such as a/p: "],
+  ],
+  [
+    "evictions",
+    { failedPods: [evicted("p", { message: "low" }), evicted("q")] },
+    ["warning evictions: 2 pods were evicted, such as a/p: low"],
+  ],
+  [
+    "a deletion of ten minutes",
+    { namespaces: [{ metadata: { name: "x" } }, { metadata: { name: "old", deletionTimestamp: time(-600_000) } }] },
+    ["warning namespaces: namespace old has been in deletion for 10m"],
+  ],
+  ["a deletion within ten minutes", { namespaces: [{ metadata: { name: "old", deletionTimestamp: time(-599_999) } }] }, []],
+  ["signing requests of five minutes", { signingRequests: [request("a", 300_000)] }, []],
+  [
+    "older signing requests",
+    {
+      signingRequests: [
+        request("new", 0),
+        request("a", 301_000),
+        request("b", 300_001),
+        request("c", 301_000),
+        request("d", 301_000),
+      ],
+    },
+    ["notice signing-requests: 4 certificate signing requests wait for approval: a, b, c"],
+  ],
+  [
+    "two rights",
+    { unread: ["a: forbidden", "b: forbidden"] },
+    ["notice rights: could not be checked: a: forbidden", "notice rights: could not be checked: b: forbidden"],
+  ],
+];
+
+for (const [name, facts, want] of limits)
+  test(`the doctor says about ${name}: ${want.length === 0 ? "nothing" : want.length}`, () =>
+    assert.deepEqual(said(facts), want));
+
+test("the remedy of a server that is not ready, and of the first of several requests, is the right one", () => {
+  const remedies = (facts: object): string[] => findingsOf({ ...well, ...facts } as DoctorFacts).map(({ remedy }) => remedy);
+  assert.deepEqual(remedies({ unready: ["etcd: failed", "ping: failed"] }), [
+    "Look at etcd: its log, its disk, its members (etcdctl endpoint status), its alarms (etcdctl alarm list).",
+    "Look at the log of kube-apiserver.",
+  ]);
+  assert.deepEqual(remedies({ signingRequests: [request("a", 1e9), request("b", 1e9)] }), [
+    "kubectl certificate approve a, if you know who made it.",
+  ]);
+  assert.deepEqual(remedies(certificate(1_000, day)), ["Set this machine's clock."]);
+  assert.deepEqual(remedies(withNode({ conditions: [] })), ["kubectl why node/n1"]);
+  assert.deepEqual(remedies(withNode({}, { unschedulable: true })), ["kubectl uncordon n1, when its maintenance is over."]);
+  assert.deepEqual(remedies(withApiService("False", -day)), ["kubectl why apiservice/v1.x"]);
+  assert.deepEqual(remedies({ namespaces: [{ metadata: { name: "old", deletionTimestamp: time(-day) } }] }), [
+    "kubectl why namespace/old",
+  ]);
+});
+
+test("findings are counted by severity, and one is one", () => {
+  const one = { severity: "warning", check: "clocks", summary: "a", remedy: "b" } as const;
+  assert.equal(findingsText([one]), "WARNING   clocks: a\n          b\n1 finding: 1 warning\n");
+  assert.match(findingsText([{ ...one, severity: "critical" }, one, one]), /\n3 findings: 1 critical, 2 warning\n$/);
+});
