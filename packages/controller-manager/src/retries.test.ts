@@ -5,13 +5,15 @@ import { test } from "node:test";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ConfigMap, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import * as resources from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDeployment, aNamespace, aService, aServiceAccount, someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";
 import type { ControllerContext } from "./controller-context.ts";
-import { newTestContext } from "./testing/test-context.ts";
+import { aBootstrapToken } from "./testing/bootstrap-tokens.ts";
+import { newTestContext, type TestContext } from "./testing/test-context.ts";
 
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
@@ -63,6 +65,104 @@ for (const [controller, retries, ...objects] of [
       await settle(20);
     }
     assert.equal(tries.length, 1 + retries, String(tries));
+  });
+}
+
+const webToken = (): Secret => ({
+  metadata: { namespace: "web", name: "old", annotations: { "kubernetes.io/service-account.name": "gone" } },
+  type: "kubernetes.io/service-account-token",
+});
+const version = {
+  metadata: { name: "core.pods" },
+  spec: {},
+  status: { storageVersions: [{ apiServerID: "a", encodingVersion: "v1", decodableVersions: ["v1"] }] },
+};
+const withVersions = { APIServerIdentity: true, StorageVersionAPI: true };
+
+for (const { controller, verb, resource, gates, objects, want } of [
+  {
+    controller: "bootstrapsigner",
+    verb: "update",
+    resource: "configmaps",
+    objects: [
+      [resources.configMaps, { metadata: { namespace: "kube-public", name: "cluster-info" }, data: { kubeconfig: "x" } }],
+      [resources.secrets, aBootstrapToken("aaaaaa")],
+    ],
+    want: ({ client }) => "jws-kubeconfig-aaaaaa" in (client.objects<ConfigMap>(resources.configMaps)[0]?.data ?? {}),
+  },
+  {
+    controller: "tokencleaner",
+    verb: "delete",
+    resource: "secrets",
+    objects: [[resources.secrets, aBootstrapToken("aaaaaa", { expiration: "2000-01-01T00:00:00Z" })]],
+    want: ({ client }) => client.objects(resources.secrets).length === 0,
+  },
+  {
+    controller: "serviceaccount-token",
+    verb: "get",
+    resource: "serviceaccounts",
+    objects: [[resources.secrets, webToken()]],
+    want: ({ client }) => client.objects(resources.secrets).length === 0,
+  },
+  {
+    controller: "serviceaccount-token",
+    verb: "update",
+    resource: "secrets",
+    objects: [
+      [resources.serviceAccounts, aServiceAccount({ namespace: "web", name: "gone" })],
+      [resources.secrets, webToken()],
+    ],
+    want: ({ client }) => client.objects<Secret>(resources.secrets)[0]?.data?.["token"] !== undefined,
+  },
+  {
+    controller: "serviceaccount-token",
+    verb: "delete",
+    resource: "secrets",
+    objects: [[resources.secrets, webToken()]],
+    want: ({ client }) => client.objects(resources.secrets).length === 0,
+  },
+  {
+    controller: "serviceaccount-token",
+    verb: "create",
+    resource: "secrets",
+    objects: [[resources.serviceAccounts, aServiceAccount({ namespace: "web" })]],
+    want: ({ client }) => client.objects(resources.secrets).length === 1,
+  },
+  ...(["leases", "storageversions"] as const).map((resource) => ({
+    ...{ controller: "storage-version-gc", verb: "get", resource, gates: withVersions },
+    objects: [[resources.storageVersions, version]] as const,
+    want: ({ client }: TestContext) => client.objects(resources.storageVersions).length === 0,
+  })),
+] satisfies {
+  controller: string;
+  verb: string;
+  resource: string;
+  gates?: Readonly<Record<string, boolean>>;
+  objects: readonly (readonly [ResourceRef, object])[];
+  want: (context: TestContext) => boolean;
+}[]) {
+  test(`${controller} does not go on after a ${verb} of ${resource} that the server cannot answer, and tries again`, async (t) => {
+    const serviceAccountKey = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    const context = newTestContext(t, { serviceAccountKey }, gates);
+    const { client, clock, ctx, run } = context;
+    let isAway = true;
+    let tries = 0;
+    client.react(verb, resource, () => {
+      tries++;
+      if (isAway) throw serviceUnavailable("away");
+      return undefined;
+    });
+    for (const [ref, object] of objects) client.put(ref, object as KubeObject);
+    await run(catalogue.find(({ name }) => name === controller)?.make(ctx));
+    assert.deepEqual([tries > 0, want(context)], [true, false]);
+    assert.ok(
+      client.writes.every((write) => write.verb === verb && write.resource === resource),
+      "nothing else is written",
+    );
+    isAway = false;
+    await clock.advance(5000);
+    await settle(60);
+    assert.ok(want(context));
   });
 }
 

@@ -404,3 +404,7 @@ test("a pod whose binding was reverted by a restore of etcd is bound again, and 
   await step(1_000);
   assert.equal(names.where("web"), "a");
 });
+
+test("a scheduler without a profile does not start", async (t) => {
+  await assert.rejects(startScheduler(t, { schedulerNames: [] }), { message: "at least one profile is required" });
+});

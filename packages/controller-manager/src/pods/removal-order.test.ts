@@ -31,6 +31,8 @@ for (const { name, first, second } of [
     second: { ...onNode, ready: false, readySince: "2024-01-01T23:59:00Z" },
   },
   { name: "the younger", first: { ...onNode, createdAt: "2024-01-01T00:00:01Z" }, second: onNode },
+  { name: "one that is ready since nobody knows when", first: { ...onNode, readySince: "" }, second: onNode },
+  { name: "one of unknown age", first: { ...onNode, createdAt: "" }, second: onNode },
 ] as { name: string; first: PodOptions; second: PodOptions }[]) {
   test(`gives up ${name} first`, () => {
     const [a, b] = [aPod({ name: "a", ...first }), aPod({ name: "b", ...second })];

@@ -18,3 +18,12 @@ test("changes with the template and with each collision", () => {
   ];
   assert.equal(new Set(hashes).size, hashes.length);
 });
+
+test("takes whole numbers beyond 53 bits as they are, and null as absent", () => {
+  const hashOf = (spec: object) => computeHash({ ...template, spec: { ...template.spec, ...spec } }, undefined);
+  const plain = computeHash(template, undefined);
+  assert.equal(hashOf({ activeDeadlineSeconds: null }), plain);
+  assert.notEqual(hashOf({ activeDeadlineSeconds: 9007199254740993n }), hashOf({ activeDeadlineSeconds: 9007199254740992n }));
+  assert.equal(hashOf({ activeDeadlineSeconds: 30n }), hashOf({ activeDeadlineSeconds: 30 }));
+  assert.notEqual(hashOf({ activeDeadlineSeconds: 30 }), plain);
+});

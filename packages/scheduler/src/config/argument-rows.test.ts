@@ -86,6 +86,29 @@ for (const { name, args, byVolumeCapacity = false, want } of [
     want: /^\[args.ignoredResources\[1\]: Invalid value: "a\/b\/c": a qualified name .*, args.ignoredResourceGroups\[1\]: Invalid value: "a\/b": resource group name can't contain '\/', args.ignoredResourceGroups\[2\]: Invalid value: "-": name part must consist of .*\]$/,
   },
   {
+    name: "reports a weight of a scoring strategy that is 0",
+    args: { NodeResourcesFit: { scoringStrategy: { type: "LeastAllocated", resources: [weight("cpu", 0)] } } },
+    want: /^args.resources\[0\].weight: Invalid value: 0: resource weight of cpu not in valid range \(0, 100\]$/,
+  },
+  {
+    name: "reports default constraints that allow a skew of 0, have a selector or are there twice",
+    args: {
+      PodTopologySpread: {
+        defaultingType: "List",
+        defaultConstraints: [
+          { maxSkew: 0, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule", labelSelector: {} },
+          { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule" },
+        ],
+      },
+    },
+    want: /^\[args.defaultConstraints\[0\].maxSkew: Invalid value: 0: not in valid range \(0, inf\), args.defaultConstraints\[0\].labelSelector: Forbidden: constraint must not define a selector, as they deduced for each pod, args.defaultConstraints\[1\]: Duplicate value: "\{zone, DoNotSchedule\}"\]$/,
+  },
+  {
+    name: "reports a negative timeout of bindings",
+    args: { VolumeBinding: { bindTimeoutSeconds: -1 } },
+    want: /^args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value$/,
+  },
+  {
     name: "reports each weight of a scoring strategy, with the resource's name",
     args: {
       NodeResourcesFit: {
@@ -144,6 +167,9 @@ for (const { name, args, byVolumeCapacity = false, want } of [
     assert.match(formatFieldErrors(errors), want);
   });
 }
+
+test("a plugin without arguments has no errors", () =>
+  assert.deepEqual(validateArgs("NodeName", defaultPluginArgs, "args", false), []));
 
 const skewed = (topologyKey: string, whenUnsatisfiable: "DoNotSchedule" | "ScheduleAnyway") => ({
   ...{ maxSkew: 1, topologyKey, whenUnsatisfiable },

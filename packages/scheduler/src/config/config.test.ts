@@ -225,6 +225,14 @@ test("resources have the weight 1, and a scoring strategy without resources thos
   assert.equal(fit("{}")?.type, "LeastAllocated");
 });
 
+test("a balance without resources is one of the default's, and resources of no weight weigh 1", () => {
+  const balanced = (text: string) =>
+    complete(file(args("NodeResourcesBalancedAllocation", text))).profiles[0]?.args.NodeResourcesBalancedAllocation.resources;
+  const both = ["cpu", "memory"].map((name) => ({ name, weight: 1 }));
+  for (const text of ["{}", "{resources: []}"]) assert.deepEqual(balanced(text), both, text);
+  assert.deepEqual(balanced("{resources: [{name: memory}]}"), both.slice(1));
+});
+
 test("without DefaultPodTopologySpread pods are spread by SelectorSpread, in either version", () => {
   const without = { enabled: (name: string) => name !== "DefaultPodTopologySpread" && gates.enabled(name) };
   for (const version of ["v1beta2", "v1beta3"]) {

@@ -407,3 +407,31 @@ for (const { name, nodeCacheCapable, answer, want } of [
     const placed = await clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable }).place(pod);
     assert.equal(placed.slice(0, 3).trim(), want);
   });
+
+for (const { name, victims, message } of [
+  { name: "of a node that is not known", victims: { z: { Pods: [] } }, message: 'nodeinfo not found for node name "z"' },
+  { name: "that are not in a list", victims: { a: { Pods: "old" } }, message: "extender: URL returned pods that are not a list" },
+  {
+    name: "that are not on the node",
+    victims: { a: { Pods: [{ UID: "old" }, { UID: "other" }] } },
+    message: "extender: URL claims to preempt pod (UID: other) on node: a, but the pod is not found on that node",
+  },
+]) {
+  test(`an extender that returns victims ${name} fails the preemption`, async (t) => {
+    const { url } = await startExtender(t, { preempt: () => ({ NodeNameToMetaVictims: victims }) });
+    const { snapshot } = newTestCluster({ nodes, pods: [aTestPod("old", { on: "a" }), aTestPod("other", { on: "b" })] });
+    const extender = patientExtender({ urlPrefix: url, preemptVerb: "preempt" });
+    await assert.rejects(extender.preempt(pod, new Map(), snapshot()), { message: message.replace("URL", url) });
+  });
+}
+
+for (const file of ["caFile", "certFile", "keyFile"])
+  test(`an extender whose ${file} cannot be read prevents the start`, () => {
+    const config = {
+      urlPrefix: "https://127.0.0.1:1",
+      filterVerb: "filter",
+      enableHTTPS: true,
+      tlsConfig: { [file]: "/nowhere" },
+    };
+    assert.throws(() => newHttpExtender(config), { code: "ENOENT", path: "/nowhere" });
+  });

@@ -11,7 +11,7 @@ import { type NodeInfo, newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
-import { FitError, failed } from "../framework/status.ts";
+import { FitError, failed, unschedulable } from "../framework/status.ts";
 import { selectVictims } from "../preemption/victims.ts";
 import { runPreFilter } from "../profile.ts";
 import { decide } from "../scheduling-cycle.ts";
@@ -622,4 +622,13 @@ test("a simulation changes neither the nodes of the snapshot nor the state of th
   const selected = atOnce(selectVictims(profile, state, info, node, [], cluster.nominator));
   assert.ok("pods" in selected && selected.pods.length === 2);
   assert.deepEqual([[...node.pods.keys()], states.length > 0, states.includes(state)], [["a1", "a2"], true, false]);
+});
+
+test("nothing is evicted for a pod that is gone when the preemption begins", async () => {
+  const cluster = newTestCluster({ nodes, pods: [low("old", "a")] });
+  const [plugin] = cluster.profile.at.postFilter;
+  const statuses = new Map([["a", unschedulable("Insufficient cpu")]]);
+  const outcome = plugin?.postFilter?.(new Map(), newPodInfo(urgent()), statuses, cluster.snapshot());
+  await assert.rejects(Promise.resolve(outcome), { message: "pod default/urgent is gone" });
+  assert.deepEqual(cluster.client.writes, []);
 });

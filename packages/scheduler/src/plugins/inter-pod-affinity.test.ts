@@ -352,3 +352,10 @@ test("the eviction of pods cannot help where affinity is unmet, and can where an
   assert.equal(await statuses([rival], pod("new", "web", away(term("db")))), "Unschedulable");
   assert.equal(await statuses([pod("db", "db", away(term("web")), { on: "a" })], pod("new", "web")), "Unschedulable");
 });
+
+test("a pod with an invalid selector fails where nodes are scored", () => {
+  const bad = { topologyKey: zone, labelSelector: { matchExpressions: [{ key: "app", operator: "Sometimes" }] } };
+  assert.throws(() => newTestCluster({ nodes }).scores("InterPodAffinity", pod("new", "web", near(bad))), {
+    message: 'running PreScore plugin "InterPodAffinity": parsing pod: "Sometimes" is not a valid label selector operator',
+  });
+});

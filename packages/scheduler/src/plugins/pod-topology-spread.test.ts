@@ -321,3 +321,16 @@ test("where no pod runs yet all nodes score 100", () => {
   const cluster = newTestCluster({ nodes: twoZones });
   assert.deepEqual(cluster.scores("PodTopologySpread", spread(soft(zoneKey))), { a: 100, b: 100, c: 100 });
 });
+
+for (const { point, whenUnsatisfiable } of [
+  { point: "PreFilter", whenUnsatisfiable: "DoNotSchedule" },
+  { point: "PreScore", whenUnsatisfiable: "ScheduleAnyway" },
+]) {
+  test(`an invalid selector of a constraint ${whenUnsatisfiable} fails the cycle in ${point}`, async () => {
+    const labelSelector = { matchExpressions: [{ key: "app", operator: "Sometimes" }] };
+    const bad = { ...hard(zoneKey), whenUnsatisfiable, labelSelector } as TopologySpreadConstraint;
+    await assert.rejects(newTestCluster({ nodes: twoZones }).place(spread(bad)), {
+      message: `running ${point} plugin "PodTopologySpread": "Sometimes" is not a valid label selector operator`,
+    });
+  });
+}

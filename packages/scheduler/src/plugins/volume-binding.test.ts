@@ -250,6 +250,11 @@ for (const { size, shape, want } of [
   });
 }
 
+test("a volume that is to be provisioned scores nothing", async (t) => {
+  const { profile, state, node } = await start(t, "example.com/disk", [], defaultCapacityShape);
+  assert.deepEqual(atOnce(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], emptySnapshot)), [0]);
+});
+
 const cases: { name: string; provisioner?: string; happens: (client: ReturnType<typeof newFakeClient>) => void; want: string }[] =
   [
     {
@@ -302,6 +307,12 @@ const cases: { name: string; provisioner?: string; happens: (client: ReturnType<
       provisioner: "example.com/disk",
       happens: (client) => client.remove(persistentVolumeClaims, "default/data"),
       want: 'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "default/data"',
+    },
+    {
+      name: "all annotations are removed from the claim",
+      provisioner: "example.com/disk",
+      happens: (client) => client.put(persistentVolumeClaims, claim),
+      want: 'selectedNode annotation reset for PVC "data"',
     },
     {
       name: "another node is written onto the claim",

@@ -66,6 +66,18 @@ for (const { name, objects, want } of [
   });
 }
 
+test("a claim without a name rejects the pod on a node with a zone, and on no other", () => {
+  const { filter } = newVolumeZone({ informers: listersOver([]) });
+  const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "" } }] as Volume[];
+  const on = (labels: Record<string, string>) =>
+    filter?.(new Map(), newPodInfo(aTestPod("new", { spec: { volumes } })), newNodeInfo(aTestNode("a", { labels })));
+  assert.deepEqual(on({ [zone]: "x" }), {
+    code: "UnschedulableAndUnresolvable",
+    reasons: ["PersistentVolumeClaim had no name"],
+  });
+  assert.equal(on({}), undefined);
+});
+
 test("a claim behind one that waits for its pod is looked at", () => {
   const objects = [
     ...[unbound, aClass({ volumeBindingMode: "WaitForFirstConsumer" })],

@@ -11,9 +11,9 @@ import {
   persistentVolumes,
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
+import { addPod, newNodeInfo, newPodInfo } from "../cache/node-info.ts";
 import { aTestNode, aTestPod, listersOver, newTestCluster } from "../testing/test-cluster.ts";
-import { csiLimitKey, newDiskLimits } from "./volume-limits.ts";
+import { csiLimitKey, newDiskLimits, newNodeVolumeLimits } from "./volume-limits.ts";
 import { newVolumeRestrictions } from "./volume-restrictions.ts";
 
 type Stored = readonly [ResourceRef, KubeObject];
@@ -437,6 +437,32 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
     objects: [claim("one", slow), claim("two", slow), storageClass("slow", { provisioner: "d.example.com" }), driverOn(1)],
     want: exceeded,
   },
+  ...[
+    {
+      name: "in-tree disks that are to be provisioned count for the driver that has taken them over",
+      on: "kubernetes.io/aws-ebs",
+    },
+    { name: "in-tree disks that are to be provisioned do not count for a driver that has not taken them over", on: "" },
+  ].map(({ name, on }) => ({
+    name,
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      ...[claim("one", slow), claim("two", slow), storageClass("slow", { provisioner: "kubernetes.io/aws-ebs" })],
+      migratedOn(on, "ebs.csi.aws.com", 1),
+    ],
+    want: on === "" ? "a" : exceeded,
+  })),
+  {
+    name: "volumes of a driver that reports no limit are not limited beside one that does",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      ...[bound("one", "pv1"), bound("two", "pv2"), driverOn(1)],
+      ...["1", "2"].map((n) => volume(`pv${n}`, { csi: { driver: "free.example.com", volumeHandle: n } })),
+    ],
+    want: "a",
+  },
   {
     name: "the node's own limit takes precedence over that of its type",
     node: limited({ "attachable-volumes-aws-ebs": "1" }),
@@ -583,6 +609,24 @@ test("volume limits: the other kinds of disks have separate limits", () => {
   }
 });
 
+for (const { name, make } of [
+  { name: "NodeVolumeLimits", make: newNodeVolumeLimits },
+  { name: "EBSLimits", make: (context: Parameters<typeof newDiskLimits>[0]) => newDiskLimits(context, "EBSLimits") },
+]) {
+  test(`${name} fails a new pod whose claim is missing or has no name, but not for the claims of a running one`, () => {
+    const plugin = make({ informers: noObjects, gates: { enabled: () => false } });
+    const reasons = (wanted: Pod, ...there: Pod[]) => {
+      const node = newNodeInfo(aTestNode("a"));
+      for (const pod of there) addPod(node, newPodInfo(pod));
+      return plugin.filter?.(new Map(), newPodInfo(wanted), node);
+    };
+    const missing = 'looking up PVC default/data: persistentvolumeclaim "data" not found';
+    assert.deepEqual(reasons(using({ emptyDir: {} }, claimed("data"))), { code: "Error", reasons: [missing] });
+    assert.deepEqual(reasons(using(claimed(""))), { code: "Error", reasons: ["PersistentVolumeClaim had no name"] });
+    assert.equal(reasons(using(ebs("vol-1")), using(claimed("data"))), undefined);
+  });
+}
+
 test("KUBE_MAX_PD_VOLS replaces the limits of the plugins, if it is a positive number", (t) => {
   const before = process.env["KUBE_MAX_PD_VOLS"];
   t.after(() => {
@@ -604,6 +648,16 @@ test("with ReadWriteOncePod a claim that is not there rejects the pod", () => {
   const { preFilter } = newVolumeRestrictions(context);
   const status = preFilter?.(new Map(), newPodInfo(using(claimed("data"))), newTestCluster().snapshot());
   assert.deepEqual(status, { code: "UnschedulableAndUnresolvable", reasons: ['persistentvolumeclaim "data" not found'] });
+});
+
+test("with ReadWriteOncePod a claim behind a volume of another kind is looked at", () => {
+  const { preFilter } = newVolumeRestrictions({ informers: noObjects, gates: { enabled: () => true } });
+  const snapshot = newTestCluster().snapshot();
+  assert.equal(preFilter?.(new Map(), newPodInfo(using({ emptyDir: {} })), snapshot), undefined);
+  assert.deepEqual(preFilter?.(new Map(), newPodInfo(using({ emptyDir: {} }, claimed("data"))), snapshot), {
+    code: "UnschedulableAndUnresolvable",
+    reasons: ['persistentvolumeclaim "data" not found'],
+  });
 });
 
 test("a long driver name has a short limit", () => {

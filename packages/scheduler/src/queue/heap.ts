@@ -51,11 +51,6 @@ export class KeyedHeap<T> {
     return removed;
   }
 
-  /** All items, in no particular order. */
-  values(): readonly T[] {
-    return this.#items;
-  }
-
   #put(item: T, place: number): void {
     this.#items[place] = item;
     this.#places.set(this.#keyOf(item), place);

@@ -127,3 +127,10 @@ test("a volume that has another device now is written, one whose device is the s
   assert.deepEqual(client.object<Node>(nodes, "a")?.status?.volumesAttached, [{ name: "v1", devicePath: "/dev/x" }]);
   assert.equal(client.writes.length, 2);
 });
+
+test("what a node may use is listed by name", async (t) => {
+  const { report, usable, listed } = await start(t);
+  usable.set("a", ["v3", "v1", "v2"]);
+  await report.write("a", signal);
+  assert.deepEqual(listed("a"), ["v1", "v2", "v3"]);
+});

@@ -56,7 +56,7 @@ export function planVolume({ desired, attachments, exclusive, unusedSince, now }
     const existing = attachments.find((attachment) => attachment.node === node);
     if (existing !== undefined) steps.push(stepOf(existing));
     else {
-      const others = attachments.filter((attachment) => attachment.node !== node).map((attachment) => attachment.node);
+      const others = attachments.map((attachment) => attachment.node);
       // When several nodes need an exclusive volume that is not attached, the first one gets it.
       const assigned = steps.flatMap((step) => (step.do === "attach" ? [step.node] : []));
       const taken = [...others, ...assigned];

@@ -355,6 +355,16 @@ test("a job that was started, not noted, and has ended is not listed as active",
   assert.deepEqual([status().active, status().lastScheduleTime], [undefined, "2022-01-01T00:01:00Z"]);
 });
 
+test("without limits each finished job is kept", async (t) => {
+  const { successfulJobsHistoryLimit: _, failedJobsHistoryLimit: __, ...spec } = aCronJob({ spec: { suspend: true } }).spec;
+  const cronJob = { ...aCronJob(), spec };
+  const ended = (name: string, type: "Complete" | "Failed") =>
+    childOf(cronJob, name, { conditions: [finishedAt("2022-01-01T00:00:00Z", type)], startTime: "2022-01-01T00:00:00Z" });
+  const all = ["a", "b", "c", "d"].flatMap((name) => [ended(name, "Complete"), ended(`failed-${name}`, "Failed")]);
+  const { names } = await runCronJob(t, cronJob, ...all);
+  assert.equal(names().length, 8);
+});
+
 test("a limit of 0 keeps no job, one that is being deleted is not counted, and deleted ones are not listed", async (t) => {
   const ended = (at: string) => ({ conditions: [finishedAt(at)], startTime: at });
   const cronJob = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 0 } });

@@ -81,6 +81,11 @@ for (const { name, sets, limit, want } of [
   });
 }
 
+test("history: without a limit nothing is removed", () => {
+  const { revisionHistoryLimit: _, ...spec } = aDeployment().spec;
+  assert.deepEqual(planCleanup({ ...aDeployment(), spec }, [set("a"), set("b", { revision: 2 })]), []);
+});
+
 test("revisions: the highest counts, what is no number does not", () => {
   const odd = set("odd");
   odd.metadata.annotations = { [revisionAnnotation]: "x" };

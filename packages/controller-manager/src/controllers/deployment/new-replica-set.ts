@@ -64,7 +64,10 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
     created = await ctx.client.create<ReplicaSet>(replicaSets, desired, { signal });
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) throw err;
-    if (!isAlreadyExists(err)) throw await reportFailure(rollout, desired.metadata.name ?? "", err);
+    if (!isAlreadyExists(err)) {
+      await reportFailure(rollout, desired.metadata.name ?? "", err);
+      throw err;
+    }
     created = await resolveCollision(rollout, desired, err);
     existed = true;
   }
@@ -132,7 +135,7 @@ async function resolveCollision(rollout: Rollout, desired: ReplicaSet, err: unkn
   throw err;
 }
 
-async function reportFailure(rollout: Rollout, name: string, err: unknown): Promise<unknown> {
+async function reportFailure(rollout: Rollout, name: string, err: unknown): Promise<void> {
   const { ctx, deployment } = rollout;
   const message = `Failed to create new replica set "${name}": ${messageOf(err)}`;
   if (hasProgressDeadline(deployment)) {
@@ -142,7 +145,6 @@ async function reportFailure(rollout: Rollout, name: string, err: unknown): Prom
     await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } }).catch(() => {});
   }
   ctx.recorder.event(deployment, "Warning", progressReasons.createError, message);
-  return err;
 }
 
 /** Sets the revision annotation of the Deployment to that of its newest ReplicaSet. */

@@ -253,3 +253,11 @@ test("the failure of an old set is shown when the new one has none", () => {
   const both = after(aDeployment({ replicas: 2 }), failing, [old], start);
   assert.equal(conditionOf(both.conditions, "ReplicaFailure")?.message, "of the new one", "it comes first");
 });
+
+test("without a new set the conditions name the deployment", () => {
+  const deployment = { ...aDeployment({ replicas: 2 }), status: { conditions: [progressing("ReplicaSetUpdated")] } };
+  const sets = [set("old", 1, 1)];
+  const status = calculateStatus(deployment, undefined, sets, start);
+  const { conditions } = withProgress(deployment, status, undefined, sets, minutes(1));
+  assert.equal(conditionOf(conditions, "Progressing")?.message, 'Deployment "web" is progressing.');
+});

@@ -44,7 +44,6 @@ function isProgressing(deployment: Deployment, status: CountedStatus): boolean {
 }
 
 function isTimedOut(deployment: Deployment, status: CountedStatus, now: number): boolean {
-  if (!hasProgressDeadline(deployment)) return false;
   const condition = conditionOf(status.conditions, "Progressing");
   if (condition === undefined || condition.reason === progressReasons.available) return false;
   return updatedAt(condition) + deadlineMs(deployment) < now;

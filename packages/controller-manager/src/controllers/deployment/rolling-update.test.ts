@@ -5,7 +5,18 @@ import { aDeployment, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/b
 import { desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
 import { planScaling, wasScaled } from "./proportional-scaling.ts";
 import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
-import { fenceposts, maxSurgeOf, maxUnavailableOf } from "./replica-counts.ts";
+import {
+  activeSets,
+  actualReplicasOf,
+  availableOf,
+  desiredReplicas,
+  fenceposts,
+  maxSurgeOf,
+  maxUnavailableOf,
+  readyOf,
+  replicasOf,
+  specReplicas,
+} from "./replica-counts.ts";
 import { newSetReplicas, planScaleDown, planScaleUp } from "./rolling-update.ts";
 
 type Bound = number | string;
@@ -54,6 +65,18 @@ for (const { name, replicas, surge, old, current, want } of [
     assert.equal(newSetReplicas(deploymentOf(replicas, surge, 0), [set("old", old), set("new", current)], current), want);
   });
 }
+
+test("a deployment or set without a number of replicas has one, and a missing set none", () => {
+  const { replicas: _, ...spec } = aDeployment({ replicas: 3 }).spec;
+  assert.equal(desiredReplicas({ ...aDeployment(), spec }), 1);
+  const { replicas: __, ...ofSet } = set("a", 3).spec;
+  const without = { ...set("a", 3), spec: ofSet };
+  assert.deepEqual([specReplicas(without), replicasOf([undefined, without, set("b", 3)])], [1, 4]);
+  assert.deepEqual(activeSets([without, set("none", 0)]), [without]);
+  const counted = { ...set("c", 9), status: { replicas: 4, availableReplicas: 2, readyReplicas: 3 } };
+  const sets = [undefined, counted, { ...counted }, aReplicaSet({ name: "no status yet" })];
+  assert.deepEqual([actualReplicasOf(sets), availableOf(sets), readyOf(sets)], [8, 4, 6]);
+});
 
 test("a new set that is larger than desired shrinks at once", () => {
   const newSet = set("new", 8);
@@ -193,6 +216,13 @@ for (const { name, deployment, newSet, old, want } of [
     newSet: set("new", 5, 5, 3, sized(5, 6)),
     old: [set("a", 1)],
     want: { a: 0 },
+  },
+  {
+    name: "old sets without a new one, by share",
+    deployment: deploymentOf(20, 0, 1),
+    newSet: undefined,
+    old: [set("a", 5, 5, 1, sized(10, 10)), set("b", 5, 5, 2, sized(10, 10))],
+    want: { a: 10, b: 10 },
   },
   {
     name: "growing in the middle of a rollout, by share",

@@ -256,3 +256,19 @@ test("a new set keeps the selector's expressions, and its name depends on the nu
   assert.equal(new Set(names).size, 3);
   assert.equal(buildNewSet(aDeployment({ replicas: 2 }), [aReplicaSet({ replicas: 2 })], 1n).spec.replicas, 1, "the surge");
 });
+
+test("the failure of a creation is the one that is reported to the queue", async (t) => {
+  const world = newTestContext(t);
+  const causes: unknown[] = [];
+  const log = { ...world.ctx.log, named: () => log, error: (_: string, err: unknown) => void causes.push(err) };
+  const refused = forbidden(replicaSets, "web", "exceeded quota");
+  world.client.react("create", "replicasets", () => {
+    throw refused;
+  });
+  world.client.put(deployments, aDeployment());
+  await world.run(newDeploymentController({ ...world.ctx, log }));
+  await world.clock.advance(86_400_000);
+  await settle(30);
+  assert.ok(causes.length > 0);
+  for (const cause of causes) assert.equal(cause, refused);
+});

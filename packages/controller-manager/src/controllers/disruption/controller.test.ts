@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
@@ -218,6 +219,20 @@ for (const { name, served, owner, message, also = [] } of [
     });
   });
 }
+
+test("a controller whose scale cannot be read for now is not one that is gone", async (t) => {
+  const world = newTestContext(t);
+  serveDiscovery(world.client, [widgets]);
+  world.client.react("get", "widgets", () => {
+    throw serviceUnavailable("away");
+  });
+  world.client.put(pods, aPod({ labels, owner: widget(1) }));
+  world.client.put(podDisruptionBudgets, aBudget({ maxUnavailable: 1 }));
+  await world.run(newDisruptionController(world.ctx));
+  assert.ok(world.events.length > 0);
+  for (const event of world.events) assert.match(event, /^Warning CalculateExpectedPodCountFailed .*away/);
+  hasFields(statusOf(world), { disruptionsAllowed: 0, conditions: [{ status: "False", reason: "SyncFailed" }] });
+});
 
 test("pods without a controller are ignored and cause no failure", async (t) => {
   const world = await started(t, [podDisruptionBudgets, aBudget({ maxUnavailable: 1 })], [pods, aPod({ labels })]);

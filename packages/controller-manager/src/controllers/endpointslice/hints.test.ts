@@ -4,7 +4,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { withHints } from "./hints.ts";
-import { zoneShares } from "./zones.ts";
+import { changesShares, zoneShares } from "./zones.ts";
 
 /**
  * `a a>b b! ?`: an endpoint in zone a without hint, one in a with a hint for b, one in b that is not ready, one
@@ -168,5 +168,21 @@ for (const { name, nodes, want } of [
   test(`shares: ${name}`, () => {
     const shares = zoneShares(nodes);
     assert.deepEqual(shares && Object.fromEntries(shares), want);
+  });
+}
+
+for (const { name, now, want } of [
+  { name: "nothing", now: inZone("n", "a"), want: false },
+  { name: "the way in which its CPU is written", now: inZone("n", "a", { cpu: "1000m" }), want: false },
+  { name: "another label", now: inZone("n", "a", { labels: { other: "x" } }), want: false },
+  { name: "its zone", now: inZone("n", "b"), want: true },
+  { name: "its CPU", now: inZone("n", "a", { cpu: "4001m" }), want: true },
+  { name: "its readiness", now: inZone("n", "a", { ready: false }), want: true },
+  { name: "its role to master", now: inZone("n", "a", { labels: { "node-role.kubernetes.io/master": "" } }), want: true },
+  { name: "its role", now: inZone("n", "a", { labels: { "node-role.kubernetes.io/control-plane": "" } }), want: true },
+]) {
+  test(`a node that changes ${name} ${want ? "may change" : "does not change"} the shares of the zones`, () => {
+    assert.equal(changesShares(inZone("n", "a"), now), want);
+    assert.equal(changesShares(now, inZone("n", "a")), want);
   });
 }

@@ -432,6 +432,25 @@ test("with tracking turned off it takes annotation and finalizers away, and coun
   assert.ok(client.objects<Pod>(pods).every(({ metadata }) => (metadata.finalizers ?? []).length === 0));
 });
 
+test("with tracking turned off it counts nothing while a finalizer cannot be taken away", async (t) => {
+  const job = aJob({ spec: { parallelism: 1, completions: 2 } });
+  const { client, clock, ctx, run } = newTestContext(t, {}, { JobTrackingWithFinalizers: false });
+  client.put(jobs, job);
+  client.put(pods, aJobPod(job, "a", { phase: "Succeeded" }));
+  let isAway = true;
+  client.react("patch", "pods", () => {
+    if (isAway) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await run(newJobController(ctx));
+  const succeeded = () => client.object<Job>(jobs, "default/work")?.status?.succeeded;
+  assert.equal(succeeded(), undefined);
+  isAway = false;
+  await clock.advance(60_000);
+  await settle(30);
+  assert.equal(succeeded(), 1);
+});
+
 test("says how many pods are ready where that is turned on", async (t) => {
   const { status, client, active } = await runJob(t, aJob(), { JobReadyPods: true });
   assert.equal(status().ready, 0);

@@ -87,3 +87,12 @@ test("only a failed pod waits for the backoff, and a deleted one does not", asyn
   handlers.deleted?.(aJobPod(job, "p", { phase: "Failed" }));
   assert.deepEqual(enqueued, ["default/work in 10000 ms", "default/work", "default/work"]);
 });
+
+test("a finalizer that is gone when a pod changes its controller was removed for the former job", async (t) => {
+  const [a, b] = [aJob({ name: "a" }), aJob({ name: "b" })];
+  const { context, handlers } = await handlersOf(t, a, b);
+  context.finalizerExpectations.expect("default/a", ["p-uid", "q-uid"]);
+  handlers.updated?.(aJobPod(a, "p"), aJobPod(b, "p", { withFinalizer: false }));
+  handlers.updated?.(aJobPod(a, "q"), aJobPod(b, "q"));
+  assert.deepEqual([...context.finalizerExpectations.of("default/a")], ["q-uid"]);
+});

@@ -455,3 +455,60 @@ test("one object is named in the singular, and the core group has no APIService 
   assert.deepEqual((failed("v1") as { related: unknown }).related, []);
   hasFields(failed("example.com/v1"), { related: [{ name: "v1.example.com" }] });
 });
+
+for (const { what, verb, resource, message } of [
+  { what: "listed", verb: "list", resource: "configmaps", message: /^Failed to delete all resource types, 1 remaining: .*away/ },
+  {
+    what: "deleted",
+    verb: "delete",
+    resource: "configmaps",
+    message: /^Failed to delete all resource types, 1 remaining: .*away/,
+  },
+]) {
+  test(`a namespace whose objects cannot be ${what} stays, and says why, until they can`, async (t) => {
+    const world = newTestContext(t);
+    const { client, clock, ctx, run } = world;
+    serveDiscovery(world);
+    let isAway = true;
+    client.react(verb, resource, () => {
+      if (isAway) throw serviceUnavailable("away");
+      return undefined;
+    });
+    client.put(namespaces, leaving);
+    client.put(configMaps, aConfigMap("a"));
+    await run(newNamespaceController(ctx));
+    await clock.advance(5000);
+    assert.match(conditionOf(world, "NamespaceDeletionContentFailure")?.message ?? "", message);
+    isAway = false;
+    await clock.advance(60_000);
+    assert.equal(client.object(namespaces, "web"), undefined);
+  });
+}
+
+test("a namespace whose finalizer cannot be removed loses it later", async (t) => {
+  const world = newTestContext(t, { namespaceSyncPeriodMs: 1e9 });
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  let tries = 0;
+  client.react("update", "namespaces", ({ subresource }) => {
+    if (subresource === "finalize" && tries++ === 0) throw serviceUnavailable("away");
+    return undefined;
+  });
+  client.put(namespaces, leaving);
+  await run(newNamespaceController(ctx));
+  await clock.advance(60_000);
+  assert.deepEqual([tries, client.object(namespaces, "web")], [2, undefined]);
+});
+
+test("a pod without a grace period beside one that has it takes nothing from its time", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.react("deletecollection", "pods", () => ({}));
+  client.put(namespaces, leaving);
+  const spec = { terminationGracePeriodSeconds: 30 };
+  client.put(pods, aPod({ namespace: "web", name: "a", spec }), aPod({ namespace: "web", name: "b" }));
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  assert.equal(conditionOf(world, "NamespaceDeletionContentFailure")?.status, "False");
+});

@@ -75,6 +75,17 @@ test("the server is not asked again for the claim of a volume that is released a
   assert.equal(asked(), 1);
 });
 
+test("the server is not asked for the claim of a volume that is only reserved for it", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(persistentVolumes, aVolume("a", { claimRef: { namespace: "default", name: "data" } }));
+  await context.run(newPersistentVolumeBinder(context.ctx));
+  assert.equal(volumeOf(context)?.status?.phase, "Available");
+  assert.deepEqual(
+    context.client.actions.filter(({ verb }) => verb === "get"),
+    [],
+  );
+});
+
 test("a volume whose claim cannot be read keeps its phase until it can", async (t) => {
   const context = newTestContext(t);
   let away = true;

@@ -40,6 +40,14 @@ for (const { name, first, second, kin = [0, 0], gates } of [
   },
   { name: "one whose node has more of its kin", first: onNode, second: { nodeName: "n2" }, kin: [2, 1] },
   { name: "one ready for a shorter time", first: { ...onNode, readySince: "2024-01-01T23:59:00Z" }, second: onNode },
+  { name: "one ready since nobody knows when", first: { ...onNode, readySince: "" }, second: onNode },
+  { name: "one of unknown age", first: { ...onNode, createdAt: "" }, second: onNode },
+  {
+    name: "without LogarithmicScaleDown one ready since nobody knows when",
+    first: { ...onNode, readySince: "" },
+    second: onNode,
+    gates: { byMagnitude: false },
+  },
   { name: "one with more restarts", first: { ...onNode, restarts: 3 }, second: { ...onNode, restarts: 1 } },
   {
     name: "the younger, whatever its uid,",
