@@ -129,13 +129,13 @@ for (const { controller, verb, resource, gates, objects, want } of [
     want: ({ client }) => client.objects(resources.secrets).length === 1,
   },
   ...(["leases", "storageversions"] as const).map((resource) => ({
-    ...{ controller: "storage-version-gc", verb: "get", resource, gates: withVersions },
+    ...{ controller: "storage-version-gc", verb: "get" as const, resource, gates: withVersions },
     objects: [[resources.storageVersions, version]] as const,
     want: ({ client }: TestContext) => client.objects(resources.storageVersions).length === 0,
   })),
 ] satisfies {
   controller: string;
-  verb: string;
+  verb: Parameters<TestContext["client"]["react"]>[0];
   resource: string;
   gates?: Readonly<Record<string, boolean>>;
   objects: readonly (readonly [ResourceRef, object])[];

@@ -142,7 +142,10 @@ test("twenty nodes are reported, and a pod in the way is looked for on ten, amon
     const nodes = names.map((name) => aTestNode(name, { cpu: name === blocked ? "4" : "1" }));
     const small = Array.from({ length: before }, (_, i) => aTestPod(`s${i}`, { on: blocked, cpu: "0" }));
     const pods = [...small, aTestPod("big", { on: blocked, cpu: "4", priority: 1 })];
-    return diagnosed(pod, nodes, pods) as { details: { refused: object[]; fitsWithout?: { pod: { name: string } } } };
+    return diagnosed(pod, nodes, pods) as {
+      summary: string;
+      details: { refused: object[]; fitsWithout?: { pod: { name: string } } };
+    };
   };
   assert.equal(found("n00", 0).details.refused.length, 20);
   const blocking = (blocked: string, before: number) => found(blocked, before).details.fitsWithout?.pod.name;

@@ -494,3 +494,21 @@ test("a pod that waited a minute still waits for a longer back-off", async () =>
   await clock.advance(30_000);
   assert.equal(queue.counts.active, 1);
 });
+
+test("a pod whose back-off ends later stays when that of another one ends", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("once"));
+  queue.add(podNamed("twice"));
+  for (const attempts of [1, 2]) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    entry.attempts = attempts;
+    queue.addUnschedulable(entry, queue.cycle);
+  }
+  queue.wakeUp("Node/Add");
+  await clock.advance(1_000);
+  assert.deepEqual(queue.counts, { active: 1, backoff: 1, unschedulable: 0 });
+  assert.equal(await popName(queue), "once");
+  await clock.advance(1_000);
+  assert.equal(await popName(queue), "twice");
+});

@@ -464,7 +464,7 @@ for (const { what, verb, resource, message } of [
     resource: "configmaps",
     message: /^Failed to delete all resource types, 1 remaining: .*away/,
   },
-]) {
+] as const) {
   test(`a namespace whose objects cannot be ${what} stays, and says why, until they can`, async (t) => {
     const world = newTestContext(t);
     const { client, clock, ctx, run } = world;
