@@ -352,3 +352,52 @@ test("a large entry is counted with the bytes that it has now, once", () => {
   entry.cool();
   assert.equal(memory.largeBytes, 0);
 });
+
+test("the size of an entry is that of the bytes it has, JSON before the stored form, and an estimate without any", () => {
+  const memory = new EntryMemory(encodings);
+  const object = { metadata: { name: "a", resourceVersion: "3" } };
+  const stored = Buffer.from('{"metadata":{"name":"a"}}');
+  const bare = newEntry({ ...codec, memory }, "a", 3, structuredClone(object));
+  assert.equal(bare.sizeBytes, 2048);
+  bare.stored(() => stored);
+  assert.equal(bare.sizeBytes, stored.length);
+  assert.equal(bare.sizeBytes, bare.smallBytes);
+  const json = bare.json();
+  assert.ok(json.length > stored.length);
+  assert.deepEqual([bare.sizeBytes, bare.smallBytes], [json.length, json.length]);
+  const listed = newEntry({ ...codec, memory }, "a", 3, structuredClone(object));
+  listed.cool(stored);
+  assert.equal(listed.sizeBytes, stored.length);
+});
+
+test("the size of an encoding is known though there is no room to keep the encoding", () => {
+  const memory = new EntryMemory(new ByteShare(0));
+  const entry = newEntry({ ...codec, memory }, "a", 3, { metadata: { name: "a" } });
+  let made = 0;
+  const make = (): Buffer => {
+    made++;
+    return Buffer.from("12345");
+  };
+  assert.deepEqual([entry.keptSize("x", make), entry.keptSize("x", make), made], [5, 5, 1]);
+});
+
+test("an entry that is kept in steps is encoded once, from its object as it is then", () => {
+  const entry = anEntry("a");
+  let made = 0;
+  const make = (object: KubeObject): Buffer => {
+    made++;
+    return Buffer.from(object.metadata.name ?? "");
+  };
+  const inSteps = function* (object: KubeObject) {
+    yield;
+    return make(object);
+  };
+  entry.cool();
+  const [first, second] = [entry.keepInSteps("x", inSteps), entry.keepInSteps("x", inSteps)];
+  for (const steps of [first, second]) steps.next();
+  for (const steps of [first, second]) steps.next();
+  assert.equal(made, 2, "both began before either had an encoding");
+  assert.equal(entry.kept("x", make).toString(), "a");
+  assert.equal(entry.keepInSteps("x", inSteps).next().done, true);
+  assert.equal(made, 2);
+});

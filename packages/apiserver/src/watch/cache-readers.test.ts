@@ -155,6 +155,23 @@ test("events begin behind the requested revision, bookmarks at it", async () => 
   bookmarks.stop();
 });
 
+test("a watch that did not ask for bookmarks gets none, neither from the cache nor after it changed over to it", async () => {
+  const { clock, bookmarks, memory, stored, readers } = setUp(change("a", 12));
+  const { signal } = new AbortController();
+  const resumed = await readers.watch({ prefix: "", revision: 9, bookmarks: false, signal });
+  memory.ready = true;
+  stored[0]?.push(added("a", 12));
+  await settle();
+  const cached = await readers.watch({ prefix: "", revision: 12, signal });
+  const asked = await readers.watch({ prefix: "", revision: 12, bookmarks: true, signal });
+  await clock.advance(61_000);
+  assert.deepEqual(
+    [resumed, cached, asked].map((stream) => shapes(stream.take())),
+    [["web/a 12"], [], ["to 12"]],
+  );
+  bookmarks.stop();
+});
+
 test("a reader that is too slow is counted and logged, once", async () => {
   const { readers, memory, slow, warnings } = setUp(change("a", 11));
   memory.ready = true;

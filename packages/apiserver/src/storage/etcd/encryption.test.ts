@@ -193,6 +193,20 @@ for (const { name, providers, want } of [
   });
 }
 
+test("refuses a document that names neither version nor kind", () => {
+  const message = 'no kind "" is registered for version ""';
+  assert.throws(() => parseEncryptionConfig(JSON.stringify({ resources: [entry] })), { message });
+});
+
+test("a value whose padding is wrong, or that is no number of blocks, is refused", async () => {
+  const transformer = transformerOf([{ aescbc: { keys: [key("k")] } }]);
+  const stored = (await transformer?.toStored(Buffer.alloc(16), "/k")) as Buffer;
+  assert.throws(() => transformer?.fromStored(stored.subarray(0, -16), "/k"), { message: "invalid padding on input" });
+  assert.throws(() => transformer?.fromStored(stored.subarray(0, -1), "/k"), {
+    message: "the stored data is not a multiple of the block size",
+  });
+});
+
 const entry = { resources: ["secrets"], providers: [{ identity: {} }] };
 for (const { name, document, want } of [
   { name: "an empty file", document: null, want: "EncryptionConfiguration can't be nil" },

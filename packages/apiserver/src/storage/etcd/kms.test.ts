@@ -79,6 +79,21 @@ test("a data key that was decrypted is kept, and one that is too long to be stor
   }
 });
 
+test("a plugin is reached at an abstract socket, too; no other endpoint is one", async (t) => {
+  for (const [endpoint, message] of [
+    ["", "remote KMS provider can't use empty string as endpoint"],
+    ["tcp://127.0.0.1:1", 'unsupported scheme "tcp" for remote KMS provider'],
+  ] as const) {
+    assert.throws(() => newKmsService(endpoint, 1), { message });
+  }
+  const name = `cox-kms-${randomUUID()}`;
+  const plugin = await startKmsPlugin({ path: `\0${name}` });
+  t.after(() => plugin.stop());
+  const service = newKmsService(`unix:///@${name}`, 60_000);
+  assert.equal((await service.decrypt(await service.encrypt(Buffer.from("x")))).toString(), "x");
+  assert.deepEqual(plugin.calls, ["Version", "Encrypt", "Decrypt"], "the version is asked for once");
+});
+
 test("a plugin that is not there in time, refuses, or speaks another version is an error in gRPC's words", async (t) => {
   const path = join(directoryOf(t), "kms.sock");
   await assert.rejects(
