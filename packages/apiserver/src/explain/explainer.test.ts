@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DecisionReader } from "@coxswain/apimachinery/decisions/decision";
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
-import { nameOf } from "./explanation.ts";
+import { type Finding, nameOf } from "./explanation.ts";
 import { earlier, explained, stored } from "./testing.ts";
-import { explanationText } from "./text.ts";
+import { explanationTable, explanationText } from "./text.ts";
 
 const pendingPod = (message: string, spec: object = {}): Unstructured =>
   stored("v1", "Pod", "p", {
@@ -120,6 +120,119 @@ test("the text has at most ten decisions, and none that the findings contain", a
     told.map((line) => /scheduler: ([^(]*) {2}\(/.exec(line)?.[1]),
     Array.from({ length: 10 }, (_, i) => `other ${i}`),
   );
+});
+
+test("a decision is told with how often it was made, and when the next try is", async () => {
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  const well = stored("v1", "Pod", "p", { spec: {}, status: { phase: "Succeeded" } });
+  const twice = { ...decided, count: 2, nextTryAt: "2026-03-01T12:05:00Z" };
+  assert.equal(
+    explanationText(await explained({ objects: [well], decisions: [twice, { ...decided, since: "2026-03-01T13:00:00Z" }] }), now),
+    `Healthy: pod/p: nothing is wrong with it.\n\nLast decisions:\n` +
+      `  pod/p  kube-scheduler scheduler: needs 300m more CPU on n1  (for 10m, since ${earlier}, 2 times; next try at 2026-03-01T12:05:00Z)\n` +
+      `  pod/p  kube-scheduler scheduler: needs 300m more CPU on n1  (for 0s, since 2026-03-01T13:00:00Z)\n`,
+  );
+});
+
+test("a decision about an object of a kind without rules is told with its remedy, and leads to what it names", async () => {
+  const object = { ...decided.object, resource: "serviceaccounts", kind: "ServiceAccount" };
+  const lastAt = "2026-03-01T11:59:00Z";
+  const related = [{ ...decided.object, resource: "pods", kind: "Pod", name: "other" }];
+  const other = { ...tooLarge, metadata: { ...tooLarge.metadata, name: "other" } };
+  const first = { ...decided, object, lastAt, verdict: "waiting" as const, summary: "waits" };
+  const refused = { ...decided, object, lastAt, related, remedy: "do it" };
+  const { chain } = await explained({ objects: [stored("v1", "ServiceAccount", "p"), other], decisions: [first, refused] });
+  assert.deepEqual(
+    chain.map(({ object: { kind, name }, ...finding }) => [`${kind} ${name}`, finding.summary, finding.remedy]),
+    [
+      ["ServiceAccount p", "needs 300m more CPU on n1", "do it"],
+      [
+        "Pod other",
+        "not enough cpu on 1 node: it requests ?",
+        "Request less in the pod, free resources by deleting or scaling down other pods, or add a node.",
+      ],
+    ],
+  );
+  const waiting = await explained({ objects: [stored("v1", "ServiceAccount", "p")], decisions: [first] });
+  assert.deepEqual(waiting.cause, {
+    object: { ...object, uid: "uid-p" },
+    by: "kube-scheduler",
+    reason: "InsufficientResources",
+    summary: "waits",
+    since: earlier,
+  });
+});
+
+test("a table has one row for each finding, with the time since then", async () => {
+  const owner = { ownerReferences: [{ apiVersion: "apps/v1", kind: "Deployment", name: "gone", uid: "u" }] };
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  const rows = async (...objects: Unstructured[]) => {
+    const table = explanationTable(await explained({ objects }), now) as { columnDefinitions: object[]; rows: object[] };
+    return { ...table, columnDefinitions: table.columnDefinitions.map((one) => Object.entries(one).flat().join(" ")) };
+  };
+  assert.deepEqual(await rows(tooLarge), {
+    kind: "Table",
+    apiVersion: "meta.k8s.io/v1",
+    metadata: {},
+    columnDefinitions: [
+      "name Object type string format name description The object that the finding is about. priority 0",
+      "name Reason type string format  description CamelCase reason. priority 0",
+      "name Since type string format  description How long it has been so. priority 0",
+      "name By type string format  description Who says so. priority 1",
+      "name Summary type string format  description What is wrong. priority 0",
+    ],
+    rows: [
+      {
+        cells: ["pod/p", "InsufficientResources", "10m", "kube-scheduler", "not enough cpu on 1 node: it requests ?"],
+        object: null,
+      },
+    ],
+  });
+  assert.deepEqual((await rows(stored("v1", "ConfigMap", "c", { metadata: owner }))).rows, [
+    {
+      cells: [
+        ...["configmap/c", "OwnerGone", "<unknown>", "garbage-collector"],
+        "its owner deployment/gone does not exist any more: the garbage collector will delete it",
+      ],
+      object: null,
+    },
+  ]);
+});
+
+test("what to do is what the last finding with a remedy says, and to wait where none has one", () => {
+  const object = { group: "", resource: "pods", kind: "Pod", namespace: "default", name: "p", uid: "" };
+  const finding = { object, by: "explain", reason: "R", summary: "s" };
+  const textOf = (...chain: Finding[]) =>
+    explanationText(
+      { kind: "Explanation", apiVersion: "diagnostics.coxswain.dev/v1", object, healthy: false, cause: chain.at(-1)!, chain },
+      0,
+    )
+      .trimEnd()
+      .split("\n")
+      .at(-1)
+      ?.trim();
+  assert.equal(textOf({ ...finding, remedy: "a" }, { ...finding, remedy: "b" }, finding), "b");
+  assert.equal(textOf({ ...finding, remedy: "a" }, { ...finding, remedy: "c" }), "c");
+  assert.equal(textOf(finding), "Wait; if it stays so, look at the log of the component that the cause names.");
+});
+
+test("an explanation visits at most 80 objects", async () => {
+  const claims = Array.from({ length: 90 }, (_, at) =>
+    stored("v1", "PersistentVolumeClaim", `c${at}`, { spec: {}, status: { phase: "Bound" } }),
+  );
+  const many = stored("v1", "ServiceAccount", "p");
+  const object = { ...decided.object, resource: "serviceaccounts", kind: "ServiceAccount" };
+  const related = claims.map(({ metadata: { name = "" } }) => ({
+    ...{ group: "", resource: "persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "default", name, uid: "" },
+  }));
+  const found = async (unbound: number) => {
+    const objects = claims.map((claim, at) => (at === unbound ? { ...claim, status: { phase: "Lost" } } : claim));
+    const decision = { ...decided, object, related, lastAt: "2026-03-01T11:59:00Z" };
+    const { chain } = await explained({ objects: [many, ...objects], decisions: [decision] });
+    return chain.map(({ object: { name } }) => name);
+  };
+  assert.deepEqual(await found(78), ["p", "c78"]);
+  assert.deepEqual(await found(79), ["p"]);
 });
 
 test("a finding that has no time and nobody who said so has no brackets", async () => {

@@ -54,6 +54,32 @@ for (const { name, of, on, others = [], says } of [
     }),
     says: [/the node's taint old:NoExecute/],
   },
+  {
+    name: "required node affinity",
+    of: pod({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchExpressions: [{ key: "disk", operator: "Exists" }] }],
+          },
+        },
+      },
+    }),
+    on: node(),
+    says: [/^the pod's required node affinity does not match the node's labels$/],
+  },
+  {
+    name: "a node that has never reported",
+    of: pod(),
+    on: { ...node(), status: {} },
+    says: [/^the node is not ready: its kubelet has not reported$/],
+  },
+  {
+    name: "a request of nothing, and the second resource that is too much",
+    of: pod({ containers: [{ name: "main", resources: { requests: { "example.com/gpu": "0", memory: "1Gi" } } }] }),
+    on: node(),
+    says: [/^the node has no memory, of which the pod requests 1Gi$/],
+  },
   { name: "selector", of: pod({ nodeSelector: { disk: "ssd" } }), on: node(), says: [/node selector disk=ssd/] },
   { name: "more than the node has", of: pod(cpu("3")), on: node(), says: [/requests 3 cpu, the node has 2 in all/] },
   {

@@ -136,6 +136,37 @@ test("events are those of the object's kind, name and uid, the latest first; of 
   assert.deepEqual(read, ["events a/", "events default/"], "each namespace is read once");
 });
 
+test("the time of an event is when it was last seen, of a series, of itself, or when it was written", async () => {
+  const at = (minute: number): string => `2026-01-01T00:0${minute}:00Z`;
+  const event = (name: string, times: object) => ({
+    metadata: { name, namespace: "a", creationTimestamp: at(1) },
+    involvedObject: { kind: "Pod", name: "web" },
+    ...times,
+  });
+  const { reader } = aReader(["list events a/"], {
+    events: [
+      event("created", {}),
+      event("micro", { eventTime: at(2), lastTimestamp: null }),
+      event("last", { eventTime: at(1), lastTimestamp: at(3) }),
+      event("series", { lastTimestamp: at(1), series: { count: 2, lastObservedTime: at(4) } }),
+    ],
+  });
+  const ref = { group: "", resource: "pods", kind: "Pod", namespace: "a", name: "web", uid: "u" };
+  const names = (await reader.events(ref)).map(({ metadata }) => metadata.name);
+  assert.deepEqual(names, ["series", "last", "micro", "created"]);
+});
+
+test("a reference has the kind of its resource, that of the object where it is not served", () => {
+  const { reader } = aReader([]);
+  const object = { kind: "Thing", metadata: { name: "a", namespace: "n", uid: "u" } };
+  const rest = { namespace: "n", name: "a", uid: "u" };
+  assert.deepEqual(reader.refOf(object, "pods", ""), { group: "", resource: "pods", kind: "Pod", ...rest });
+  assert.deepEqual(reader.refOf(object, "things", "x"), { group: "x", resource: "things", kind: "Thing", ...rest });
+  assert.deepEqual(reader.refOf({ metadata: {} }, "things", "x"), {
+    ...{ group: "x", resource: "things", kind: "", namespace: "", name: "", uid: "" },
+  });
+});
+
 test("all of several objects may be read only when each may be, and is served", async () => {
   const { reader } = aReader(["get pods a/one", "get pods a/two"]);
   const of = (name: string, resource = "pods"): ObjectRef => ({ group: "", resource, kind: "", namespace: "a", name, uid: "" });

@@ -110,6 +110,12 @@ export function oneLine(text: string | undefined, atMost = 400): string {
   return line.length <= atMost ? line : `${line.slice(0, atMost - 1)}…`;
 }
 
+/** The message as the end of a summary, `: <message>`; empty without one. */
+export const detail = (text: string | undefined, atMost?: number): string => {
+  const line = oneLine(text, atMost);
+  return line === "" ? "" : `: ${line}`;
+};
+
 /** `app=web,tier=front` */
 export const labelsText = (labels: Readonly<Record<string, string>> | undefined): string =>
   Object.entries(labels ?? {})

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nameOf } from "./explanation.ts";
-import { earlier, eventAbout, explained, stored } from "./testing.ts";
+import { assertFindings, earlier, eventAbout, explained, stored } from "./testing.ts";
 import { explanationText } from "./text.ts";
 
 const unschedulable = (message: string): object => ({
@@ -576,6 +576,7 @@ for (const { name, objects, events = [], hidden = [], chain, reason, says } of r
       JSON.stringify(explanation.chain),
     );
     assert.equal(explanation.healthy, chain.length === 0);
+    assertFindings(name, explanation.chain);
     if (reason !== undefined) assert.equal(explanation.cause?.reason, reason);
     if (says !== undefined) assert.match(explanation.cause?.summary ?? "", says);
     assert.match(

@@ -1,6 +1,8 @@
 /** A reader over objects in memory, with or without permission to read them. */
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { Decision, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { noDecisions } from "@coxswain/apimachinery/decisions/decision";
@@ -10,7 +12,7 @@ import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/me
 import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import * as refs from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type EventReader, Explainer } from "./explainer.ts";
-import { type Explanation, nameOf } from "./explanation.ts";
+import { type Explanation, type Finding, nameOf } from "./explanation.ts";
 
 const nowText = "2026-03-01T12:00:00Z";
 const now = parseTime(nowText) as number;
@@ -119,6 +121,27 @@ export async function explained(world: World, signal: AbortSignal = new AbortCon
   return explainer.explain({ object, ref: reader.refOf(object, resource, groupOf(object)) });
 }
 
+/** The complete findings of every case, by the title of its test: `# title`, then one block for each finding. */
+const findingsByTitle = new Map(
+  readFileSync(join(import.meta.dirname, "kinds/findings.txt"), "utf8")
+    .split(/^# /m)
+    .slice(1)
+    .map((part): [string, string] => {
+      const end = part.indexOf("\n");
+      return [part.slice(0, end), part.slice(end + 1).trimEnd()];
+    }),
+);
+
+/** Compares all fields of the findings with those of `kinds/findings.txt`; a chain without findings is not listed there. */
+export function assertFindings(title: string, chain: readonly Finding[]): void {
+  const blocks = chain.map(({ object, reason, by, since, summary, remedy, ...rest }) => {
+    assert.deepEqual(rest, {}, "fields that findings.txt has no form for");
+    const head = `${nameOf(object)}: ${reason}, by ${by}${since === undefined ? "" : `, since ${since}`}`;
+    return [head, `  ${summary}`, ...(remedy === undefined ? [] : [`  > ${remedy}`])].join("\n");
+  });
+  assert.equal(blocks.join("\n"), findingsByTitle.get(title) ?? "", `findings of "${title}"`);
+}
+
 export interface Case extends World {
   /** Condition and outcome, as the title of the test; the reason is appended to it. */
   readonly name: string;
@@ -137,7 +160,8 @@ export interface Case extends World {
 /** Defines one test per case, which explains the first object of its world. */
 export function testExplanations(cases: readonly Case[]): void {
   for (const { name, chain, reason, says, remedy, since, ...world } of cases) {
-    test(reason === undefined ? name : `${name}: ${reason}`, async () => {
+    const title = reason === undefined ? name : `${name}: ${reason}`;
+    test(title, async () => {
       const { chain: found, cause, healthy } = await explained(world);
       const shown = JSON.stringify(found);
       assert.deepEqual(
@@ -146,6 +170,8 @@ export function testExplanations(cases: readonly Case[]): void {
         shown,
       );
       assert.equal(healthy, chain.length === 0);
+      assert.deepEqual(cause, found.at(-1));
+      assertFindings(title, found);
       if (reason !== undefined) assert.equal(cause?.reason, reason, shown);
       if (says !== undefined) assert.match(cause?.summary ?? "", says);
       if (remedy !== undefined) assert.match(cause?.remedy ?? "", remedy);

@@ -79,11 +79,11 @@ export class EntryMemory {
   /** Adds a decoded entry to the hot ring; when the ring is full, another entry drops its decoded object. @returns its place there */
   keepHot(entry: Entry): number {
     const hot = this.#hot;
-    for (let tries = 0; tries < hotEntries; tries++) {
-      const resident = hot[this.#hand];
-      if (resident === undefined || !resident.used) break;
+    let resident = hot[this.#hand];
+    for (let tries = 0; tries < hotEntries && resident?.used; tries++) {
       resident.used = false;
       this.#hand = (this.#hand + 1) % hotEntries;
+      resident = hot[this.#hand];
     }
     // When all entries were used since the last round, the one at the hand is evicted anyway.
     const place = this.#hand;

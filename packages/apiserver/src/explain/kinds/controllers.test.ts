@@ -40,6 +40,71 @@ testExplanations([
     objects: [workload("Deployment", { paused: true }, available)],
     chain: [],
   },
+  ...["Deployment", "StatefulSet", "ReplicaSet"].map((kind) => ({
+    name: `a ${kind} that does not say how many it wants, wants one`,
+    objects: [workload(kind, { replicas: undefined }, { updatedReplicas: 0 })],
+    chain: [`${kind.toLowerCase()}/web`],
+    says: /^wants 1\b/,
+  })),
+  {
+    name: "a ReplicaSet with the one pod that it wants by default, after an earlier failure, is healthy",
+    objects: [
+      workload(
+        "ReplicaSet",
+        { replicas: undefined },
+        {
+          replicas: 1,
+          availableReplicas: 1,
+          ...conditionOfType("ReplicaFailure", "True", "FailedCreate"),
+        },
+      ),
+    ],
+    chain: [],
+  },
+  {
+    name: "a stateful set of one pod by default that is updated on deletion counts it",
+    objects: [
+      workload(
+        "StatefulSet",
+        { replicas: undefined, updateStrategy: { type: "OnDelete" } },
+        { readyReplicas: 1, currentRevision: "a", updateRevision: "b" },
+      ),
+    ],
+    chain: ["statefulset/web"],
+    says: /: 1 pod still on an older template/,
+  },
+  {
+    name: "a failure of a ReplicaSet without a reason is one of its replicas",
+    objects: [workload("ReplicaSet", {}, { conditions: [{ type: "ReplicaFailure", status: "True" }] })],
+    chain: ["replicaset/web"],
+    reason: "ReplicaFailure",
+  },
+  {
+    name: "a daemon set whose affinity matches no node",
+    objects: [
+      workload(
+        "DaemonSet",
+        {
+          template: {
+            spec: {
+              containers: [],
+              affinity: {
+                nodeAffinity: {
+                  requiredDuringSchedulingIgnoredDuringExecution: {
+                    nodeSelectorTerms: [{ matchExpressions: [{ key: "gone", operator: "Exists" }] }],
+                  },
+                },
+              },
+            },
+          },
+        },
+        { desiredNumberScheduled: 0 },
+      ),
+      ...["n1", "n2"].map((name) => stored("v1", "Node", name, { spec: {} })),
+    ],
+    chain: ["daemonset/web"],
+    says: /^its node selector and affinity matches none of 2 nodes$/,
+  },
   {
     name: "a deployment that is not available counts its available pods",
     objects: [workload("Deployment", {}, { ...available, availableReplicas: 1 })],
@@ -430,6 +495,22 @@ testExplanations([
     chain: [],
   },
   {
+    name: "a cron job leads to its last job, in whatever order they are listed",
+    objects: [aCronJob(), jobOf("n-2", failed, later), jobOf("n-1", complete)],
+    chain: ["cronjob/nightly", "job/n-2"],
+  },
+  {
+    name: "a cron job that waits for two jobs names both",
+    objects: [
+      aCronJob({}, { active: [{ uid: "uid-n-1" }, { uid: "uid-n-2" }] }),
+      jobOf("n-1", complete),
+      jobOf("n-2", complete, later),
+    ],
+    events: [about("JobAlreadyActive")],
+    chain: ["cronjob/nightly"],
+    says: /while n-2, n-1 is still active/,
+  },
+  {
     name: "a cron job leads to its last job, when that has failed",
     objects: [aCronJob(), jobOf("n-1", complete), jobOf("n-2", failed, later)],
     chain: ["cronjob/nightly", "job/n-2"],
@@ -528,6 +609,52 @@ testExplanations([
     name: "an autoscaler leads to its target",
     objects: [aScaler({}), workload("Deployment", {}, { updatedReplicas: 1 }), metricsApi],
     chain: ["horizontalpodautoscaler/web", "deployment/web"],
+  },
+  {
+    name: "an autoscaler that is well has an owner that is gone",
+    objects: [
+      {
+        ...aScaler({}),
+        metadata: { name: "web", namespace: "default", uid: "u", ...ownedBy("Deployment", "gone") },
+      } as never,
+      target,
+      metricsApi,
+    ],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "OwnerGone",
+  },
+  {
+    name: "an autoscaler without a message has that of the event",
+    objects: [aScaler({ conditions: [{ type: "ScalingActive", status: "False", reason: "FailedGetResourceMetric" }] }), target],
+    events: [eventAbout("HorizontalPodAutoscaler", "web", "FailedGetResourceMetric", "missing request for memory")],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "RequestMissing",
+    says: /has no memory request/,
+  },
+  {
+    name: "an autoscaler of a kind that is not served",
+    objects: [
+      stored("autoscaling/v2", "HorizontalPodAutoscaler", "web", {
+        spec: { scaleTargetRef: { apiVersion: "x.example/v1", kind: "Thing", name: "t" }, maxReplicas: 3 },
+      }),
+    ],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "TargetMissing",
+    says: /^its target thing\/t does not exist$/,
+  },
+  {
+    name: "a metric whose API is named in the message is away, though it is registered and healthy",
+    objects: [aScaler(inactive("FailedGetResourceMetric", "no answer from metrics.k8s.io")), target, metricsApi],
+    chain: ["horizontalpodautoscaler/web"],
+    reason: "MetricsApiAway",
+  },
+  {
+    name: "a quota without a limit of its own in the status has that of the spec",
+    objects: [
+      stored("v1", "ResourceQuota", "q", { spec: { hard: { pods: "1", services: "2" } }, status: { used: { pods: "1" } } }),
+    ],
+    chain: ["resourcequota/q"],
+    says: /^is used up: pods \(1 of 1\)$/,
   },
   {
     name: "a budget without pods protects nothing",

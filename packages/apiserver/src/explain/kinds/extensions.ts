@@ -10,7 +10,7 @@ import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/sc
 import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { refToObject } from "../refusals.ts";
-import { conditionOf, isOlder, isSeen, type Look, oneLine, plural, type Rule, rulesFor, sinceTime } from "../rule.ts";
+import { conditionOf, detail, isOlder, isSeen, type Look, oneLine, plural, type Rule, rulesFor, sinceTime } from "../rule.ts";
 
 interface DefinitionFacts {
   readonly instances: readonly KubeObject[] | undefined;
@@ -46,7 +46,7 @@ const definitionRules: Rule<CustomResourceDefinition, DefinitionFacts>[] = [
     return {
       by: "kube-apiserver",
       reason: "NotEstablished",
-      summary: `is not served yet: ${oneLine(established?.message)}`,
+      summary: `is not served yet${detail(established?.message)}`,
       ...sinceTime(metadata.creationTimestamp),
     };
   },

@@ -72,6 +72,17 @@ testExplanations([
     says: /target port metrics of port m .* \(they have http\)$/,
   },
   {
+    name: "a port's name where the pods have none",
+    objects: [
+      aService({ ...selecting, ports: [{ port: 80, targetPort: "http" }] }),
+      webPod("p", web, true, { containers: [{ name: "c" }, { name: "d", ports: [{ containerPort: 1 }] }] }),
+      endpoints("1"),
+    ],
+    chain: service,
+    says: /^target port http of port 80 is a name that no container of its pods has$/,
+  },
+  { name: "a slice of no service is healthy", objects: [stored("discovery.k8s.io/v1", "EndpointSlice", "x")], chain: [] },
+  {
     name: "pods that are not ready are followed, those that are done are not",
     objects: [
       aService(selecting),
@@ -140,6 +151,12 @@ testExplanations([
     chain: ingress,
     reason: "IngressClassNotSet",
     says: /\(it has a\)/,
+  },
+  {
+    name: "an ingress without a class where there is none at all",
+    objects: [anIngress({})],
+    chain: ingress,
+    says: /^names no ingress class, and the cluster has no default one$/,
   },
   {
     name: "an ingress of the default class is healthy",
@@ -332,6 +349,23 @@ testExplanations([
     chain: [...crd, "thing/b"],
   },
   {
+    name: "a definition that is being deleted counts the one object that remains",
+    objects: [definition(established, { deletionTimestamp: later }), stored("x.example/v1", "Thing", "a")],
+    chain: crd,
+    reason: "InstancesRemaining",
+    says: /; 1 object of kind Thing remains$/,
+  },
+  {
+    name: "a definition that is being deleted counts the objects that remain",
+    objects: [
+      definition(established, { deletionTimestamp: later }),
+      stored("x.example/v1", "Thing", "a"),
+      stored("x.example/v1", "Thing", "b"),
+    ],
+    chain: crd,
+    says: /; 2 objects of kind Thing remain$/,
+  },
+  {
     name: "an API service without its service",
     objects: [anApi("False")],
     chain: ["apiservice/v1.false"],
@@ -401,6 +435,33 @@ testExplanations([
     chain: ["configmap/o"],
     reason: "DependentsRemaining",
     says: /after configmap\/a, configmap\/b, configmap\/c$/,
+  },
+  {
+    name: "a foreground deletion counts the dependents beyond the third",
+    objects: [
+      inForeground,
+      ...["a", "b", "c", "d", "e"].map((name) =>
+        stored("v1", "ConfigMap", name, {
+          metadata: {
+            ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "uid-o", blockOwnerDeletion: true }],
+          },
+        }),
+      ),
+    ],
+    chain: ["configmap/o"],
+    says: /after configmap\/a, configmap\/b, configmap\/c and 2 more$/,
+  },
+  {
+    name: "an object whose dependents are still to be orphaned waits for the garbage collector",
+    objects: [stored("v1", "ConfigMap", "o", { metadata: { deletionTimestamp: later, finalizers: ["orphan"] } })],
+    chain: ["configmap/o"],
+    reason: "FinalizerPending",
+  },
+  {
+    name: "an object with another finalizer beside that of orphans waits for more than the garbage collector",
+    objects: [stored("v1", "Node", "o", { metadata: { deletionTimestamp: later, finalizers: ["orphan", "x/y"] } })],
+    chain: ["node/o"],
+    reason: "FinalizerPending",
   },
   {
     name: "a foreground deletion without dependents goes on",

@@ -1,6 +1,8 @@
 /** Rules for Nodes. */
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { conditionOf, oneLine, type Rule, rulesFor, sinceTime } from "../rule.ts";
+import { conditionOf, detail, type Rule, rulesFor, sinceTime } from "../rule.ts";
+
+const longestMessage = 160;
 
 const nodeRules: Rule<Node, undefined>[] = [
   ({ object: { status, metadata } }) => {
@@ -30,7 +32,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     return {
       by: "kubelet",
       reason: ready.reason ?? "KubeletNotReady",
-      summary: `its kubelet reports that it is not ready: ${oneLine(ready.message)}`,
+      summary: `its kubelet reports that it is not ready${detail(ready.message)}`,
       remedy: network
         ? "Install or repair the network plugin of the node (its configuration in /etc/cni/net.d)."
         : "Look at the log of its kubelet and of the container runtime.",
@@ -48,7 +50,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     return {
       by: "kubelet",
       reason: pressure.type,
-      summary: `is short of ${what} (${pressure.type})${detail(pressure.message)}: it takes no more pods and evicts some`,
+      summary: `is short of ${what} (${pressure.type})${detail(pressure.message, longestMessage)}: it takes no more pods and evicts some`,
       remedy:
         pressure.type === "DiskPressure"
           ? "Free disk space on the node (images, logs, emptyDir volumes), or enlarge the disk."
@@ -62,7 +64,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     return {
       by: "explain",
       reason: network.reason ?? "NetworkUnavailable",
-      summary: `its network is not set up (NetworkUnavailable)${detail(network.message)}`,
+      summary: `its network is not set up (NetworkUnavailable)${detail(network.message, longestMessage)}`,
       remedy: "Look at the network plugin or the route controller that sets this condition.",
       ...sinceTime(network.lastTransitionTime),
     };
@@ -94,7 +96,5 @@ const nodeRules: Rule<Node, undefined>[] = [
     };
   },
 ];
-
-const detail = (text: string | undefined): string => (text ? `: ${oneLine(text, 160)}` : "");
 
 export const nodeKind = rulesFor<Node, undefined>({ gather: async () => undefined, rules: nodeRules });

@@ -3,6 +3,7 @@ import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/ti
 import type { Container, ContainerStatus, Event, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   conditionOf,
+  detail,
   type Facts,
   firstTimeOfEvent,
   latestEvent,
@@ -36,11 +37,8 @@ type ContainerRule = (of: OfContainer) => Problem | undefined;
 const since = (time: string | null | undefined, { facts }: OfContainer): { since?: string } =>
   sinceTime(time ?? facts.object.status?.startTime ?? facts.object.metadata.creationTimestamp);
 
-/** The message as the end of a summary, `: <message>`. Truncated, because kubelet messages repeat what was attempted. */
-const detail = (text: string | undefined): string => {
-  const line = oneLine(text, 260);
-  return line === "" ? "" : `: ${line}`;
-};
+/** Truncated, because kubelet messages repeat what was attempted. */
+const briefDetail = (text: string | undefined): string => detail(text, 260);
 
 const pulls: ContainerRule = (of) => {
   const { status, named, facts, events } = of;
@@ -67,7 +65,7 @@ const pulls: ContainerRule = (of) => {
       return {
         ...common,
         reason: "ImagePullFailed",
-        summary: `${named}: image ${image} cannot be pulled${detail(pullFailure(why))}`,
+        summary: `${named}: image ${image} cannot be pulled${briefDetail(pullFailure(why))}`,
         remedy: `${change}; or make its registry reachable from the node, with imagePullSecrets if it requires credentials.`,
       };
     }
@@ -92,7 +90,7 @@ const config: ContainerRule = (of) => {
       return {
         ...common,
         reason,
-        summary: `${named} cannot be configured${detail(message)}`,
+        summary: `${named} cannot be configured${briefDetail(message)}`,
         remedy: root
           ? `Set runAsUser to a number other than 0 in ${template(facts)}, or use an image with such a user.`
           : `Create what is missing, or correct its name or key in ${template(facts)}, or mark it optional.`,
@@ -103,7 +101,7 @@ const config: ContainerRule = (of) => {
       return {
         ...common,
         reason,
-        summary: `${named} cannot be started${detail(status.lastState?.terminated?.message ?? message)}`,
+        summary: `${named} cannot be started${briefDetail(status.lastState?.terminated?.message ?? message)}`,
         remedy: `Correct command, args or mounts of the container in ${template(facts)}.`,
       };
     default:
@@ -161,7 +159,7 @@ const restarts: ContainerRule = (of) => {
     return {
       ...common,
       reason,
-      summary: `${named} cannot be started${detail(message)}${times}`,
+      summary: `${named} cannot be started${briefDetail(message)}${times}`,
       remedy: `Correct command and args of the container in ${template(facts)}.`,
     };
   }
@@ -170,7 +168,7 @@ const restarts: ContainerRule = (of) => {
   return {
     ...common,
     reason: "ContainerExits",
-    summary: `${named} exits with code ${exitCode}${detail(message)}${times}`,
+    summary: `${named} exits with code ${exitCode}${briefDetail(message)}${times}`,
     remedy: `Read its log: ${log}${status.restartCount > 0 ? " --previous" : ""}`,
   };
 };
@@ -302,7 +300,7 @@ const failed: PodRule = ({ object }) => {
   return {
     by: kubelet,
     reason: reason || "PodFailed",
-    summary: `has failed${reason ? ` (${reason})` : ""}${detail(message)}`,
+    summary: `has failed${reason ? ` (${reason})` : ""}${briefDetail(message)}`,
     remedy:
       reason === "Evicted"
         ? "Relieve the node, or give the pod requests that cover its use; then delete this pod."
@@ -351,7 +349,7 @@ const notReady: PodRule = (facts) => {
     };
   }
   if (first === undefined)
-    return { by: kubelet, reason: ready?.reason || "NotReady", summary: `is not ready${detail(ready?.message)}`, ...since };
+    return { by: kubelet, reason: ready?.reason || "NotReady", summary: `is not ready${briefDetail(ready?.message)}`, ...since };
   const delay = first.container?.readinessProbe?.initialDelaySeconds;
   return {
     by: kubelet,

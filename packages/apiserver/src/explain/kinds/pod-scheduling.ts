@@ -182,7 +182,7 @@ const wordings: readonly Wording[] = [
   {
     pattern: /^node\(s\) didn't match pod topology spread constraints(.*)$/,
     reason: "TopologySpread",
-    say: ([, more], __, nodes) => `topology spread constraints forbid ${nodes}${oneLine(more)}`,
+    say: ([, more], __, nodes) => `topology spread constraints forbid ${nodes}${more ? ` ${oneLine(more)}` : ""}`,
     remedy: "Label the nodes with the topologyKey, raise maxSkew, or use whenUnsatisfiable: ScheduleAnyway.",
   },
   {

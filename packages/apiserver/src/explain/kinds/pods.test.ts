@@ -57,8 +57,9 @@ for (const [text, reason, says, spec] of [
   [
     "1 node(s) didn't match pod topology spread constraints (missing required label)",
     "TopologySpread",
-    /forbid 1 node\(missing required label\)$/,
+    /forbid 1 node \(missing required label\)$/,
   ],
+  ["1 node(s) didn't match pod topology spread constraints", "TopologySpread", /forbid 1 node$/],
   ["1 node(s) had volume node affinity conflict", "VolumeOnOtherNode", /bound to other nodes than 1 node/],
   ["1 node(s) didn't find available persistent volumes to bind", "NoVolumeToBind", /reachable from 1 node$/],
   ["1 node(s) did not have enough free storage", "NotEnoughStorage", /on 1 node for its claim$/],
@@ -103,6 +104,73 @@ testExplanations([
     ],
     chain: pod,
     says: /^node selector a=b with required node affinity \(k In 1,2 and f Exists or l Exists\) matches none/,
+  },
+  {
+    name: "a required node affinity alone",
+    objects: [
+      aPod(refusedBy("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."), {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [{ matchExpressions: [{ key: "k", operator: "Exists" }] }],
+            },
+          },
+        },
+      }),
+    ],
+    chain: pod,
+    says: /^required node affinity \(k Exists\) matches none of 1 node$/,
+  },
+  {
+    name: "a refusal in other words is repeated",
+    objects: [aPod(refusedBy("running PreBind plugin: timed out\n waiting"))],
+    chain: pod,
+    reason: "Unschedulable",
+    says: /^running PreBind plugin: timed out waiting$/,
+  },
+  {
+    name: "a cluster without nodes, in the words of an older scheduler",
+    objects: [aPod(refusedBy("no nodes available to schedule pods"))],
+    chain: pod,
+    reason: "NoNodes",
+  },
+  ...(["not-ready", "unreachable"] as const).map((taint) => ({
+    name: `of the nodes only one with the taint ${taint} is followed`,
+    objects: [
+      aPod(refusedBy(`0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/${taint}: }.`)),
+      stored("v1", "Node", "n1", { spec: {}, status: conditionOfType("Ready", "False", "X") }),
+      stored("v1", "Node", "n2", {
+        spec: { taints: [{ key: "a" }, { key: `node.kubernetes.io/${taint}` }] },
+        status: conditionOfType("Ready", "False", "Y"),
+      }),
+    ],
+    chain: ["pod/p", "node/n2"],
+    reason: "Y",
+  })),
+  ...(["memory-pressure", "network-unavailable"] as const).map((taint) => ({
+    name: `of the nodes only one with the taint ${taint} is followed`,
+    objects: [
+      aPod(refusedBy(`0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/${taint}: }.`)),
+      stored("v1", "Node", "n1", { spec: {}, status: conditionOfType("Ready", "False", "X") }),
+      stored("v1", "Node", "n2", {
+        spec: { taints: [{ key: "a" }, { key: `node.kubernetes.io/${taint}` }] },
+        status: conditionOfType("Ready", "False", "Y"),
+      }),
+    ],
+    chain: ["pod/p", "node/n2"],
+    reason: "Y",
+  })),
+  {
+    name: "both claims that a pod waits for are named, the one that is bound is not",
+    objects: [
+      aPod(refusedBy("pod has unbound immediate PersistentVolumeClaims"), {
+        volumes: ["a", "b", "c"].map((name) => ({ name, persistentVolumeClaim: { claimName: name } })),
+      }),
+      ...["a", "b", "c"].map((name) =>
+        stored("v1", "PersistentVolumeClaim", name, { spec: {}, status: { phase: name === "b" ? "Bound" : "Pending" } }),
+      ),
+    ],
+    chain: ["pod/p", "persistentvolumeclaim/a"],
   },
   {
     name: "the largest node is named for a pod that is too large",
@@ -187,6 +255,36 @@ testExplanations(
       status: withContainer(waiting("InvalidImageName")),
       reason: "InvalidImageName",
       says: /^container main: image name img is invalid$/,
+    },
+    {
+      name: "an image that cannot be pulled, without a word why",
+      status: withContainer(waiting("ErrImagePull")),
+      reason: "ImagePullFailed",
+      says: /^container main: image img cannot be pulled$/,
+    },
+    {
+      name: "a registry that is away, by the words of the container",
+      status: withContainer(waiting("RegistryUnavailable", "no route")),
+      reason: "ImagePullFailed",
+      says: /cannot be pulled: no route$/,
+    },
+    {
+      name: "a container that cannot be created, with the words of its runtime",
+      status: withContainer(waiting("CreateContainerError", "no such device")),
+      reason: "CreateContainerError",
+      says: /^container main cannot be started: no such device$/,
+    },
+    {
+      name: "a container that its runtime cannot run",
+      status: crashing(ended(126, "ContainerCannotRun", "permission denied")),
+      reason: "ContainerCannotRun",
+      says: /cannot be started: permission denied; restarted 2 times$/,
+    },
+    {
+      name: "a container that may end, and has",
+      status: withContainer(ended(0)),
+      spec: { restartPolicy: "Never" },
+      reason: "NotReadyYet",
     },
     { name: "an image that may not be pulled", status: withContainer(waiting("ErrImageNeverPull")), reason: "ErrImageNeverPull" },
     {
@@ -357,6 +455,38 @@ testExplanations(
       status: withContainer(waiting("ContainerCreating"), {}, "Pending"),
       reason: "Starting",
       since: earlier,
+    },
+    {
+      name: "what is missing, when it runs without the status of a container",
+      status: { phase: "Running" },
+      spec: { volumes: [{ name: "v", configMap: { name: "gone" } }] },
+      reason: "NotReady",
+      says: /^is not ready$/,
+    },
+    {
+      name: "a device that cannot be mapped",
+      status: withContainer(waiting("ContainerCreating"), {}, "Pending"),
+      events: [about("FailedMapVolume", "no device")],
+      reason: "VolumeNotMounted",
+      says: /^a volume cannot be mounted: no device$/,
+    },
+    {
+      name: "a volume that cannot be attached, while an init container waits",
+      status: {
+        phase: "Pending",
+        startTime: earlier,
+        initContainerStatuses: [{ name: "i", ready: false, restartCount: 0, state: waiting("PodInitializing") }],
+        containerStatuses: [{ name: "main", ready: false, restartCount: 0, state: { running: {} } }],
+      },
+      events: [about("FailedAttachVolume", 'AttachVolume.Attach failed for volume "v" : in use')],
+      reason: "VolumeNotMounted",
+      says: /^a volume cannot be mounted: v: in use$/,
+    },
+    {
+      name: "a sandbox whose status cannot be read",
+      status: withContainer(waiting(""), {}, "Pending"),
+      events: [about("FailedPodSandBoxStatus", "timeout")],
+      reason: "SandboxFailed",
     },
     {
       name: "a pod that its kubelet has not seen",

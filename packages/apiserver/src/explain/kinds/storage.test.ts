@@ -86,6 +86,11 @@ testExplanations([
         /none has access mode ReadWriteOnce$/,
       ],
       ["with its labels", [aVolume("v", noClass)], /1 volume of the size and class has other labels/],
+      [
+        "with its labels, of two",
+        [aVolume("v", noClass), aVolume("w", noClass)],
+        /2 volumes of the size and class have other labels or another volume mode$/,
+      ],
     ] as [string, Unstructured[], RegExp][]
   ).map(([what, volumes, says]) => ({
     name: `a claim without a class, and no volume ${what}`,
@@ -116,6 +121,69 @@ testExplanations([
     reason: "ProvisioningFailed",
     says: /no space/,
     since: later,
+  },
+  {
+    name: "a claim whose class was not found is not said to fail in its provisioner",
+    objects: [aClaim(ofClass), aClass()],
+    events: [
+      eventAbout("PersistentVolumeClaim", "data", "ProvisioningFailed", 'storageclass.storage.k8s.io "fast" not found', later),
+    ],
+    chain: claim,
+    reason: "NotBound",
+  },
+  {
+    name: "a failure to provision is told by the component that has it",
+    objects: [aClaim(ofClass), aClass()],
+    events: [
+      { ...eventAbout("PersistentVolumeClaim", "data", "ProvisioningFailed", "no space"), source: { component: "csi.example" } },
+    ],
+    chain: claim,
+    reason: "ProvisioningFailed",
+  },
+  {
+    name: "a claim for which a provisioner was named by the newer annotation waits for it",
+    objects: [
+      aClaim(
+        ofClass,
+        { phase: "Pending" },
+        {
+          annotations: {
+            "volume.kubernetes.io/storage-provisioner": "new",
+            "volume.beta.kubernetes.io/storage-provisioner": "old",
+          },
+        },
+      ),
+      aClass(),
+    ],
+    chain: claim,
+    reason: "ProvisionerSilent",
+    says: /^provisioner new of/,
+  },
+  {
+    name: "a claim whose class may not be read is just not bound",
+    objects: [aClaim(ofClass), aClass()],
+    hidden: ["storageclasses"],
+    chain: claim,
+    reason: "NotBound",
+    says: /is not bound to a volume yet$/,
+  },
+  {
+    name: "a claim of a volume that is its own, and whose class is away, is matched",
+    objects: [aClaim({ volumeName: "v", ...noClass }), aVolume("v", { claimRef: { namespace: "default", name: "data" } })],
+    chain: claim,
+    reason: "NoVolumeMatches",
+  },
+  {
+    name: "a claim of a volume of another claim in its namespace",
+    objects: [aClaim({ volumeName: "v" }), aVolume("v", { claimRef: { namespace: "default", name: "other" } })],
+    chain: claim,
+    reason: "VolumeTaken",
+  },
+  {
+    name: "a claim that is being resized, since its creation when nothing says since when",
+    objects: [aClaim({}, { phase: "Bound", conditions: [{ type: "Resizing", status: "True" }] })],
+    chain: claim,
+    since: earlier,
   },
   {
     name: "a claim that waits for a first pod has none",
@@ -319,6 +387,33 @@ testExplanations([
     objects: [aNode({}, nodeReady, condition("PIDPressure", "True"))],
     chain: n,
     says: /short of process numbers/,
+  },
+  {
+    name: "a node short of memory that does not say more",
+    objects: [aNode({}, nodeReady, { type: "MemoryPressure", status: "True" })],
+    chain: n,
+    says: /^is short of memory \(MemoryPressure\): it takes no more pods/,
+  },
+  {
+    name: "a node whose kubelet went silent, nobody knows when",
+    objects: [aNode({}, { type: "Ready", status: "Unknown" })],
+    chain: n,
+    reason: "NodeStatusUnknown",
+    says: /stopped reporting at an unknown time$/,
+  },
+  {
+    name: "a node that is not ready and gives no reason",
+    objects: [aNode({}, { type: "Ready", status: "False" })],
+    chain: n,
+    reason: "KubeletNotReady",
+  },
+  {
+    name: "a taint without a value that evicts none",
+    objects: [aNode({ taints: [{ key: "b", effect: "NoSchedule", timeAdded: later }] }, nodeReady)],
+    chain: n,
+    reason: "NodeTainted",
+    says: /^taint b:NoSchedule repels pods that do not tolerate it$/,
+    since: later,
   },
   {
     name: "a node without its network says so",

@@ -5,6 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/api
 import type { StorageClass, VolumeAttachment, VolumeError } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { classNameOf, mismatchOf, requestedSize, sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import {
+  detail,
   firstTimeOfEvent,
   isOlder,
   isSeen,
@@ -166,7 +167,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
       summary:
         resize.type === "FileSystemResizePending"
           ? "its volume has grown; the file system grows when a pod mounts it"
-          : `its volume is being resized: ${oneLine(resize.message)}`,
+          : `its volume is being resized${detail(resize.message)}`,
       remedy: "Start a pod that uses the claim, or look at the resizer of the driver.",
       ...sinceTime(resize.lastTransitionTime ?? metadata.creationTimestamp),
     };

@@ -165,7 +165,7 @@ const replicatedKind = (by: string, selectorOfObject: (object: Replicated) => un
         return {
           by,
           reason: failure.reason ?? "ReplicaFailure",
-          summary: failure.message ?? "",
+          summary: failure.message || "its pods cannot be created or deleted",
           ...sinceTime(failure.lastTransitionTime),
         };
       },
