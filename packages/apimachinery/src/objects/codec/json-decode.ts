@@ -513,16 +513,25 @@ function corruptBase64(text: string): number {
     if (char === "\n" || char === "\r") continue;
     if (char === "=") {
       if (digits % 4 < 2) return i;
-      const rest = text.slice(i).replaceAll(/[\r\n]/g, "");
-      const wanted = 4 - (digits % 4);
-      if (rest.length < wanted) return text.length;
-      if (rest[1] !== "=" && wanted === 2) return i + 1;
-      return rest.length === wanted ? -1 : i + wanted;
+      let next = afterBreaks(text, i + 1);
+      if (digits % 4 === 2) {
+        if (next === text.length) return next;
+        if (text[next] !== "=") return next - 1;
+        next = afterBreaks(text, next + 1);
+      }
+      return next === text.length ? -1 : next;
     }
     if (!/[A-Za-z0-9+/]/.test(char)) return i;
     digits++;
   }
   return digits % 4 === 0 ? -1 : text.length - (digits % 4);
+}
+
+/** Position of the first character that is no line break, not before `from`. */
+function afterBreaks(text: string, from: number): number {
+  let at = from;
+  while (text[at] === "\n" || text[at] === "\r") at++;
+  return at;
 }
 
 /** Name of a JSON value in Go's error messages. */

@@ -311,6 +311,53 @@ test("accepts numbers in every notation for floats, quantities and fields of any
   assert.deepEqual(claim.spec.containers[0]?.resources, { limits: { cpu: "1", memory: "1e3" } });
 });
 
+test("names the first byte that is no base64, as Go does", () => {
+  const secret: GroupVersionKind = { group: "", version: "v1", kind: "Secret" };
+  const read = (text: string): unknown => (decode({ data: { a: text } }, secret) as { data: unknown }).data;
+  for (const [text, at] of [
+    ["!!!!", 0],
+    ["====", 0],
+    ["x===", 1],
+    ["=AAA", 0],
+    ["A=AA", 1],
+    ["AA=A", 2],
+    ["AA=\nA", 3],
+    ["AA==A", 4],
+    ["AA=\n=\nA", 6],
+    ["AAA=AAAA", 4],
+    ["AAA=\n\rA", 6],
+    ["AAAAA", 4],
+    ["AAAAAA", 4],
+    ["AAAA\nAA", 5],
+    ["AAAAAAA", 4],
+    ["A=", 1],
+    ["A==", 1],
+    ["AA=", 3],
+    ["AA=\n", 4],
+    ["AAAAAA=", 7],
+    ["YWJjZA=====", 8],
+    ["A!\n", 1],
+    ["AA-A", 2],
+    ["AA_A", 2],
+    ["AA A", 2],
+  ] as const) {
+    const message = `Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte ${at}`;
+    assert.throws(() => read(text), { code: 400, message }, JSON.stringify(text));
+  }
+  for (const [text, want] of [
+    ["", ""],
+    ["\n", ""],
+    ["AAA=\n", "AAA="],
+    ["A\r\nAA\n=", "AAA="],
+    ["AA=\n=\n", "AA=="],
+    ["AAAA\n", "AAAA"],
+    ["+/+/", "+/+/"],
+    ["AB==", "AA=="],
+  ] as const) {
+    assert.deepEqual(read(text), { a: want }, JSON.stringify(text));
+  }
+});
+
 test("accepts a list of numbers for bytes, as Go does", () => {
   const secret: GroupVersionKind = { group: "", version: "v1", kind: "Secret" };
   assert.deepEqual((decode('{"data":{"a":[104,105,null],"b":[]}}', secret) as { data: unknown }).data, { a: "aGkA", b: "" });
