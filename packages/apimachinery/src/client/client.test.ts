@@ -6,10 +6,12 @@ import net, { type AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { isConflict, isGone, isNotFound } from "../objects/errors/predicates.ts";
+import type { StatusError } from "../objects/errors/status-error.ts";
 import type { ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../objects/meta/types.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newCa, newCertificate } from "../serving/certificates.ts";
+import { hasFields } from "../testing/has-fields.ts";
 import { testPair } from "../testing/tls.ts";
 import { settle, waitFor } from "../testing/wait-for.ts";
 import { type Client, newClient } from "./client.ts";
@@ -378,10 +380,20 @@ for (const { name, answer, check } of [
 
 test("a response without a Status is an error", async (t) => {
   const running = await startServer(t, (stream) => {
-    stream.respond({ ":status": 502, "content-type": "text/html" });
+    stream.respond({ ":status": 502, "content-type": "text/html", "retry-after": "soon" });
     stream.end("<html>bad gateway</html>");
   });
-  await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), (err: { code?: number }) => err.code === 502);
+  const { status } = await clientOf(t, running)
+    .get(pods, { name: "a" })
+    .then(
+      () => assert.fail(),
+      (err: StatusError) => err,
+    );
+  hasFields(status, {
+    code: 502,
+    details: { causes: [{ reason: "UnexpectedServerResponse", message: "<html>bad gateway</html>" }] },
+  });
+  assert.equal(status.details?.retryAfterSeconds, undefined);
 });
 
 test("waits for Retry-After, then repeats the request, also a write", async (t) => {

@@ -66,7 +66,7 @@ test("each resource is listed once, at the preferred version or the next that ha
 test("a version that went meanwhile is left out, one that fails is reported with the server's error", async () => {
   const status = { kind: "Status", reason: "ServiceUnavailable", message: "away", code: 503 };
   const client = serving({
-    ...groups(["gone.io", ["v1"]], ["away.io", ["v1"]], ["odd.io", ["v1"]]),
+    ...groups(["gone.io", ["v1"]], ["away.io", ["v1"]], ["odd.io", ["v1"]], ["a/b", ["v1"]]),
     "/apis/away.io/v1": { status: 503, body: status },
     "/apis/odd.io/v1": { status: 500, body: "<html>" },
   });
@@ -75,9 +75,10 @@ test("a version that went meanwhile is left out, one that fails is reported with
   assert.deepEqual(
     failed.map(({ groupVersion, error }) => [
       groupVersion,
-      error instanceof StatusError && [error.code, error.status.reason, error.message],
+      error instanceof StatusError ? [error.code, error.status.reason, error.message] : String(error),
     ]),
     [
+      ["a/b/v1", "Error: not a group version: a/b/v1"],
       ["away.io/v1", [503, "ServiceUnavailable", "away"]],
       ["odd.io/v1", [500, undefined, "GET /apis/odd.io/v1: unexpected status 500"]],
     ],

@@ -84,6 +84,7 @@ for (const { name, text, want } of [
 test("--master overrides the server of the kubeconfig", () => {
   const text = kubeconfig(`{server: "https://h"}`, `{token: t}`);
   assert.deepEqual(parseKubeconfig(text, { master: "https://other:1" }), { host: "https://other:1", token: "t" });
+  assert.deepEqual(parseKubeconfig(text, { master: "other:1" }), { host: "http://other:1", token: "t" });
 });
 
 for (const { name, user } of [
@@ -194,6 +195,18 @@ for (const [name, cluster, user, message] of [
     /: authProvider cannot be provided in combination with an exec plugin for u$/,
   ],
   ["a token that is a number", "", "token: 17", /: users\[0\]\.user\.token is not a string$/],
+  [
+    "a flag that is a text",
+    "insecure-skip-tls-verify: 'true'",
+    "",
+    /clusters\[0\]\.cluster\.insecure-skip-tls-verify is not a boolean$/,
+  ],
+  [
+    "a plugin of another version",
+    "",
+    "exec: {command: x, apiVersion: client.authentication.k8s.io/v2}",
+    /^Error: exec plugin: invalid apiVersion "client\.authentication\.k8s\.io\/v2"$/,
+  ],
   ["groups that are a text", "", "as: ann, as-groups: admins", /user\.as-groups is not a list$/],
   [
     "a certificate that is no base64",

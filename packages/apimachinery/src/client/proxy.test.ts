@@ -34,9 +34,16 @@ for (const [server, env, want] of [
   ["https://10.0.1.7:6443", { HTTPS_PROXY: "p", NO_PROXY: "10.0.0.0/24,10.0.1.8" }, "http://p/"],
   ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "fd00::/8" }, undefined],
   ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "[fd00::7]:6443" }, undefined],
+  ["https://api:6443", { HTTPS_PROXY: "p", NO_PROXY: ":6443, *." }, "http://p/"],
+  ["https://api:6443", { HTTPS_PROXY: "ftp://p" }, "http://ftp//p"],
 ] as const)
   test(`${server} with ${JSON.stringify(env)} is reached over ${want ?? "no proxy"}`, () =>
     assert.equal(proxyFromEnvironment(new URL(server), env)?.href, want));
+
+test("a proxy of the environment that is no address is an error", () =>
+  assert.throws(() => proxyFromEnvironment(new URL("https://api"), { HTTPS_PROXY: "a b:c" }), {
+    message: 'invalid proxy address "a b:c"',
+  }));
 
 for (const [proxy, message] of [
   [

@@ -23,8 +23,18 @@ const pod = aPod({ name: "web-0", namespace: "shop" });
 test("an Event has type, reason, message, object and source", async () => {
   const { recorder, stored } = setUp();
   recorder.event(pod, "Normal", "Started", "Started container main");
+  recorder.event(pod, "Warning", "Failed", "no", { action: "Starting", related: pod });
   await recorder.flush();
-  const [event] = stored();
+  const [event, another] = stored();
+  const { involvedObject, source } = event ?? {};
+  assert.partialDeepStrictEqual(another, {
+    type: "Warning",
+    involvedObject,
+    source,
+    action: "Starting",
+    related: involvedObject,
+  });
+  assert.deepEqual([event?.action, event?.related], [undefined, undefined]);
   assert.match(event?.metadata.name ?? "", /^web-0\.[0-9a-f]{16}$/);
   assert.partialDeepStrictEqual(event, {
     apiVersion: "v1",

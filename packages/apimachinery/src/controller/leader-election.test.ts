@@ -189,13 +189,26 @@ for (const { durations, want } of [
   { durations: [15, 10, 2], want: undefined },
   { durations: [10, 10, 2], want: "leaseDuration must be greater than renewDeadline" },
   { durations: [15, 2, 2], want: "renewDeadline must be greater than retryPeriod*JitterFactor" },
+  { durations: [15, 2.4, 2], want: "renewDeadline must be greater than retryPeriod*JitterFactor" },
+  { durations: [2.402, 2.401, 2], want: undefined },
   { durations: [15, 10, 0], want: "retryPeriod must be greater than zero" },
+  { durations: [15, 10, 0.001], want: undefined },
+  { durations: [0, -1, -2], want: "leaseDuration must be greater than zero" },
+  { durations: [0.001, 0, -1], want: "renewDeadline must be greater than zero" },
+  { durations: [0.002, 0.001, 0], want: "retryPeriod must be greater than zero" },
 ]) {
   test(`durations ${durations} are ${want ?? "valid"}`, () => {
     const [leaseDurationMs = 0, renewDeadlineMs = 0, retryPeriodMs = 0] = durations.map((seconds) => seconds * 1000);
     assert.equal(checkDurations({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }), want);
   });
 }
+
+test("an election of invalid durations does not begin", async () => {
+  const client = newFakeClient();
+  const a = candidate(client, newFakeClock(), "a", { renewDeadlineMs: 15_000 });
+  await assert.rejects(a.finished, { message: "leaseDuration must be greater than renewDeadline" });
+  assert.deepEqual([a.events, leaseOf(client)], [[], {}]);
+});
 
 test("metrics report the leader; a leader that can neither renew its lease nor stop is unhealthy, candidates are always healthy", async () => {
   const client = newFakeClient();

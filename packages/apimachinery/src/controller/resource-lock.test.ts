@@ -63,7 +63,10 @@ test("refuses an unknown kind of lock", () =>
 test("events about the lock, or both of a pair, report who became leader and who stopped", async () => {
   for (const [kind, kinds] of [
     ["leases", ["coordination.k8s.io/v1 Lease"]],
+    ["endpoints", ["v1 Endpoints"]],
+    ["configmaps", ["v1 ConfigMap"]],
     ["configmapsleases", ["v1 ConfigMap", "coordination.k8s.io/v1 Lease"]],
+    ["endpointsleases", ["v1 Endpoints", "coordination.k8s.io/v1 Lease"]],
   ] as const) {
     const client = newFakeClient();
     const clock = newFakeClock();

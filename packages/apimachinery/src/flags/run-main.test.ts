@@ -29,6 +29,29 @@ for (const { args, code, stdout = /^$/, stderr = /^$/ } of [
   { args: ["--feature-gates=Nope=true"], code: 1, stderr: /^Error: unrecognized feature gate: Nope\n/ },
   { args: ["--mode=end"], code: 0, stdout: /^started\n$/ },
   {
+    args: ["--mode=end", "--feature-gates=DynamicKubeletConfig=true"],
+    code: 0,
+    stdout: /^started\n$/,
+    stderr: /^W.* Setting deprecated feature gate DynamicKubeletConfig=true\. It will be removed in a future release\.\n$/,
+  },
+  {
+    args: ["--mode=end", "--log-json-split-stream", "--logging-format=json", "--unused=5"],
+    code: 0,
+    stdout: /^\{.*"this flag is accepted and has no effect yet".*\}\nstarted\n$/,
+  },
+  {
+    args: ["--mode=fail", "--log-json-split-stream", "--logging-format=json", "--unused=5"],
+    code: 255,
+    stdout: /^\{.*"this flag is accepted and has no effect yet".*\}\nstarted\n$/,
+    stderr: /^\{.*"small-daemon failed".*\}\n$/,
+  },
+  {
+    args: ["--mode=end", "--log-json-split-stream", "--unused=5"],
+    code: 0,
+    stdout: /^started\n$/,
+    stderr: /^W.*"this flag is accepted and has no effect yet" flag="--unused" value="5"\n$/,
+  },
+  {
     args: ["--mode=end", "--unused=5"],
     code: 0,
     stdout: /started/,
@@ -64,6 +87,12 @@ for (const { args, code, stdout = /^$/, stderr = /^$/ } of [
 test("the first SIGTERM stops it gracefully", async () => {
   const { code, stdout } = await run(["--mode=wait"], (child) => child.kill("SIGTERM"));
   assert.deepEqual([code, stdout], [0, "started\ndrained\n"]);
+});
+
+test("a program that ends with the reason of its stop has not failed", async () => {
+  const { code, stdout, stderr } = await run(["--mode=leave"], (child) => child.kill("SIGINT"));
+  assert.deepEqual([code, stdout], [0, "started\n"]);
+  assert.doesNotMatch(stderr, /failed/);
 });
 
 test("a second signal ends it at once with 1", async () => {

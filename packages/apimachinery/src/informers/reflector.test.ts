@@ -392,6 +392,18 @@ for (const [name, refusal] of Object.entries({ gone: gone("gone"), expired: reso
   });
 }
 
+for (const [afterMs, isAtOnce] of [
+  [9_999, false],
+  [10_000, true],
+] as const) {
+  test(`with a reconnection, a version refused ${afterMs} ms after its list causes one ${isAtOnce ? "at once" : "later"}`, async (t) => {
+    const lists = [{ version: "5" }, { version: "9" }];
+    const { requested, after } = await reflecting(t, lists, [{ afterMs, end: gone("gone") }], 1_000);
+    await after(afterMs);
+    assert.deepEqual(requested, ["list 0 500", "watch 5", ...(isAtOnce ? ["list  500", "watch 9"] : [])]);
+  });
+}
+
 test("a server that calls each version too old is listed at increasing intervals, with a reconnection too", async (t) => {
   const tooOld: Watch[] = Array.from({ length: 20 }, () => ({ end: gone("too old resource version") }));
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], tooOld, 1_000);

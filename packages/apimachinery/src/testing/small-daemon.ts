@@ -16,6 +16,7 @@ const program = {
       "really-crash-for-testing": bool({ help: "Crash." }),
       "feature-gates": mapStringBool({ help: "Gates." }),
       "logging-format": loggingFlags["logging-format"],
+      "log-json-split-stream": bool({ help: "Split." }),
       v: level({ shorthand: "v", help: "Verbosity." }),
     }),
   ),
@@ -43,6 +44,10 @@ await runMain(program, async (values, { signal }) => {
       await once(signal, "abort");
       process.stdout.write("drained\n");
       return;
+    case "leave":
+      setInterval(() => {}, 1000);
+      await once(signal, "abort");
+      return signal.throwIfAborted();
     case "hang":
       setInterval(() => {}, 1000);
       return new Promise(() => {});

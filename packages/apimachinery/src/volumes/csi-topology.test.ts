@@ -44,6 +44,30 @@ for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want
     want: terms([one("disk", "ssd"), one(ebs, "a", "b")], [one("disk", "hdd"), one(ebs, "a", "b")]),
   },
   { name: "nothing", affinity: undefined, want: undefined },
+  { name: "nothing of a volume without labels", affinity: undefined, labels: null, want: undefined },
+  {
+    name: "the region of before, of a volume without zones",
+    affinity: terms([one(betaRegion, "r")]),
+    want: terms([one(betaRegion, "r")]),
+  },
+  {
+    name: "a zone of before, whatever zone of now is in its labels",
+    affinity: terms([one(betaZone, "a"), one(betaRegion, "r")]),
+    labels: { [zone]: "b" },
+    want: terms([one(ebs, "a"), one(region, "r")]),
+  },
+  {
+    name: "a zone of now, beside one of before",
+    affinity: terms([one(betaZone, "b")], [one(zone, "a")]),
+    labels: { [betaZone]: "c" },
+    want: terms([one(betaZone, "b")], [one(ebs, "a")]),
+  },
+  {
+    name: "a region of now, of a volume whose labels have zones of both",
+    affinity: terms([one(region, "r")]),
+    labels: { [zone]: "b__a", [betaZone]: "c" },
+    want: terms([one(region, "r"), one(ebs, "a", "b")]),
+  },
   { name: "nothing of zones", affinity: terms([one("disk", "ssd")]), want: terms([one("disk", "ssd")]) },
   {
     name: "a zone of a driver that has no label for it",
@@ -76,10 +100,10 @@ for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want
     affinity: terms([one(zone, "a")]),
     want: terms([one("topology.gke.io/zone", "a")]),
   },
-] as { name: string; plugin?: string; affinity?: object; labels?: Record<string, string>; want?: object }[]) {
+] as { name: string; plugin?: string; affinity?: object; labels?: Record<string, string> | null; want?: object }[]) {
   test(`a driver's terms for ${name}`, () => {
     const volume = {
-      metadata: { name: "pv", labels },
+      metadata: { name: "pv", ...(labels !== null && { labels }) },
       spec: { ...(affinity !== undefined && { nodeAffinity: affinity }) },
     } as PersistentVolume;
     const before = structuredClone(volume);

@@ -119,6 +119,22 @@ test("access modes that are listed twice count once, and sizes that cannot be re
   assert.equal(findBestVolume(aClaim({ size: "much" }), [aVolume("a")], false)?.metadata.name, "a");
 });
 
+test("each access mode counts, however many times those before it are listed", () => {
+  const often = ["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOnce", "ReadWriteOnce", "ReadOnlyMany"];
+  const all = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"];
+  for (const [offered, requested, want] of [
+    [["ReadWriteOnce"], often, "incompatible accessMode"],
+    [often, ["ReadOnlyMany"], undefined],
+    [often, ["ReadWriteMany"], "incompatible accessMode"],
+    [all, all, undefined],
+    [all.slice(0, 3), all, "incompatible accessMode"],
+    [all, ["ReadWriteOncePod"], undefined],
+  ] as const) {
+    const [accessModes, modes] = [[...offered], [...requested]];
+    assert.equal(mismatchOf(aVolume("v", { accessModes }), aClaim({ accessModes: modes })), want, `${requested} of ${offered}`);
+  }
+});
+
 test("a volume that is taken is not found though it is reserved", () => {
   const volumes = [aVolume("own", { claimRef }), aVolume("free")];
   const options = { nodeLabels: {}, waits: true };

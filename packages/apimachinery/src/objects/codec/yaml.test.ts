@@ -53,6 +53,21 @@ test("writes sorted keys, plain lists and quotes only where it must", () => {
   assert.equal(toYaml(value), 'a: "true"\nb:\n- x\n- a: null\n  c: 1\ntext: |\n  a\n  b\n');
 });
 
+test("sorts keys in Go's natural order", () => {
+  const keys = [
+    ..."- -1 _ 1 1_ 1a 01 2 9 10 100 A A- A1 A01 A2 A10 AB Aa a a-b a.b a0 a1 a2 a10 a100 a10b a1b aB ab aé b é".split(" "),
+  ];
+  const shuffled = keys.map((key, i) => [(i * 16) % 37, key] as const).sort(([a], [b]) => a - b);
+  const text = toYaml(Object.fromEntries(shuffled.map(([, key]) => [key, 0])));
+  assert.deepEqual(
+    text
+      .trim()
+      .split("\n")
+      .map((line) => line.replace(/^(["']?)(.*)\1: 0$/, "$2")),
+    keys,
+  );
+});
+
 test("writes built-in kinds as their JSON is", () => {
   assert.equal(
     toYaml({ kind: "ConfigMap", apiVersion: "v1", metadata: { name: "a" }, data: { k: "v" } }),

@@ -134,6 +134,10 @@ test("objects are sorted by their moment of creation, in whatever form it is wri
     of("a", "2026-01-01T00:00:02Z"),
   ];
   assert.deepEqual(sorted.toReversed().sort(byCreation), sorted);
+  // An unset time is the epoch: of the same moment, the name decides.
+  const epoch = "1970-01-01T00:00:00.000Z";
+  const equals = [of("a"), of("b", epoch), of("c"), of("d", epoch), of("e", "never"), of("f", epoch)];
+  assert.deepEqual(equals.toReversed().sort(byCreation), equals);
   assert.equal(createdAt(of("a", "1970-01-01T00:00:02Z")), 2000);
   assert.deepEqual([createdAt(of("a")), createdAt(of("a", ""))], [undefined, undefined]);
 });

@@ -3,6 +3,8 @@ import { getEventListeners } from "node:events";
 import { type TestContext, test } from "node:test";
 import { realClock } from "./clock.ts";
 
+/** Number of timers that keep the process alive. */
+const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 const mocked = (t: TestContext): void => t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
 
 test("a delay beyond what Node's timers take is the longest one, and a negative one is none", (t) => {
@@ -19,8 +21,19 @@ test("a delay beyond what Node's timers take is the longest one, and a negative 
   assert.equal(fired, 1);
 });
 
+test("neither a timer nor a periodic one keeps the process alive; a sleep does", async () => {
+  const before = timers();
+  const all = [realClock.after(60_000, () => {}), realClock.every(60_000, () => {})];
+  assert.equal(timers(), before);
+  const ending = new AbortController();
+  const slept = realClock.sleep(60_000, ending.signal);
+  assert.equal(timers(), before + 1);
+  for (const timer of all) timer.cancel();
+  ending.abort(new Error("enough"));
+  await assert.rejects(slept, /enough/);
+});
+
 test("an aborted sleep leaves no timer, which would keep the process alive", async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
   const ending = new AbortController();
   const cut = realClock.sleep(5_000, ending.signal);

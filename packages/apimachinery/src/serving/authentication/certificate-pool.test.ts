@@ -55,6 +55,23 @@ test("a certificate cannot sign others because the authority signed it", async (
   assert.throws(() => verifyClient(new X509Certificate(forged.certPem), authorities, Date.now()), /unknown authority/);
 });
 
+test("an authority or an intermediate that is not for clients signs no client", async () => {
+  const between = await newCa({ commonName: "between", signedBy: ca });
+  const { certPem } = await newCertificate({ commonName: "jane", usages: ["client"], ca: between });
+  const [jane, issuer] = [new X509Certificate(certPem), new X509Certificate(between.certPem)];
+  Object.defineProperty(jane, "issuerCertificate", { value: issuer });
+  for (const limited of [issuer, authorities[0] as X509Certificate]) {
+    const of = (...oids: string[]) => Object.defineProperty(limited, "keyUsage", { configurable: true, value: oids });
+    for (const oids of [[], ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"], ["2.5.29.37.0"]]) {
+      of(...oids);
+      verifyClient(jane, authorities, Date.now());
+    }
+    of("1.3.6.1.5.5.7.3.1");
+    assert.throws(() => verifyClient(jane, authorities, Date.now()), /unknown authority/);
+    of();
+  }
+});
+
 test("a bundle without certificates is an error", () => {
   assert.throws(() => parseBundle("hello", "/etc/ca.crt"), /\/etc\/ca.crt/);
 });

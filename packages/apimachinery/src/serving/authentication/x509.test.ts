@@ -9,7 +9,7 @@ import { newFakeClock } from "../../process/clock/fake-clock.ts";
 import { waitFor } from "../../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
 import type { Exchange } from "../exchange.ts";
-import { newCertificatePool, parseBundle, verifyClient, watchedCertificatePool, x509 } from "./x509.ts";
+import { type CertificatePool, newCertificatePool, parseBundle, verifyClient, watchedCertificatePool, x509 } from "./x509.ts";
 
 const dayMs = 86_400_000;
 const start = Date.parse("2026-01-01T00:00:00Z");
@@ -25,7 +25,7 @@ async function leaf(commonName: string, organizations: string[] = [], signer = c
 function authenticating() {
   const clock = newFakeClock(start + 60_000);
   const pool = newCertificatePool(ca.certPem, "test");
-  const trust: { clientCa: ReturnType<typeof newCertificatePool> | undefined } = { clientCa: pool };
+  const trust: { clientCa: CertificatePool | undefined } = { clientCa: pool };
   const observed: number[] = [];
   const authenticate = x509(trust, clock, (seconds) => observed.push(seconds));
   /** A connection; cast: no other part of it is read. */
@@ -69,17 +69,20 @@ test("a connection is verified again when the authorities change, are others or 
   assert.equal(await verdict(), "nobody");
 });
 
+/** A pool that counts what it verifies. */
+function counting(pool: CertificatePool) {
+  let verified = 0;
+  const verifyClient = (...args: Parameters<CertificatePool["verifyClient"]>): number => {
+    verified++;
+    return pool.verifyClient(...args);
+  };
+  return { pool: { ...pool, version: 1, verifyClient }, verified: () => verified };
+}
+
 test("a certificate that many connections have is verified once, for each chain that it comes with", async () => {
   const { clock, trust, pool } = authenticating();
-  let verified = 0;
-  trust.clientCa = {
-    ...pool,
-    version: 1,
-    verifyClient(...args) {
-      verified++;
-      return pool.verifyClient(...args);
-    },
-  };
+  const counted = counting(pool);
+  trust.clientCa = counted.pool;
   const observed: number[] = [];
   const authenticate = x509(trust, clock, (seconds) => observed.push(seconds));
   const over = (certificate: X509Certificate) => ({ tls: { getPeerX509Certificate: () => certificate } }) as unknown as Exchange;
@@ -88,13 +91,32 @@ test("a certificate that many connections have is verified once, for each chain 
   for (const certificate of [sent(pair), sent(pair), sent(pair, ca)]) {
     assert.equal((await authenticate(over(certificate)))?.user.name, "jane");
   }
-  assert.deepEqual([verified, observed.length], [2, 3]);
+  assert.deepEqual([counted.verified(), observed.length], [2, 3]);
   const foreign = await leaf("eve", [], otherCa);
   await assert.rejects(authenticate(over(foreign)), /unknown authority/);
   pool.replace(ca.certPem + otherCa.certPem);
   assert.equal((await authenticate(over(foreign)))?.user.name, "eve", "a refusal is not kept");
   await clock.advanceTo(start + 10 * dayMs + 1000);
   await assert.rejects(authenticate(over(sent(pair))), /has expired/);
+});
+
+test("the verdicts on the last 256 chains are kept", async () => {
+  const { trust, pool, authenticate, over } = authenticating();
+  const counted = counting(pool);
+  trust.clientCa = counted.pool;
+  const pem = (await leaf("jane")).toString();
+  const numbered = (n: number): X509Certificate =>
+    Object.defineProperty(new X509Certificate(pem), "fingerprint256", { value: String(n) });
+  const verifiedFor = async (n: number): Promise<number> => {
+    const before = counted.verified();
+    await authenticate(over(numbered(n)));
+    return counted.verified() - before;
+  };
+  for (let n = 0; n < 256; n++) assert.equal(await verifiedFor(n), 1);
+  assert.equal(await verifiedFor(0), 0, "the first is still known");
+  assert.equal(await verifiedFor(256), 1);
+  assert.deepEqual([await verifiedFor(1), await verifiedFor(255)], [0, 0]);
+  assert.equal(await verifiedFor(0), 1, "the oldest was dropped");
 });
 
 test("each request tells how long its certificate is still good, also one that is over or not trusted", async () => {

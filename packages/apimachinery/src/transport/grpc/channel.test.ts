@@ -201,7 +201,9 @@ function aStream(channel: GrpcChannel, path = "/stream") {
 }
 
 test("a stream brings the messages of a request that has ended, then the status", async (t) => {
-  const { port } = await startGrpcServer(t, (stream) => {
+  let fields: string[] = [];
+  const { port } = await startGrpcServer(t, (stream, headers) => {
+    fields = Object.keys(headers);
     const chunks: Buffer[] = [];
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("end", () => answerRaw(stream, Buffer.concat([...chunks, framedMessage(Buffer.from("end"))])));
@@ -213,6 +215,7 @@ test("a stream brings the messages of a request that has ended, then the status"
   stream.end();
   assert.equal(await ended, undefined);
   assert.deepEqual([got, sent], [["a", "b", "end"], true]);
+  assert.deepEqual(fields, [":method", ":scheme", ":path", ":authority", "content-type", "te"]);
 });
 
 test("a stream ends with the server's error, or with that of a connection that was not made", async (t) => {

@@ -155,6 +155,22 @@ test("the order of steps is a total order", () => {
   );
 });
 
+test("steps are ordered by their kind, then by value: numbers, texts, booleans, lists, maps, null", () => {
+  const values = '-1 2 10 "a" "b" false true [] [1] [1,2] [2] {} {"a":1} {"a":2} {"a":2,"b":0} {"b":0} null'.split(" ");
+  const keys = ['{"a":1}', '{"a":1,"b":2}', '{"a":2}', '{"a":"1"}', '{"b":0}', '{"b":[1]}', '{"b":{"x":1}}', '{"b":null}'];
+  const steps = [
+    ...["f:", "f:a", "f:a0", "f:b", "f:\uffff", "f:\u{1f600}"],
+    ...keys.map((key) => `k:${key}`),
+    ...values.map((value) => `v:${value}`),
+    ...["i:0", "i:2", "i:10"],
+  ];
+  for (const step of steps) assert.equal(readElement(step), step, "it is canonical");
+  const mixed = steps.map((step, i) => [(i * 13) % 31, step] as const).sort(([a], [b]) => a - b);
+  const shuffled = mixed.map(([, step]) => step);
+  assert.deepEqual(shuffled.toSorted(compareElements), steps);
+  assert.deepEqual(sortElements([...shuffled]), steps);
+});
+
 test("steps are put in this order, however many and of whatever kind", () => {
   fc.assert(
     fc.property(fc.array(element), (steps) => {

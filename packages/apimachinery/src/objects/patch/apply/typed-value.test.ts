@@ -130,6 +130,52 @@ for (const { name, type, value, want } of [
     value: { spec: { overhead: { cpu: { a: 1 } } } },
     want: ".spec.overhead.cpu: expected any scalar, got &{map[a:1]}",
   },
+  ...[
+    {
+      value: [1, "x", null, true, { b: 1 }],
+      got: '[]interface {}{1, "x", interface {}(nil), true, map[string]interface {}{"b":1}}',
+    },
+    { value: { b: "x", a: [] }, got: 'map[string]interface {}{"a":[]interface {}{}, "b":"x"}' },
+    { value: false, got: "false" },
+  ].map(({ value, got }) => ({
+    name: `${JSON.stringify(value)} for a text`,
+    type: configMap,
+    value: { data: { a: value } },
+    want: `.data.a: expected string, got &value.valueUnstructured{Value:${got}}`,
+  })),
+  ...[
+    { value: true, got: "bool" },
+    { value: [1], got: "[]interface {}" },
+    { value: {}, got: "map[string]interface {}" },
+  ].map(({ value, got }) => ({
+    name: `${got} for a number`,
+    type: pod,
+    value: { spec: { priority: value } },
+    want: `.spec.priority: expected numeric (int or float), got ${got}`,
+  })),
+  {
+    name: "map for a boolean",
+    type: pod,
+    value: { spec: { hostNetwork: { b: [1, "x"], a: null } } },
+    want: ".spec.hostNetwork: expected boolean, got &{map[a:<nil> b:[1 x]]}",
+  },
+  { name: "list for a map", type: pod, value: { spec: [1, [2]] }, want: ".spec: expected map, got &{[1 [2]]}" },
+  {
+    name: "text for an item",
+    type: pod,
+    value: { spec: { containers: [{ name: "c" }, "x"] } },
+    want: ".spec.containers: element 1: associative list with keys may not have non-map elements",
+  },
+  ...[
+    { value: null, want: "associative list without keys has an element that's an explicit null" },
+    { value: ["a"], want: "not supported: associative list with lists as elements" },
+    { value: { a: 1 }, want: "associative list without keys has an element that's a map type" },
+  ].map(({ value, want }) => ({
+    name: `${JSON.stringify(value)} in a set`,
+    type: pod,
+    value: { metadata: { finalizers: ["a", value] } },
+    want: `.metadata.finalizers: element 1: ${want}`,
+  })),
   {
     name: "item without its key",
     type: pod,

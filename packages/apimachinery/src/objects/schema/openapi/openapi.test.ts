@@ -194,9 +194,11 @@ test("a union says by which field its members are distinguished", () => {
   ]);
 });
 
-test("options have every known group version", () => {
+test("options have every known group version, by group and version", () => {
   const name = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
   const kinds = document.definitions[name]?.["x-kubernetes-group-version-kind"] as { group: string; version: string }[];
+  const places = kinds.map(({ group, version }) => `${group} ${version}`);
+  assert.deepEqual(places, [...new Set(places)].sort());
   for (const known of [
     "/v1",
     "apps/v1beta2",

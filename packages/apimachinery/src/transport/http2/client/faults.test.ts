@@ -215,11 +215,14 @@ for (const { name, says: said, code, isFirst } of [
   });
 }
 
-test("a server that reduced its header table sees that in each block", async (t) => {
-  const { send, turn, begin } = aPipe(t, [settings.headerTableSize, 0]);
-  await begin();
-  send("a", 0);
-  assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`]);
+test("a server that reduced its header table sees that in each block, also after it enlarged it", async (t) => {
+  for (const [more, ...sizes] of [[0], [0, 4096], [1, 0], [1, 4095], [1, 0, 4096], [1, 4095, 65_536]] as const) {
+    const { send, turn, begin, says } = aPipe(t, ...sizes.map((bytes) => [settings.headerTableSize, bytes] as const));
+    await begin();
+    for (const bytes of more === 1 ? [sizes.at(-1)] : []) await says(settingsFrame([[settings.headerTableSize, bytes ?? 0]]));
+    send("a", 0);
+    assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`], String(sizes));
+  }
 });
 
 test("headers longer than a frame continue in CONTINUATION frames", async (t) => {
