@@ -397,7 +397,7 @@ for (const [afterMs, isAtOnce] of [
   [10_000, true],
 ] as const) {
   test(`with a reconnection, a version refused ${afterMs} ms after its list causes one ${isAtOnce ? "at once" : "later"}`, async (t) => {
-    const lists = [{ version: "5" }, { version: "9" }];
+    const lists = ["5", "9"].map((version) => ({ version, names: [] }));
     const { requested, after } = await reflecting(t, lists, [{ afterMs, end: gone("gone") }], 1_000);
     await after(afterMs);
     assert.deepEqual(requested, ["list 0 500", "watch 5", ...(isAtOnce ? ["list  500", "watch 9"] : [])]);
