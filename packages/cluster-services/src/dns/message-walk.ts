@@ -64,12 +64,14 @@ function skipName(message: Buffer, start: number): number | undefined {
 }
 
 /**
- * How long a response may be repeated, in seconds: the shortest TTL, or for a response without an answer what its SOA record says.
+ * How long a response may be repeated, in seconds: the shortest TTL, or for a response without an answer what its SOA record says,
+ * and the aliases on the way to the name.
  * @returns undefined when it must not be repeated. Source: RFC 2308
  */
 export function lifetimeOf(message: Buffer, records: readonly RecordPlace[], isNegative: boolean): number | undefined {
-  if (!isNegative) return records.reduce<number | undefined>((least, { ttl }) => Math.min(least ?? ttl, ttl), undefined);
+  const shortest = records.reduce<number | undefined>((least, { ttl }) => Math.min(least ?? ttl, ttl), undefined);
+  if (!isNegative) return shortest;
   const soa = records.find(({ section, type }) => section === "authority" && type === types.SOA);
   if (soa === undefined || soa.end - soa.dataAt < 22) return undefined;
-  return Math.min(soa.ttl, message.readUInt32BE(soa.end - 4));
+  return Math.min(shortest ?? 0, message.readUInt32BE(soa.end - 4));
 }

@@ -19,6 +19,7 @@ import { watchedUpstreams } from "./resolv-conf.ts";
 
 const questions = [{ name: "a.example", type: "A" as const }];
 const anAddress = (ttl: number, data = "192.0.2.1"): Answer => ({ name: "a.example", type: "A", ttl, data });
+const anAlias = (ttl: number): Answer => ({ name: "a.example", type: "CNAME", ttl, data: "b.example" });
 const soa = (minimum: number): Answer => ({
   ...{ name: "example", type: "SOA", ttl: 900 },
   data: { mname: "a", rname: "b", serial: 1, refresh: 1, retry: 1, expire: 1, minimum },
@@ -34,6 +35,8 @@ test("an answer is kept as long as its shortest record says and 30 s at most, a 
     { name: "long", answer: relayed([anAddress(600)]), seconds: 30 },
     { name: "negative", answer: relayed([], 3, [soa(12)]), seconds: 12 },
     { name: "without the type", answer: relayed([], 0, [soa(12)]), seconds: 12 },
+    { name: "negative behind an alias", answer: relayed([anAlias(20)], 3, [soa(12)]), seconds: 12 },
+    { name: "negative behind an alias with a shorter TTL", answer: relayed([anAlias(5)], 3, [soa(12)]), seconds: 5 },
     { name: "negative without a time", answer: relayed([], 3), seconds: 0 },
     { name: "failed", answer: relayed([], 2), seconds: 5 },
     { name: "refused, with records", answer: relayed([anAddress(600)], 5), seconds: 5 },

@@ -129,6 +129,14 @@ test("SRV records of one name share a weight of 100, at least 1 each, with the a
   view.services.push(aService("three", { clusterIP: "10.96.0.30", clusterIPs: ["10.96.0.30", "fd00:1::30"], ports }));
   assert.deepEqual(srvOf("three.default.svc", view), { weight: [33, 33, 33], port: [80, 81, 82], additionals: 2 });
   assert.deepEqual(srvOf("_b._tcp.three.default.svc", view), { weight: [100], port: [81], additionals: 2 });
+  const many = Array.from({ length: 4_100 }, (_, i) => ({ name: `p${i}`, port: 1 + i, protocol: "TCP" as const }));
+  view.services.push(aService("ports", { clusterIP: "10.96.0.31", ports: many }));
+  const { weight, port } = srvOf("ports.default.svc", view);
+  assert.deepEqual(
+    [new Set(weight), port?.length, port?.at(-1)],
+    [new Set([1]), 4_096, 4_096],
+    "as many as a response has room for",
+  );
   view.services.push(aService("wide", { clusterIP: "None" }));
   const endpoints = Array.from({ length: 150 }, (_, i) => ({ addresses: [`10.244.2.${i}`] }));
   view.slices.push(

@@ -148,12 +148,15 @@ function findInService({ name, records, slices }: ServiceTarget, labels: readonl
 function srvOfService(name: string, { ports, addresses }: ServiceRecords, port: string, protocol: string): Found | undefined {
   const wanted = ports.filter((one) => port === "" || (one.name === port && one.protocol === protocol));
   if (wanted.length === 0) return undefined;
-  const weight = Math.floor(100 / wanted.length);
+  const weight = weightOf(wanted.length);
   const numbers = new Set(wanted.map((one) => one.port));
   const records = [...numbers].slice(0, mostRecords).map((number) => srvRecord(name, number, weight));
   const owner = encodeName(name);
   return { records, additionals: addresses.map((address) => ({ ...address, owner })) };
 }
+
+/** Of each of so many records. Source: CoreDNS' plugin backend */
+const weightOf = (count: number): number => Math.max(1, Math.floor(100 / count));
 
 type Slices = readonly ReturnType<typeof recordsOfSlice>[];
 
@@ -167,7 +170,7 @@ function srvOfEndpoints(name: string, slices: Slices, port: string, protocol: st
     }
   }
   if (wanted.length === 0) return undefined;
-  const weight = Math.max(1, Math.floor(100 / wanted.length));
+  const weight = weightOf(wanted.length);
   // A dual-stack endpoint is in two slices and has one target.
   const unique = new Map(wanted.map((one) => [`${one.target} ${one.number}`, one]));
   const encodable = [...unique.values()].filter(({ target }) => isEncodable(target));
