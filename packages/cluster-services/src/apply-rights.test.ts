@@ -78,3 +78,11 @@ test("one refused role is the error, the other roles are written, and no binding
     [],
   );
 });
+
+test("an object that grants no rights is an error", async () => {
+  const { client } = writing();
+  await assert.rejects(applyRights(client, [{ kind: "Secret", metadata: { name: "a" } }], signal), {
+    message: "an object of kind Secret grants no rights",
+  });
+  assert.deepEqual(client.writes, []);
+});

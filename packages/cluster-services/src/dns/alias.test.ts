@@ -41,6 +41,24 @@ for (const { name, ttl, ageSeconds, want } of [
   });
 }
 
+test("names that cannot be written again are left out: an empty label, in the owner or in the target of an alias", () => {
+  /** The label `a.` is read as a label and an empty one. */
+  const broken = (name: string): string => name.replace("xx", "a.");
+  const message = encode({
+    type: "response",
+    answers: [
+      { name: "xx.example", type: "A", ttl: 60, data: "192.0.2.1" },
+      { name: "b.example", type: "CNAME", ttl: 60, data: "xx.other" },
+      { name: "c.example", type: "A", ttl: 60, data: "192.0.2.2" },
+    ],
+  });
+  const changed = Buffer.from(broken(broken(message.toString("latin1"))), "latin1");
+  assert.deepEqual(
+    recordsIn({ message: changed, records: [], rcode: 0 }).map(({ type, owner }) => ({ type, owner })),
+    [{ type: types.A, owner: encodeName("c.example") }],
+  );
+});
+
 test("a malformed answer is an error", () => {
   assert.throws(() => recordsIn({ message: Buffer.from([0, 1]), records: [], rcode: 0 }));
 });

@@ -1,6 +1,7 @@
 /** One query to one server: over TCP when the answer is cut, and what is given back however it ends. */
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
+import { createSocket } from "node:dgram";
+import { getEventListeners, once } from "node:events";
 import type { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -17,7 +18,13 @@ const answerOf = (data: string, ofId = id): Buffer =>
   upstreamReply({ ...decode(request), id: ofId }, [{ name: "a.example", type: "A", ttl: 60, data }]);
 
 /** A query to a server whose answer over UDP is cut; undefined: there is none. What it does over TCP is up to the test. */
-async function querying(t: TestContext, overUdp: Buffer | undefined, overTcp: (socket: Socket) => void = () => {}) {
+async function querying(
+  t: TestContext,
+  overUdp: Buffer | undefined,
+  overTcp: (socket: Socket) => void = () => {},
+  answered: () => void = () => {},
+  sent = request,
+) {
   const [tcp, udp] = await bindBoth("127.0.0.1");
   const seen = { queries: 0, connections: new Set<Socket>(), overTcp: 0 };
   udp.on("message", (_message, from) => {
@@ -42,10 +49,13 @@ async function querying(t: TestContext, overUdp: Buffer | undefined, overTcp: (s
   const clock = newFakeClock();
   const ending = new AbortController();
   const upstream = { address: "127.0.0.1", port: udp.address().port };
-  const isAnswer = (message: Buffer): boolean => message.readUInt16BE(0) === id;
+  const isAnswer = (message: Buffer): boolean => {
+    answered();
+    return message.readUInt16BE(0) === id;
+  };
   /** @returns the address that was answered, or the error's message */
   const query = (): Promise<string> =>
-    queryUpstream({ upstream, request, isAnswer, timeoutMs: 1_500, clock, signal: ending.signal }).then(
+    queryUpstream({ upstream, request: sent, isAnswer, timeoutMs: 1_500, clock, signal: ending.signal }).then(
       (message) =>
         decode(message)
           .answers?.map((answer) => ("data" in answer ? String(answer.data) : ""))
@@ -114,6 +124,39 @@ test("nothing is sent once the signal is aborted", async (t) => {
   const { clock, ending, query } = await querying(t, cut);
   ending.abort(new Error("the part ends"));
   assert.deepEqual([await query(), clock.waiting], ["the part ends", 0]);
+});
+
+test("no connection is waited for when the signal is aborted as a cut answer arrives", async (t) => {
+  const { seen, clock, ending, query, assertGivenBack } = await querying(t, cut, undefined, () =>
+    queueMicrotask(() => ending.abort(new Error("the part ends"))),
+  );
+  assert.equal(await query(), "the part ends");
+  await assertGivenBack();
+  assert.deepEqual([seen.queries, seen.overTcp, clock.waiting], [1, 0, 0]);
+});
+
+test("a server is queried at its IPv6 address", async (t) => {
+  const server = createSocket("udp6");
+  t.after(() => void server.close());
+  server.bind(0, "::1");
+  await once(server, "listening");
+  server.on("message", (_, from) => server.send(answerOf("192.0.2.6"), from.port, from.address));
+  const upstream = { address: "::1", port: server.address().port };
+  const options = {
+    request,
+    isAnswer: () => true,
+    timeoutMs: 1_500,
+    clock: newFakeClock(),
+    signal: new AbortController().signal,
+  };
+  assert.deepEqual(await queryUpstream({ ...options, upstream }), answerOf("192.0.2.6"));
+});
+
+test("a query that cannot be sent is an error at once", async (t) => {
+  const { clock, query, assertGivenBack } = await querying(t, undefined, undefined, undefined, Buffer.alloc(65_508));
+  assert.match(await query(), /EMSGSIZE/);
+  await assertGivenBack();
+  assert.equal(clock.waiting, 0);
 });
 
 test("a server that is not there is an error at once", async () => {

@@ -199,6 +199,32 @@ test("it listens on the first address of each family, and publishes both", async
   );
 });
 
+test("the tenth address of an IPv6 range is published in IPv6; without the objects of the cluster it is not healthy", async (t) => {
+  const { client, ending, partContext } = await context(t);
+  client.put(nodes, aNode("n1", "u1", "::1"));
+  client.put(services, aService("kubernetes", { clusterIP: "fd00:96::1" }));
+  const held = Promise.withResolvers<void>();
+  client.react("list", "namespaces", async () => {
+    await held.promise;
+    return { metadata: { resourceVersion: "1" }, items: [] };
+  });
+  let dnsAddresses: readonly string[] = [];
+  const part = await startDns(partContext, async ({ zone }) => {
+    ({ dnsAddresses } = zone);
+    return { port: 53, isLoop: false, allow() {}, close: async () => {} };
+  });
+  t.after(async () => {
+    ending.abort();
+    await part.stop?.();
+  });
+  assert.deepEqual(dnsAddresses, ["fd00:96::a"]);
+  await waitFor(() => client.object<Service>(services, "kube-system/kube-dns")?.spec.clusterIP === "fd00:96::a");
+  assert.throws(() => part.check?.(), { message: "Services are not known yet" });
+  held.resolve();
+  await settle(20);
+  await part.check?.();
+});
+
 test("health tells of a loop and of a Service that belongs to another server", async (t) => {
   const { client, ending, partContext } = await context(t);
   const { seen, startServer } = watchedServer();

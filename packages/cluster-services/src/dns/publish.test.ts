@@ -174,6 +174,22 @@ for (const { name, change } of [
     });
   });
 
+test("a slice that cannot be created is created at the next attempt", async (t) => {
+  let isRefused = true;
+  const { clock, client, publisher, slice } = await start(t, (fake) =>
+    fake.react("create", "endpointslices", ({ name }) => {
+      if (isRefused) throw forbidden(endpointSlices, name, "not yet");
+      return undefined;
+    }),
+  );
+  await settle();
+  assert.deepEqual([slice(), publisher.problem], [undefined, "the Service kube-dns was not looked at yet"]);
+  isRefused = false;
+  await waitFor(async () => (await clock.advance(1_000)) ?? publisher.problem === undefined);
+  assert.deepEqual(slice(), { ...dnsSlice(node, { address: "192.0.2.1", port: 10053 }), metadata: slice()?.metadata });
+  assert.equal(client.objects(endpointSlices).length, 2);
+});
+
 test("objects that another process makes at the same time are no failure", async (t) => {
   const { publisher, slice } = await start(t, (fake) => {
     for (const ref of [services, endpointSlices])

@@ -221,3 +221,35 @@ test("an address that cannot be bound is an error that leaves nothing bound", as
   await assert.rejects(start(["127.0.0.1", "192.0.2.1"]), { message: `cannot listen on 127.0.0.1, 192.0.2.1, port ${port}` });
   await (await start(["127.0.0.1"])).close();
 });
+
+/** Addresses that change from one attempt to the next. */
+function addressesOf(attempts: readonly (readonly string[])[]) {
+  const seen = { tries: 0 };
+  const addresses: string[] = ["127.0.0.1"];
+  addresses[Symbol.iterator] = () => (attempts[seen.tries++] ?? attempts.at(-1) ?? []).values();
+  return { seen, addresses };
+}
+
+test("a free port is looked for ten times; an address that the machine does not have is an error at once", async () => {
+  const start = (addresses: readonly string[], port = 0) =>
+    startDnsServer({
+      ...{ addresses, port, view: aView(), upstreams: async () => [], log: discardLogger, clock: realClock },
+      zone: { domain: "cluster.local", dnsAddresses: ["10.96.0.10"], podRecords: true, serial: 1 },
+      metrics: newDnsMetrics(newMetricsRegistry()),
+      signal: AbortSignal.abort(),
+    });
+  const taken = ["127.0.0.1", "127.0.0.1"];
+  const third = addressesOf([taken, taken, ["127.0.0.1"]]);
+  const server = await start(third.addresses);
+  await server.close();
+  assert.equal(third.seen.tries, 3);
+  const never = addressesOf([taken]);
+  await assert.rejects(start(never.addresses), /^Error: cannot listen on 127\.0\.0\.1, port \d+$/);
+  assert.equal(never.seen.tries, 10);
+  const absent = addressesOf([["192.0.2.1"]]);
+  await assert.rejects(start(absent.addresses), ({ cause }: Error) => (cause as { code: string }).code === "EADDRNOTAVAIL");
+  assert.equal(absent.seen.tries, 1);
+  const given = addressesOf([taken]);
+  await assert.rejects(start(given.addresses, server.port), { message: `cannot listen on 127.0.0.1, port ${server.port}` });
+  assert.equal(given.seen.tries, 1, "a port that was given");
+});

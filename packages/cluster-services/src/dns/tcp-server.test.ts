@@ -50,6 +50,20 @@ test("closes a connection on which no query is completed for 10 seconds, however
   await gone(socket);
 });
 
+test("closes a connection on which nothing comes for 10 seconds, and with an answer that is none", async (t) => {
+  const { clock, open } = await start(t, () => undefined);
+  const [silent, refused] = [await open(), await open()];
+  await waitFor(() => clock.waiting === 2);
+  refused.write(withLength(Buffer.from("query")));
+  await gone(refused);
+  await waitFor(() => clock.waiting === 1);
+  await clock.advance(9_999);
+  assert.equal(silent.destroyed, false);
+  await clock.advance(1);
+  await gone(silent);
+  await waitFor(() => clock.waiting === 0);
+});
+
 test("reads queries in any pieces and answers each", async (t) => {
   const { open } = await start(t);
   const socket = await open();

@@ -32,3 +32,21 @@ test("late answers are sent; one that is ready after the end of the server is dr
   await settle(5);
   assert.deepEqual(failures, []);
 });
+
+test("answers at an IPv6 address, and only there", async (t) => {
+  const server = await startUdpServer(
+    "::1",
+    0,
+    (message, client, transport) => Buffer.from(`${client} ${transport} ${message}`),
+    discardLogger,
+  );
+  t.after(() => server.close());
+  const client = createSocket("udp6");
+  t.after(() => void client.close());
+  client.send("one", server.port, "::1");
+  assert.equal(String((await once(client, "message"))[0]), "::1 udp one");
+  const other = createSocket("udp4");
+  t.after(() => void other.close());
+  other.bind({ port: server.port, address: "127.0.0.1", exclusive: true });
+  await once(other, "listening");
+});

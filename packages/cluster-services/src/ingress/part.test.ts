@@ -121,7 +121,7 @@ async function start(
   }: {
     readonly own?: readonly Ingress[];
     readonly prepare?: (client: FakeClient, clock: FakeClock) => void;
-    readonly log?: { readonly error?: (text: string) => void };
+    readonly log?: { readonly error?: (text: string) => void; readonly warn?: (text: string) => void };
   } = {},
 ) {
   const clock = newFakeClock();
@@ -255,6 +255,35 @@ test("a class that another node has made meanwhile is no failure", async (t) => 
   });
   await passed();
   assert.deepEqual([refusals, errors], [1, []]);
+});
+
+test("a class that cannot be made is made at a later attempt", async (t) => {
+  let isAway = true;
+  const { client, clock, passed } = await start(t, {
+    prepare: (client) =>
+      client.react("create", "ingressclasses", () => {
+        if (isAway) throw new Error("etcd is away");
+        return undefined;
+      }),
+  });
+  await passed();
+  assert.equal(client.object(ingressClasses, "coxswain"), undefined);
+  isAway = false;
+  await waitFor(async () => (await clock.advance(1_000)) ?? client.object(ingressClasses, "coxswain") !== undefined);
+});
+
+test("an address that cannot be taken back at the end is a warning", async (t) => {
+  const warnings: string[] = [];
+  const { client, passed, stop } = await start(t, {
+    own: [ingressOf("a.test")],
+    log: { warn: (text) => void warnings.push(text) },
+  });
+  await passed();
+  client.react("patch", "ingresses", () => {
+    throw new Error("etcd is away");
+  });
+  await stop();
+  assert.deepEqual(warnings, ["cannot remove this node's address from the status of Ingresses"]);
 });
 
 test("the status of Ingresses has the node's addresses while the part runs, and no longer when it has stopped", async (t) => {

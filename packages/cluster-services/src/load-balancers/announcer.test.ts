@@ -192,23 +192,28 @@ test("a machine that cannot reach the API server gives its addresses up", { skip
 /** An announcer on a host that records what it binds and unbinds, with a fake clock; it has the leases at once. */
 function startOnFakeHost(t: TestContext) {
   const clock = newFakeClock();
-  const host = { refuses: false, refusesRules: false, unbinds: true, lines: [] as string[], steps: [] as string[], sent: 0 };
+  const client = newFakeClient({ clock });
+  const host = {
+    ...{ refuses: false, refusesRules: false, refusesLists: false, unbinds: true, sends: true, network: "192.168.77.1", sent: 0 },
+    ...{ lines: [] as string[], steps: [] as string[] },
+  };
   const errors: unknown[] = [];
   const registry = newMetricsRegistry();
   const announcer = new Announcer({
     reconnection: new Reconnection({ periodMs: () => 500, clock }),
-    ...{ client: newFakeClient({ clock }), identity: "m1", clock, chainPrefix: "COX-" },
+    ...{ client, identity: "m1", clock, chainPrefix: "COX-" },
     log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
     host: {
       async run(program, args, input = "") {
         const text = [program, ...args].join(" ");
         host.steps.push(`${program} ${input.split("\n", 1)[0]}`);
+        if (program.endsWith("-save") && host.refusesLists) throw new Error("xtables lock");
         if (program === "iptables-restore" && host.refusesRules) throw new Error("xtables lock");
         if (text === "ip -j -d address show")
           return JSON.stringify([
             {
               ifname: "eth0",
-              addr_info: [{ local: "192.168.77.1", prefixlen: 24 }, ...(host.unbinds ? [] : [{ local: vip, prefixlen: 32 }])],
+              addr_info: [{ local: host.network, prefixlen: 24 }, ...(host.unbinds ? [] : [{ local: vip, prefixlen: 32 }])],
             },
           ]);
         if (/^address /.test(input)) {
@@ -220,7 +225,10 @@ function startOnFakeHost(t: TestContext) {
         }
         return "";
       },
-      send: async () => void host.sent++,
+      async send() {
+        if (!host.sends) throw new Error("send EPERM");
+        host.sent++;
+      },
       set: async () => {},
     },
     nodeAddresses: () => [],
@@ -234,6 +242,7 @@ function startOnFakeHost(t: TestContext) {
   });
   return {
     announcer,
+    client,
     host,
     errors,
     metrics: () => registry.render(),
@@ -264,6 +273,45 @@ test("an address that the kernel refuses is reported, and retried", async (t) =>
   host.refuses = false;
   await passed();
   announcer.check();
+});
+
+test("a machine without an interface for the address says so, and takes the address when it has one", async (t) => {
+  const { announcer, host, set, passed } = startOnFakeHost(t);
+  host.network = "10.0.0.1";
+  set(vip);
+  assert.deepEqual(await passed(), []);
+  assert.throws(() => announcer.check(), { message: `${vip}: no interface has the Node's address` });
+  host.network = "192.168.77.1";
+  await passed();
+  assert.ok((await passed()).some((line) => line.startsWith(`address replace ${vip}/32`)));
+  announcer.check();
+});
+
+test("announcements that cannot be sent are logged and counted, and the address is held all the same", async (t) => {
+  const { host, errors, set, passed, metrics } = startOnFakeHost(t);
+  host.sends = false;
+  set(vip);
+  assert.ok((await passed()).some((line) => line.startsWith(`address replace ${vip}/32`)));
+  for (let i = 0; i < 3; i++) await passed();
+  assert.deepEqual(
+    errors.map(String),
+    Array.from({ length: 3 }, () => "Error: send EPERM"),
+  );
+  assert.match(await metrics(), /^coxswain_load_balancer_announce_failures_total 3$/m);
+});
+
+test("rules of an earlier process that cannot be looked for are an error in the log, at each look", async (t) => {
+  const { announcer, host, errors, passed } = startOnFakeHost(t);
+  host.refusesLists = true;
+  await passed();
+  await passed();
+  assert.match(String(errors[0]), /xtables lock/);
+  assert.equal(errors.length, 2);
+  announcer.check();
+  host.refusesLists = false;
+  await passed();
+  await passed();
+  assert.equal(errors.length, 2);
 });
 
 test("an address that is not wanted any more is no failure any more", async (t) => {

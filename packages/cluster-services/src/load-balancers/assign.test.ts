@@ -94,6 +94,18 @@ test("one that asks for what it cannot have gets nothing, and is given the reaso
   assert.equal(result["far"], "AddressNotInPool: spec.loadBalancerIP 198.51.100.1 is not in the pool");
 });
 
+test("a Service that asks for a shared address is told which of its Services has the same port", () => {
+  const first = balanced("a", { ports: [{ port: 80 }] }, { status: ["192.0.2.1"], share: "x", age: "2020" });
+  const second = balanced("b", { ports: [{ port: 443 }] }, { status: ["192.0.2.1"], share: "x", age: "2021" });
+  const asking = (ports: ServiceSpec["ports"], share: string): string =>
+    assign([first, second, balanced("c", { loadBalancerIP: "192.0.2.1", ports }, { share })], { pool })["c"] ?? "";
+  assert.equal(asking([{ port: 81 }], "x"), "192.0.2.1");
+  assert.match(asking([{ port: 81 }, { port: 443 }], "x"), /^AddressInUse: .* belongs to the Service default\/b; /);
+  assert.match(asking([{ port: 80 }], "x"), /^AddressInUse: .* belongs to the Service default\/a; /);
+  assert.match(asking([{ port: 81 }], "y"), /^AddressInUse: .* belongs to the Service default\/a; /);
+  assert.equal(asking([{ port: 443, protocol: "UDP" }], "x"), "192.0.2.1", "of another protocol");
+});
+
 test("an exhausted pool is reported to the youngest, which gets an address when one is free", () => {
   const all = ["a", "b", "c", "d"].map((name, i) => balanced(name, {}, { age: `${2020 + i}` }));
   assert.equal(assign(all, { pool })["d"], "PoolExhausted: all IPv4 addresses of the pool are taken");

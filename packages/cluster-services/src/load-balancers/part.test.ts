@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -41,8 +42,10 @@ async function start(
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   const events: string[] = [];
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (text: string) => void errors.push(text) };
   const context = {
-    ...{ nodeName: "n1", client, informers, clock, log: discardLogger, metrics: newMetricsRegistry(), signal: ending.signal },
+    ...{ nodeName: "n1", client, informers, clock, log, metrics: newMetricsRegistry(), signal: ending.signal },
     flags: {
       ...{ "load-balancer-pool": pool, "load-balancer-reserved-ports": ["22"], "iptables-chain-prefix": "COX-" },
     } as unknown as ServicesFlags,
@@ -70,7 +73,7 @@ async function start(
     await passed();
     return (client.object<Service>(services, `default/${name}`)?.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip).join();
   };
-  return { client, clock, events, passed, addressesOf, stop };
+  return { client, clock, events, errors, part: running, passed, addressesOf, stop };
 }
 
 const twoNodes = [aNode("n1", "10.0.0.1"), aNode("n2", "10.0.0.2")];
@@ -120,6 +123,27 @@ test("with policy Local addresses follow the ready endpoints", async (t) => {
   assert.equal(await addressesOf("a"), "");
 });
 
+test("the part is not healthy while a status cannot be written", async (t) => {
+  const objects = [
+    [nodes, aNode("n1", "10.0.0.1")],
+    [services, balanced("a")],
+  ] as const;
+  const { client, clock, part, addressesOf } = await start(t, startLoadBalancers, { objects });
+  assert.equal(await addressesOf("a"), "10.0.0.1");
+  await part.check?.();
+  let isAway = true;
+  client.react("update", "services", () => {
+    if (isAway) throw internalError("etcd is away");
+  });
+  client.put(nodes, aNode("n1", "10.0.0.2"));
+  await addressesOf("a");
+  assert.throws(() => part.check?.(), /etcd is away/);
+  isAway = false;
+  await clock.advance(1_000);
+  assert.equal(await addressesOf("a"), "10.0.0.2");
+  await part.check?.();
+});
+
 const aPod = (name: string, hostPort: number, nodeName = "n1"): Pod => ({
   metadata: { namespace: "default", name },
   spec: { nodeName, containers: [{ name: "c", ports: [{ containerPort: 80, hostPort, protocol: "TCP" }] }] },
@@ -135,6 +159,13 @@ test("without a pool a host port that a Service takes is an event on the Service
   const { client, events, passed } = await start(t, startLoadBalancerAddresses, { objects });
   await passed();
   assert.deepEqual(events, [], "a pod of another node");
+  client.remove(nodes, "n1");
+  client.put(pods, aPod("early", 80));
+  await passed();
+  assert.deepEqual(events, [], "the node's addresses are not known");
+  client.remove(pods, "default/early");
+  client.put(nodes, aNode("n1", "10.0.0.1"));
+  await passed();
   client.put(pods, aPod("web", 80));
   await passed();
   assert.deepEqual(events, ["a Warning HostPortConflict"]);
@@ -165,11 +196,18 @@ test("changes that come together are looked at once, and after the end nothing i
   assert.deepEqual(events, []);
 });
 
+const local = (name: string, ip: string): Service =>
+  aService(name, { type: "LoadBalancer", externalTrafficPolicy: "Local" }, [ip]);
+
 test("with a pool this node holds the addresses of its Services, and gives back those that an earlier process left", async (t) => {
   const objects = [
     [nodes, aNode("n1", "10.0.0.1")],
     [services, aService("a", { type: "LoadBalancer" }, ["192.0.2.5"])],
     [endpointSlices, aSlice("a", [anEndpoint("10.1.0.1", "n1")])],
+    [services, local("near", "192.0.2.7")],
+    [endpointSlices, aSlice("near", [anEndpoint("10.1.0.2", "n1")])],
+    [services, local("far", "192.0.2.8")],
+    [endpointSlices, aSlice("far", [anEndpoint("10.1.0.3", "n2")])],
   ] as const;
   const calls: string[] = [];
   const left = ["192.0.2.5", "192.0.2.9", "198.51.100.1"].map((local) => ({ local, prefixlen: 32 }));
@@ -179,25 +217,31 @@ test("with a pool this node holds the addresses of its Services, and gives back 
       if (text === "ip -j -d address show")
         return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "10.0.0.1", prefixlen: 24 }, ...left] }]);
       if (program === "ip") calls.push(`${text} ${input}`.trim());
+      if (text.includes("192.0.2.9")) throw new Error("ip: killed by SIGKILL");
       return "";
     },
     async send() {},
     set() {},
   };
-  const { client, passed, stop } = await start(t, (context) => startLoadBalancerAddresses(context, host), {
+  const { client, errors, part, passed, stop } = await start(t, (context) => startLoadBalancerAddresses(context, host), {
     objects,
     pool: ["192.0.2.0/24"],
   });
   assert.deepEqual(calls.splice(0), ["ip address delete 192.0.2.9/32 dev eth0"]);
+  assert.deepEqual(errors, ["cannot remove the addresses of an earlier process"], "and the part goes on");
   const bound = async (ip: string): Promise<boolean> => {
     await passed();
     return calls.some((text) => text.includes(`address replace ${ip}/32 dev eth0`));
   };
   await waitFor(() => bound("192.0.2.5"), { what: "the address" });
+  await waitFor(() => bound("192.0.2.7"), { what: "the address of the Service with an endpoint here" });
+  assert.equal(await bound("192.0.2.8"), false, "the endpoints are elsewhere");
+  await part.check?.();
   client.put(services, aService("a", { type: "LoadBalancer" }, ["192.0.2.6"]));
   await waitFor(() => bound("192.0.2.6"), { what: "the other address" });
   assert.ok(calls.includes("ip address delete 192.0.2.5/32 dev eth0"));
   calls.length = 0;
   await stop();
-  assert.deepEqual(calls, ["ip address delete 192.0.2.6/32 dev eth0"], "given up at the end");
+  const given = ["192.0.2.6", "192.0.2.7"].map((ip) => `ip address delete ${ip}/32 dev eth0`);
+  assert.deepEqual(calls.sort(), given, "given up at the end");
 });

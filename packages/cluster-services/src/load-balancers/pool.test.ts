@@ -42,3 +42,9 @@ test("one address has one form and one lease", () => {
   assert.equal(leaseName("fd00::1"), "address-fd00-0-0-0-0-0-0-1");
   assert.equal(leaseName("64:ff9b::1"), "address-64-ff9b-0-0-0-0-0-1");
 });
+
+test("addresses have the same form after thousands of others were asked for", () => {
+  assert.equal(canonical("FD00:0:0::0a"), "fd00::a");
+  for (let i = 0; i < 5_000; i++) assert.equal(canonical(`10.0.${i >> 8}.${i & 255}`), `10.0.${i >> 8}.${i & 255}`);
+  assert.deepEqual([canonical("FD00:0:0::0a"), canonical("node1")], ["fd00::a", undefined]);
+});

@@ -155,6 +155,17 @@ test("the volume of an earlier attempt is taken; a claim that asks for more than
   assert.match(little.events[1] ?? "", /^Warning LittleSpace the claim asks for 1.0Gi/);
 });
 
+test("without its Node a claim is told so, and gets its volume when the Node is there", async (t) => {
+  const { clock, client, events, disk } = await start(t, newProvisioner, [storageClasses, local]);
+  client.put(persistentVolumeClaims, aClaim());
+  await waitFor(() => events.length > 0);
+  assert.equal(events[0], 'Warning ProvisioningFailed failed to provision volume with StorageClass "local": there is no Node n1');
+  assert.deepEqual([disk.calls, client.writes], [[], []]);
+  client.put(nodes, node);
+  await waitFor(async () => (await clock.advance(1_000)) ?? client.object(persistentVolumes, volumeName) !== undefined);
+  await waitFor(() => events.at(-1) === `Normal ProvisioningSucceeded Successfully provisioned volume ${volumeName}`);
+});
+
 test("a claim that cannot be provisioned is reported and not tried; another node's claim is ignored", async (t) => {
   const { client, events, disk } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
   client.put(persistentVolumeClaims, aClaim({ volumeMode: "Block" }));
@@ -220,16 +231,20 @@ test("a volume that was deleted meanwhile is not a failure; one with another pat
 });
 
 test("the class is made once, made again when it was deleted, and not over another node's", async (t) => {
-  const { client } = await start(t, newClassKeeper);
+  const { clock, client } = await start(t, newClassKeeper);
   const name = local.metadata.name ?? "";
   const there = () => client.object<StorageClass>(storageClasses, name) !== undefined;
   await waitFor(there);
   client.remove(storageClasses, name);
   await waitFor(there);
   assert.equal(client.writes.length, 2);
-  client.react("create", "storageclasses", () => client.put(storageClasses, local)); // another node is faster
+  let refusals = 1;
+  client.react("create", "storageclasses", () => {
+    if (refusals-- > 0) throw internalError("etcd is away");
+    client.put(storageClasses, local); // another node is faster
+  });
   client.remove(storageClasses, name);
-  await waitFor(there);
+  await waitFor(async () => (await clock.advance(1_000)) ?? there());
   await settle();
-  assert.equal(client.writes.length, 3);
+  assert.equal(client.writes.length, 4, "one was refused and tried again");
 });

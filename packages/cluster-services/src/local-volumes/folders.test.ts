@@ -10,6 +10,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -115,4 +116,36 @@ test("an empty folder is removed; one with content stays, and one that is gone i
   assert.equal(await folders.removeEmpty("pvc-1"), false);
   writeFileSync(join(folders.root, "pvc-2"), "");
   await assert.rejects(folders.removeEmpty("pvc-2"), { code: "ENOTDIR" });
+});
+
+test("the folders of volumes whose entries have not changed for so long are named, and nothing else", async (t) => {
+  const folders = await openFolders(aFolder(t));
+  const old = "pvc-00000000-0000-4000-8000-000000000001";
+  const young = old.replace(/1$/, "2");
+  const at = 1_600_000_000;
+  for (const name of [old, young, "other"]) utimesSync(await folders.create(name), at, at + (name === young ? 1 : 0));
+  const file = join(folders.root, old.replace(/1$/, "3"));
+  writeFileSync(file, "");
+  utimesSync(file, at, at);
+  const untouched = async (ageMs: number): Promise<string[]> => (await folders.untouchedFor(ageMs, (at + 60) * 1000)).sort();
+  assert.deepEqual(await untouched(60_001), []);
+  assert.deepEqual(await untouched(60_000), [old]);
+  assert.deepEqual(await untouched(59_000), [old, young]);
+});
+
+test("tells how many bytes and files the disk of the folder has, and how many are free", { skip: needsRoot }, async (t) => {
+  const root = aFolder(t);
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,nr_inodes=64,mode=700", "none", root]);
+  try {
+    const folders = await openFolders(root);
+    const empty = await folders.space();
+    writeFileSync(join(root, "data"), Buffer.alloc(64 * 1024));
+    assert.deepEqual([empty.totalBytes, empty.totalFiles], [2 ** 20, 64]);
+    const { freeBytes, freeFiles, ...total } = await folders.space();
+    assert.deepEqual(total, { totalBytes: 2 ** 20, totalFiles: 64 });
+    assert.deepEqual([empty.freeBytes, empty.freeBytes - freeBytes, empty.freeFiles - freeFiles], [2 ** 20, 64 * 1024, 1]);
+    assert.ok(freeFiles > 0 && freeFiles < 64);
+  } finally {
+    execFileSync("umount", [root]);
+  }
 });

@@ -170,6 +170,28 @@ for (const { url, accept, code, message } of [
   });
 }
 
+test("discovery names the group, its version and its resources", () => {
+  const bodyOf = (path: string): unknown => {
+    const target = targetOf(path);
+    assert.equal(target?.kind, "document");
+    return target.body();
+  };
+  const version = { groupVersion: "metrics.k8s.io/v1beta1", version: "v1beta1" };
+  const group = { name: "metrics.k8s.io", versions: [version], preferredVersion: version };
+  assert.deepEqual(bodyOf("/apis"), { kind: "APIGroupList", apiVersion: "v1", groups: [group] });
+  assert.deepEqual(bodyOf("/apis/metrics.k8s.io/"), { kind: "APIGroup", apiVersion: "v1", ...group });
+  const verbs = ["get", "list"];
+  assert.deepEqual(bodyOf(base), {
+    kind: "APIResourceList",
+    apiVersion: "v1",
+    groupVersion: "metrics.k8s.io/v1beta1",
+    resources: [
+      { name: "nodes", singularName: "", namespaced: false, kind: "NodeMetrics", verbs },
+      { name: "pods", singularName: "", namespaced: true, kind: "PodMetrics", verbs },
+    ],
+  });
+});
+
 test("serves discovery and OpenAPI, and nothing under other paths", () => {
   for (const path of ["/apis", "/apis/metrics.k8s.io", base, `${base}/`, "/openapi/v2"])
     assert.equal(targetOf(path)?.kind, "document");

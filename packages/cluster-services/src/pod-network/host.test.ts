@@ -44,6 +44,17 @@ test("interfaces that take router advertisements go on to do so when IPv6 packet
   });
 });
 
+test("a machine has IPv6 when the kernel has it, and takes rules of it", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "cox-host-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  const takes = hostAt(root, async () => "");
+  assert.equal(await takes.hasIpv6(), false);
+  mkdirSync(join(root, "proc/net"), { recursive: true });
+  writeFileSync(join(root, "proc/net/if_inet6"), "");
+  assert.equal(await takes.hasIpv6(), true);
+  assert.equal(await hostAt(root, () => Promise.reject(new Error("unknown table"))).hasIpv6(), false);
+});
+
 test("a machine that forwards already keeps its settings, as an administrator made them", async (t) => {
   const parameters = { "ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv6/conf/all/accept_ra": "1" };
   const { host, state } = aMachine(t, parameters);

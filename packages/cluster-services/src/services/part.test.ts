@@ -13,10 +13,12 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newUnlimitedTurns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "../flags.ts";
+import { ProgramError } from "../host/run-program.ts";
 import type { PartContext } from "../part.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { settingsOf, startServices } from "./part.ts";
@@ -33,13 +35,16 @@ const aNode = (zone: string): Node => ({
   spec: { podCIDRs: ["10.77.1.0/24", "fd00:77:1::/80"] },
 });
 
-async function start(t: TestContext, { bridgeModule = true, objects = [] as Service[] } = {}) {
+async function start(
+  t: TestContext,
+  { bridgeModule = true, ipv6 = true, refuses = "", own = {} as Partial<ServicesFlags>, objects = [] as Service[] } = {},
+) {
   const root = mkdtempSync(join(tmpdir(), "cox-services-"));
   t.after(() => rmSync(root, { recursive: true }));
   const files = {
     "proc/sys/net/ipv4/ip_forward": "1",
     "proc/sys/net/ipv4/conf/all/route_localnet": "1",
-    "proc/net/if_inet6": "",
+    ...(ipv6 && { "proc/net/if_inet6": "" }),
     ...(bridgeModule && { "proc/sys/net/bridge/bridge-nf-call-iptables": "1" }),
   };
   for (const [name, text] of Object.entries(files)) {
@@ -53,14 +58,28 @@ async function start(t: TestContext, { bridgeModule = true, objects = [] as Serv
   /** By program: what was written. */
   const written = { "iptables-restore": "", "ip6tables-restore": "" };
   const run = async (program: string, _: readonly string[], input = ""): Promise<string> => {
+    if (refuses !== "" && input.includes(refuses)) throw new ProgramError("iptables-restore: unknown option", 2);
     if (program in written) written[program as keyof typeof written] += input;
     return "";
   };
   const failures: unknown[] = [];
+  const events: string[] = [];
   const context = {
-    ...{ nodeName: "n1", flags, client, informers, clock, log: discardLogger, metrics: newMetricsRegistry() },
+    ...{
+      nodeName: "n1",
+      flags: { ...flags, ...own },
+      client,
+      informers,
+      clock,
+      log: discardLogger,
+      metrics: newMetricsRegistry(),
+    },
     turns: newUnlimitedTurns(),
-    recorder: { event: () => {}, flush: async () => {} },
+    recorder: {
+      event: ({ metadata }: Service, type: string, reason: string, message: string) =>
+        void events.push(`${metadata.name} ${type} ${reason} ${message}`),
+      flush: async () => {},
+    },
     signal: ending.signal,
     fail: (err: unknown) => void failures.push(err),
   } as unknown as PartContext;
@@ -77,7 +96,7 @@ async function start(t: TestContext, { bridgeModule = true, objects = [] as Serv
     written[program] = "";
     return text;
   };
-  return { client, clock, part, stop, take, failures };
+  return { client, clock, part, stop, take, failures, events };
 }
 
 const dual = (name: string): Service => aService(name, { clusterIP: "10.96.0.10", clusterIPs: ["10.96.0.10", "fd00:96::10"] });
@@ -112,6 +131,37 @@ test("where packets of a bridge bypass the rules, pods of the node are masquerad
   assert.match(four, /-A COX-HAIRPIN -s 10\.77\.1\.0\/24 -d 10\.77\.1\.0\/24 -j MASQUERADE\n/);
   assert.doesNotMatch(four, /fd00/);
   assert.match(await take("ip6tables-restore"), /-A COX-HAIRPIN -s fd00:77:1::\/80 /);
+});
+
+test("on a machine without IPv6 there are rules of IPv4 only", async (t) => {
+  const { take, part } = await start(t, { ipv6: false, objects: [dual("web")] });
+  assert.match(await take("iptables-restore"), /-d 10\.96\.0\.10\/32 /);
+  assert.equal(await take("ip6tables-restore"), "");
+  await part.check?.();
+});
+
+test("a Service whose rules the kernel refuses is told so, of each family; one that is gone is not", async (t) => {
+  const { client, events, take } = await start(t, { refuses: "10.96.0.10", objects: [dual("web")] });
+  await take("iptables-restore");
+  assert.deepEqual(events, ["web Warning RulesRefused on node n1: iptables-restore: unknown option"]);
+  client.remove(services, "default/web");
+  await take("iptables-restore");
+  assert.equal(events.length, 1);
+});
+
+test("the ports of health and metrics are those of the flags, and tell how old the rules are", async (t) => {
+  const [health, metrics] = await Promise.all([freePort(), freePort()]);
+  const own = { "healthz-bind-address": `127.0.0.1:${health}`, "metrics-bind-address": `127.0.0.1:${metrics}` };
+  const { take, clock } = await start(t, { own });
+  const get = (port: number, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+  await waitFor(() => get(health, "/healthz").catch(() => undefined), { what: "the port" });
+  await take("iptables-restore");
+  assert.equal((await get(health, "/healthz")).status, 200);
+  const page = await (await waitFor(() => get(metrics, "/metrics").catch(() => undefined))).text();
+  assert.match(page, /^kubeproxy_sync_proxy_rules_last_timestamp_seconds [1-9]/m);
+  assert.equal(await (await get(metrics, "/proxyMode")).text(), "iptables");
+  await clock.advance(120_000);
+  assert.equal((await get(health, "/healthz")).status, 200, "nothing is waiting");
 });
 
 test("the health check port counts the ready endpoints of this node, until the Service is another proxy's or the part ends", async (t) => {
