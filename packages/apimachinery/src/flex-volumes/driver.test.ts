@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import childProcess from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -145,4 +147,21 @@ test("a volume is described by its own options, which win over those of the comm
     "kubernetes.io/readwrite": "ro",
     "kubernetes.io/pvOrVolumeName": "data",
   });
+});
+
+test("a driver has ten minutes to wait for a disk, then it is stopped; the other commands have no limit", async (t) => {
+  const { spawn } = childProcess;
+  const limits: (number | undefined)[] = [];
+  t.mock.method(childProcess, "spawn", (program: string, args: string[], options: childProcess.SpawnOptions) => {
+    limits.push(options.timeout);
+    return spawn(program, args, { ...options, ...(options.timeout !== undefined && { timeout: 200 }) });
+  });
+  t.after(syncBuiltinESMExports);
+  syncBuiltinESMExports();
+  const { drivers } = await started(t, { init: success, mount: success, waitforattach: "exec sleep 1000" });
+  const driver = await drivers.find("acme/disk");
+  await driver?.call("mount");
+  await assert.rejects(driver?.call("waitforattach") ?? Promise.resolve(), { message: "timeout" });
+  t.mock.restoreAll();
+  assert.deepEqual(limits, [undefined, undefined, 600_000]);
 });

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AgentConfig } from "../agent-config.ts";
 import { type ApiConnection, newApiConnection } from "./api-connection.ts";
@@ -16,6 +16,7 @@ type Rates = Pick<AgentConfig, "eventQps" | "eventBurst" | "kubeApiQps" | "kubeA
 interface Connected {
   api: ApiConnection;
   clock: FakeClock;
+  metrics: MetricsRegistry;
   /** The number of requests received. */
   count: () => number;
   /** The number of connections that are open. */
@@ -27,6 +28,12 @@ async function connect(t: TestContext, rates: Rates): Promise<Connected> {
   let arrived = 0;
   const server = createServer((incoming, outgoing) => {
     arrived++;
+    if (incoming.method === "GET") {
+      if (incoming.url?.includes("watch=")) return;
+      const items = [{ metadata: { name: "n1", uid: "u", resourceVersion: "1" } }];
+      outgoing.writeHead(200, { "content-type": "application/json" });
+      return void outgoing.end(JSON.stringify({ kind: "NodeList", apiVersion: "v1", metadata: { resourceVersion: "1" }, items }));
+    }
     outgoing.writeHead(201, { "content-type": "application/json" });
     incoming.pipe(outgoing);
   });
@@ -34,17 +41,18 @@ async function connect(t: TestContext, rates: Rates): Promise<Connected> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.close());
   const clock = newFakeClock();
+  const metrics = newMetricsRegistry();
   const api = newApiConnection({
     api: { host: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
     config: rates as AgentConfig,
     nodeName: "n1",
-    metrics: newMetricsRegistry(),
+    metrics,
     clock,
     log: discardLogger,
   });
   t.after(() => api.close());
   const open = promisify<number>((done) => server.getConnections(done));
-  return { api, clock, count: () => arrived, open };
+  return { api, clock, metrics, count: () => arrived, open };
 }
 
 for (const { eventQps, eventBurst, atOnce, everyMs } of [
@@ -90,4 +98,18 @@ test("the connections of requests, heartbeats and events are closed together", a
   assert.equal(await open(), 3);
   api.close();
   await waitFor(async () => (await open()) === 0, { what: "the connections to be closed", timeoutMs: 5_000 });
+});
+
+test("a failure to take in an object is counted, by resource", async (t) => {
+  const { api, metrics } = await connect(t, { eventQps: 5, eventBurst: 10, kubeApiQps: 5, kubeApiBurst: 10 });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  api.node.addHandler({
+    added() {
+      throw new Error("cannot be taken in");
+    },
+  });
+  api.node.run(stop.signal).catch(() => undefined);
+  await api.node.waitForSync(stop.signal);
+  assert.match(await metrics.render(), /^coxswain_informer_handler_failures_total\{resource="nodes"\} 1$/m);
 });

@@ -53,8 +53,8 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
         },
         { what: "the plugin to be notified" },
       ),
-    async plugin(name: string, tellsEndpoint = true): Promise<TestDriver> {
-      const plugin = await startCsiDriver({ name, registryDir, dir: join(dir, name), tellsEndpoint });
+    async plugin(name: string, tellsEndpoint = true, folder = registryDir): Promise<TestDriver> {
+      const plugin = await startCsiDriver({ name, registryDir: folder, dir: join(dir, name), tellsEndpoint });
       running.push(plugin);
       return plugin;
     },
@@ -79,6 +79,12 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
+  const deep = await plugin("deep.example.com", false, join(registryDir, "below"));
+  assert.deepEqual(await reported(plugins, deep), { pluginRegistered: true, error: "" });
+  assert.equal(seen.at(-1), "register deep.example.com registry/below/deep.example.com-reg.sock");
+  await deep.stop();
+  await plugins.reconcile();
+  assert.equal(seen.at(-1), "deregister deep.example.com");
 });
 
 test("a plugin that names no endpoint is called at its registration socket", async (t) => {
@@ -137,7 +143,10 @@ test("hidden sockets are ignored; a plugin that does not answer within a second 
   const begun = performance.now();
   await plugins.reconcile();
   assert.deepEqual(plugins.sockets(), { present: [join(registryDir, "silent")], registered: [] });
+  await plugins.reconcile();
   await ended();
+  await settle();
+  assert.equal(connections.length, 1, "it is not queried twice at a time");
   const tookMs = performance.now() - begun;
   assert.ok(tookMs >= 990 && tookMs < 8_000, `${tookMs} ms`);
   await clock.advance(499);

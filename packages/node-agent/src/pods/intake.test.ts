@@ -57,9 +57,13 @@ test("a change of a mirror pod wakes its static pod, and its name resolves to th
   assert.equal(intake.named("default", "web")?.metadata.uid, "mirror");
   intake.sources.upsert("file", own);
   assert.equal(intake.named("default", "web")?.metadata.uid, "own");
+  did.push("mirror changed");
+  intake.sources.upsert("api", { ...mirror, metadata: { ...mirror.metadata, labels: { color: "green" } } });
+  did.push("mirror removed");
   intake.sources.remove("api", "mirror");
   assert.equal(intake.named("default", "web")?.metadata.uid, "own");
-  assert.deepEqual(did, ["update own", "resync own", "wake own"]);
+  const woken = ["resync own", "wake own"];
+  assert.deepEqual(did, ["update own", "mirror changed", ...woken, "mirror removed", ...woken]);
 });
 
 test("while an admission is pending, later pods wait in their order", async () => {

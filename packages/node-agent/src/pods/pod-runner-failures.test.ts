@@ -272,6 +272,20 @@ test("a pod with a profile that can no longer be enforced before its containers 
   assert.equal(statusOf(pod)?.reason, "AppArmor");
 });
 
+test("a pod that may not run and cannot be stopped is reported with what prevents it, and tried again", async (t) => {
+  let refusal: string | undefined;
+  const { runner, runtime, statusOf } = await bench(t, { appArmor: { refusal: async () => refusal } });
+  const pod = aNodePod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer({ name: "a" })] });
+  await runner.sync(pod, never);
+  refusal = "not loaded";
+  runtime.failNext("StopPodSandbox", broken);
+  const outcome = await runner.sync(pod, never);
+  assert.match(outcome.kind === "failed" ? outcome.error.message : "", /^error killing pod: .*broken/);
+  assert.equal(statusOf(pod)?.reason, "AppArmor");
+  assert.match(String(Object.values(await runner.sync(pod, never))[1]), /pod cannot be run/);
+  assert.equal([...runtime.sandboxes.values()][0]?.state, sandboxState.notReady);
+});
+
 test("a pod has not ended while the runtime shows a container of it running, whatever it answered", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   await runner.sync(two(), never);

@@ -225,6 +225,21 @@ test("a deletion with a shorter grace period shortens a running kill, one with t
   await workers.idle();
 });
 
+test("a kill that a deletion shortens ends the pod though the second one fails", async () => {
+  const { workers, calls, hold, fail } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  const release = hold("terminate");
+  workers.update(deleted(aNodePod(), 30));
+  await waitFor(() => calls.includes("terminate uid-1"));
+  fail("terminate");
+  workers.update(deleted(aNodePod(), 5));
+  await waitFor(() => calls.includes("terminate uid-1 5"));
+  release();
+  await workers.idle();
+  assert.deepEqual(calls.slice(1), ["terminate uid-1", "terminate uid-1 5", "clean uid-1 all", "gone uid-1"]);
+});
+
 test("the deletion of an evicted pod does not lengthen its grace period", async () => {
   const { workers, calls, fail, clock } = working();
   workers.update(aNodePod());

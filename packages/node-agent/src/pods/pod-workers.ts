@@ -244,10 +244,6 @@ class QueuedPodWorkers implements PodWorkers {
     const { clock, runner, log, onStarted, onWorked, syncFrequencyMs } = this.#options;
     const started = clock.monotonic();
     worker.abort = new AbortController();
-    if (worker.pod.metadata.deletionTimestamp != null) {
-      beginTermination(worker, true);
-      return 0;
-    }
     if (!this.#isItsTurn(worker)) return this.#jitter(failureRetryMs);
     if (!worker.started) onStarted?.(worker.pod, started - worker.addedMs);
     worker.started = true;

@@ -114,3 +114,11 @@ for (const { name, version, options } of [
     assert.deepEqual(cgroups.unifiedOf(aSizedContainer("100Mi", "200Mi")), {});
   });
 }
+
+test("MemoryQoS: memory.min of a reserved cgroup is left alone where no memory is reserved", async (t) => {
+  const { cgroups, kept } = await aNode(t, 2);
+  await cgroups.enforceReserved("/system", { cpu: "1" });
+  assert.equal(await kept("system"), undefined);
+  await cgroups.enforceReserved("/system", { memory: "0" });
+  assert.equal(await kept("system"), 0);
+});

@@ -12,7 +12,7 @@ import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { type ContainerDependencies, type KillRequest, killContainer, removeContainer, startContainer } from "./containers.ts";
-import type { RunHook } from "./hook-call.ts";
+import { HookError, type RunHook } from "./hook-call.ts";
 import { podLogDirectory, removePodLogs } from "./pod-logs.ts";
 import { RuntimeError } from "./runtime.ts";
 
@@ -186,3 +186,33 @@ test("removing a pod's logs removes all its logs and links, and no other pod's",
     "web-u2-b.log",
   ]);
 });
+
+for (const [hook, err, want] of [
+  [
+    { exec: { command: ["say", "bye"] } },
+    new HookError("command 'say bye' exited with 3: no", "out no"),
+    `Exec lifecycle hook ([say bye]) for Container "main" in Pod "web_default(uid-1)" failed - error: command 'say bye' exited with 3: no, message: "out no"`,
+  ],
+  [
+    { httpGet: { path: "/bye", port: 80 } },
+    new Error("connection refused"),
+    'HTTP lifecycle hook (/bye) for Container "main" in Pod "web_default(uid-1)" failed - error: connection refused, message: ""',
+  ],
+  [
+    { httpGet: { port: 80 } },
+    new Error("connection refused"),
+    'HTTP lifecycle hook () for Container "main" in Pod "web_default(uid-1)" failed - error: connection refused, message: ""',
+  ],
+] as const) {
+  test(`a failed hook is described: ${want.slice(0, 32)}`, async (t) => {
+    const { deps, clock } = await bench(t, () => Promise.reject(err));
+    const messages: string[] = [];
+    deps.event = (_pod, _container, type, reason, message) => void messages.push(`${type} ${reason}: ${message}`);
+    const container = aContainer({ lifecycle: { preStop: hook as NonNullable<Container["lifecycle"]>["preStop"] & object } });
+    await killContainer(deps, { pod: patient, container, record: { id: "c1" }, message: "", podIp: "" });
+    assert.deepEqual(
+      [messages.filter((text) => text.includes("Hook")), clock.waiting],
+      [[`Warning FailedPreStopHook: ${want}`], 0],
+    );
+  });
+}

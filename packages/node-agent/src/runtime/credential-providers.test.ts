@@ -138,9 +138,15 @@ for (const { name, providers, want } of [
   });
 }
 
-for (const { name, text } of [
-  { name: "that is not there", text: undefined },
-  { name: "that is no YAML", text: "kind: [" },
+const unreadable = (path: string): string => `unable to read external registry credential provider configuration from "${path}"`;
+const another = (path: string): string =>
+  `failed to decode ${path}: no CredentialProviderConfig of kubelet.config.k8s.io/v1alpha1`;
+for (const { name, text, want } of [
+  { name: "that is not there", text: undefined, want: unreadable },
+  { name: "that is no YAML", text: "kind: [", want: unreadable },
+  { name: "that is no object", text: "[]", want: another },
+  { name: "of another kind", text: "kind: Pod\napiVersion: kubelet.config.k8s.io/v1alpha1", want: another },
+  { name: "of another version", text: "kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1", want: another },
 ]) {
   test(`a configuration ${name} prevents the start with an error that names its file`, (t) => {
     const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
@@ -149,7 +155,7 @@ for (const { name, text } of [
     if (text !== undefined) writeFileSync(configFile, text);
     assert.throws(
       () => openCredentialProviders({ configFile, binDir: directory, clock: newFakeClock(), log: discardLogger }),
-      (err) => err instanceof ConfigError && err.message.endsWith(`provider configuration from "${configFile}"`),
+      (err) => err instanceof ConfigError && err.message === want(configFile),
     );
   });
 }

@@ -313,6 +313,17 @@ test("a container that cannot be removed keeps its sandbox, and does not prevent
   assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
 });
 
+test("a sandbox that cannot be removed, or is gone already, does not prevent removing others", async () => {
+  const { runtime, collect } = await ended(["gone", "a"], ["also-gone", "b"], ["third", "c"]);
+  runtime.failNext("RemovePodSandbox", new RuntimeError("Unknown", "busy"));
+  await collect([]);
+  assert.equal(runtime.sandboxes.size, 1);
+  runtime.failNext("RemovePodSandbox", new RuntimeError("NotFound", "gone"));
+  await collect([]);
+  await collect([]);
+  assert.equal(runtime.sandboxes.size, 0);
+});
+
 test("before all sources are ready no container counts as orphaned; then the oldest beyond the total are removed", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["r", "a"]);
   await collect([], { synced: false });

@@ -38,6 +38,7 @@ test("credentials are matched by host and path, the most specific first", () => 
   assert.deepEqual(users("a.wild.example/x"), ["w"]);
   assert.deepEqual(users("a.b.wild.example/x"), []);
   assert.deepEqual(users("busybox"), ["hub"]);
+  for (const image of ["", "registry.example/team/App", "registry.example/team:x:y"]) assert.deepEqual(users(image), [], image);
   assert.equal(loginsFor("registry.example/x", logins)[0]?.password, "p:w");
   assert.deepEqual([parseDockerConfig("no json"), parseDockerConfig("[]"), parseDockerConfig('{"auths": 1}')], [[], [], []]);
 });

@@ -226,3 +226,12 @@ test("a log whose state cannot be read does not stay open", async (t) => {
   await assert.rejects(read({ path }), { code: "ESTALE" });
   assert.deepEqual(await openFilesBelow(dir), []);
 });
+
+test("what is no file is not read as a log, and does not stay open; it has no last lines, nor has a missing one", async (t) => {
+  const dir = await tempDir(t);
+  const path = join(dir, "0.log");
+  await mkdir(path);
+  await assert.rejects(read({ path }), { code: "EACCES", message: `log ${path} is not a regular file` });
+  assert.deepEqual(await openFilesBelow(dir), []);
+  for (const each of [path, join(dir, "none.log")]) assert.equal(await readLogTail(each, 10, 1000), "");
+});

@@ -41,7 +41,7 @@ async function lastWords(
   await runtime.startContainer(id);
   runtime.exit(id, exitCode);
   const message = async () => (await readPodRecord(runtime, podOf)).containers[0]?.message;
-  return { dir, host, message };
+  return { dir, host, message, runtime };
 }
 
 test("the end of a long termination message is reported", async (t) => {
@@ -263,4 +263,27 @@ test("what a running container has written so far is not its termination message
   assert.equal(await message(), "");
   runtime.exit(id, 0);
   assert.equal(await message(), "not yet");
+});
+
+test("what the runtime says of a container comes before its termination message, and what cannot be read before the end of its log", async (t) => {
+  const policy = { [annotationNames.terminationMessagePolicy]: "FallbackToLogsOnError" };
+  const { host, dir, message, runtime } = await lastWords(t, (path) => writeFile(path, "bye"), policy);
+  const status = runtime.containerStatus.bind(runtime);
+  runtime.containerStatus = async (id) => ({ ...(await status(id)), message: "OOM" });
+  assert.equal(await message(), "OOM: bye");
+  await writeFile(host, "");
+  await writeFile(join(dir, "log"), "2022-01-01T00:00:00Z stderr F line\n");
+  assert.equal(await message(), "OOM: line\n");
+  await rm(host);
+  await mkdir(host);
+  assert.match((await message()) ?? "", /^Error on reading termination message from .*\/words: .*not a regular file.*: line\n$/);
+});
+
+test("a container without the agent's labels and annotations has the name and attempt of its metadata", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const labels = { [labelNames.podUid]: podOf.uid };
+  const sandbox = await runtime.runPodSandbox({ metadata: podOf, labels }, "");
+  await runtime.createContainer(sandbox, { metadata: { name: "foreign", attempt: 4 }, labels }, { metadata: podOf, labels });
+  const [container] = (await readPodRecord(runtime, podOf)).containers;
+  assert.deepEqual([container?.name, container?.restartCount, container?.hash], ["foreign", 4, ""]);
 });

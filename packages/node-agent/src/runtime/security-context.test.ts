@@ -134,6 +134,12 @@ for (const { name, own, pod, annotations, seccompDefault = false, want } of [
     want: runtimeDefault,
   },
   { name: "the pod has an annotation", annotations: { [ofPods]: "docker/default" }, want: runtimeDefault },
+  {
+    name: "the container's annotation says so, whatever the pod's",
+    annotations: { [ofContainer]: "unconfined", [ofPods]: "runtime/default" },
+    seccompDefault: true,
+    want: unconfined,
+  },
   { name: "an annotation names a file", annotations: { [ofPods]: "localhost/a/b.json" }, want: local("a/b.json") },
   { name: "a file leads out of the folder", annotations: { [ofPods]: "localhost/../../x" }, want: local("not-a-profile") },
   { name: "a file is the folder", annotations: { [ofPods]: "localhost/." }, want: local("not-a-profile") },

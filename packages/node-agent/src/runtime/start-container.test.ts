@@ -3,18 +3,18 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Container, EphemeralContainer } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import type { NodePod } from "../pod/pod.ts";
-import { aContainer, aNodePod, aPodRecord } from "../testing/builders.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { type ContainerDependencies, type ContainerOptions, startContainer } from "./containers.ts";
 import type { RunHook } from "./hook-call.ts";
 import { annotationNames } from "./labels.ts";
 import { podLogDirectory } from "./pod-logs.ts";
-import { RuntimeError } from "./runtime.ts";
+import { containerState, RuntimeError } from "./runtime.ts";
 
 async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
   const dir = await mkdtemp(join(tmpdir(), "cox-start-"));
@@ -40,16 +40,17 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
     seccompRoot: dir,
   };
   const start = async (
-    container: Container,
+    container: Container | EphemeralContainer,
     own: Partial<ContainerOptions> = {},
     pod: NodePod = aNodePod(),
     signal = new AbortController().signal,
+    record = aPodRecord([]),
   ) => {
     await startContainer(deps, {
       pod,
       container,
       kind: "regular",
-      record: aPodRecord([]),
+      record,
       sandboxId,
       sandboxConfig: {},
       podIp: "",
@@ -61,7 +62,7 @@ async function bench(t: TestContext, runHook: RunHook = async () => undefined) {
     });
     return runtime.find(container.name)?.config;
   };
-  return { start, runtime, events, warnings, podLogsDir, containerLogsDir };
+  return { start, runtime, events, warnings, podLogsDir, containerLogsDir, deps };
 }
 
 test("variables are expanded in the command and in its arguments", async (t) => {
@@ -148,4 +149,28 @@ test("a link to a log that exists is kept, without a warning", async (t) => {
   };
   await start(aContainer());
   assert.deepEqual(warnings, []);
+});
+
+test("an ephemeral container joins the processes of the newest instance of the container that it names", async (t) => {
+  const { start } = await bench(t);
+  const debug = (targetContainerName: string) => ({ ...aContainer({ name: "debug" }), targetContainerName });
+  const record = aPodRecord([
+    aContainerRecord({ name: "other", id: "o" }),
+    aContainerRecord({ name: "main", id: "new", createdAt: 2 }),
+    aContainerRecord({ name: "main", id: "old", createdAt: 1 }),
+  ]);
+  const inPod = async (target: string) =>
+    (await start(debug(target), {}, aNodePod(), undefined, record))?.linux?.securityContext?.namespaceOptions;
+  hasFields(await inPod("main"), { pid: 3, targetId: "new" });
+  await assert.rejects(start(debug("none"), {}, aNodePod(), undefined, record), {
+    message: "unable to find target container none",
+  });
+});
+
+test("a container runs though its log cannot be linked, which is logged", async (t) => {
+  const { start, runtime, warnings, containerLogsDir, deps } = await bench(t);
+  await writeFile(containerLogsDir, "a file in place of a folder above");
+  deps.containerLogsDir = join(containerLogsDir, "below");
+  await start(aContainer());
+  assert.deepEqual([runtime.find("main")?.state, warnings], [containerState.running, ["cannot link a container's log"]]);
 });

@@ -110,3 +110,14 @@ test("a deleted object is not returned from the cache", async () => {
   answer.error = new Error("connect ECONNREFUSED");
   await assert.rejects(read(), /ECONNREFUSED/);
 });
+
+test("all objects above a thousand that were not read for ten minutes are forgotten at once", async () => {
+  const { clock, answer, objects } = reading();
+  const of = async (i: number) => (await objects.configMap("default", `cm-${i}`)).data?.["key"];
+  for (let i = 0; i < 1_005; i++) await of(i);
+  await clock.advance(600_000);
+  answer.error = new Error("away");
+  await assert.rejects(objects.configMap("default", "another"), answer.error);
+  assert.equal(await of(5), "1", "a thousand are kept");
+  await assert.rejects(of(4), answer.error);
+});

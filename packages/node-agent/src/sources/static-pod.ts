@@ -92,7 +92,7 @@ const hashedAtOnce = 64 * 1024;
 /** Values with more members than this are not written in one piece. */
 const mostInPiece = 256;
 
-/** The text of `JSON.stringify`. An empty piece comes before work of some milliseconds. */
+/** The text of `JSON.stringify` of a parsed manifest. An empty piece comes before work of some milliseconds. */
 function* jsonPieces(value: unknown): Generator<string> {
   if (!isContainer(value) || !hasManyValues(value, mostInPiece)) {
     yield JSON.stringify(value);
@@ -102,10 +102,8 @@ function* jsonPieces(value: unknown): Generator<string> {
   const isList = Array.isArray(value);
   let before = isList ? "[" : "{";
   for (const key of isList ? value.keys() : Object.keys(value)) {
-    const member = value[key];
-    if (member === undefined) continue;
     yield isList ? before : `${before}${JSON.stringify(key)}:`;
-    yield* jsonPieces(member);
+    yield* jsonPieces(value[key]);
     before = ",";
   }
   yield isList ? "]" : "}";

@@ -433,3 +433,37 @@ test("a pod of the host's network has all of the node's addresses, and the first
   assert.deepEqual([hostIP, podIP, podIPs?.map(({ ip }) => ip)], ["192.0.2.1", "192.0.2.1", hostIps]);
   assert.equal(Object.hasOwn(make({ hostIps: [] }), "hostIP"), false);
 });
+
+for (const [name, record, want] of [
+  [
+    "that failed",
+    ended(3, { reason: "Error", message: "bye", startedAt: 1000, finishedAt: 2000 }),
+    {
+      ...{ exitCode: 3, reason: "Error", message: "bye", containerID: "containerd://c1" },
+      ...{ startedAt: "1970-01-01T00:00:01Z", finishedAt: "1970-01-01T00:00:02Z" },
+    },
+  ],
+  [
+    "of which nothing but its end is known",
+    ended(0, { reason: "", message: "", startedAt: 0, finishedAt: 0 }),
+    { exitCode: 0, startedAt: null, finishedAt: null, containerID: "containerd://c1" },
+  ],
+] as const) {
+  test(`the end of a container ${name} is reported in full`, () => {
+    const [status] = make({ containers: [{ ...record, id: "c1" }] }).containerStatuses ?? [];
+    assert.deepEqual(status?.state, { terminated: want });
+  });
+}
+
+test("a container whose state the runtime does not know was running, or waits", () => {
+  const stateOf = (previous?: PodStatus) => {
+    const [status] = make({ containers: [{ state: "unknown" }], ...(previous && { previous }) }).containerStatuses ?? [];
+    return { state: status?.state, restarts: status?.restartCount };
+  };
+  assert.deepEqual(stateOf(), { state: { waiting: {} }, restarts: 0 });
+  const message = "The container could not be located when the pod was terminated";
+  assert.deepEqual(stateOf(make({ containers: [{}] })), {
+    state: { terminated: { reason: "ContainerStatusUnknown", message, exitCode: 137 } },
+    restarts: 1,
+  });
+});

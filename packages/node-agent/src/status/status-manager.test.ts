@@ -15,7 +15,13 @@ function managing(pod: Pod) {
   const client = newFakeClient({ clock });
   client.put(pods, pod);
   let stored: Pod = pod;
-  const status = newStatusManager({ client, clock, log: discardLogger, apiPodOf: () => stored });
+  /** The Pods for which the server's object was looked for. */
+  const looked: Pod[] = [];
+  const apiPodOf = (of: Pod): Pod => {
+    looked.push(of);
+    return stored;
+  };
+  const status = newStatusManager({ client, clock, log: discardLogger, apiPodOf });
   /** Updates the agent's cache from the server. */
   const hear = async (change: Partial<NonNullable<Pod["status"]>> = {}): Promise<void> => {
     await settle();
@@ -23,7 +29,7 @@ function managing(pod: Pod) {
     stored = await client.get<Pod>(pods, { namespace, name });
     stored = { ...stored, status: { ...stored.status, ...change } };
   };
-  return { clock, client, status, hear };
+  return { clock, client, status, hear, looked };
 }
 
 test("a status is written once, and again when another has overwritten it", async () => {
@@ -98,5 +104,17 @@ test("a status is written to the pod's current object", async () => {
   status.set(podOf("two"), { phase: "Running" });
   status.resync();
   assert.deepEqual(asked, ["one", "two"]);
+  status.stop();
+});
+
+test("a pod's last status is written to the object of the pod as it is when it ends", async () => {
+  const pod = aNodePod({}, {}, { phase: "Pending" });
+  const { client, status, looked, hear } = managing(pod);
+  status.set(pod, { phase: "Running" });
+  await hear();
+  const ending = { ...pod, metadata: { ...pod.metadata, resourceVersion: "7" } };
+  await status.finish(ending);
+  assert.deepEqual([...new Set(looked.map(({ metadata }) => metadata.resourceVersion))], [pod.metadata.resourceVersion, "7"]);
+  assert.equal(client.writes.length, 1, "which has it already");
   status.stop();
 });

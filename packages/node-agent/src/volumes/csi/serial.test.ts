@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newSerial } from "./serial.ts";
 
@@ -49,4 +50,19 @@ test("a failed call fails only its caller", async () => {
   assert.deepEqual(begun, ["a1", "a2"]);
   await end("a2");
   assert.equal(await second, "a2");
+});
+
+test("nothing is kept of a call that has ended, whether it failed or not", async () => {
+  const serial = newSerial();
+  const result = async (fails: boolean): Promise<WeakRef<object>> => {
+    const made = new Error("made");
+    await serial(`${fails}`, async () => {
+      if (fails) throw made;
+      return made;
+    }).catch(() => undefined);
+    return new WeakRef(made);
+  };
+  const refs = [await result(false), await result(true)];
+  assert.deepEqual(await Promise.all(refs.map(isReleased)), [true, true]);
+  await serial("false", async () => undefined);
 });
