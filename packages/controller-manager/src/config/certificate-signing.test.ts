@@ -14,6 +14,8 @@ const file = (name: string): string => {
   return join(folder, name);
 };
 const [crt, key] = [file("ca.crt"), file("ca.key")];
+const empty = join(folder, "empty");
+writeFileSync(empty, "");
 
 function read(...argv: string[]) {
   const errors: string[] = [];
@@ -51,6 +53,16 @@ for (const { name, flags, signers, durationMs = 31_536_000_000, error } of [
     name: "not what is no file",
     flags: ["--cluster-signing-cert-file=/nowhere", `--cluster-signing-key-file=${key}`],
     error: /error reading CA cert file "\/nowhere": ENOENT/,
+  },
+  {
+    name: "not a certificate that holds no PEM block",
+    flags: [`--cluster-signing-cert-file=${empty}`, `--cluster-signing-key-file=${key}`],
+    error: /error reading CA cert file ".*empty": .*empty holds no PEM block/,
+  },
+  {
+    name: "not a key that holds no PEM block",
+    flags: [`--cluster-signing-cert-file=${crt}`, `--cluster-signing-key-file=${empty}`],
+    error: /error reading CA cert file ".*ca.crt": .*empty holds no PEM block/,
   },
   {
     name: "certificates live as long as the flag says",

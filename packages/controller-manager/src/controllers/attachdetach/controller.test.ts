@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { alreadyExists, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
@@ -12,6 +13,7 @@ import {
   volumeAttachments,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { attachmentName, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
@@ -523,6 +525,25 @@ test("looks at everything again each period, unless that is turned off", async (
     await clock.advance(60_000);
     assert.equal((await looks()) !== before, sync);
   }
+});
+
+test("what the informers show again without a change is not looked at again", async (t) => {
+  const context = newTestContext(t);
+  const { client, clock, ctx } = context;
+  withDisk(context);
+  client.put(nodes, { ...aManagedNode("a"), status: { volumesInUse: [id] } });
+  const informers = newInformerFactory(client, { log: discardLogger, clock, resyncMs: 600_000 });
+  const config = { ...ctx.config, volumes: { ...ctx.config.volumes, attachDetach: { syncPeriodMs: 60_000, sync: false } } };
+  informers.start(context.signal);
+  const base = { ...ctx, config, informers, queueMetrics: queueMetrics(ctx.registry, clock) };
+  await context.run(newAttachDetachController(base));
+  const looks = async () => /workqueue_adds_total\{name="attachdetach_nodes"\} \d+/.exec(await ctx.registry.render())?.[0];
+  const before = await looks();
+  await clock.advance(600_000);
+  await settle(30);
+  assert.equal(await looks(), before);
+  await uses(context, "a", []);
+  assert.notEqual(await looks(), before);
 });
 
 const ebs = volumeId("ebs.csi.aws.com", "vol-1");

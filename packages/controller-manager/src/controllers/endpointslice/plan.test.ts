@@ -57,6 +57,18 @@ for (const { name, existing, all, want } of [
     want: { create: [3], update: {}, delete: [] },
   },
   {
+    name: "of two slices that lose all endpoints one is used again, and the other deleted",
+    existing: [sliceOf("a", numbered(1, 2, 3)), sliceOf("b", numbered(4, 5, 6))],
+    all: numbered(7, 8, 9),
+    want: { create: [], update: { a: 3 }, delete: ["b"] },
+  },
+  {
+    name: "two slices that lose all endpoints are both used again, before a third one is made",
+    existing: [sliceOf("a", numbered(1, 2, 3)), sliceOf("b", numbered(4, 5, 6))],
+    all: numbered(7, 8, 9, 10, 11, 12, 13),
+    want: { create: [1], update: { a: 3, b: 3 }, delete: [] },
+  },
+  {
     name: "new endpoints go to a slice that they fill exactly",
     existing: [sliceOf("a", numbered(1))],
     all: numbered(1, 2, 3),
