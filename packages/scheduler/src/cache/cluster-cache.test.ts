@@ -228,3 +228,22 @@ test("a pod that requests more than a number holds exactly leaves the sums of th
     assert.deepEqual(sums(), before, name);
   }
 });
+
+test("nothing is kept of a node that is gone, once its pods are gone too", () => {
+  const cache = new ClusterCache(newFakeClock());
+  const made = () => {
+    cache.setNode(aTestNode("a"));
+    return cache.snapshot().get("a");
+  };
+  const first = made();
+  cache.removeNode(aTestNode("a"));
+  const second = made();
+  assert.notEqual(second, first);
+  const pod = aTestPod("web", { on: "a" });
+  cache.setPod(pod);
+  cache.removeNode(aTestNode("a"));
+  assert.equal(made(), second, "its pod is there still");
+  cache.removeNode(aTestNode("a"));
+  cache.removePod(pod);
+  assert.notEqual(made(), second);
+});

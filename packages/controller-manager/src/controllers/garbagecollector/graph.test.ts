@@ -251,3 +251,26 @@ test("an object with both finalizers is orphaned and waits for its dependents", 
   const both = { ...foreground, finalizers: ["orphan", "foregroundDeletion"] };
   assert.deepEqual(see(graph, "rs", [], both), { attemptToDelete: ["pod", "rs"], attemptToOrphan: ["rs"] });
 });
+
+for (const { what, references } of [
+  { what: "kinds", references: ["batch/v1 A n default", "apps/v1 B n default", "v1 C n default"] },
+  { what: "groups", references: ["apps/v1 A n default", "batch/v1 A n default", "v1 A n default"] },
+  { what: "namespaces", references: ["apps/v1 A n a", "apps/v1 A n b", "apps/v1 A n c"] },
+  { what: "names, whatever the kinds", references: ["v1 C l default", "apps/v1 B m default", "batch/v1 A n default"] },
+]) {
+  test(`an owner that is referenced by several ${what} is looked up under one after the other, and then from the start`, () => {
+    const graph = new OwnerGraph();
+    for (const [i, text] of references.entries()) {
+      const [apiVersion = "", kind = "", name = "", namespace = ""] = text.split(" ");
+      const identity = { apiVersion: "v1", kind: "Pod", namespace, name: `p${i}`, uid: `p${i}` };
+      graph.observe(identity, { ownerReferences: [{ apiVersion, kind, name, uid: "owner" }] });
+    }
+    const lookedUp = [...references, ""].map(() => {
+      const { identity } = graph.get("owner") as GraphNode;
+      const { apiVersion, kind, namespace, name } = identity;
+      assert.equal(graph.absent(identity).lookupAgain, true);
+      return `${apiVersion} ${kind} ${name} ${namespace}`;
+    });
+    assert.deepEqual(lookedUp, [...references, references[0]]);
+  });
+}

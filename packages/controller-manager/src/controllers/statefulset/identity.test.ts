@@ -130,7 +130,7 @@ for (const { name, stored, next = counts, want } of [
   { name: "none", stored: undefined, want: true },
   {
     name: "one without the fields that are 0 or empty",
-    stored: { observedGeneration: 2, replicas: 0 },
+    stored: { observedGeneration: 2, replicas: 0, availableReplicas: 0 },
     next: { ...counts, ...zero, currentRevision: "", updateRevision: "" },
     want: false,
   },
