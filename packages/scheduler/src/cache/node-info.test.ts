@@ -15,14 +15,28 @@ const podOf = (name: string, containers: Container[], initContainers: Container[
 
 test("changes of a cloned NodeInfo do not affect the original", () => {
   const info = newNodeInfo(aTestNode("a"));
-  addPod(info, newPodInfo(podOf("first", [asking("c", { cpu: "1", "example.com/gpu": "1" }, 80)])));
-  const state = () => [info.requested.scalars.get("example.com/gpu"), [...info.pods.keys()], info.usedPorts.get("TCP/80")?.size];
-  const before = state();
+  const term = { topologyKey: "zone", labelSelector: {} };
+  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
+  const first = podOf("first", [asking("c", { cpu: "1", memory: "1Gi", "example.com/gpu": "1" }, 80)]);
+  addPod(info, newPodInfo({ ...first, spec: { ...first.spec, affinity } }));
+  const stateOf = ({ requested, nonZeroRequested, usedPorts, pods, podsWithAffinity, refusing, version }: typeof info) => ({
+    ...structuredClone({ requested, nonZeroRequested, usedPorts, refusing, version }),
+    pods: [...pods.keys()],
+    podsWithAffinity: [...podsWithAffinity].map(({ pod }) => pod.metadata.name),
+  });
+  const before = stateOf(info);
   const copy = cloneNodeInfo(info);
+  assert.deepEqual(stateOf(copy), before);
   removePod(copy, "first");
-  addPod(copy, newPodInfo(podOf("second", [asking("c", { "example.com/gpu": "3" }, 81)])));
-  assert.deepEqual([state(), info.usedPorts.has("TCP/81")], [before, false]);
+  const second = podOf("second", [asking("c", { "example.com/gpu": "3" }, 81)]);
+  addPod(copy, newPodInfo({ ...second, spec: { ...second.spec, affinity } }));
+  addPod(copy, newPodInfo(podOf("third", [asking("c", {})])));
+  assert.deepEqual(stateOf(info), before);
   assert.deepEqual([copy.requested.scalars.get("example.com/gpu"), copy.requested.milliCpu], [3, 0]);
+  assert.deepEqual(
+    [...copy.podsWithAffinity].map(({ pod }) => pod.metadata.name),
+    ["second"],
+  );
 });
 
 test("init containers run one after the other, before the others: the largest counts where it asks for more", () => {
