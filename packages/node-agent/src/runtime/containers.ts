@@ -236,9 +236,11 @@ async function nextByLogs(folder: string): Promise<number> {
 async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, id: string, logPath: string): Promise<void> {
   try {
     await makeFolder(deps.containerLogsDir, 0o755);
-    await symlink(logPath, join(deps.containerLogsDir, logLinkName(pod.metadata, name, id)));
+    await symlink(logPath, join(deps.containerLogsDir, logLinkName(pod.metadata, name, id))).catch((err) => {
+      if (errorCode(err) !== "EEXIST") throw err;
+    });
   } catch (err) {
-    if (errorCode(err) !== "EEXIST") deps.log.warn("cannot link a container's log", { log: logPath });
+    deps.log.warn("cannot link a container's log", { log: logPath, reason: messageOf(err) });
   }
 }
 
