@@ -100,12 +100,12 @@ type Port = { port?: number; protocol?: string; nodePort?: number };
 function ports(to: number) {
   const etcd = new RangeStorage();
   const allocator = newNodePortAllocator({ from: 30_000, to }, () => etcd.storage);
-  const allocate = (of: Port[], { dryRun = false, healthCheck = false } = {}) => {
+  const allocate = (of: Port[], { dryRun = false, healthCheck = false, held = [] as number[], spec = {} } = {}) => {
     const service = {
       metadata: { name: "s" },
-      spec: { ports: of.map((one) => ({ port: 80, protocol: "TCP", ...one })) },
+      spec: { ports: of.map((one) => ({ port: 80, protocol: "TCP", ...one })), ...spec },
     } as Service;
-    return allocateNodePorts(service, allocator, [], { ports: true, healthCheck }, dryRun).then((transaction) => ({
+    return allocateNodePorts(service, allocator, held, { ports: true, healthCheck }, dryRun).then((transaction) => ({
       ...transaction,
       service,
       chosen: service.spec.ports?.map(({ nodePort }) => nodePort),
@@ -166,6 +166,102 @@ test("the last port of the range belongs to it, the next one does not", async ()
   await assert.rejects(allocate([{ nodePort: 30_002 }]), /The range of valid ports is 30000-30001/);
 });
 
+test("a second port outside the range is refused by its path, on an update, too, and the first one is given back", async () => {
+  const { allocate } = ports(30_001);
+  for (const { nodePort, held } of [
+    { nodePort: 29_999, held: [] },
+    { nodePort: 30_002, held: [30_001] },
+  ]) {
+    await assert.rejects(allocate([{ nodePort: 30_000 }, { nodePort }], { held }), {
+      code: 422,
+      message: `Service "s" is invalid: spec.ports[1].nodePort: Invalid value: ${nodePort}: provided port is not in the valid range. The range of valid ports is 30000-30001`,
+    });
+    await (await allocate([{ nodePort: 30_000 }])).revert();
+  }
+});
+
+test("ports outside the range that a service has are kept", async () => {
+  const { etcd, allocate } = ports(30_001);
+  const held = [29_999, 30_002];
+  const { chosen } = await allocate(
+    held.map((nodePort) => ({ nodePort })),
+    { held },
+  );
+  assert.deepEqual([chosen, etcd.stored.size], [held, 0]);
+});
+
+for (const { name, healthCheckNodePort, nodePorts, message } of [
+  {
+    name: "outside the range",
+    healthCheckNodePort: 30_002,
+    nodePorts: [],
+    message:
+      "failed to allocate requested HealthCheck NodePort 30002: provided port is not in the valid range. The range of valid ports is 30000-30001",
+  },
+  {
+    name: "that is one of the service's node ports",
+    healthCheckNodePort: 30_001,
+    nodePorts: [30_001],
+    message: "failed to allocate requested HealthCheck NodePort 30001: provided port is already allocated",
+  },
+  {
+    name: "where none is left",
+    healthCheckNodePort: undefined,
+    nodePorts: [30_000, 30_001],
+    message: "failed to allocate a HealthCheck NodePort 0: range is full",
+  },
+]) {
+  test(`a port for health checks ${name} is an internal error, and node ports are given back`, async () => {
+    const { allocate } = ports(30_001);
+    const wanted = nodePorts.map((nodePort) => ({ nodePort }));
+    for (const dryRun of [true, false]) {
+      const failed = allocate(wanted, { healthCheck: true, dryRun, spec: { healthCheckNodePort } });
+      await assert.rejects(failed, { code: 500, message: `Internal error occurred: ${message}` });
+    }
+    await allocate(wanted);
+  });
+}
+
+test("a full range of ports or of addresses is an internal error that says of what", async () => {
+  const { allocate } = ports(30_000);
+  await allocate([{}]);
+  await assert.rejects(allocate([{}]), {
+    code: 500,
+    message: "Internal error occurred: failed to allocate a nodePort: range is full",
+  });
+  for (const [cidr, family] of [
+    ["10.0.0.0/32", "IPv4"],
+    ["10.0.0.0/31", "IPv4"],
+    ["fd00::/128", "IPv6"],
+  ] as const) {
+    const none = newClusterIpAllocator(cidr, () => new RangeStorage().storage);
+    const service = { metadata: { name: "s" }, spec: { ipFamilies: [family] } } as unknown as Service;
+    await assert.rejects(allocateClusterIps(service, new Map([[family, none]]), [], false), {
+      code: 500,
+      message: "Internal error occurred: failed to allocate a serviceIP: range is full",
+    });
+  }
+});
+
+test("of a family without a range no address is allocated, and the other one is", async () => {
+  const { v6 } = addresses();
+  const spec = { clusterIPs: ["10.0.0.9", "fd00::9"], ipFamilies: ["IPv4", "IPv6"] };
+  const service = { metadata: { name: "s" }, spec } as unknown as Service;
+  await allocateClusterIps(service, new Map([["IPv6", v6]]), [], false);
+  assert.deepEqual([service.spec.clusterIP, service.spec.clusterIPs], ["fd00::9", ["fd00::9"]]);
+});
+
+test("a range that is no CIDR block, and no range at all, are refused", () => {
+  const storage = () => new RangeStorage().storage;
+  assert.throws(() => newClusterIpAllocator("10.0.0.1", storage), {
+    message: '--service-cluster-ip-range: "10.0.0.1" is not a CIDR block',
+  });
+  const config = { services: () => ({}) as RegistryServices, nodePortRange: { from: 30_000, to: 30_009 } };
+  assert.throws(() => newServiceAllocators({ ...config, serviceClusterIpRange: [] }), {
+    message: "no range of cluster IPs: --service-cluster-ip-range is empty",
+  });
+});
+
 test("the port for health checks is one of the service's node ports", async () => {
   const { allocate } = ports(30_009);
   const { service } = await allocate([{ nodePort: 30_004 }], { healthCheck: true });
@@ -178,6 +274,7 @@ function services() {
   const deleted: string[] = [];
   const endpoints = {
     async delete({ namespace }: StrategyContext, name: string) {
+      await new Promise(setImmediate); // takes longer than what else is to do
       deleted.push(`${namespace}/${name}`);
       throw new Error("etcd is away");
     },
@@ -215,7 +312,7 @@ function services() {
     return found;
   };
   const remove = (last: Service) => strategy.afterDelete?.(last, { dryRun: false } as StrategyContext);
-  return { aService, begin, free, remove, deleted };
+  return { aService, begin, free, remove, deleted, etcd };
 }
 
 const both = ["10.0.0.9", "fd00::9"];
@@ -283,6 +380,27 @@ test("a local load balancer without node ports gets a port for health checks alo
   assert.deepEqual([given?.[0]?.nodePort, healthCheckNodePort >= 30_000], [0, true]);
   await (await begin(structuredClone(local), local)).commit();
   assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
+});
+
+test("a load balancer without node ports has those that it requests, and gives them back", async () => {
+  const { aService, begin, free, remove } = services();
+  const spec = { type: "LoadBalancer", allocateLoadBalancerNodePorts: false };
+  const service = aService(["10.0.0.9"], [0, 30_004], spec);
+  await (await begin(service)).commit();
+  assert.deepEqual([nodePortsOf(service), await free([], [30_004])], [[30_004], { 30004: false }]);
+  await assert.rejects(begin(aService([], [30_004], spec)), {
+    message: 'Service "s" is invalid: spec.ports[0].nodePort: Invalid value: 30004: provided port is already allocated',
+  });
+  await remove(service);
+  assert.deepEqual(await free([], [30_004]), { 30004: true });
+});
+
+test("ports of a former range are given up without a write to the range", async () => {
+  const { aService, begin, remove, etcd } = services();
+  const current = aService(["None"], [29_999, 30_010]);
+  await (await begin(aService(["None"], [], { type: "ClusterIP" }), current)).commit();
+  await remove(current);
+  assert.equal(etcd.stored.size, 0);
 });
 
 test("a range of either family is the primary one where it comes first, and each has the metrics", async () => {

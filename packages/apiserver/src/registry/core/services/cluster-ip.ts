@@ -77,7 +77,7 @@ export async function allocateClusterIps(
   allocators: ReadonlyMap<string, ClusterIpAllocator>,
   fixed: readonly string[],
   dryRun: boolean,
-): Promise<Transaction> {
+): Promise<Pick<Transaction, "revert">> {
   const { spec } = service;
   const taken: { allocator: ClusterIpAllocator; offset: number }[] = [];
   const revert = async (): Promise<void> => {
@@ -107,7 +107,7 @@ export async function allocateClusterIps(
     spec.clusterIPs = result;
     spec.clusterIP = result[0]!;
   }
-  return { commit() {}, revert };
+  return { revert };
 }
 
 /** @param ip `""` for any free address @returns the offset of the address */

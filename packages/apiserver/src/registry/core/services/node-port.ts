@@ -12,6 +12,8 @@ export interface NodePortAllocator {
   readonly range: RangeAllocator;
 }
 
+const takenText = "provided port is already allocated";
+
 /** @param portRange both ports inclusive @param storage of the RangeAllocations, called at each use */
 export function newNodePortAllocator(portRange: { from: number; to: number }, storage: () => Storage): NodePortAllocator {
   const { from, to } = portRange;
@@ -20,7 +22,7 @@ export function newNodePortAllocator(portRange: { from: number; to: number }, st
     key: "servicenodeports",
     range: `${from}-${to}`,
     size: to - from + 1,
-    texts: { taken: "provided port is already allocated", full: "range is full" },
+    texts: { taken: takenText, full: "range is full" },
   });
   return { from, to, range };
 }
@@ -34,9 +36,10 @@ export function nodePortsOf(service: Service): number[] {
 }
 
 /**
- * Sets `nodePort` of all ports, and `healthCheckNodePort` when needed. TCP and UDP with the same port number share a node port.
+ * Allocates requested node ports, and sets the others as needed. TCP and UDP with the same port number share a node port.
  * @param held ports that the service already has and keeps
- * @throws 422 for ports that are allocated or outside the range; 500 when the range is full
+ * @param needs `ports`: those without a node port get one; `healthCheck`: the service begins to need a `healthCheckNodePort`
+ * @throws 422 for ports that are allocated or outside the range; 500 when the range is full, and for a port of health checks
  */
 export async function allocateNodePorts(
   service: Service,
@@ -44,63 +47,65 @@ export async function allocateNodePorts(
   held: readonly number[],
   needs: { ports: boolean; healthCheck: boolean },
   dryRun: boolean,
-): Promise<Transaction> {
+): Promise<Pick<Transaction, "revert">> {
   const taken: number[] = [];
   const mine = new Set(held);
   const revert = async (): Promise<void> => {
     if (taken.length > 0 && !dryRun) await allocator.range.release(taken.map((port) => port - allocator.from));
   };
-  const take = async (port: number, path: string): Promise<void> => {
-    if (mine.has(port)) return;
+  const take = async (port: number): Promise<void> => {
+    if (mine.has(port)) throw new AllocationError(takenText);
     if (port < allocator.from || port > allocator.to) {
-      throw refused(
-        service,
-        path,
-        port,
-        `provided port is not in the valid range. The range of valid ports is ${allocator.from}-${allocator.to}`,
-      );
+      const text = `The range of valid ports is ${allocator.from}-${allocator.to}`;
+      throw new AllocationError(`provided port is not in the valid range. ${text}`);
     }
-    try {
-      await allocator.range.take(port - allocator.from, dryRun);
-    } catch (err) {
-      if (err instanceof AllocationError) throw refused(service, path, port, err.message);
-      throw err;
-    }
+    await allocator.range.take(port - allocator.from, dryRun);
     taken.push(port);
     mine.add(port);
   };
   const takeAny = async (what: string): Promise<number> => {
     const chosen = new Set([...mine].map((port) => port - allocator.from));
-    const offset = await allocator.range.takeAny(dryRun, chosen).catch((err: unknown) => {
-      if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a ${what}: ${err.message}`));
-      throw err;
-    });
+    const offset = await allocator.range
+      .takeAny(dryRun, chosen)
+      .catch(refusedAs((reason) => internalError(new Error(`failed to allocate a ${what}: ${reason}`))));
     const port = offset + allocator.from;
     taken.push(port);
     mine.add(port);
     return port;
   };
   try {
-    const ports: ServicePort[] = needs.ports ? (service.spec.ports ?? []) : [];
+    const ports: ServicePort[] = service.spec.ports ?? [];
     // Requested ports first, so that none of them is assigned to another port.
-    for (const [i, port] of ports.entries()) if (port.nodePort) await take(port.nodePort, `spec.ports[${i}].nodePort`);
+    for (const [i, { nodePort = 0 }] of ports.entries()) {
+      if (nodePort === 0 || mine.has(nodePort)) continue;
+      await take(nodePort).catch(refusedAs((reason) => refused(service, `spec.ports[${i}].nodePort`, nodePort, reason)));
+    }
     const byNumber = Map.groupBy(ports, ({ port }) => port);
-    for (const port of ports) {
+    for (const port of needs.ports ? ports : []) {
       if (port.nodePort) continue;
       const twin = byNumber.get(port.port)?.find((other) => other.protocol !== port.protocol && other.nodePort);
       port.nodePort = twin?.nodePort ?? (await takeAny("nodePort"));
     }
     if (needs.healthCheck) {
       const { healthCheckNodePort } = service.spec;
-      if (healthCheckNodePort) await take(healthCheckNodePort, "spec.healthCheckNodePort");
-      else service.spec.healthCheckNodePort = await takeAny("HealthCheck NodePort");
+      const text = `failed to allocate requested HealthCheck NodePort ${healthCheckNodePort}`;
+      if (healthCheckNodePort)
+        await take(healthCheckNodePort).catch(refusedAs((reason) => internalError(new Error(`${text}: ${reason}`))));
+      else service.spec.healthCheckNodePort = await takeAny("HealthCheck NodePort 0"); // the 0 is upstream's
     }
   } catch (err) {
     await revert();
     throw err;
   }
-  return { commit() {}, revert };
+  return { revert };
 }
+
+/** Rethrows errors; a failed allocation as what `refusal` makes of its text. */
+const refusedAs =
+  (refusal: (reason: string) => Error) =>
+  (err: unknown): never => {
+    throw err instanceof AllocationError ? refusal(err.message) : err;
+  };
 
 function refused(service: Service, path: string, port: number, reason: string): Error {
   return invalid({ group: "", kind: "Service" }, service.metadata.name ?? "", [invalidValue(path, port, reason)]);

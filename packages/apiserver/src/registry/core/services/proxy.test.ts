@@ -12,6 +12,7 @@ async function target(name: string, subsets: object[] | undefined, ports: object
   const objects: Record<string, object | undefined> = {
     "endpoints web/s": subsets && { subsets },
     "services web/s": { spec: { ports } },
+    "pods web/away": new Error("etcd is away"),
   };
   for (const [i, pod] of ["a", "b", "c"].entries()) {
     objects[`pods web/${pod}`] = { status: { podIPs: [{ ip: "fd00::9" }, { ip: `10.1.0.${i + 1}` }] } };
@@ -21,6 +22,7 @@ async function target(name: string, subsets: object[] | undefined, ports: object
     async get(namespace: string, of: string) {
       const found = objects[`${resource} ${namespace}/${of}`];
       if (found === undefined) throw notFound({ group: "", resource }, of);
+      if (found instanceof Error) throw found;
       return { object: () => found };
     },
   });
@@ -28,10 +30,7 @@ async function target(name: string, subsets: object[] | undefined, ports: object
   const call = { ctx, services: { store }, namespace: "web", name } as unknown as SubresourceCall;
   return serviceProxy(call, "/path").then(
     ({ url }) => url.href,
-    (err: unknown) => {
-      assert.ok(err instanceof StatusError, String(err));
-      return `${err.code} ${err.message}`;
-    },
+    (err: unknown) => (err instanceof StatusError ? `${err.code} ${err.message}` : String(err)),
   );
 }
 
@@ -80,6 +79,7 @@ for (const { what, name = "s:http", subsets, ports, want } of [
   { what: "this machine's own address", subsets: [subset(http, address("127.0.0.1", "own"))], want: "400 address not allowed" },
   { what: "an address without a pod", subsets: [subset(http, { ip: "10.1.0.1" })], want: none },
   { what: "a pod that is gone", subsets: [subset(http, address("10.1.0.1", "gone"))], want: none },
+  { what: "a pod that cannot be read", subsets: [subset(http, address("10.1.0.1", "away"))], want: "Error: etcd is away" },
   { what: "no subsets", subsets: [], want: none },
   { what: "no endpoints", subsets: undefined, want: '404 services "s" not found' },
   { what: "a number that the service has not", name: "s:81", subsets: [], want: '503 no service port 81 found for service "s"' },
@@ -89,3 +89,9 @@ for (const { what, name = "s:http", subsets, ports, want } of [
     for (let i = 0; i < 10; i++) assert.equal((await target(name, subsets, ports)).replaceAll("s:http", "s"), want);
   });
 }
+
+test("endpoints that cannot be read are reported as that, not as a service that is missing", async () => {
+  const get = () => Promise.reject(new Error("etcd is away"));
+  const call = { services: { store: () => ({ get }) }, namespace: "web", name: "s:http" } as unknown as SubresourceCall;
+  await assert.rejects(serviceProxy(call, "/"), { message: "etcd is away" });
+});

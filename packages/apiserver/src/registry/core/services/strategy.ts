@@ -10,6 +10,7 @@ import {
   dropForeignFields,
   isHeadless,
   keepAllocated,
+  mayHaveNodePort,
   needsClusterIp,
   needsHealthCheckPort,
   needsNodePort,
@@ -71,14 +72,15 @@ export function newServiceStrategy(config: RangeConfig): Strategy<Service> {
   async function allocate(next: Service, current: Service | undefined, dryRun: boolean): Promise<Transaction> {
     const oldIps = current && needsClusterIp(current) && !isHeadless(current) ? (current.spec.clusterIPs ?? []) : [];
     const oldPorts = current ? nodePortsOf(current) : [];
-    const steps: Transaction[] = [];
+    const steps: Pick<Transaction, "revert">[] = [];
     const revert = async (): Promise<void> => {
       for (const step of steps.toReversed()) await step.revert();
     };
     try {
       if (needsClusterIp(next) && !isHeadless(next)) steps.push(await allocateClusterIps(next, allocators, oldIps, dryRun));
-      const needs = { ports: needsNodePort(next), healthCheck: needsHealthCheckPort(next) };
-      if (needs.ports || needs.healthCheck) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs, dryRun));
+      const hadHealthCheck = current !== undefined && needsHealthCheckPort(current);
+      const needs = { ports: needsNodePort(next), healthCheck: needsHealthCheckPort(next) && !hadHealthCheck };
+      if (mayHaveNodePort(next)) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs, dryRun));
     } catch (err) {
       await revert();
       throw err;
