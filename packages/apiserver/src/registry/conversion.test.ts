@@ -97,3 +97,16 @@ test("a conversion to an unknown version is refused with the versions that exist
     message: "v1 Wheel cannot be converted",
   });
 });
+
+test("a kind without a schema is converted as its versions say, and not completed", () => {
+  const wheel = {
+    ...{ group: "x.example", kind: "Wheel", resource: "wheels", hub: "v2" },
+    versions: [{ version: "v2" }, { version: "v1", toHub: (object: KubeObject) => ({ ...object, size: 2 }) }],
+  } as unknown as (typeof resources)[number];
+  const object = { apiVersion: "x.example/v1", kind: "Wheel", metadata: {}, spokes: null } as unknown as KubeObject;
+  assert.deepEqual(conversionsOf([wheel]).convert(object, { group: "x.example", version: "v2" }), {
+    ...object,
+    apiVersion: "x.example/v2",
+    size: 2,
+  });
+});

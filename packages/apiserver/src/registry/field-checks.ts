@@ -216,7 +216,6 @@ export function httpHeaderNameProblems(name: string): string[] {
 
 /** Parses a quantity. The codec has validated it already; missing and invalid values are 0. */
 export function quantityOf(text: unknown): Quantity {
-  if (text === undefined || text === null) return Quantity.parse("0");
   return Quantity.tryParse(String(text)) ?? Quantity.parse("0");
 }
 

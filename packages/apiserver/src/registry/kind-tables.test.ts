@@ -131,6 +131,11 @@ for (const { resource, object, want, from = 1 } of [
     object: scaled([{ type: "Other" }, { type: "Pods", pods: { target: { averageValue: "4" } } }], [], { minReplicas: null }),
     want: ["Deployment/d", "<unknown type>, <unknown>/4", "<unset>", 3, 2, old],
   },
+  {
+    resource: hpa,
+    object: scaled([{ type: "Object", object: { target: {} } }, { type: "External" }]),
+    want: ["Deployment/d", "<unknown>/<unknown>, <unknown>/<unknown>", "<unset>", 3, 2, old],
+  },
   { resource: "ingresses.networking.k8s.io", object: {}, want: ["<none>", "*", "", "80", old] },
   {
     resource: "ingresses.networking.k8s.io",

@@ -114,19 +114,11 @@ export function within(value: number | undefined | null, low: number, high: numb
     : [];
 }
 
-/**
- * Items with a key that occurred before are duplicates.
- * @param keyOf returns undefined for items to ignore
- */
-export function unique<T>(
-  list: readonly T[] | undefined | null,
-  path: string,
-  keyOf: (item: T) => string | undefined,
-): FieldError[] {
+/** Items with a key that occurred before are duplicates. */
+export function unique<T>(list: readonly T[] | undefined | null, path: string, keyOf: (item: T) => string): FieldError[] {
   const seen = new Set<string>();
   return each(list, path, (item, own) => {
     const key = keyOf(item);
-    if (key === undefined) return [];
     if (seen.has(key)) return [duplicate(own, key)];
     seen.add(key);
     return [];

@@ -174,7 +174,7 @@ test("events show when, what and who, old and new ones", () => {
     involvedObject: { kind: "Pod" },
   };
   const row = cells(eventTable, series);
-  assert.deepEqual([row[0], row[3], row[5], row[8]], ["60s", "pod", "scheduler, s-1", 8]);
+  assert.deepEqual(row, ["60s", "", "", "pod", "", "scheduler, s-1", "", "120m", 8, "x"]);
 });
 
 for (const { name, event, want } of [
@@ -259,6 +259,8 @@ test("selectors are written by key", () => {
     }),
     "a,b in (x,y),!c,d notin (q),z=1",
   );
+  const twice = { matchLabels: { a: "1" }, matchExpressions: [{ key: "a", operator: "Exists" }] };
+  assert.equal(selectorText(twice), "a=1,a");
   assert.equal(selectorText({}), "<none>");
   assert.equal(selectorText(undefined), "<none>");
   assert.equal(

@@ -533,3 +533,9 @@ for (const { name, refusal, data, untrackedWhenTooLarge, attempts, stored } of [
     assert.equal(await present(store, "a"), stored);
   });
 }
+
+test("a resource without a strategy has no store", () => {
+  const { strategy: _none, ...definition } = definitionOf();
+  const options = { definition, storage: {} as Storage, turns: new Turns() };
+  assert.throws(() => newRegistryStore(options), { message: "configmaps has no strategy and cannot be stored" });
+});

@@ -206,6 +206,15 @@ test("missing rights are granted only by users with the verb escalate on the rol
     message:
       /not currently held:\n{APIGroups:\[""\], Resources:\["pods"\], Verbs:\["get"\]}\n{APIGroups:\[""\], Resources:\["secrets"\], Verbs:\["get"\]}$/,
   });
+  const named = ["a", "b"].map((name) => rule(["get"], ["", "x"], ["pods"], [name]));
+  await assert.rejects(refuseEscalation(asking("deny", []).config, as(joe), target, named), {
+    message:
+      'clusterroles.rbac.authorization.k8s.io "r" is forbidden: user "joe" (groups=["devs"]) is attempting to grant RBAC permissions not currently held:\n' +
+      ["", "x"]
+        .flatMap((group) => ["a", "b"].map((name) => ({ group, name })))
+        .map(({ group, name }) => `{APIGroups:["${group}"], Resources:["pods"], ResourceNames:["${name}"], Verbs:["get"]}`)
+        .join("\n"),
+  });
   await refuseEscalation(config, as(joe), target, [rule(["get"], [""], ["pods"])]);
   await refuseEscalation(asking("allow", []).config, as(joe), target, [secrets]);
   await refuseEscalation(config, as({ name: "root", groups: ["a", "system:masters"] }), target, [secrets]);

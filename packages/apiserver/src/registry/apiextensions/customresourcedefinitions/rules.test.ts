@@ -15,6 +15,12 @@ const valid = {
 testKindRules("customresourcedefinitions.apiextensions.k8s.io", valid, [
   { name: "a definition", change: {}, want: [] },
   {
+    name: "a definition without a conversion, which is not defaulted",
+    undefaulted: true,
+    change: { "spec.names": { plural: "crons", singular: "cron", kind: "Cron", listKind: "CronList" } },
+    want: [],
+  },
+  {
     name: "a version more, which becomes the one of storage",
     before: {},
     change: {

@@ -12,10 +12,10 @@ const pods = { resource: "pods", verb: "get", namespace: "a" };
 const path = { path: "/x", verb: "get" };
 
 /** The authorizer allows everything; these tests cover the validation before it. */
-async function faultsOf(review: Review, body: object, namespace = ""): Promise<string[]> {
+async function faultsOf(review: Review, body: object | undefined, namespace = ""): Promise<string[]> {
   const services = { authorize: async () => ({ decision: "allow" }) };
   const ctx = { user: { name: "u", groups: [] } };
-  const call = { body: { metadata: {}, ...body }, namespace, services, ctx, admit: async () => {} };
+  const call = { body: body && { metadata: {}, ...body }, namespace, services, ctx, admit: async () => {} };
   try {
     const { status } = (await review(call as never)) as KubeObject & { status?: unknown };
     return [JSON.stringify(status)];
@@ -32,7 +32,40 @@ const both =
   'spec.nonResourceAttributes: Invalid value: authorization.NonResourceAttributes{Path:"/x", Verb:"get"}: cannot be specified in combination with resourceAttributes';
 const nobody = 'spec.user: Invalid value: "": at least one of user or group must be specified';
 
-const rows: readonly { name: string; review: Review; body: object; namespace?: string; want: string[] }[] = [
+const rows: readonly { name: string; review: Review; body: object | undefined; namespace?: string; want: string[] }[] = [
+  { name: "of access without a body", review: reviewSubjectAccess, body: undefined, want: ["not a SubjectAccessReview"] },
+  {
+    name: "in a namespace without a body",
+    review: reviewLocalSubjectAccess,
+    body: undefined,
+    want: ["not a LocaLocalSubjectAccessReview"], // upstream's
+  },
+  {
+    name: "of one's own access without a body",
+    review: reviewSelfSubjectAccess,
+    body: undefined,
+    want: ["not a SelfSubjectAccessReview"],
+  },
+  { name: "of rules without a body", review: reviewSelfSubjectRules, body: undefined, want: ["not a SelfSubjectRulesReview"] },
+  { name: "without a spec", review: reviewSubjectAccess, body: {}, want: [neither, nobody] },
+  { name: "in a namespace without a spec", review: reviewLocalSubjectAccess, body: {}, namespace: "a", want: [neither, nobody] },
+  { name: "of one's own without a spec", review: reviewSelfSubjectAccess, body: {}, want: [neither] },
+  {
+    name: "in no namespace",
+    review: reviewLocalSubjectAccess,
+    body: { spec: { user: "a", resourceAttributes: { verb: "get", resource: "nodes" } } },
+    want: ["namespace is required on this type"],
+  },
+  { name: "of rules without a spec", review: reviewSelfSubjectRules, body: {}, want: ["no namespace on request"] },
+  {
+    name: "with fields of managers and a time alone",
+    review: reviewSubjectAccess,
+    body: {
+      metadata: { managedFields: [{ manager: "m" }], creationTimestamp: "2022-01-01T00:00:00Z" },
+      spec: { user: "a", resourceAttributes: pods },
+    },
+    want: ['{"allowed":true}'],
+  },
   {
     name: "of a user and a resource",
     review: reviewSubjectAccess,

@@ -20,9 +20,10 @@ export async function reviewSubjectAccess(call: SubresourceCall<SubjectAccessRev
   const review = call.body;
   if (!review) throw badRequest("not a SubjectAccessReview");
   await call.admit(review, undefined);
-  const errors = [...specErrors(review.spec ?? {}), ...metadataErrors(review, "")];
+  const spec = review.spec ?? {};
+  const errors = [...specErrors(spec), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
-  return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) };
+  return { ...review, status: await decide(call, spec, reviewedUser(spec)) };
 }
 
 /**
@@ -56,9 +57,10 @@ export async function reviewSelfSubjectAccess(call: SubresourceCall<SelfSubjectA
   const review = call.body;
   if (!review) throw badRequest("not a SelfSubjectAccessReview");
   await call.admit(review, undefined);
-  const errors = [...attributeErrors(review.spec ?? {}), ...metadataErrors(review, "")];
+  const spec = review.spec ?? {};
+  const errors = [...attributeErrors(spec), ...metadataErrors(review, "")];
   if (errors.length > 0) throw refusal(errors);
-  return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) };
+  return { ...review, status: await decide(call, spec, call.ctx.user) };
 }
 
 /** The kind is empty in this error, as upstream, where the decoded object has none. */

@@ -241,6 +241,18 @@ testKindRules(
       ],
     },
     {
+      name: "a behavior of one direction without defaults, and not the other one",
+      undefaulted: true,
+      change: {
+        "spec.minReplicas": 1,
+        "spec.behavior": { scaleDown: { stabilizationWindowSeconds: 3601, selectPolicy: "Max" } },
+      },
+      want: [
+        "spec.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 3601: must be less than or equal to 3600",
+        "spec.behavior.scaleDown.policies: Required value: must specify at least one Policy",
+      ],
+    },
+    {
       name: "a window before now",
       change: {
         "spec.behavior": {

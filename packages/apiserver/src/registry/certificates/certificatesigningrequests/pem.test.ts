@@ -39,6 +39,33 @@ for (const { name, text, want } of [
   test(`a request of ${name} is reported as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
 }
 
+const element = (tag: number, ...parts: number[][]): number[] => [tag, parts.flat().length, ...parts.flat()];
+const [integer, bits] = [element(2), element(3)];
+const sequence = (...parts: number[][]): number[] => element(0x30, ...parts);
+const [empty, key] = [sequence(), sequence(sequence(), bits)];
+const mismatch = "asn1: structure error: tags don't match";
+
+for (const { name, request, want } of [
+  { name: "all parts", request: sequence(sequence(integer, empty, key), empty, bits), want: undefined },
+  { name: "attributes", request: sequence(sequence(integer, empty, key, element(0xa0)), empty, bits), want: undefined },
+  { name: "a part more", request: sequence(sequence(integer, empty, key), empty, bits, bits), want: mismatch },
+  { name: "no signature", request: sequence(sequence(integer, empty, key), empty), want: mismatch },
+  { name: "half a part", request: sequence(sequence(integer, empty, key), empty, [3, 1]), want: mismatch },
+  { name: "an empty info", request: sequence(empty, empty, bits), want: mismatch },
+  { name: "no version", request: sequence(sequence(empty, key), empty, bits), want: mismatch },
+  { name: "half an info", request: sequence(sequence(integer, empty, [0x30, 1]), empty, bits), want: mismatch },
+  { name: "an empty key", request: sequence(sequence(integer, empty, empty), empty, bits), want: mismatch },
+  {
+    name: "a key of a part more",
+    request: sequence(sequence(integer, empty, sequence(empty, bits, bits)), empty, bits),
+    want: mismatch,
+  },
+  { name: "half a key", request: sequence(sequence(integer, empty, sequence(empty, [3, 1])), empty, bits), want: mismatch },
+]) {
+  test(`a request with ${name} is ${want === undefined ? "taken" : "refused"}`, () =>
+    assert.equal(certificateRequestFault(Buffer.from(der(...request))), want));
+}
+
 const { certPem } = await newCa({ commonName: "a" });
 const { csrPem } = await newCertificateRequest({ commonName: "a" });
 
@@ -70,6 +97,17 @@ test("a request is taken with lines that end as on Windows, with headers, and be
   const headed = csrPem.replace("\n", "\nA: b\n\n");
   for (const text of [csrPem, headed, ...[csrPem, headed].map((one) => one.replaceAll("\n", "\r\n")), csrPem + certPem])
     assert.equal(certificateRequestFault(Buffer.from(text)), undefined);
+});
+
+test("the next block is read after a beginning within a line and after one whose line does not end as it should", () => {
+  for (const before of ["x-----BEGIN CERTIFICATE REQUEST-----\n", "-----BEGIN CERTIFICATE REQUEST----\n"])
+    assert.equal(certificateRequestFault(Buffer.from(before + csrPem)), undefined, before);
+});
+
+test("a block of other characters than those of base64 is skipped", () => {
+  const odd = block("CERTIFICATE REQUEST", "AA*A");
+  assert.equal(certificateRequestFault(Buffer.from(odd + csrPem)), undefined);
+  assert.equal(certificateRequestFault(Buffer.from(odd)), typeFault);
 });
 
 test("text before, between and after blocks is skipped", () => {

@@ -239,6 +239,27 @@ testRefusals<{ next: object[]; current?: object[] }>(
   ],
 );
 
+testRefusals<{ next?: string; current?: string }>(
+  ({ next, current }) =>
+    validateApprovalUpdate(
+      { metadata: {}, ...valid, status: { certificate: next } } as never,
+      { metadata: {}, ...valid, status: { certificate: current } } as never,
+    ),
+  [
+    { name: "an approver's update beside a certificate", input: { next: certificate, current: certificate }, want: [] },
+    {
+      name: "a certificate of an approver",
+      input: { next: certificate },
+      want: ["status.certificate: Forbidden: updates may not set certificate content"],
+    },
+    {
+      name: "a certificate that an approver takes away",
+      input: { current: certificate },
+      want: ["status.certificate: Forbidden: updates may not set certificate content"],
+    },
+  ],
+);
+
 testRefusals<{ next: object[]; current?: object[] }>(
   ({ next, current = [] }) =>
     validateStatusUpdate(

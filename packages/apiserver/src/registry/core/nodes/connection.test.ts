@@ -92,6 +92,12 @@ test("a node that is missing is an error about the requested resource", async ()
   });
 });
 
+test("a node that cannot be read is reported as that", async () => {
+  const get = () => Promise.reject(new Error("etcd is away"));
+  const call = { name: "p", services: { store: () => ({ get }) } } as unknown as SubresourceCall;
+  await assert.rejects(kubeletOf(call, "n", config), { message: "etcd is away" });
+});
+
 for (const { name, want } of [
   { name: "n", want: { url: "https://10.0.0.1:10250/logs/x?a=1", toNode: true } },
   { name: "n:10250", want: { url: "https://10.0.0.1:10250/logs/x?a=1", toNode: true } },

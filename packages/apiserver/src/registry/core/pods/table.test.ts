@@ -84,6 +84,16 @@ for (const { name, pod, want } of [
     want: ["0/1", "Init:1/3", "1"],
   },
   {
+    name: "initializes, and says nothing of restarts",
+    pod: { spec: { containers: [{}] }, status: { phase: "Pending", initContainerStatuses: [{ state: { running: {} } }] } },
+    want: ["0/1", "Init:0/0", "0"],
+  },
+  {
+    name: "runs, and says nothing of restarts",
+    pod: { status: { phase: "Running", containerStatuses: [{ ready: true, state: { running: {} } }, running] } },
+    want: ["2/2", "Running", "0"],
+  },
+  {
     name: "restarted while it initialized",
     pod: {
       spec: { containers: [{}], initContainers: [{}] },

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { contextOf, defaultsOf, resourcesForTests } from "../../../testing/kind-rules.ts";
-import { podWarnings } from "./warnings.ts";
+import { podWarnings, templateWarnings } from "./warnings.ts";
 
 const container = { name: "c", image: "i" };
 const term = (key: string): object => ({ matchExpressions: [{ key, operator: "Exists" }] });
@@ -188,6 +188,11 @@ for (const { name, annotations, spec, want } of [
     );
   });
 }
+
+test("a template without a spec gives no warning", () => {
+  for (const template of [undefined, {}, { metadata: { annotations: { "seccomp.security.alpha.kubernetes.io/pod": "a" } } }])
+    assert.deepEqual(templateWarnings(template as PodTemplateSpec | undefined, "spec.template"), []);
+});
 
 const old = {
   metadata: { labels: { a: "b" } },

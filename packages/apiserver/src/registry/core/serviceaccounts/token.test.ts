@@ -12,21 +12,30 @@ const objects: Record<string, object> = {
   "pods/p": { metadata: { name: "p", namespace: "web", uid: "pod" }, spec: { serviceAccountName: "robot" } },
   "pods/other": { metadata: { name: "other", namespace: "web", uid: "pod" }, spec: { serviceAccountName: "default" } },
   "secrets/s": { metadata: { name: "s", namespace: "web", uid: "secret" } },
+  "secrets/new": { metadata: { name: "new", namespace: "web" } },
 };
 
-async function requested(spec: object, extendExpiration = false) {
+interface Request {
+  readonly extendExpiration?: boolean;
+  readonly issues?: boolean;
+  readonly body?: object | undefined;
+}
+
+async function requested(spec: object, { extendExpiration = false, issues = true, ...given }: Request = {}) {
   let signed: Record<string, unknown> = {};
   const call = {
-    ...{ name: "robot", namespace: "web", admit: async () => {}, body: { spec } },
+    ...{ name: "robot", namespace: "web", admit: async () => {}, body: "body" in given ? given.body : { spec } },
     services: {
       now: () => nowMs,
-      tokenIssuer: {
-        ...{ issuer: "https://api", defaultAudiences: ["api"], maxExpirationSeconds: 7200, extendExpiration },
-        sign: async (claims: Record<string, unknown>) => {
-          signed = claims;
-          return "token";
-        },
-      },
+      tokenIssuer: issues
+        ? {
+            ...{ issuer: "https://api", defaultAudiences: ["api"], maxExpirationSeconds: 7200, extendExpiration },
+            sign: async (claims: Record<string, unknown>) => {
+              signed = claims;
+              return "token";
+            },
+          }
+        : undefined,
       store: (_group: string, resource: string) => ({
         get: async (_namespace: string, name: string) => ({ object: () => objects[`${resource}/${name}`] }),
       }),
@@ -54,17 +63,62 @@ for (const { name, spec, want } of [
   });
 }
 
-for (const { name, spec, code } of [
-  { name: "a pod of another uid", spec: bound("Pod", "p", "earlier"), code: 409 },
-  { name: "a secret of another uid", spec: bound("Secret", "s", "earlier"), code: 409 },
-  { name: "a pod of another account", spec: bound("Pod", "other", "pod"), code: 400 },
-  { name: "a config map", spec: bound("ConfigMap", "c"), code: 400 },
-  { name: "a pod of another group", spec: bound("Pod", "p", "pod", "apps/v1"), code: 400 },
+const otherUid =
+  "the UID in the bound object reference (earlier) does not match the UID in record. The object might have been deleted and then recreated";
+for (const { name, spec, code, message } of [
+  {
+    name: "a pod of another uid",
+    spec: bound("Pod", "p", "earlier"),
+    code: 409,
+    message: `Operation cannot be fulfilled on Pod "p": ${otherUid}`,
+  },
+  {
+    name: "a secret of another uid",
+    spec: bound("Secret", "s", "earlier"),
+    code: 409,
+    message: `Operation cannot be fulfilled on Secret "s": ${otherUid}`,
+  },
+  {
+    name: "a pod of another account",
+    spec: bound("Pod", "other", "pod"),
+    code: 400,
+    message: 'cannot bind token for serviceaccount "robot" to pod running with different serviceaccount name.',
+  },
+  {
+    name: "a config map",
+    spec: bound("ConfigMap", "c"),
+    code: 400,
+    message: "cannot bind token to object of type /v1, Kind=ConfigMap",
+  },
+  {
+    name: "a pod of another group",
+    spec: bound("Pod", "p", "pod", "apps/v1"),
+    code: 400,
+    message: "cannot bind token to object of type apps/v1, Kind=Pod",
+  },
+  {
+    name: "an object without a uid",
+    spec: bound("Secret", "new"),
+    code: 500,
+    message: "Internal error occurred: Secret web/new of boundObjectRef has no uid",
+  },
 ]) {
   test(`a token bound to ${name} is refused with ${code}`, async () => {
-    await assert.rejects(requested(spec), (err) => err instanceof StatusError && err.code === code);
+    await assert.rejects(requested(spec), (err) => {
+      assert.ok(err instanceof StatusError);
+      assert.deepEqual([err.code, err.message], [code, message]);
+      return true;
+    });
   });
 }
+
+test("a token without a request, and of a server without a key, is refused", async () => {
+  await assert.rejects(requested({}, { body: undefined }), { code: 400, message: "not a TokenRequest object" });
+  await assert.rejects(requested({}, { issues: false }), {
+    code: 400,
+    message: "the server does not issue service account tokens: it has no signing key",
+  });
+});
 
 const now = nowMs / 1000;
 const year = 365 * 24 * 3600;
@@ -106,7 +160,7 @@ for (const { name, spec, extend = true, seconds, signed, warnafter } of [
   },
 ] as readonly Lifetime[]) {
   test(`a token that asks for ${name} is said to last ${seconds} s and lasts ${signed} s`, async () => {
-    const { claims, answer } = await requested(spec, extend);
+    const { claims, answer } = await requested(spec, { extendExpiration: extend });
     assert.partialDeepStrictEqual(claims, { exp: now + signed, iat: now, nbf: now });
     assert.equal((claims["kubernetes.io"] as { warnafter?: number }).warnafter, warnafter);
     assert.partialDeepStrictEqual(answer, { spec: { expirationSeconds: seconds }, status: { token: "token" } });

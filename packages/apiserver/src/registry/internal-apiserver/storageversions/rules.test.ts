@@ -14,6 +14,13 @@ testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "
     want: ['metadata.name: Invalid value: "apps": name must be in the form of <group>.<resource>'],
   },
   {
+    name: "a group that is no domain",
+    change: { "metadata.name": "A.b" },
+    want: [
+      "metadata.name: Invalid value: \"A.b\": the group segment a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
     name: "a resource of one wrong letter",
     change: { "metadata.name": "apps.1" },
     want: [

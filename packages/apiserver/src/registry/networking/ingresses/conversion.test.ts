@@ -3,9 +3,12 @@ import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { defaultIngressV1beta1, ingressFromV1beta1, ingressToV1beta1 } from "./conversion.ts";
 
-const rules = (backend: object, more: object = {}) => [
-  { host: "a.example.com", http: { paths: [{ path: "/", ...more, backend }] } },
-];
+/** Two rules of two paths each. */
+const rules = (backend: object, more: object = {}) =>
+  ["a.example.com", "b.example.com"].map((host) => ({
+    host,
+    http: { paths: ["/", "/p"].map((path) => ({ path, ...more, backend })) },
+  }));
 const ingress = (spec: object): KubeObject & { spec: object } => ({ metadata: { name: "i" }, spec });
 
 for (const { name, old, now } of [
@@ -55,13 +58,27 @@ for (const { name, old, now } of [
   { name: "nothing", old: {}, now: {} },
   { name: "a service name alone", old: { serviceName: "s" }, now: { service: { name: "s", port: { number: 0 } } } },
   { name: "an empty name and port", old: { serviceName: "", servicePort: 0 }, now: {} },
+  {
+    name: "an empty text as its port alone",
+    old: { servicePort: "" },
+    now: { service: { name: "", port: { name: "" } } },
+  },
 ]) {
   test(`a backend of v1beta1 with ${name}`, () => {
     assert.deepEqual(ingressFromV1beta1(ingress({ backend: old })), ingress({ defaultBackend: now }));
   });
 }
 
-test("a service without a port is one of port 0 in v1beta1", () => {
-  const v1 = ingress({ defaultBackend: { service: { name: "s" } } });
-  assert.deepEqual(ingressToV1beta1(v1), ingress({ backend: { serviceName: "s", servicePort: 0 } }));
-});
+for (const { name, port, servicePort } of [
+  { name: "without a port is one of port 0", port: undefined, servicePort: 0 },
+  { name: "with an empty port is one of port 0", port: {}, servicePort: 0 },
+  { name: "with a port of a name and a number is one of the name", port: { name: "http", number: 80 }, servicePort: "http" },
+  { name: "with a port of an empty name and a number is one of the number", port: { name: "", number: 80 }, servicePort: 80 },
+]) {
+  test(`a service ${name} in v1beta1`, () => {
+    const backend = { service: { name: "s", ...(port && { port }) } };
+    const old = { serviceName: "s", servicePort };
+    const v1 = ingress({ defaultBackend: backend, rules: rules(backend) });
+    assert.deepEqual(ingressToV1beta1(v1), ingress({ backend: old, rules: rules(old) }));
+  });
+}

@@ -2,6 +2,7 @@ import { testKindRules } from "../../../testing/kind-rules.ts";
 
 testKindRules("networkpolicies.networking.k8s.io", { spec: { podSelector: {} } }, [
   { name: "a policy", change: {}, want: [] },
+  { name: "a policy without a spec", undefaulted: true, change: { spec: undefined }, want: [] },
   {
     name: "a selector",
     change: { "spec.podSelector": { matchLabels: { "a b": "c" } } },

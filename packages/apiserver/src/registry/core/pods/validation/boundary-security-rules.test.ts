@@ -176,6 +176,56 @@ testKindRules("pods", small, [
       (at) => `${at}.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod`,
     ),
   },
+  {
+    name: "ports of the host's network that are those of the containers",
+    change: {
+      "spec.hostNetwork": true,
+      "spec.containers[0].ports": [{ containerPort: 80, hostPort: 80 }, { containerPort: 81 }],
+    },
+    want: [],
+  },
+  {
+    name: "other ports of the host's network, of the second container and its second port",
+    undefaulted: true,
+    change: {
+      "spec.hostNetwork": true,
+      ...{
+        "spec.dnsPolicy": "ClusterFirst",
+        "spec.restartPolicy": "Always",
+        "spec.containers": [0, 1].map((i) => ({
+          ...{ name: `c${i}`, image: "i", imagePullPolicy: "Always", terminationMessagePolicy: "File" },
+          ports: [80, 81].map((port) => ({ protocol: "TCP", containerPort: port + 2 * i, hostPort: port + 4 * i })),
+        })),
+      },
+    },
+    want: [0, 1].map(
+      (j) =>
+        `spec.containers[1].ports[${j}].containerPort: Invalid value: ${82 + j}: must match \`hostPort\` when \`hostNetwork\` is true`,
+    ),
+  },
+  {
+    name: "a field of seccomp of an unknown type, without looking at the annotation",
+    change: {
+      "metadata.annotations": { "seccomp.security.alpha.kubernetes.io/pod": "unconfined" },
+      "spec.securityContext": { seccompProfile: { type: "Mine" } },
+    },
+    want: [
+      'spec.securityContext.seccompProfile.type: Unsupported value: "Mine": supported values: "Localhost", "RuntimeDefault", "Unconfined"',
+    ],
+  },
+  {
+    name: "an empty user",
+    change: windows(""),
+    want: [`${windowsAt}: Invalid value: "": runAsUserName cannot be an empty string`],
+  },
+  { name: "a user of 104 characters", change: windows("u".repeat(104)), want: [] },
+  {
+    name: "a user of 105 characters",
+    change: windows("u".repeat(105)),
+    want: [
+      `${windowsAt}: Invalid value: "${"u".repeat(105)}": runAsUserName's User length must not be longer than 104 characters`,
+    ],
+  },
   { name: "a domain of 255 characters", change: windows(`${domainOf(255)}\\u`), want: [] },
   {
     name: "a domain of 256 characters",

@@ -109,10 +109,10 @@ export const checkCephfs = (source: { monitors?: readonly string[] }, path: stri
 const quobyteText = "must be a host:port pair or multiple pairs separated by commas";
 
 export function checkQuobyte(source: QuobyteVolumeSource, path: string): FieldError[] {
-  const { registry, tenant = "", volume } = source;
+  const { registry, tenant, volume } = source;
   const errors: FieldError[] = [];
   if (!registry) errors.push(required(child(path, "registry"), quobyteText));
-  else if (tenant.length >= 65)
+  else if (tenant && tenant.length >= 65)
     errors.push(required(child(path, "tenant"), "must be a UUID and may not exceed a length of 64 characters"));
   else {
     for (const pair of registry.split(","))
