@@ -68,6 +68,23 @@ test("an object whose conversion ends after the event was truncated is not recor
   assert.deepEqual([recorded().requestObject, recorded().annotations], [undefined, { "audit.k8s.io/truncated": "true" }]);
 });
 
+test("the user is recorded with all that it has, in order, and a long agent is cut off", () => {
+  const recordedOf = (more: object) => {
+    const verdict = { level: "Metadata", omitStages: new Set(), omitManagedFields: false };
+    const event = new AuditEvent({ ...source, ...more }, verdict as never, newObjectRecorder());
+    return JSON.parse(String(event.record("ResponseComplete", 0).item("audit.k8s.io/v1")));
+  };
+  const user = { name: "jane", uid: "1", groups: ["b", "a"], extra: { y: ["2", "1"], x: ["3"] } };
+  const whole = recordedOf({ user });
+  assert.deepEqual(whole.user, { username: "jane", uid: "1", groups: ["b", "a"], extra: { y: ["2", "1"], x: ["3"] } });
+  assert.deepEqual(Object.keys(whole.user.extra), ["x", "y"]);
+  for (const nobody of [undefined, { name: "", uid: "", groups: [], extra: {} }])
+    assert.deepEqual(recordedOf({ user: nobody }).user, {});
+  const agent = "x".repeat(1024);
+  assert.equal(recordedOf({ userAgent: agent }).userAgent, agent);
+  assert.equal(recordedOf({ userAgent: `${agent}y` }).userAgent, `${agent}...TRUNCATED`);
+});
+
 test("the reference names what the request object says where the path does not", () => {
   const { event, recorded } = anEvent({ maxHeldBytes: 1000 });
   event.requestObject({ metadata: { name: "a", namespace: "web", uid: "u", resourceVersion: "7" } }, () => "{}");

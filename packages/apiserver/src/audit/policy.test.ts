@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { parseRequestInfo } from "../request/request-info.ts";
-import { newPolicyEvaluator, type PolicyRule, parsePolicy } from "./policy.ts";
+import { loadPolicy, newPolicyEvaluator, type PolicyRule, parsePolicy } from "./policy.ts";
 
 const jane = { name: "jane", groups: ["developers", "system:authenticated"] };
 const rule = (changes: Partial<PolicyRule>): PolicyRule => ({ level: "Metadata", ...changes });
@@ -174,6 +177,23 @@ for (const { name, text, error } of [
     text: "rules: [{level: None, resources: [{group: apps/v1}]}]",
     error: /rules\[0\]\.resources\.group: Invalid value: "apps\/v1"/,
   },
+  {
+    name: "two wrong levels",
+    text: "rules: [{level: Full}, {level: None}, {}]",
+    error: /^Error: \[rules\[0\]\.level: Unsupported value: "Full": [^\]]*, rules\[2\]\.level: Required value[^\]]*\]$/,
+  },
+  {
+    name: "a flag that is none",
+    text: "rules: [{level: None, omitManagedFields: 1}]",
+    error: /omitManagedFields is not a boolean$/,
+  },
+  { name: "a level that is none", text: "rules: [{level: 5}]", error: /failed decoding: rules\[0\]\.level is not a string$/ },
+  { name: "a second user that is none", text: "rules: [{level: None, users: [a, 1]}]", error: /users is not a list of strings$/ },
+  {
+    name: "a group that is none",
+    text: "rules: [{level: None, resources: [{group: 1}]}]",
+    error: /failed decoding: rules\[0\]\.resources\[0\]\.group is not a string$/,
+  },
   { name: "a list that is none", text: "rules: [{level: None, users: jane}]", error: /users is not a list of strings/ },
 ]) {
   test(`a policy is refused: ${name}`, () => {
@@ -190,3 +210,18 @@ for (const version of ["v1", "v1beta1", "v1alpha1"]) {
     assert.deepEqual(parsePolicy(JSON.stringify(policy)), { omitStages, omitManagedFields: true, rules });
   });
 }
+
+test("a file of a policy is named when it cannot be read or is wrong", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-audit-policy-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "policy.yaml");
+  const missing = `failed to read file path ${JSON.stringify(path)}: `;
+  assert.throws(
+    () => loadPolicy(path),
+    ({ message }: Error) => message.startsWith(missing),
+  );
+  writeFileSync(path, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: []");
+  assert.throws(() => loadPolicy(path), { message: `loaded illegal policy with 0 rules: from file ${path}` });
+  writeFileSync(path, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]");
+  assert.deepEqual(loadPolicy(path).rules, [{ level: "None" }]);
+});

@@ -8,10 +8,13 @@ import { failingStat, openFilesBelow } from "@coxswain/apimachinery/testing/open
 import { newRotatingFile } from "./rotating-file.ts";
 
 /** A log of at most 10 bytes and one backup. */
-async function aLog(t: TestContext, more: { compress?: boolean; maxBackups?: number; maxAgeDays?: number } = {}) {
+async function aLog(
+  t: TestContext,
+  { name = "audit.log", ...more }: { name?: string; compress?: boolean; maxBackups?: number; maxAgeDays?: number } = {},
+) {
   const dir = await mkdtemp(join(tmpdir(), "cox-rotating-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
-  const path = join(dir, "audit.log");
+  const path = join(dir, name);
   const errors: unknown[] = [];
   const options = { path, maxBytes: 10, maxAgeDays: 0, maxBackups: 1, compress: false, ...more };
   const log = newRotatingFile(options, newFakeClock(), (err) => errors.push(err));
@@ -129,4 +132,34 @@ test("lines written together fill a file to its very limit, too", async (t) => {
   const { path, log } = await aLog(t);
   await Promise.all(["1234\n", "5678\n", "9\n"].map((line) => log.write(line)));
   assert.equal(await readFile(path, "utf8"), "9\n");
+});
+
+for (const [name, backup] of [
+  ["audit.log", "audit-2022-01-01T00-00-00.000.log"],
+  ["audit", "audit-2022-01-01T00-00-00.000"],
+  [".log", "-2022-01-01T00-00-00.000.log"],
+  ["audit.a.log", "audit.a-2022-01-01T00-00-00.000.log"],
+] as const) {
+  test(`backups of ${name} have the time before its extension`, async (t) => {
+    const { dir, log } = await aLog(t, { name });
+    for (const line of ["12345678\n", "abcdefgh\n"]) await log.write(line);
+    await log.close();
+    assert.deepEqual((await readdir(dir)).toSorted(), [backup, name].toSorted());
+  });
+}
+
+test("files that are no backups stay, whatever their names begin and end with", async (t) => {
+  const { dir, log } = await aLog(t, { maxAgeDays: 1 });
+  const others = [
+    "audit-2021.log",
+    "audit-2021-13-01T00-00-00.000.log",
+    "audit-x2021-01-01T00-00-00.000.log",
+    "audit-.log",
+    "other-2021-01-01T00-00-00.000.log",
+    "audit-2021-01-01T00-00-00.000.txt",
+  ];
+  for (const other of [...others, january(1)]) await writeFile(join(dir, other), "old");
+  for (const line of ["12345678\n", "abcdefgh\n"]) await log.write(line);
+  await log.close();
+  assert.deepEqual((await readdir(dir)).toSorted(), [...others, "audit-2022-01-01T00-00-00.000.log", "audit.log"].toSorted());
 });

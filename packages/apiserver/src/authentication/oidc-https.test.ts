@@ -72,7 +72,8 @@ test("ten redirects are followed, an eleventh is not, nor one to plain HTTP", as
   assert.equal((await get(urlOf(0))).body, "found");
   left = 11;
   await assert.rejects(get(urlOf(0)), /stopped after 10 redirects/);
-  await assert.rejects(get("http://127.0.0.1/"), /has invalid scheme, require 'https'/);
+  await assert.rejects(get("http://127.0.0.1/"), { message: `"http://127.0.0.1/" has invalid scheme, require 'https'` });
+  await assert.rejects(get("127.0.0.1/keys"), { message: '"127.0.0.1/keys" is not a URL' });
 });
 
 test("an answer of 5 MiB is read, a larger one is refused", async (t) => {

@@ -59,6 +59,9 @@ test("a token is good to its last moment, and a minute before its first", async 
     message: "oidc: current time 2026-01-01T00:00:00.000Z before the nbf (not before) time: 2026-01-01T00:01:01.000Z",
   });
   await assert.rejects(verifier.verify(await token(privateKey, { exp: "soon" })), /exp is no number/);
+  await assert.rejects(verifier.verify(await token(privateKey, { exp: -1e300 })), {
+    message: "oidc: token is expired (Token Expiry: -1e+300)",
+  });
   for (const exp of [undefined, null])
     await assert.rejects(verifier.verify(await token(privateKey, { exp })), /token is expired \(Token Expiry: none\)/);
 });

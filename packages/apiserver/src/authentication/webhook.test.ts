@@ -84,6 +84,28 @@ test("a token that the webhook does not know is not accepted, with the webhook's
   assert.equal(await authenticate("t", undefined), undefined, "a status of null is an empty one");
 });
 
+for (const [user, want] of [
+  [
+    { username: 5, uid: 7, groups: "a", extra: "b" },
+    { name: "", groups: [] },
+  ],
+  [
+    { username: "a", uid: "", groups: ["b"], extra: {} },
+    { name: "a", groups: ["b"] },
+  ],
+  [
+    { username: "a", groups: null, extra: null },
+    { name: "a", groups: [] },
+  ],
+  ["jane", { name: "", groups: [] }],
+  [null, { name: "", groups: [] }],
+] as const) {
+  test(`of the user ${JSON.stringify(user)} that a webhook names what is of its type is taken`, async (t) => {
+    const { authenticate } = await peerWith(t, () => says({ authenticated: true, user }));
+    assert.deepEqual(await authenticate("t", undefined), { user: want });
+  });
+}
+
 for (const { name, answer } of [
   { name: "sends us elsewhere", answer: { status: 302, body: says({ authenticated: true, user: jane }).body as object } },
   { name: "refuses us", answer: { status: 403, body: "no" } },

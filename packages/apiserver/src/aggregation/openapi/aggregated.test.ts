@@ -206,9 +206,10 @@ test("of two servers with the same path the one of the higher priority describes
 });
 
 test("documents of OpenAPI v3 are named when their server names them, and given as it gives them", async (t) => {
-  const { client, clock, openApi } = await started(
+  const { client, clock, openApi, paths } = await started(
     t,
     (group, path) => {
+      if (path === "/openapi/v3" && group === "broken") throw new Error("the connection broke off");
       if (path === "/openapi/v3") return group === "new" ? { code: 200, body: { Paths: ["apis/new/v1"] } } : { code: 404 };
       return { code: 200, etag: '"1"', body: path === "/openapi/v2" ? documentOf(`/apis/${group}/v1`) : { of: path } };
     },
@@ -216,8 +217,10 @@ test("documents of OpenAPI v3 are named when their server names them, and given 
   );
   await client.create(apiServicesRef, anApiService("old"));
   await client.create(apiServicesRef, anApiService("new"));
+  await client.create(apiServicesRef, anApiService("broken"));
   await clock.advance(1_000);
   assert.deepEqual(openApi.v3Roots(), ["apis/new/v1"]);
+  assert.deepEqual(paths(), ["/apis/broken/v1", "/apis/new/v1", "/apis/old/v1", "/apis/own/v1"], "each is described in v2");
   const given = await openApi.v3("apis/new/v1", "application/json");
   assert.deepEqual(JSON.parse(String(given?.body)), { of: "/openapi/v3/apis/new/v1" });
   assert.equal(await openApi.v3("apis/none/v1", "application/json"), undefined);

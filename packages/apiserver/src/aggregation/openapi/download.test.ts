@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ApiService } from "../api-services.ts";
 import { newBackends } from "../backends.ts";
 import { newFetch } from "./download.ts";
@@ -97,5 +98,15 @@ test("a document that is too long, or breaks off, is an error and leaves no time
   await assert.rejects(get(), /cannot read \/openapi\/v2: the document at \/openapi\/v2 is longer than 33554432 bytes/);
   left = 1;
   await assert.rejects(get(), /cannot read \/openapi\/v2: /);
+  assert.equal(clock.waiting, 0);
+});
+
+test("a server that does not answer is given up after a minute", async (t) => {
+  const { get, clock } = await aServer(t, () => {});
+  const refused = assert.rejects(get(), /^Error: cannot read \/openapi\/v2: ./);
+  await waitFor(() => clock.waiting === 1, { what: "the timer" });
+  assert.equal(clock.nextDue, clock.now() + 60_000);
+  await clock.advance(60_000);
+  await refused;
   assert.equal(clock.waiting, 0);
 });

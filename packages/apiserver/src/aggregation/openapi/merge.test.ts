@@ -118,6 +118,30 @@ test("names such as __proto__ are names", () => {
   assert.deepEqual(Object.keys(merged.definitions.get("__proto__")?.properties ?? {}), ["__proto__"]);
 });
 
+test("members of a definition are read by their rules: a single type is no list, items and combined schemas may be several", () => {
+  const { definitions } = plain(
+    spec(
+      {},
+      {
+        A: {
+          ...{ required: ["a", "b"], enum: [1, "a"], additionalProperties: false, "x-own": { default: 1 } },
+          allOf: [{ default: 1, type: ["string"] }, { title: "t" }],
+          items: [{ type: "string", default: "x" }, { type: ["string", "null"] }],
+        },
+        B: { additionalProperties: { default: 1, type: "string" }, items: { default: 1 } },
+      },
+    ),
+  );
+  assert.deepEqual(definitions, {
+    A: {
+      ...{ required: ["a", "b"], enum: [1, "a"], additionalProperties: false, "x-own": { default: 1 } },
+      allOf: [{ type: "string" }, { title: "t" }],
+      items: [{ type: "string" }, { type: ["string", "null"] }],
+    },
+    B: { additionalProperties: { type: "string" }, items: {} },
+  });
+});
+
 test("default values are left out of definitions, a property of that name is not", () => {
   const { definitions } = plain(spec({}, { A: { default: {}, properties: { default: { type: "string", default: "x" } } } }));
   assert.deepEqual(definitions.A, { properties: { default: { type: "string" } } });
@@ -141,6 +165,41 @@ for (const { name, document, message } of [
     name: "a type that is none",
     document: { definitions: { A: { properties: { b: { type: 3 } } } } },
     message: "definitions.A.properties.b.type is not a list",
+  },
+  {
+    name: "a second required member that is none",
+    document: { definitions: { A: { required: ["a", 1] } } },
+    message: "definitions.A.required[1] is not a string",
+  },
+  {
+    name: "a second type that is none",
+    document: { definitions: { A: { type: ["string", 1] } } },
+    message: "definitions.A.type[1] is not a string",
+  },
+  {
+    name: "a second schema of several that is none",
+    document: { definitions: { A: { allOf: [{}, 1] } } },
+    message: "definitions.A.allOf[1] is not an object",
+  },
+  {
+    name: "a second item that is none",
+    document: { definitions: { A: { items: [{}, 1] } } },
+    message: "definitions.A.items[1] is not an object",
+  },
+  {
+    name: "enumerated values that are none",
+    document: { definitions: { A: { enum: {} } } },
+    message: "definitions.A.enum is not a list",
+  },
+  {
+    name: "additional properties that are none",
+    document: { definitions: { A: { additionalProperties: "no" } } },
+    message: "definitions.A.additionalProperties is not an object",
+  },
+  {
+    name: "a second tag that is none",
+    document: { paths: { "/a": { get: { tags: ["a", 1] } } } },
+    message: "paths./a.get.tags[1] is not a string",
   },
   {
     name: "a number that is none",
