@@ -67,6 +67,16 @@ test("nothing is deleted before the group versions of custom resources are known
   assert.deepEqual(writes(), ["delete v1.gone.v1.a.b"]);
 });
 
+test("an APIService that is no longer wanted is deleted at once, without an event", async (t) => {
+  const { registration, writes } = await running(t, []);
+  registration.add(groupVersion);
+  await waitFor(() => writes().length === 1, { what: "the creation" });
+  await settle(50);
+  registration.remove(groupVersion);
+  await waitFor(() => writes().length === 2, { what: "the deletion" });
+  assert.deepEqual(writes(), ["create v1.a.b", "delete v1.a.b"]);
+});
+
 for (const { what, failure, isRepeated } of [
   { what: "has changed", failure: conflict(apiServicesRef, "v1.a.b", "changed"), isRepeated: false },
   { what: "has deleted", failure: notFound(apiServicesRef, "v1.a.b"), isRepeated: false },

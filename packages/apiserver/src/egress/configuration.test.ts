@@ -194,9 +194,10 @@ test("certificates that are not of their key, and authorities that are none, end
   const cert = write("one.crt", one.certPem);
   for (const { key, caBundle, message } of [
     { key: other.keyPem, caBundle: ca.certPem, message: /got tls: private key does not match public key$/ },
+    { key: one.keyPem, caBundle: undefined, message: new RegExp(`: failed to read cert file ${directory}, got EISDIR`) },
     { key: one.keyPem, caBundle: "nothing", message: /: failed to append CA cert to the cert pool$/ },
   ]) {
-    const tlsConfig = `{clientCert: ${cert}, clientKey: ${write("a.key", key)}, caBundle: ${write("ca.crt", caBundle)}}`;
+    const tlsConfig = `{clientCert: ${cert}, clientKey: ${write("a.key", key)}, caBundle: ${caBundle === undefined ? directory : write("ca.crt", caBundle)}}`;
     const path = fileOf(head + selectionOf("etcd", `{tcp: {url: "https://x:1", tlsConfig: ${tlsConfig}}}`));
     assert.throws(() => readEgressConfiguration(path), message);
   }

@@ -87,12 +87,17 @@ test("a konnectivity server gets one close packet for a connection, and its call
     for (const event of ["cancelled", "end"]) call.once(event, () => (calls = 0));
     return false;
   });
+  const timers = [t.mock.method(globalThis, "setTimeout"), t.mock.method(globalThis, "clearTimeout")] as const;
   const made = await dial(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
   assert.equal(calls, 1);
   made.write("x");
   made.destroySoon();
   await waitFor(() => calls === 0, { what: "the call to end" });
   assert.deepEqual(server.packets, ["DIAL_REQ", "DATA", "CLOSE_REQ"]);
+  const [patience, ...others] = timers[0].mock.calls.filter(({ arguments: [, ms] }) => ms === 10_000);
+  assert.deepEqual([patience?.result?.hasRef(), others.length], [false, 0]);
+  const isCancelled = () => timers[1].mock.calls.some(({ arguments: [timer] }) => timer === patience?.result);
+  await waitFor(isCancelled, { what: "the end of the patience" });
 });
 
 test("a server that does not answer a close is abandoned after 10 s", async (t) => {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, request as httpRequest, type IncomingMessage } from "node:http";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -452,3 +452,15 @@ test("a proxy opens a tunnel with 200 alone; a connection with another answer is
   await assert.rejects(connect("a", 1), /while dialing a:1, code 204: 204 No Content$/);
   await waitFor(() => sockets[0]?.destroyed, { what: "the connection to be closed", timeoutMs: 10_000 });
 });
+
+for (const kind of ["HTTP CONNECT over TCP", "HTTP CONNECT over TLS"] as const) {
+  test(`${kind}: small writes are not held back`, async (t) => {
+    const { proxy, connection } = await kinds[kind]();
+    t.after(() => proxy.stop());
+    const noDelay = t.mock.method(Socket.prototype, "setNoDelay");
+    const socket = await proxyServerOf(connection).connect(new AbortController().signal);
+    t.after(() => socket.destroy());
+    const ofSocket = noDelay.mock.calls.filter((call) => call.this === socket);
+    assert.deepEqual(ofSocket.at(-1)?.arguments, [true]);
+  });
+}

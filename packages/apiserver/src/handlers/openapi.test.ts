@@ -303,6 +303,167 @@ test("the limits of values in documents of aggregated servers are in the protobu
   assert.deepEqual(decoded.definitions.additionalProperties[0].value, limits);
 });
 
+const whole = protobuf.parse(`
+  syntax = "proto3";
+  message Document {
+    string swagger = 1; Info info = 2; Paths paths = 8; Definitions definitions = 9; repeated Requirement security = 12;
+    Securities security_definitions = 13;
+  }
+  message Info { string title = 1; string version = 2; }
+  message Requirement { repeated NamedScopes of = 1; }
+  message NamedScopes { string name = 1; Scopes value = 2; }
+  message Scopes { repeated string value = 1; }
+  message Securities { repeated NamedSecurity of = 1; }
+  message NamedSecurity { string name = 1; SecurityItem value = 2; }
+  message SecurityItem { ApiKey api_key = 2; }
+  message ApiKey { string type = 1; string name = 2; string in = 3; string description = 4; }
+  message Paths { repeated NamedPathItem path = 2; }
+  message NamedPathItem { string name = 1; PathItem value = 2; }
+  message PathItem {
+    Operation get = 2; Operation put = 3; Operation post = 4; Operation delete = 5; Operation options = 6; Operation head = 7;
+    Operation patch = 8; repeated ParametersItem parameters = 9;
+  }
+  message Operation {
+    repeated string tags = 1; string description = 3; string operation_id = 5; repeated string produces = 6;
+    repeated string consumes = 7; repeated ParametersItem parameters = 8; Responses responses = 9; repeated string schemes = 10;
+    repeated NamedAny extension = 13;
+  }
+  message Responses { repeated NamedResponse of = 1; }
+  message NamedResponse { string name = 1; ResponseValue value = 2; }
+  message ResponseValue { Response response = 1; }
+  message Response { string description = 1; SchemaItem schema = 2; }
+  message SchemaItem { Schema schema = 1; }
+  message ParametersItem { oneof one { Parameter parameter = 1; Reference reference = 2; } }
+  message Reference { string ref = 1; }
+  message Parameter { oneof one { Body body = 1; NonBody other = 2; } }
+  message Body { string description = 1; string name = 2; string in = 3; bool required = 4; Schema schema = 5; }
+  message NonBody { oneof one { Near header = 1; Far form = 2; Far query = 3; Near path = 4; } }
+  message Near {
+    bool required = 1; string in = 2; string description = 3; string name = 4; string type = 5; string format = 6;
+    bool unique_items = 19;
+  }
+  message Far {
+    bool required = 1; string in = 2; string description = 3; string name = 4; string type = 6; string format = 7;
+    bool unique_items = 20;
+  }
+  message Definitions { repeated NamedSchema of = 1; }
+  message NamedSchema { string name = 1; Schema value = 2; }
+  message Schema {
+    string ref = 1; string format = 2; string description = 4; Any default = 5; repeated string required = 19;
+    repeated Any enum = 20; Additional additional = 21; Texts type = 22; Items items = 23; repeated Schema all_of = 24;
+    Definitions properties = 25; repeated NamedAny extension = 31;
+  }
+  message Additional { oneof one { Schema schema = 1; bool boolean = 2; } }
+  message Texts { repeated string value = 1; }
+  message Items { repeated Schema schema = 1; }
+  message NamedAny { string name = 1; Any value = 2; }
+  message Any { string yaml = 2; }
+`).root;
+
+test("every part of a document is at its place in the protobuf form", () => {
+  const parameterOf = (place: string) => ({
+    ...{ in: place, name: `of ${place}`, description: "d", required: true, type: "array", format: "f", uniqueItems: true },
+  });
+  const body = { in: "body", name: "body", description: "d", required: true, schema: { $ref: "#/definitions/A" } };
+  const operation = (id: string) => ({ operationId: id, responses: {} });
+  const get = {
+    ...{ tags: ["a", "b"], description: "d", operationId: "get", produces: ["p", "q"], consumes: ["c", "d"] },
+    ...{ schemes: ["http", "https"], "x-one": 1, "x-two": ["a"] },
+    parameters: [body, ...["header", "formData", "query", "path", "elsewhere"].map(parameterOf)],
+    responses: { 200: { description: "OK", schema: { type: "string" } }, "x-no": {}, 401: { description: "no" } },
+  };
+  const others = Object.fromEntries(["put", "post", "delete", "options", "head", "patch"].map((name) => [name, operation(name)]));
+  const definitions = {
+    A: {
+      ...{ $ref: "r", format: "f", description: "d", default: { a: 1 }, required: ["a", "b"], enum: ["x", 1] },
+      ...{ additionalProperties: { type: "string" }, type: "object", items: { type: "integer" }, "x-more": true },
+      allOf: [{ type: "string" }, { format: "g" }],
+      properties: { a: { type: ["string", "null"] }, b: { items: [{ type: "string" }, { type: "number" }] } },
+    },
+    B: { additionalProperties: true },
+    C: { additionalProperties: false },
+  };
+  const made = {
+    ...document,
+    security: [{ first: ["s", "t"], second: [] }, { third: [] }],
+    securityDefinitions: {
+      first: { type: "apiKey", name: "authorization", in: "header", description: "d" },
+      second: { type: "apiKey", name: "key", in: "query", description: "e" },
+    },
+    paths: {
+      "/a": { get, ...others, parameters: [{ $ref: "#/parameters/p" }, parameterOf("path")] },
+      "/b": { get: operation("b") },
+    },
+    definitions,
+  } as unknown as OpenApiDocument;
+  const type = whole.lookupType("Document");
+  const decoded = type.toObject(type.decode(atOnce(encodeOpenApi(made)))) as Decoded;
+  const namedIn = (list: Decoded[]): Decoded => Object.fromEntries(list.map(({ name, value }) => [name, value]));
+
+  assert.deepEqual(decoded.security, [
+    {
+      of: [
+        { name: "first", value: { value: ["s", "t"] } },
+        { name: "second", value: {} },
+      ],
+    },
+    { of: [{ name: "third", value: {} }] },
+  ]);
+  assert.deepEqual(namedIn(decoded.securityDefinitions.of), {
+    first: { apiKey: made.securityDefinitions["first"] },
+    second: { apiKey: made.securityDefinitions["second"] },
+  });
+  assert.deepEqual(
+    decoded.paths.path.map(({ name }: Decoded) => name),
+    ["/a", "/b"],
+  );
+  const { get: got, parameters, ...rest } = decoded.paths.path[0].value;
+  const place = (name: string) => ({ parameter: { other: { [name === "formData" ? "form" : name]: parameterOf(name) } } });
+  assert.deepEqual(parameters, [{ reference: { ref: "#/parameters/p" } }, place("path")]);
+  for (const [name, { operationId }] of Object.entries(others)) assert.equal(rest[name].operationId, operationId);
+  assert.equal(Object.keys(rest).length, 6);
+  const { schema, ...aboutBody } = body;
+  assert.deepEqual(got, {
+    ...{ tags: ["a", "b"], description: "d", operationId: "get", produces: ["p", "q"], consumes: ["c", "d"] },
+    schemes: ["http", "https"],
+    parameters: [
+      { parameter: { body: { ...aboutBody, schema: { ref: schema.$ref } } } },
+      ...["header", "formData", "query", "path"].map(place),
+      { parameter: { other: { query: parameterOf("elsewhere") } } },
+    ],
+    responses: {
+      of: [
+        { name: "200", value: { response: { description: "OK", schema: { schema: { type: { value: ["string"] } } } } } },
+        { name: "401", value: { response: { description: "no" } } },
+      ],
+    },
+    extension: [
+      { name: "x-one", value: { yaml: "1\n" } },
+      { name: "x-two", value: { yaml: "- a\n" } },
+    ],
+  });
+  const types = (...value: string[]) => ({ type: { value } });
+  assert.deepEqual(namedIn(decoded.definitions.of), {
+    A: {
+      ...{ ref: "r", format: "f", description: "d", default: { yaml: "a: 1\n" }, required: ["a", "b"] },
+      enum: [{ yaml: "x\n" }, { yaml: "1\n" }],
+      additional: { schema: types("string") },
+      ...types("object"),
+      items: { schema: [types("integer")] },
+      allOf: [types("string"), { format: "g" }],
+      properties: {
+        of: [
+          { name: "a", value: types("string", "null") },
+          { name: "b", value: { items: { schema: [types("string"), types("number")] } } },
+        ],
+      },
+      extension: [{ name: "x-more", value: { yaml: "true\n" } }],
+    },
+    B: { additional: { boolean: true } },
+    C: { additional: { boolean: false } },
+  });
+});
+
 test("a request that ends does not wait for a document", async () => {
   const cancel = new AbortController();
   const waiting = beforeEnd({ signal: cancel.signal } as RequestContext, new Promise(() => {}));

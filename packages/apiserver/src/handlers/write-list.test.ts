@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { gunzipSync } from "node:zlib";
+import { createGzip, type Gzip, gunzipSync } from "node:zlib";
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
@@ -167,5 +167,21 @@ for (const { name, drained } of [
     const outcome = await waitFor(() => ended, { what: "the list to be given up" });
     assert.ok(outcome === "failed" || seen.destroyed, outcome);
     assert.ok(!seen.ended);
+  });
+}
+
+for (const { name, drained } of [
+  { name: "is told so while it waits", drained: (aborted: AbortController) => (setImmediate(() => aborted.abort()), never()) },
+  { name: "is told so between two chunks", drained: async (aborted: AbortController) => aborted.abort() },
+  { name: "sees the connection break", drained: () => Promise.reject(new Error("reset")) },
+]) {
+  test(`a compressed list that ${name} leaves no compressor behind`, async (t) => {
+    const compressors = new Set<Gzip>();
+    const on = t.mock.method(Object.getPrototypeOf(createGzip()), "on");
+    const { done } = listTo(jsonMediaType, true, drained);
+    await done.catch(() => {});
+    for (const { this: compressor } of on.mock.calls) compressors.add(compressor as Gzip);
+    assert.equal(compressors.size, 1);
+    for (const compressor of compressors) await waitFor(() => compressor.destroyed, { what: "the compressor to be destroyed" });
   });
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
@@ -122,4 +122,27 @@ test("an etcd that asks for a certificate gets that of the server, and its own i
   assert.ok(handler.type === "object");
   const status = (await handler.get?.({ name: "etcd-0" } as SubresourceCall)) as ComponentStatus;
   assert.deepEqual(status.conditions, [{ type: "Healthy", status: "True", message: etcdHealth }]);
+});
+
+test("a component that does not answer is given up after 20 s", async (t) => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => {
+    silent.closeAllConnections();
+    silent.close();
+  });
+  const limits: number[] = [];
+  const { setTimeout: limit } = Socket.prototype;
+  t.mock.method(Socket.prototype, "setTimeout", function shortened(this: Socket, ms: number, ended?: () => void) {
+    if (ms > 0) limits.push(ms);
+    return limit.call(this, Math.min(ms, 20), ended);
+  });
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const { handler } = componentStatusSubresource({ servers: [url], tls: undefined } as never);
+  assert.ok(handler.type === "object");
+  const status = (await handler.get?.({ name: "etcd-0" } as SubresourceCall)) as ComponentStatus;
+  assert.deepEqual(status.conditions, [
+    { type: "Healthy", status: "False", message: `Get "${url}/health": context deadline exceeded` },
+  ]);
+  assert.ok(limits.includes(20_000), limits.join());
 });
