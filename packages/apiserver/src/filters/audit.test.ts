@@ -159,14 +159,18 @@ test("a request of a deprecated version is annotated as such, with the release t
   });
 });
 
-for (const { forwarded, want } of [
+for (const { forwarded, real, want } of [
   { forwarded: "127.0.0.1, 192.0.2.7", want: ["127.0.0.1", "192.0.2.7", "127.0.0.1"] },
   { forwarded: "192.0.2.7, 127.0.0.1", want: ["192.0.2.7", "127.0.0.1"] },
   { forwarded: "::ffff:192.0.2.7, ::FFFF:c000:0207", want: ["192.0.2.7", "192.0.2.7", "127.0.0.1"] },
   { forwarded: "fe80::1%eth0, 1.2.3, ", want: ["127.0.0.1"] },
+  { forwarded: "192.0.2.7", real: "192.0.2.9", want: ["192.0.2.7", "192.0.2.9", "127.0.0.1"] },
+  { forwarded: "192.0.2.7, 192.0.2.9", real: "192.0.2.7", want: ["192.0.2.7", "192.0.2.9", "127.0.0.1"] },
+  { forwarded: "192.0.2.7", real: "127.0.0.1", want: ["192.0.2.7", "127.0.0.1"] },
+  { forwarded: "192.0.2.7", real: "nowhere", want: ["192.0.2.7", "127.0.0.1"] },
 ]) {
-  test(`the peer's address is the last one of a client that says it was forwarded for ${forwarded}`, async () => {
-    const sent = { "x-forwarded-for": forwarded };
+  test(`the peer's address is the last one of a client that says it was forwarded for ${forwarded}${real === undefined ? "" : `, really ${real}`}`, async () => {
+    const sent = { "x-forwarded-for": forwarded, ...(real !== undefined && { "x-real-ip": real }) };
     const { headers } = await server.request("GET", "/api/v1/namespaces/default/secrets/none", undefined, sent);
     assert.deepEqual(logged(headers["audit-id"]).at(-1).sourceIPs, want);
   });

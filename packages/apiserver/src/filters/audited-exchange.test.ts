@@ -87,3 +87,30 @@ test("a stream to a client that has gone is recorded with the status that it was
   exchange.stream(202, {}).end();
   assert.deepEqual([seen.at(-1), exchange.status, exchange.headersSent], [["complete", 202], 202, true]);
 });
+
+test("what is not recorded is that of the exchange behind, and goes to it", async () => {
+  const values = {
+    ...{ bodyIsReceived: true, bodyBytes: 7, method: "PUT", url: "/a", headers: { a: "b" }, rawHeaders: ["A", "b"] },
+    ...{ httpVersion: "1.1", remoteAddress: "192.0.2.1", tls: {}, isGone: true, signal: new AbortController().signal },
+    ...{ upgrade: {}, onUnread: () => {} },
+  };
+  const calls: unknown[] = [];
+  const called =
+    (name: string) =>
+    (...given: unknown[]) => {
+      calls.push([name, ...given]);
+      return name;
+    };
+  const methods = ["body", "bodyStream", "setHeader", "appendHeader", "goAway"] as const;
+  const inner = { ...values, ...Object.fromEntries(methods.map((name) => [name, called(name)])) };
+  const exchange = new AuditedExchange(inner as never, {} as never);
+  for (const [name, value] of Object.entries(values)) assert.equal(exchange[name as keyof typeof values], value, name);
+  assert.deepEqual([exchange.body(5), exchange.bodyStream()], ["body", "bodyStream"]);
+  exchange.setHeader("a", ["b", "c"]);
+  exchange.appendHeader("d", "e");
+  exchange.goAway();
+  assert.deepEqual(calls, [["body", 5], ["bodyStream"], ["setHeader", "a", ["b", "c"]], ["appendHeader", "d", "e"], ["goAway"]]);
+  const onUnread = (): void => {};
+  exchange.onUnread = onUnread;
+  assert.equal(inner.onUnread, onUnread);
+});

@@ -255,30 +255,36 @@ for (const { how, settle: end, rest, outer } of [
   });
 }
 
-test("a request that timed out in the middle of its answer is broken off and counted as aborted", async () => {
-  const clock = newFakeClock(0);
-  const registry = newMetricsRegistry();
-  const work = Promise.withResolvers<void>();
-  const writeError = (): void => assert.fail("it has begun");
-  const options = { requestTimeoutMs: 1000, clock, writeError, metrics: newRequestMetrics(registry) };
-  const chain = compose([timeout(options)], (request) => {
-    request.exchange.stream(200, {}).write("half");
-    return work.promise;
+for (const [path, verb, scope] of [
+  ["/api/v1/namespaces/web/pods", "LIST", "namespace"],
+  ["/api/v1/namespaces/web/pods/a", "GET", "resource"],
+  ["/api/v1/nodes", "LIST", "cluster"],
+  ["/api/v1/nodes/a", "GET", "resource"],
+] as const)
+  test(`a ${verb} of ${path} that timed out in the middle of its answer is broken off and counted as aborted`, async () => {
+    const clock = newFakeClock(0);
+    const registry = newMetricsRegistry();
+    const work = Promise.withResolvers<void>();
+    const writeError = (): void => assert.fail("it has begun");
+    const options = { requestTimeoutMs: 1000, clock, writeError, metrics: newRequestMetrics(registry) };
+    const chain = compose([timeout(options)], (request) => {
+      request.exchange.stream(200, {}).write("half");
+      return work.promise;
+    });
+    const { request, exchange } = aRequest("GET", path);
+    const broken = assert.rejects(async () => Array.fromAsync((await exchange.response).body), /aborted/);
+    const running = chain(request);
+    await clock.advance(1100);
+    await broken;
+    work.resolve();
+    await running;
+    const page = await registry.render();
+    const aborted = `verb="${verb}",group="",version="v1",resource="",subresource="",scope="${scope}"`;
+    assert.ok(page.includes(`\napiserver_request_aborts_total{${aborted}} 1\n`), page);
+    const ended = `\napiserver_request_terminations_total{${aborted},component="apiserver",code="504"} 1\n`;
+    assert.ok(page.includes(ended), page);
+    assert.ok(page.includes('\napiserver_request_post_timeout_total{source="rest-handler",status="ok"} 1\n'), page);
   });
-  const { request, exchange } = aRequest("GET", "/api/v1/namespaces/web/pods");
-  const broken = assert.rejects(async () => Array.fromAsync((await exchange.response).body), /aborted/);
-  const running = chain(request);
-  await clock.advance(1100);
-  await broken;
-  work.resolve();
-  await running;
-  const page = await registry.render();
-  const aborted = 'verb="LIST",group="",version="v1",resource="",subresource="",scope="namespace"';
-  assert.ok(page.includes(`\napiserver_request_aborts_total{${aborted}} 1\n`), page);
-  const ended = `\napiserver_request_terminations_total{${aborted},component="apiserver",code="504"} 1\n`;
-  assert.ok(page.includes(ended), page);
-  assert.ok(page.includes('\napiserver_request_post_timeout_total{source="rest-handler",status="ok"} 1\n'), page);
-});
 
 test("a watch has no deadline", async () => {
   const options = { requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {}, metrics: metrics() };

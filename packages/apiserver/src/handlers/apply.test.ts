@@ -426,3 +426,25 @@ for (const { name, path, query, config, code, message } of [
     else assert.match(answer.body.message, message);
   });
 }
+
+for (const [config, word] of [
+  ["a text", "string"],
+  ["[]", "array"],
+  ["true", "bool"],
+  ["5", "number"],
+  ["9007199254740993", "number"],
+] as const) {
+  test(`a configuration ${config} is refused`, async () => {
+    const { code, body } = await apply(`${configMaps}/odd`, "me", config);
+    const message = `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${word} into Go value of type map[string]interface {}`;
+    assert.deepEqual([code, body.reason, body.message], [400, "BadRequest", message]);
+  });
+}
+
+test("a configuration of nothing is one without a kind", async () => {
+  for (const nothing of ["null", "# nothing\n"]) {
+    const { code, body } = await apply(`${configMaps}/odd`, "me", nothing);
+    const message = "Incorrect version specified in apply patch. Specified patch version: , expected: v1";
+    assert.deepEqual([code, body.message], [400, message]);
+  }
+});

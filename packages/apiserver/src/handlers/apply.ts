@@ -10,6 +10,7 @@ import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { describeObject, type FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
@@ -131,7 +132,7 @@ async function parseConfig(bytes: Buffer, repeated: string[] | undefined, turns:
   if (typeof config !== "object" || Array.isArray(config)) {
     throw badRequest(
       "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal " +
-        `${Array.isArray(config) ? "array" : typeof config} into Go value of type map[string]interface {}`,
+        `${jsonWord(config)} into Go value of type map[string]interface {}`,
     );
   }
   return config as Unstructured; // cast: an object; field management checks its fields

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { LoopbackExchange } from "../loopback/exchange.ts";
@@ -24,7 +26,7 @@ const bodies = {
 };
 
 /** Reads a patch of a pod; `warnings` are those of its application. */
-async function reading(body: string, query = "", type: "merge" | "strategic" = "merge") {
+async function reading(body: string, query = "", type: "merge" | "strategic" | "json" = "merge", ofKind = kind) {
   const warnings: string[] = [];
   const url = `${path}${query}`;
   const exchange = new LoopbackExchange({ method: "PATCH", path: url, headers: {}, body });
@@ -32,8 +34,9 @@ async function reading(body: string, query = "", type: "merge" | "strategic" = "
     warn: (text: string) => void warnings.push(text),
   });
   const call = { env: { gates: { validatesFields: true } }, ctx } as unknown as Call;
-  const patched = await readPatch(call, type, kind);
-  const live = { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [] } } as unknown as KubeObject;
+  const patched = await readPatch(call, type, ofKind);
+  const apiVersion = formatGroupVersion(ofKind);
+  const live = { apiVersion, kind: ofKind.kind, metadata: { name: "a" }, spec: { containers: [] } } as unknown as KubeObject;
   return { warnings, apply: () => atOnce(patched(live)) };
 }
 
@@ -141,3 +144,56 @@ test("without field management there is no apply, and the refusal does not offer
       "application/json-patch+json, application/merge-patch+json",
   });
 });
+
+for (const [body, word] of [
+  ["[]", "array"],
+  ["true", "bool"],
+  ['"a"', "string"],
+  ["5", "number"],
+  ["9007199254740993", "number"],
+] as const) {
+  test(`a strategic merge patch ${body} is refused, a merge patch ${body} is none`, async () => {
+    const strategic = await reading(body, "", "strategic");
+    const message = `json: cannot unmarshal ${word} into Go value of type map[string]interface {}`;
+    assert.throws(strategic.apply, { code: 400, message });
+    if (word !== "array") assert.throws((await reading(body)).apply, { code: 400, message: "Invalid JSON Patch" });
+  });
+}
+
+test("null as a strategic merge patch changes nothing, as a merge patch it is none", async () => {
+  const unchanged = (await reading("null", "", "strategic")).apply();
+  assert.deepEqual(unchanged.metadata, { name: "a" });
+  assert.throws((await reading("null")).apply, { message: "Invalid JSON Patch" });
+});
+
+for (const { name, ofKind, operation, why } of [
+  {
+    name: "nothing of the object",
+    ofKind: kind,
+    operation: { path: "", value: null },
+    why: "Object 'Kind' is missing in 'null'",
+  },
+  {
+    name: "another version of the object",
+    ofKind: kind,
+    operation: { path: "/apiVersion", value: "v2" },
+    why: 'no kind "Pod" is registered for version "v2"',
+  },
+  {
+    name: "a text of a custom resource's metadata",
+    ofKind: custom,
+    operation: { path: "/metadata", value: "a" },
+    why: "metadata is not an object",
+  },
+  {
+    name: "nothing of a custom resource's metadata",
+    ofKind: custom,
+    operation: { path: "/metadata", value: null },
+    why: "metadata is not an object",
+  },
+]) {
+  test(`a patch that makes ${name} is refused`, async () => {
+    const { apply } = await reading(JSON.stringify([{ op: "replace", ...operation }]), "", "json", ofKind);
+    assert.throws(apply, ({ code, message }: StatusError) => code === 422 && message.endsWith(`: ${why}`));
+  });
+}

@@ -26,6 +26,7 @@ import {
 } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { goText } from "@coxswain/apimachinery/objects/patch/go-text";
 import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
@@ -235,8 +236,7 @@ function* parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: strin
   if (document === null && type === "strategic") return {};
   if (document !== null && typeof document === "object" && (type === "merge" || !Array.isArray(document))) return document;
   if (type === "merge") throw badRequest("Invalid JSON Patch");
-  const word = Array.isArray(document) ? "array" : typeof document === "boolean" ? "bool" : typeof document;
-  throw badRequest(`json: cannot unmarshal ${word} into Go value of type map[string]interface {}`);
+  throw badRequest(`json: cannot unmarshal ${jsonWord(document)} into Go value of type map[string]interface {}`);
 }
 
 /**

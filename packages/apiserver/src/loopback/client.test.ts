@@ -131,6 +131,35 @@ test("requests that the store cannot answer go through the handlers", async () =
   assert.equal(urls[0], "/api/v1/pods?resourceVersion=5&resourceVersionMatch=Exact");
 });
 
+test("writes, watches of metadata and raw requests go through the handlers as they are, in the user's name", async () => {
+  const seen: unknown[] = [];
+  const { client, reads } = aClient({}, async ({ exchange, user }) => {
+    const body = (await exchange.body(1000)).toString();
+    seen.push([exchange.method, exchange.url, body, user?.groups.includes("system:masters")]);
+    const pod = '{"kind":"Pod","metadata":{}}';
+    const answer = exchange.url.includes("watch=") ? `{"type":"ADDED","object":${pod}}\n` : pod;
+    exchange.respond(200, { "content-type": "application/json" }, answer);
+  });
+  const target = { namespace: "web", name: "a" };
+  await client.patch(pods, target, { type: "merge", body: { spec: {} } } as never, { dryRun: true } as never);
+  await client.delete(pods, target, { preconditions: { uid: "u" } });
+  await client.deleteCollection(pods, { namespace: "web" }, { labelSelector: "app=a" } as never);
+  const answer = await client.raw("POST", "/raw?x=y", { headers: {}, body: "sent" });
+  assert.equal(answer.status, 200);
+  const { signal } = new AbortController();
+  for await (const _ of client.watch(pods, { namespace: "web" }, { signal, metadataOnly: true })) break;
+  client.close();
+  assert.deepEqual(reads, []);
+  const deletion = (more: object) => JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", ...more });
+  assert.deepEqual(seen, [
+    ["PATCH", "/api/v1/namespaces/web/pods/a?dryRun=All", '{"spec":{}}', true],
+    ["DELETE", "/api/v1/namespaces/web/pods/a", deletion({ preconditions: { uid: "u" } }), true],
+    ["DELETE", "/api/v1/namespaces/web/pods?labelSelector=app%3Da", deletion({}), true],
+    ["POST", "/raw?x=y", "sent", true],
+    ["GET", "/api/v1/namespaces/web/pods?watch=true", "", true],
+  ]);
+});
+
 test("a handler that fails is answered for, and one that fails within its answer breaks it off", async () => {
   const early = aClient({}, async () => {
     throw new Error("before");

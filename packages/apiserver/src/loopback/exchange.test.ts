@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
+import type { Readable } from "node:stream";
 import { test } from "node:test";
 import type { TransportRequest } from "@coxswain/apimachinery/client/transport-messages";
 import { LoopbackExchange } from "./exchange.ts";
@@ -206,4 +207,23 @@ test("a body may be as long as the limit, and no longer", async () => {
   assert.equal(String(await exchange.body(5)), "12345");
   await assert.rejects(exchange.body(4), /limit is 4/);
   assert.equal(exchange.bodyBytes, 5);
+});
+
+test("a request's body is there at once, whole or as a stream, up to the limit", async () => {
+  for (const body of ["é", Buffer.from("é"), undefined]) {
+    const exchange = new LoopbackExchange({ ...requestOf(new AbortController().signal), ...(body !== undefined && { body }) });
+    const want = body === undefined ? "" : "é";
+    assert.deepEqual([exchange.bodyIsReceived, exchange.bodyBytes], [true, Buffer.byteLength(want)]);
+    assert.equal(String(await exchange.body(2)), want);
+    assert.equal(Buffer.concat(await (exchange.bodyStream() as Readable).toArray()).toString(), want);
+    if (want !== "") await assert.rejects(exchange.body(1), { code: 413, message: /limit is 1$/ });
+  }
+});
+
+test("a header that is appended follows what was set before it", async () => {
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  exchange.appendHeader("Warning", "a");
+  exchange.appendHeader("warning", "b");
+  exchange.respond(200, {});
+  assert.equal((await exchange.response).headers["warning"], "a, b");
 });

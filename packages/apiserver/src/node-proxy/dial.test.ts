@@ -50,6 +50,18 @@ for (const { name, as, addresses, want } of [
   });
 }
 
+for (const [url, port, secure] of [
+  ["https://10.1.2.3/x", 443, true],
+  ["http://10.1.2.3/x", 80, false],
+  ["https://10.1.2.3:10250/x", 10250, true],
+  ["http://10.1.2.3:443/x", 443, false],
+] as const) {
+  test(`${url} is dialled at port ${port}, ${secure ? "with" : "without"} TLS`, async () => {
+    const dial = await resolveTarget(target(url), { log });
+    assert.deepEqual([dial.address, dial.port, dial.secure, dial.timeoutMs], ["10.1.2.3", port, secure, 5_000]);
+  });
+}
+
 test("a name that does not resolve here is resolved behind a tunnel, and is an error otherwise", async () => {
   const nobody = async (): Promise<never> => {
     throw new Error("ENOTFOUND");

@@ -349,13 +349,6 @@ export function claimedKind(value: unknown): { apiVersion: string; kind: string 
   return { apiVersion: textOf("apiVersion"), kind: textOf("kind") };
 }
 
-/** Type name of a JSON value in the errors of Go's decoder. */
-function jsonWord(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  if (typeof value === "boolean") return "bool";
-  return typeof value === "bigint" || typeof value === "symbol" ? "number" : typeof value;
-}
-
 /** BadRequest for a body whose kind is known but that cannot be decoded. */
 export function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
   return badRequest(`${gvk.kind} in version ${goQuote(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);

@@ -9,7 +9,8 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
  */
 export function jsonWord(value: unknown): string {
   if (Array.isArray(value)) return "array";
-  return typeof value === "boolean" ? "bool" : typeof value;
+  if (typeof value === "boolean") return "bool";
+  return typeof value === "bigint" || typeof value === "symbol" ? "number" : typeof value;
 }
 
 /** A value that JSON.stringify writes as the given text. @throws SyntaxError for invalid JSON, objects and lists */

@@ -156,7 +156,7 @@ for (const { name, wanted, stored, want } of [
 }
 
 test("values are called as in Go's decoding errors; objects are neither null nor lists", () => {
-  assert.deepEqual([[], true, "a", 1, {}].map(jsonWord), ["array", "bool", "string", "number", "object"]);
+  assert.deepEqual([[], true, "a", 1, 2n, {}].map(jsonWord), ["array", "bool", "string", "number", "number", "object"]);
   assert.deepEqual([{}, [], null, "a", undefined].map(isJsonObject), [true, false, false, false, false]);
 });
 
