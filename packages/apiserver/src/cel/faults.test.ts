@@ -31,6 +31,8 @@ for (const [expression, ...want] of [
     "1:5: Syntax error: token recognition error at: '| '",
     "1:7: Syntax error: extraneous input 'b' expecting <EOF>",
   ],
+  ["*!true", `1:1: Syntax error: extraneous input '*' expecting ${operands}`],
+  ["*-self.size > 0", `1:1: Syntax error: extraneous input '*' expecting ${operands}`],
   [
     "self = 'a'",
     "1:6: Syntax error: token recognition error at: '= '",

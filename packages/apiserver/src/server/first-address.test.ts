@@ -13,3 +13,9 @@ for (const [cidr, want] of [
 ] as const) {
   test(`the first usable address of ${cidr} is ${want}`, () => assert.equal(firstAddress(cidr), want));
 }
+
+for (const cidr of ["10.0.0.1", "", "10.0.0.0/33"]) {
+  test(`${JSON.stringify(cidr)} has no first address`, () => {
+    assert.throws(() => firstAddress(cidr), { message: `${JSON.stringify(cidr)} is not a CIDR block` });
+  });
+}

@@ -72,3 +72,35 @@ test("/readyz fails during --shutdown-delay-duration while requests are still se
   http.close();
   await assert.rejects(newHttp(server.url, server.ca).request("GET", "/livez"), /ECONNREFUSED/);
 });
+
+test("the failing checks of /readyz are named, and the paths of all checks are in the index", async () => {
+  const { edge } = anEdge(0);
+  let isWell = false;
+  const run = async (): Promise<void> => {
+    if (!isWell) throw new Error("no");
+  };
+  edge.addCheck("etcd", run);
+  edge.addReadyCheck("informer-sync", async () => {});
+  edge.addHook("poststarthook/slow", () => (isWell ? undefined : "not finished"));
+  assert.deepEqual(await edge.failedChecks(), ["etcd", "poststarthook/slow"]);
+  isWell = true;
+  assert.deepEqual(await edge.failedChecks(), []);
+  const everywhere = ["", "/ping", "/log", "/etcd"];
+  const pathsOf = (page: string, ...names: string[]) => names.map((name) => `/${page}${name}`);
+  assert.deepEqual(edge.paths(), [
+    ...pathsOf("healthz", ...everywhere, "/poststarthook/slow"),
+    ...pathsOf("livez", ...everywhere, "/poststarthook/slow"),
+    ...pathsOf("readyz", ...everywhere, "/informer-sync", "/poststarthook/slow", "/shutdown"),
+    "/metrics",
+  ]);
+  for (const [path, isOurs] of [
+    ["/metrics", true],
+    ["/livez/etcd", true],
+    ["/openid/v1/jwks", false],
+    ["/debug/pprof/", false],
+    ["/api", false],
+  ] as const)
+    assert.equal(edge.handles(path), isOurs, path);
+  edge.shutDown();
+  assert.deepEqual(await edge.failedChecks(), ["shutdown"]);
+});

@@ -3,6 +3,7 @@ import { messageOf } from "../errors/message.ts";
 import { badRequest, type StatusError } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import { jsonWord } from "../meta/json-value.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";

@@ -49,6 +49,21 @@ for (const { code, failed } of [
   });
 }
 
+for (const [httpVersion, flavor] of [
+  ["1.1", "1.1"],
+  ["2.0", "2"],
+] as const) {
+  test(`a request over HTTP/${httpVersion} has the flavour ${flavor}, and its host`, async () => {
+    const { spans, tracer } = aTracer();
+    const exchange = Object.assign(anExchange({ host: "api.example.com" }), { httpVersion });
+    await tracer.requests(async (given) => given.respond(200, {}, ""))(exchange);
+    assert.deepEqual(
+      ["http.flavor", "http.host", "http.user_agent"].map((name) => spans[0]?.attributes[name]),
+      [flavor, "api.example.com", undefined],
+    );
+  });
+}
+
 test("a request whose handler fails has a failed span, and the failure is passed on", async () => {
   const { spans, tracer } = aTracer();
   const failing = tracer.requests(async () => {

@@ -144,6 +144,13 @@ for (const { text, message } of [
     text: "endpoint: http://a:1\n",
     message: /endpoint: Invalid value: "http:\/\/a:1": unsupported scheme: http\. {2}Options are none/,
   },
+  { text: "endpoint: 5\n", message: /^failed to read tracing config: .*: endpoint is not a string$/ },
+  {
+    text: "samplingRatePerMillion: a\n",
+    message: /^failed to read tracing config: .*: samplingRatePerMillion is not an integer$/,
+  },
+  { text: "samplingRatePerMillion: 1.5\n", message: /: samplingRatePerMillion is not an integer$/ },
+  { text: "endpoint: [\n", message: /^failed to read tracing config: unable to decode tracing configuration data: ./ },
   { text: "kind: Tracing\n", message: /^failed to read tracing config: unable to decode tracing configuration data: / },
 ]) {
   test(`a tracing configuration with ${text.trim()} ends the start`, (t) => {

@@ -200,6 +200,51 @@ for (const { name, properties, spec, rules } of [
     rules: ["self.l[0] == self.l[2] && self.l[0] != self.l[1]", "self.l[0] != self.l[3] && self.l[3] != self.l[0]"],
   },
   {
+    name: "maps are equal with the same values at the same keys",
+    properties: { l: list({ type: "object", additionalProperties: { type: "integer" } }) },
+    spec: { l: [{ a: 1, b: 2 }, { b: 2, a: 1 }, { a: 1 }, { a: 1, c: 2 }, { a: 1, b: 3 }] },
+    rules: ["self.l[0] == self.l[1]", "self.l.exists_one(x, x == self.l[2])", "self.l.filter(x, x != self.l[0]).size() == 3"],
+  },
+  {
+    name: "fields of null are absent on both sides of a comparison",
+    properties: { l: list(pair) },
+    spec: {
+      l: [
+        { key: null, value: 1 },
+        { key: null, value: 1 },
+        { key: "a", value: null },
+      ],
+    },
+    rules: ["self.l[0] == self.l[1]", "self.l[0] != self.l[2] && self.l[2] != self.l[0]"],
+  },
+  {
+    name: "sets of lists, and lists by keys that items lack, are compared like others",
+    properties: { s: set(list(strings)), m: map },
+    spec: { s: [["a"], ["b", "c"]], m: [{ value: 1 }, { key: "", value: 2 }] },
+    rules: [
+      "self.s == [['b', 'c'], ['a']] && self.s != [['a'], ['c', 'b']] && (self.s + [['a'], ['d']]).size() == 3",
+      "(self.m + [self.m[0]]).size() == 2",
+    ],
+  },
+  {
+    name: "the metadata that an embedded resource declares whole is as it is declared",
+    properties: {
+      r: {
+        type: "object",
+        "x-kubernetes-embedded-resource": true,
+        properties: {
+          ...{ kind: strings, apiVersion: strings },
+          metadata: {
+            type: "object",
+            properties: { name: strings, generateName: strings, labels: { type: "object", additionalProperties: strings } },
+          },
+        },
+      },
+    },
+    spec: { r: { kind: "K", apiVersion: "v1", metadata: { name: "n", generateName: "g", labels: { a: "b" } } } },
+    rules: ["self.r.kind == 'K' && self.r.metadata.generateName == 'g' && self.r.metadata.labels['a'] == 'b'"],
+  },
+  {
     name: "objects of other fields are other ones, in whatever number",
     properties: { l: list(pair) },
     spec: { l: [{ key: "a" }, { value: 1 }, { key: "a", value: 1 }] },
@@ -215,7 +260,49 @@ for (const { name, properties, spec, rules } of [
   for (const rule of rules) test(`${name}: ${rule}`, () => assert.deepEqual(faults(properties, spec, rule), []));
 }
 
+const ofMap = { type: "object", additionalProperties: strings };
+for (const [type, value, rule, want] of [
+  [strings, 1, "self.a == ''", "invalid data, expected string, got int64"],
+  [strings, 9007199254740993n, "self.a == ''", "invalid data, expected string, got int64"],
+  [strings, 1.5, "self.a == ''", "invalid data, expected string, got float64"],
+  [strings, true, "self.a == ''", "invalid data, expected string, got bool"],
+  [strings, [], "self.a == ''", "invalid data, expected string, got []interface {}"],
+  [strings, {}, "self.a == ''", "invalid data, expected string, got map[string]interface {}"],
+  [{ type: "boolean" }, "x", "self.a", "invalid data, expected bool, got string"],
+  [{ type: "number" }, "x", "self.a > 1.0", "invalid data, expected float, got string"],
+  [{ type: "integer" }, 1.5, "self.a > 1", "invalid data, expected int, got float64"],
+  [ofMap, "x", "self.a == {}", "invalid data, expected a map for the provided schema with type=object"],
+  [ofMap, [], "self.a == {}", "invalid data, expected a map for the provided schema with type=object"],
+  [list(strings), {}, "self.a == []", "invalid data, expected an array for the provided schema with type=array"],
+  [
+    { "x-kubernetes-int-or-string": true },
+    1.5,
+    "self.a == 1",
+    "invalid data, expected XIntOrString value to be either a string or integer",
+  ],
+] as const) {
+  test(`a value ${typeof value === "bigint" ? value : JSON.stringify(value)} of ${JSON.stringify(type)}: ${want}`, () => {
+    const [reported = "", ...others] = faults({ a: type }, { a: value }, rule);
+    assert.ok(reported.endsWith(`: ${want} evaluating rule: ${rule}`), reported);
+    assert.deepEqual(others, []);
+  });
+}
+
 for (const { name, properties, spec, rule, want } of [
+  {
+    name: "an object that is asked for a number",
+    properties: { a: pair },
+    spec: { a: { key: "x" } },
+    rule: "dyn(1) in dyn(self.a)",
+    want: /'no such overload': call arguments did not match a supported operator, function or macro signature for rule: dyn\(1\)/,
+  },
+  {
+    name: "an object that is compared with a map",
+    properties: { a: pair },
+    spec: { a: { key: "x" } },
+    rule: "dyn(self.a) == {'key': 'x'}",
+    want: /'no such overload': call arguments did not match a supported operator, function or macro signature for rule: dyn\(self/,
+  },
   {
     name: "a rule that does not hold",
     properties: { a: { type: "integer" } },
