@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { get } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { json, text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
 const main = join(import.meta.dirname, "main.ts");
@@ -38,6 +40,35 @@ for (const { flags, message } of [
     assert.deepEqual([code, out, err.trimEnd().split("\n").length], [1, "", 1], err);
     assert.match(err, message);
   });
+
+test("--apply-rights writes the rights of the chosen parts and names them; a refusal is one line", async (t) => {
+  const created: string[] = [];
+  let isRefused = false;
+  const server = createServer((request, response) => {
+    void json(request).then((sent) => {
+      const { kind, metadata } = sent as { kind: string; metadata: { name: string } };
+      created.push(`${request.method} ${kind} ${metadata.name}`);
+      const refusal = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "Forbidden", code: 403, message: "not you" };
+      response.writeHead(isRefused ? 403 : 201, { "content-type": "application/json" });
+      response.end(JSON.stringify(isRefused ? refusal : sent));
+    });
+  });
+  const host = `http://127.0.0.1:${await listening(t, server)}`;
+  const apply = async (): Promise<unknown[]> => {
+    const flags = ["--apply-rights", `--master=${host}`, "--disable=*", "--enable=dns"];
+    const child = spawn(process.execPath, ["-C", "cox-source", main, ...flags], { stdio: ["ignore", "pipe", "pipe"] });
+    const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
+    return [code, out, err];
+  };
+  const [code, out, err] = await apply();
+  assert.deepEqual([code, err], [0, ""]);
+  const names = String(out).trimEnd().split("\n");
+  assert.ok(names.includes("clusterrole.rbac.authorization.k8s.io/coxswain-services:dns applied"), String(out));
+  assert.ok(created.includes("POST ClusterRole coxswain-services:dns"), created.join());
+  assert.equal(names.length, created.length);
+  isRefused = true;
+  assert.deepEqual(await apply(), [1, "", `Error: cannot write the rights of coxswain-services to ${host}: not you\n`]);
+});
 
 test("without leader election its other flags are not looked at", () => {
   assert.equal(run("--print-rights", "--leader-elect=false", "--leader-elect-lease-duration=1s").code, 0);

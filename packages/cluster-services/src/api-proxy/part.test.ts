@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -15,6 +16,33 @@ import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { PartContext } from "../part.ts";
 import { startApiProxy } from "./part.ts";
+
+test("at the start the servers of the list are used in a random order, also at IPv6 addresses", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-api-proxy-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "api-servers");
+  const server = createServer((socket) => void socket.on("error", () => {}));
+  server.listen(0, "::1");
+  await once(server, "listening");
+  t.after(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  writeFileSync(file, `[::1]:${port}\n127.0.0.1:1\n127.0.0.2:1\n`);
+  const keys = [0.9, 0.1, 0.5];
+  t.mock.method(Math, "random", () => keys.shift() ?? 0);
+  const clock = newFakeClock();
+  const informers = newInformerFactory(newFakeClient({ clock }), { clock, log: discardLogger });
+  const used: string[] = [];
+  const info = (_: string, { servers = "" }: { servers?: string }): void => void used.push(servers);
+  const log = Object.assign(Object.create(discardLogger), { info }) as typeof discardLogger; // cast: with its own info
+  const part = await startApiProxy({
+    ...{ nodeName: "n1", informers, clock, log, metrics: newMetricsRegistry(), signal: new AbortController().signal },
+    flags: { kubeconfig: "", master: "https://127.0.0.1:1", "api-proxy-port": 0, "api-proxy-servers-file": file },
+  } as unknown as PartContext); // cast: a context with what this part takes
+  t.after(() => part.stop?.());
+  assert.deepEqual(used, [`127.0.0.1:1,127.0.0.2:1,[::1]:${port}`]);
+  await once(server, "connection");
+  await part.check?.();
+});
 
 test("the list is kept as the Service kubernetes is; without endpoints, and by other Services, it is not changed", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-api-proxy-"));

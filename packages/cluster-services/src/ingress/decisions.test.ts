@@ -188,6 +188,11 @@ describe("endpoints of a backend", () => {
     ["elsewhere", 80, "NotServed"],
   ] as const)
     test(`${service}:${port} is ${want}`, () => assert.equal(problemOf(service, port), want));
+  test("a backend that is no Service is not served", () => {
+    assert.deepEqual(backends().endpointsOf(undefined), {
+      problem: { reason: "NotServed", message: "a backend is not a Service" },
+    });
+  });
   test("of all slices with addresses, each endpoint once, IPv6 in brackets; names of hosts are no endpoints", () => {
     const own = [
       aSlice("web", [anEndpoint("10.244.0.1", "n1")]),

@@ -166,6 +166,16 @@ test("a connection of HTTP/1.1 over TLS ends with its last request, too, and one
   assert.match(received["busy"] ?? "", /second$/);
 });
 
+test("what is no hello of TLS is refused, counted, and leaves the port to others", async (t) => {
+  const port = await backend(t, (_, response) => void response.end("ok"));
+  const { server, shown } = await start(t, [port]);
+  const { state } = open(t, server.httpsPort, head("GET /"));
+  await waitFor(() => state.isClosed, { what: "the end of the connection" });
+  assert.match(await shown(), /^coxswain_ingress_refused_total\{reason="tls"\} 1$/m);
+  const other = open(t, server.httpPort, head("GET /", "Connection: close"));
+  await waitFor(() => other.state.text.endsWith("ok"), { what: "the answer" });
+});
+
 test("when one port cannot be had the other is given back", async (t) => {
   const taken = createServer();
   const httpsPort = await listening(t, taken);

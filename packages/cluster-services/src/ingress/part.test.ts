@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { request } from "node:http";
 import { type TestContext, test } from "node:test";
+import { connect, type PeerCertificate } from "node:tls";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
@@ -129,9 +132,9 @@ async function start(
   prepare(client, clock);
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
-  let port = 0;
-  const info = (text: string, fields: { readonly httpPort: number }): void => {
-    if (text === "Serving Ingresses") port = fields.httpPort;
+  let [port, httpsPort] = [0, 0];
+  const info = (text: string, fields: { readonly httpPort: number; readonly httpsPort: number }): void => {
+    if (text === "Serving Ingresses") [port, httpsPort] = [fields.httpPort, fields.httpsPort];
   };
   const log = Object.assign(Object.create(discardLogger, { info: { value: info } }), logged) as typeof discardLogger;
   informers.start(ending.signal);
@@ -171,9 +174,16 @@ async function start(
       asked.once("error", reject);
       asked.end();
     });
+  const certificateOf = async (servername: string): Promise<PeerCertificate> => {
+    const socket = connect({ port: httpsPort, host: "127.0.0.1", servername, rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const certificate = socket.getPeerCertificate();
+    socket.destroy();
+    return certificate;
+  };
   const addressesOf = (name: string) =>
     client.object<Ingress>(ingresses, `default/${name}`)?.status?.loadBalancer?.ingress?.map(({ ip }) => ip) ?? [];
-  return { clock, client, part, failures, events, stop, passed, codeOf, addressesOf };
+  return { clock, client, part, failures, events, stop, passed, codeOf, certificateOf, addressesOf };
 }
 
 const ingressOf = (host: string): Ingress =>
@@ -221,6 +231,26 @@ test("the certificates of its Ingresses are read before it serves", async (t) =>
   assert.equal(isServing, false);
   answered(undefined);
   await starting;
+});
+
+test("a client gets the certificate of the host that it names, else one that says that there is none", async (t) => {
+  const { cert, key } = await testPair();
+  const ingress = ingressOf("a.test");
+  ingress.spec.tls = [{ hosts: ["a.test"], secretName: "s" }];
+  const data = Object.fromEntries(
+    Object.entries({ "tls.crt": cert, "tls.key": key }).map(([name, text]) => [name, Buffer.from(text).toString("base64")]),
+  );
+  const { certificateOf, failures } = await start(t, {
+    own: [ingress],
+    prepare(client) {
+      client.put(ingressClasses, newIngressClass([]));
+      client.react("get", "secrets", () => ({ metadata: { resourceVersion: "1" }, data }));
+    },
+  });
+  assert.equal((await certificateOf("a.test")).fingerprint256, new X509Certificate(cert).fingerprint256);
+  const none = await certificateOf("b.test");
+  assert.deepEqual([none.subject.CN, none.subjectaltname], ["no certificate for this host", "DNS:ingress.invalid"]);
+  assert.deepEqual(failures, []);
 });
 
 test("neither the start nor the rules of others wait for the Secrets of an Ingress", async (t) => {
@@ -328,7 +358,12 @@ test("what an Ingress names that does not exist is an event after five seconds, 
   await passed();
   await clock.advance(6_000);
   await passed();
-  assert.deepEqual(events, ["a.test Warning MissingCertificate"], "changed, and reported anew");
+  assert.deepEqual(events.splice(0), ["a.test Warning MissingCertificate"], "changed, and reported anew");
+  client.put(services, aService("web", { ports: [{ port: 81, protocol: "TCP" }] }));
+  await passed();
+  await clock.advance(6_000);
+  await passed();
+  assert.deepEqual(events.sort(), ["a.test Warning MissingCertificate", "a.test Warning MissingPort"]);
 });
 
 test("Secrets of a new Ingress are read at once; while they cannot be read health says so", async (t) => {

@@ -28,6 +28,11 @@ function aClaim(spec: PersistentVolumeClaimSpec = {}, metadata: PersistentVolume
 for (const { name, claim, storageClass = local, want } of [
   { name: "makes a volume for a claim of this node", claim: aClaim(), want: { action: "provision", volumeName: `pvc-${uid}` } },
   {
+    name: "the annotation counts before its beta",
+    claim: aClaim({}, { annotations: { ...annotations, "volume.beta.kubernetes.io/storage-provisioner": "x" } }),
+    want: { action: "provision", volumeName: `pvc-${uid}` },
+  },
+  {
     name: "makes a volume for a claim with the provisioner's beta annotation",
     claim: aClaim(
       {},
@@ -95,6 +100,37 @@ test("gives the volume the claim's size, the class's policy and the node's host 
     claimRef: { namespace: "default", name: "data", uid },
     local: { path: `/v/pvc-${uid}` },
     nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [{ values: ["host-1"] }] }] } },
+  });
+});
+
+test("a volume has all that its claim and class say, and nothing that they do not say", () => {
+  const claim = aClaim({}, { resourceVersion: "7" });
+  const { resources: _, accessModes: __, ...spec } = claim.spec ?? {};
+  assert.deepEqual(newVolume({ ...claim, spec }, local, { node, name: "pvc-1", path: "/v/pvc-1" }), {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: "pvc-1", annotations: { "pv.kubernetes.io/provisioned-by": "services.coxswain/local" } },
+    spec: {
+      capacity: {},
+      accessModes: [],
+      claimRef: {
+        kind: "PersistentVolumeClaim",
+        apiVersion: "v1",
+        namespace: "default",
+        name: "data",
+        uid,
+        resourceVersion: "7",
+      },
+      persistentVolumeReclaimPolicy: "Delete",
+      storageClassName: "local",
+      volumeMode: "Filesystem",
+      local: { path: "/v/pvc-1" },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: ["host-1"] }] }],
+        },
+      },
+    },
   });
 });
 

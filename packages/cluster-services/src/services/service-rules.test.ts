@@ -365,6 +365,25 @@ function startRefusing(t: TestContext) {
 }
 const isOfBad = (text: string): boolean => text.includes("--dport 99 ");
 
+test("a write that fails while the refused changes are looked for is no refusal: all are written again", async (t) => {
+  const { clock, rules, services, attempts, begin, before, failures, errors, reasons, bad, take } = startRefusing(t);
+  services.set("default/bad", bad);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  let restores = 0;
+  before.restore = async () => {
+    if (++restores === 2) failures.push(new Error("xtables lock"));
+  };
+  await begin();
+  assert.deepEqual([errors.map(String), attempts.length, reasons], [["Error: xtables lock"], 1, []]);
+  assert.throws(() => rules.check(), { message: "xtables lock" });
+  take();
+  await clock.advance(1_000);
+  assert.deepEqual(reasons, ["default/bad is refused: iptables-restore: unknown option"]);
+  rules.check();
+  const written = take();
+  assert.ok(written.includes("-d 10.96.0.1/32 ") && !isOfBad(written), written);
+});
+
 test("refused rules are tried again at every tenth check, and at no change of another Service; they are reported once", async (t) => {
   const { clock, rules, services, attempts, begin, set, state, reasons, bad, take } = startRefusing(t);
   services.set("default/bad", bad);
