@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { choose } from "./choose.ts";
 import { writeRecord } from "./cluster-record.ts";
 import { Failure, Interrupted } from "./failure.ts";
+import { holderOf } from "./lock.ts";
 import { foldersRead, readRegistry, register, registryFolder, unregister, withRegistry } from "./registry.ts";
 import { defaultChoices, newSettings } from "./settings.ts";
 
@@ -91,7 +92,10 @@ test("an entry has what other clusters must not use; COX_REGISTRY names the fold
   for (const [index, state] of states.entries()) {
     const settings = newSettings("/clone", `c${index}`, state, choices);
     writeRecord(state, { requested: {}, choices });
-    await withRegistry(new AbortController().signal, async () => register(settings, choices));
+    await withRegistry(new AbortController().signal, async () => {
+      assert.equal(holderOf(join(folder, "lock"))?.verb, "up");
+      register(settings, choices);
+    });
   }
   const wanted = states.map((state, index) => {
     const { id } = newSettings("/clone", "", state, choices);

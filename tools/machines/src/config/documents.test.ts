@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readDocuments } from "./documents.ts";
-import { addressIn, clusterConfiguration, clusterSettings, nodeSettings } from "./settings.ts";
+import {
+  addressIn,
+  clusterConfiguration,
+  clusterDns,
+  clusterSettings,
+  hostOf,
+  nodeSettings,
+  serverUrl,
+  urlOf,
+} from "./settings.ts";
 
 const header = (kind: string): string => `apiVersion: kubeadm.k8s.io/v1beta3\nkind: ${kind}\n`;
 
@@ -154,3 +163,200 @@ for (const taint of [{ key: "k" }, { key: "k", effect: "Never" }, { effect: "NoS
       exitCode: 2,
     });
   });
+
+const facts = { hostName: "Host", address: "10.0.0.1" };
+const longest = `n${"a".repeat(251)}n`;
+for (const [name, registration, endpoint, faults] of [
+  ["the longest name", { name: longest }, {}, []],
+  ["a longer name", { name: `${longest}n` }, {}, [`nodeRegistration.name: ${longest}n is not the name of a node`]],
+  ["a name that ends with a dash", { name: "a-" }, {}, ["nodeRegistration.name: a- is not the name of a node"]],
+  ["a name with an underscore", { name: "A_b" }, {}, ["nodeRegistration.name: a_b is not the name of a node"]],
+  ["the first port", {}, { bindPort: 1 }, []],
+  ["the last port", {}, { bindPort: 65_535 }, []],
+  ["no port", {}, { bindPort: 0 }, ["localAPIEndpoint.bindPort: 0 is not a port"]],
+  ["a port beyond the last", {}, { bindPort: 65_536 }, ["localAPIEndpoint.bindPort: 65536 is not a port"]],
+  ["half a port", {}, { bindPort: 1.5 }, ["localAPIEndpoint.bindPort: 1.5 is not a port"]],
+  ["an address of IPv6", {}, { advertiseAddress: "fd00::1" }, []],
+  ["no address", {}, { advertiseAddress: "a.test" }, ["localAPIEndpoint.advertiseAddress: a.test is not an address"]],
+  [
+    "all of it",
+    {
+      name: "-",
+      taints: [
+        {},
+        { key: "a", effect: "NoExecute" },
+        { key: "a", effect: "PreferNoSchedule" },
+        { key: "", effect: "NoSchedule" },
+      ],
+    },
+    { bindPort: -1, advertiseAddress: "x" },
+    [
+      "nodeRegistration.name: - is not the name of a node",
+      "localAPIEndpoint.advertiseAddress: x is not an address",
+      "localAPIEndpoint.bindPort: -1 is not a port",
+      "nodeRegistration.taints[0]: needs a key, and an effect of NoSchedule, PreferNoSchedule, NoExecute",
+      "nodeRegistration.taints[3]: needs a key, and an effect of NoSchedule, PreferNoSchedule, NoExecute",
+    ],
+  ],
+] as const)
+  test(`a node with ${name} ${faults.length === 0 ? "is set up" : "is refused"}`, () => {
+    const settings = () =>
+      nodeSettings({ registration, endpoint, isControlPlane: false } as Parameters<typeof nodeSettings>[0], facts);
+    if (faults.length === 0) assert.equal(settings().advertiseAddress, "advertiseAddress" in endpoint ? "fd00::1" : "10.0.0.1");
+    else assert.throws(settings, { message: faults.join("\n"), exitCode: 2 });
+  });
+
+test("a machine's settings are its own, what is not said is that of the machine and of kubeadm", () => {
+  assert.deepEqual(nodeSettings({ isControlPlane: true }, facts), {
+    name: "host",
+    criSocket: "unix:///run/containerd/containerd.sock",
+    taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }],
+    kubeletFlags: {},
+    advertiseAddress: "10.0.0.1",
+    bindPort: 6443,
+  });
+  assert.deepEqual(nodeSettings({ isControlPlane: false }, facts).taints, []);
+  const taints = [{ key: "a", value: "b", effect: "NoExecute" }];
+  const registration = { name: "One", criSocket: "/run/crio/crio.sock", taints, kubeletExtraArgs: { v: "2" } };
+  assert.deepEqual(
+    nodeSettings({ registration, endpoint: { advertiseAddress: "10.0.0.9", bindPort: 7443 }, isControlPlane: false }, facts),
+    {
+      name: "one",
+      criSocket: "unix:///run/crio/crio.sock",
+      taints,
+      kubeletFlags: { v: "2" },
+      advertiseAddress: "10.0.0.9",
+      bindPort: 7443,
+    },
+  );
+  assert.equal(
+    nodeSettings({ registration: { criSocket: "npipe:////./x" }, isControlPlane: false }, facts).criSocket,
+    "npipe:////./x",
+  );
+});
+
+test("a cluster's settings that are not said are kubeadm's", () => {
+  const defaults = {
+    clusterName: "kubernetes",
+    controlPlaneEndpoint: "",
+    serviceSubnet: "10.96.0.0/12",
+    podSubnet: "10.244.0.0/16",
+    dnsDomain: "cluster.local",
+    etcdDataDir: "/var/lib/etcd",
+    ...{ apiServerNames: [], etcdServerNames: [], etcdPeerNames: [] },
+    extraFlags: { apiServer: {}, controllerManager: {}, scheduler: {}, etcd: {} },
+    timeoutMs: 240_000,
+  };
+  assert.deepEqual(clusterSettings(), defaults);
+  assert.deepEqual(clusterConfiguration(clusterSettings()), {
+    apiVersion: "kubeadm.k8s.io/v1beta3",
+    kind: "ClusterConfiguration",
+    clusterName: "kubernetes",
+    kubernetesVersion: "v1.23.0",
+    certificatesDir: "/etc/kubernetes/pki",
+    networking: { serviceSubnet: "10.96.0.0/12", podSubnet: "10.244.0.0/16", dnsDomain: "cluster.local" },
+    etcd: { local: { dataDir: "/var/lib/etcd" } },
+    apiServer: { timeoutForControlPlane: "240s" },
+    controllerManager: {},
+    scheduler: {},
+  });
+  const { extraFlags } = clusterSettings({ controllerManager: { extraArgs: { a: "1" } }, scheduler: { extraArgs: { b: "2" } } });
+  assert.deepEqual(extraFlags, { ...defaults.extraFlags, controllerManager: { a: "1" }, scheduler: { b: "2" } });
+  for (const kubernetesVersion of ["v1.23.0", "1.23.17", "stable", "stable-1", "stable-1.23"])
+    clusterSettings({ kubernetesVersion });
+  for (const kubernetesVersion of ["v1.22.0", "v1.230.0", "v2.23.0", "stable-1.24", "latest"])
+    assert.throws(() => clusterSettings({ kubernetesVersion }), {
+      message: `ClusterConfiguration.kubernetesVersion: ${kubernetesVersion} is not what this archive has: v1.23.0; leave the field out`,
+    });
+  for (const certificatesDir of ["", "/etc/kubernetes/pki"]) clusterSettings({ certificatesDir });
+  assert.throws(
+    () => clusterSettings({ networking: { serviceSubnet: "a", podSubnet: "b,10.0.0.0/8,c" }, etcd: { local: { dataDir: "d" } } }),
+    {
+      message: [
+        "networking.serviceSubnet: a is not a network",
+        "networking.podSubnet: b is not a network",
+        "networking.podSubnet: c is not a network",
+        "etcd.local.dataDir: d is not an absolute path",
+      ]
+        .map((line) => `ClusterConfiguration.${line}`)
+        .join("\n"),
+      exitCode: 2,
+    },
+  );
+});
+
+for (const [controlPlaneEndpoint, want] of [
+  ["api.test", "api.test:6443"],
+  ["api.test:7443", "api.test:7443"],
+  ["api.test:443", "api.test:443"],
+  ["10.0.0.1:8443", "10.0.0.1:8443"],
+  ["[fd00::1]", "[fd00::1]:6443"],
+  ["[fd00::1]:8443", "[fd00::1]:8443"],
+  ["api.test:70000", undefined],
+  ["api.test/x", undefined],
+  ["a b", undefined],
+] as const)
+  test(`the endpoint ${controlPlaneEndpoint} is ${want ?? "refused"}`, () => {
+    if (want === undefined)
+      assert.throws(() => clusterSettings({ controlPlaneEndpoint }), {
+        message: `ClusterConfiguration.controlPlaneEndpoint: ${controlPlaneEndpoint} is not host:port`,
+      });
+    else {
+      const cluster = clusterSettings({ controlPlaneEndpoint });
+      assert.equal(cluster.controlPlaneEndpoint, want);
+      assert.equal(serverUrl(cluster, nodeSettings({ isControlPlane: true }, facts)), `https://${want}`);
+    }
+  });
+
+test("addresses of a network, of a machine and of an endpoint", () => {
+  assert.equal(serverUrl(clusterSettings(), nodeSettings({ isControlPlane: true }, facts)), "https://10.0.0.1:6443");
+  assert.equal(urlOf("fd00::1", 7443), "https://[fd00::1]:7443");
+  assert.deepEqual(
+    [addressIn("10.96.0.0/12", 1), addressIn("10.0.0.250/24", 10), addressIn("fd00::/112", 10)],
+    ["10.96.0.1", "10.0.1.4", "fd00::a"],
+  );
+  assert.equal(clusterDns({ ...clusterSettings(), serviceSubnet: "10.97.0.0/16,fd00::/112" }), "10.97.0.10");
+  assert.deepEqual(["api.test:6443", "[fd00::1]:1", "10.0.0.1:2"].map(hostOf), ["api.test", "fd00::1", "10.0.0.1"]);
+});
+
+for (const [name, text, message] of [
+  ["a text", "text", "f: a document is not a map"],
+  ["a list", "- a", "f: a document is not a map"],
+  [
+    "each document that is wrong",
+    `a\n---\nkind: Pod\n---\n${header("InitConfiguration")}certificateKey: 1\n---\n[]`,
+    [
+      "f: a document is not a map",
+      'f: kind "Pod" is not known (InitConfiguration, ClusterConfiguration, JoinConfiguration)',
+      "InitConfiguration.certificateKey: is not a string",
+      "f: a document is not a map",
+    ].join("\n"),
+  ],
+  [
+    "another group",
+    "apiVersion: v1\nkind: InitConfiguration",
+    'f: InitConfiguration has apiVersion "v1" in place of kubeadm.k8s.io/v1beta3',
+  ],
+  [
+    "another version of the kubelet's configuration",
+    "apiVersion: kubelet.config.k8s.io/v1\nkind: KubeletConfiguration",
+    'f: kind "KubeletConfiguration" is not known (InitConfiguration, ClusterConfiguration, JoinConfiguration)',
+  ],
+  [
+    "a list in place of a map",
+    `${header("InitConfiguration")}nodeRegistration: []`,
+    "InitConfiguration.nodeRegistration: is not a map",
+  ],
+  [
+    "a map in place of a list",
+    `${header("InitConfiguration")}bootstrapTokens: {}`,
+    "InitConfiguration.bootstrapTokens: is not a list",
+  ],
+] as const)
+  test(`a file with ${name} is refused`, () => {
+    assert.throws(() => readDocuments(text, "f"), { message, exitCode: 2 });
+  });
+
+test("a file that is no YAML is refused with its name", () => {
+  assert.throws(() => readDocuments("a: [", "f.yaml"), { message: /^f\.yaml: ./, exitCode: 2 });
+});

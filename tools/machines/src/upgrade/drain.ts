@@ -56,10 +56,12 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
   podsToEvict(await podsOn(client, nodeName));
   await setSchedulable(client, nodeName, false);
   const evicted = new Set<string | undefined>();
+  const kept = new Set<string | undefined>();
   let left: readonly Pod[] = [];
   const step = async (): Promise<boolean> => {
     left = podsToEvict(await podsOn(client, nodeName));
-    for (const pod of left) if (!evicted.has(pod.metadata.uid) && (await evict(client, pod))) evicted.add(pod.metadata.uid);
+    for (const pod of left)
+      if (!evicted.has(pod.metadata.uid)) ((await evict(client, pod)) ? evicted : kept).add(pod.metadata.uid);
     return left.length === 0;
   };
   try {
@@ -70,7 +72,8 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
       isFinal: (err) => err instanceof Failure,
     });
   } catch (err) {
-    const waiting = left.map((pod) => `${shown(pod)}${evicted.has(pod.metadata.uid) ? "" : " (a PodDisruptionBudget keeps it)"}`);
+    const isKept = ({ metadata: { uid } }: Pod): boolean => kept.has(uid) && !evicted.has(uid);
+    const waiting = left.map((pod) => `${shown(pod)}${isKept(pod) ? " (a PodDisruptionBudget keeps it)" : ""}`);
     throw new Failure([messageOf(err), ...(waiting.length > 0 ? [`remaining: ${waiting.join(", ")}`] : [])]);
   }
 }
