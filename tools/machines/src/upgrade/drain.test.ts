@@ -67,7 +67,8 @@ function aCluster(found: readonly Pod[], refusals: Readonly<Record<string, reado
       { name, subresource }: { name: string; subresource: string },
     ) => {
       calls.push(`create ${resource} ${name}/${subresource} ${JSON.stringify(body)}`);
-      const refusal = refusals[name]?.[(tried[name] = (tried[name] ?? 0) + 1) - 1];
+      tried[name] = (tried[name] ?? 0) + 1;
+      const refusal = refusals[name]?.[tried[name] - 1];
       if (refusal !== undefined) {
         if (isNotFound(refusal)) left.delete(name);
         throw refusal;
