@@ -392,6 +392,8 @@ test("without a node only the kubelet's ports and that of coxswain-services may 
   // An automatic choice is free in any case, for a later up with a node.
   const fake = await decide({ withNode: false, fakeNodes: 1, ports: { kubeletHealthz: 10_248, services: 10_261 } }, { taken });
   assert.deepEqual(fake.choices.ports, { ...ports, kubelet: 20_250 });
+  const behind = await decide({ withNode: false, ports: { kubelet: 10_250 } }, { taken: [10_250, 10_261] });
+  assert.deepEqual(behind.choices.ports, { ...ports, services: 20_261 });
   for (const name of ["kubeletHealthz", "services"] as const)
     await refuses({ withNode: true, ports: { [name]: free[name] } }, { taken }, new RegExp(`^port ${free[name]} is taken by`));
 });
