@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,14 +30,15 @@ const failure = (code: number, reason: string): Answer => ({
 async function aServer(t: TestContext, answers: Readonly<Record<string, Answer>>) {
   const folder = mkdtempSync(join(tmpdir(), "cox-token-"));
   const requests: { request: string; query: string; body: string }[] = [];
-  const server = createServer(async (req: IncomingMessage, res) => {
+  const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const [place = "", query = ""] = (req.url ?? "").split("?");
     const request = `${req.method} ${place}`;
     requests.push({ request, query: decodeURIComponent(query), body: await text(req) });
     const { status = 200, body } = answers[request] ?? failure(404, "NotFound");
     res.writeHead(status, { "content-type": "application/json" });
     res.end(JSON.stringify(body));
-  }).listen(0, "127.0.0.1");
+  };
+  const server = createServer((req, res) => void answer(req, res)).listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => {
     server.closeAllConnections();
