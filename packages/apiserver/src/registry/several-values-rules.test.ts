@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { faultsOf, testKindRules } from "../testing/kind-rules.ts";
+import { smallestObjects } from "../testing/smallest-objects.ts";
 
 const ports = [{ name: "a", port: 80, targetPort: 80, protocol: "TCP" }];
 testKindRules("services", { spec: { ports, selector: {} } }, [
@@ -235,5 +236,78 @@ for (const { name, before = {}, change, want } of [
       faults.map((text) => text.split(":")[0]),
       want,
     );
+  });
+}
+
+interface TwiceWrong {
+  readonly resource: string;
+  readonly change: Readonly<Record<string, unknown>>;
+  /** Of the errors. */
+  readonly field: string;
+  readonly status?: true;
+  /** Default: 2. */
+  readonly count?: number;
+}
+
+/** Names that are too long and of other characters. */
+const [longLabel, longDomain] = ["_".repeat(64), "_".repeat(254)];
+const service = { name: "s", namespace: "n" };
+const claim = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+
+for (const { resource, change, field, status, count = 2 } of [
+  {
+    resource: "networkpolicies.networking.k8s.io",
+    change: { "spec.ingress": [{ ports: [{ port: "-A--B" }] }] },
+    field: "spec.ingress[0].ports[0].port",
+    count: 4,
+  },
+  {
+    resource: "ingresses.networking.k8s.io",
+    change: { "spec.defaultBackend.service.name": longLabel },
+    field: "spec.defaultBackend.service.name",
+  },
+  {
+    resource: "ingresses.networking.k8s.io",
+    change: { "spec.defaultBackend.service.port": { name: "-A--B" } },
+    field: "spec.defaultBackend.service.port.name",
+    count: 4,
+  },
+  ...["ingresses.networking.k8s.io", "services"].map((resource) => ({
+    resource,
+    status: true as const,
+    change: { "status.loadBalancer": { ingress: [{ hostname: longDomain }] } },
+    field: "status.loadBalancer.ingress[0].hostname",
+  })),
+  { resource: "csistoragecapacities.storage.k8s.io", change: { storageClassName: longDomain }, field: "storageClassName" },
+  { resource: "rolebindings.rbac.authorization.k8s.io", change: { "roleRef.name": "a/%" }, field: "roleRef.name" },
+  {
+    resource: "rolebindings.rbac.authorization.k8s.io",
+    change: { "subjects[1]": { kind: "ServiceAccount", name: longDomain, namespace: "n" } },
+    field: "subjects[1].name",
+  },
+  ...["data", "binaryData"].map((list) => ({
+    resource: "configmaps",
+    change: { [list]: { ["/".repeat(254)]: "" } },
+    field: `${list}[${"/".repeat(254)}]`,
+  })),
+  {
+    resource: "pods",
+    change: {
+      "metadata.name": longDomain,
+      "spec.volumes": [{ name: "v", ephemeral: { volumeClaimTemplate: { spec: claim } } }],
+    },
+    field: "spec.volumes[0].name",
+  },
+  {
+    resource: "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    change: { "webhooks[0].clientConfig": { service: { ...service, path: `/a/${longDomain}` } } },
+    field: "webhooks[0].clientConfig.service.path",
+  },
+] as readonly TwiceWrong[]) {
+  test(`${resource}: each fault of ${field.slice(0, 60)} is reported`, () => {
+    const valid = smallestObjects[resource.split(".", 1)[0]!] ?? {};
+    const faults = faultsOf(resource, valid, { change, ...(status && { status, before: {} }) });
+    const own = faults.filter((fault) => fault.startsWith(`${field}: Invalid value: `));
+    assert.equal(new Set(own).size, count, faults.join("\n"));
   });
 }

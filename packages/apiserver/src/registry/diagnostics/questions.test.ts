@@ -1,93 +1,20 @@
 /** Questions over storages in memory: renewed watches, several answers of one recipient, and whose answers are awaited. */
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Decision } from "@coxswain/apimachinery/decisions/decision";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
 import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import type { Storage } from "../../storage/storage.ts";
-import { apiserverRecipient, Questions, type Recipient } from "./questions.ts";
+import { apiserverRecipient, type Questions, type Recipient } from "./questions.ts";
 import { ClusterDecisions } from "./reader.ts";
 import type { StoredQuestion } from "./stored.ts";
-
-const ref = (resource: string, name: string): ObjectRef => ({
-  ...{ group: "", resource, kind: "K", namespace: resource === "nodes" ? "" : "default", name, uid: "" },
-});
-
-interface Event {
-  readonly type: string;
-  readonly entry?: { readonly key: string; object(): unknown };
-  readonly error?: Error;
-}
-
-/** A stream of events that a test pushes. */
-function aStream() {
-  const events: Event[] = [];
-  let wake = (): void => {};
-  const push = async (...more: Event[]): Promise<void> => {
-    events.push(...more);
-    wake();
-    await settle();
-  };
-  async function* stream(signal: AbortSignal): AsyncGenerator<Event> {
-    signal.addEventListener("abort", () => wake());
-    while (!signal.aborted) {
-      while (events.length > 0) yield events.shift()!;
-      if (signal.aborted) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
-  }
-  return { push, stream };
-}
-
-/** A storage that records what is created, each of whose watches is a stream of its own. */
-function aStorage(refusal?: () => Error | undefined) {
-  const created: { key: string; object: unknown }[] = [];
-  const watches: ReturnType<typeof aStream>[] = [];
-  const storage = {
-    async create(key: string, object: unknown) {
-      created.push({ key, object });
-      const refused = refusal?.();
-      if (refused !== undefined) throw refused;
-    },
-    async watch({ signal }: { signal: AbortSignal }) {
-      const watch = aStream();
-      watches.push(watch);
-      return watch.stream(signal);
-    },
-  };
-  return { created, watches, storage: storage as unknown as Storage };
-}
-
-function aBoard(t: { after(fn: () => void): void }, refusal?: () => Error | undefined) {
-  const clock = newFakeClock();
-  const asked = aStorage();
-  const answered = aStorage(refusal);
-  const decisions = new DecisionLog({ component: "kube-apiserver", clock });
-  const problems: string[] = [];
-  const log = { ...discardLogger, v: () => ({ info: (message: string) => void problems.push(message) }) };
-  const questions = new Questions({
-    ...{ questions: asked.storage, answers: answered.storage, decisions, clock, log: log as unknown as typeof discardLogger },
-  });
-  const stopping = new AbortController();
-  t.after(() => stopping.abort());
-  void questions.run(stopping.signal);
-  return { clock, asked, answered, questions, problems };
-}
-
-const recipient = kubeletRecipient("n1");
-const added = (id: string, question: Partial<StoredQuestion> = {}): Event => {
-  const object = { metadata: { name: id }, by: "other", requested: [{ recipient, refs: [ref("pods", id)] }], ...question };
-  return { type: "ADDED", entry: { key: id, object: () => object } };
-};
+import { aBoard, added, type Event, recipient, ref } from "./testing.ts";
 
 test("a renewed watch of the questions forgets those that are gone, and listeners hear of the others again", async (t) => {
   const { clock, asked, questions, problems } = aBoard(t);
@@ -183,4 +110,97 @@ test("who is asked: expected are holders of leases that have not run out, dead a
   const pod = ref("pods", "p");
   await reader.of([pod], new AbortController().signal);
   assert.equal(asked.get("kube-scheduler")?.expected, false, "at the end of its lease");
+});
+
+test("an answer of one who was not asked, and a second one of the same, end no question", async (t) => {
+  const { answered, questions } = aBoard(t);
+  const ask: Recipient = { refs: [], expected: true };
+  let done: unknown;
+  void questions
+    .query(
+      new Map([
+        [recipient, ask],
+        ["kube-scheduler", ask],
+      ]),
+      new AbortController().signal,
+    )
+    .then((answers) => {
+      done = answers;
+    });
+  await settle();
+  const answer = (name: string): Event => ({
+    type: "ADDED",
+    entry: { key: name, object: () => ({ metadata: { name }, decisions: [{ source: name }] }) },
+  });
+  await answered.watches[0]?.push(answer("stranger"), answer(recipient), answer(recipient));
+  assert.equal(done, undefined);
+  await answered.watches[0]?.push(answer("kube-scheduler"));
+  const decisions = ["stranger", recipient, recipient, "kube-scheduler"].map((source) => ({ source }));
+  assert.deepEqual(done, { decisions, silent: [] });
+});
+
+test("a question that cannot be written, and answers that cannot be watched, are failures that leave no timer", async (t) => {
+  const { clock, asked, answered, questions } = aBoard(t);
+  await settle();
+  const requested = new Map<string, Recipient>([[recipient, { refs: [], expected: true }]]);
+  const { signal } = new AbortController();
+  const failed = assert.rejects(questions.query(requested, signal), { message: "compacted" });
+  await settle();
+  await answered.watches[0]?.push({ type: "ERROR", error: new Error("compacted") });
+  await failed;
+  asked.storage.create = () => Promise.reject(new Error("etcd is away"));
+  await assert.rejects(questions.query(requested, signal), { message: "etcd is away" });
+  assert.deepEqual([clock.waiting, getEventListeners(signal, "abort").length], [0, 0]);
+});
+
+test("at most 32 questions are open, and each that ends makes room for another", async (t) => {
+  const { clock, asked, questions } = aBoard(t);
+  await settle();
+  const ask = () => questions.query(new Map([[recipient, { refs: [], expected: true }]]), new AbortController().signal);
+  const silent = { decisions: [], silent: [recipient] };
+  for (const round of [1, 2]) {
+    const open = Array.from({ length: 32 }, ask);
+    await settle();
+    assert.equal(asked.created.length, 32 * round);
+    assert.deepEqual(await ask(), silent);
+    assert.equal(asked.created.length, 32 * round, "not written");
+    await clock.advance(1000);
+    assert.deepEqual(await Promise.all(open), Array(32).fill(silent));
+  }
+});
+
+test("others are awaited for 250 ms, who is expected for a second", async (t) => {
+  const { clock, questions } = aBoard(t);
+  const scheduler = "kube-scheduler";
+  for (const { expected, waitsMs } of [
+    { expected: false, waitsMs: 250 },
+    { expected: true, waitsMs: 1000 },
+  ]) {
+    let done: unknown;
+    const requested = new Map([
+      [recipient, { refs: [], expected: false }],
+      [scheduler, { refs: [], expected }],
+    ]);
+    void questions.query(requested, new AbortController().signal).then((answers) => {
+      done = answers;
+    });
+    await settle();
+    await clock.advance(waitsMs - 1);
+    await settle();
+    assert.equal(done, undefined);
+    await clock.advance(1);
+    await settle();
+    assert.deepEqual(done, { decisions: [], silent: expected ? [scheduler] : [] });
+  }
+});
+
+test("a server that cannot store its own answer says so in its log, and goes on", async (t) => {
+  const { asked, answered, problems } = aBoard(t, () => new Error("etcd is away"));
+  await settle();
+  const to = { by: "other", requested: [{ recipient: apiserverRecipient, refs: [ref("pods", "p")] }] };
+  await asked.watches[0]?.push(added("a", to), added("b", to));
+  assert.deepEqual(
+    [answered.created.length, problems],
+    [2, ["cannot answer a request for diagnostics", "cannot answer a request for diagnostics"]],
+  );
 });

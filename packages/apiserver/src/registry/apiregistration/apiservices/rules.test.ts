@@ -132,16 +132,18 @@ testKindRules(
   ],
 );
 
-test("a group that is both too long and no domain is refused for both", () => {
-  const group = "_".repeat(254);
-  const change = { "metadata.name": `v1.${group}`, "spec.group": group };
+test("a group and a version that are both too long and of other characters are refused for both", () => {
+  const [group, version] = ["_".repeat(254), "V".repeat(64)];
+  const change = { "metadata.name": `${version}.${group}`, "spec.group": group, "spec.version": version };
   assert.deepEqual(
     faultsOf("apiservices.apiregistration.k8s.io", smallestObjects["apiservices"] ?? {}, { change }).map((fault) =>
-      fault.replace(group, "GROUP").slice(0, 80),
+      fault.replace(group, "GROUP").replace(version, "VERSION").slice(0, 80),
     ),
     [
       'spec.group: Invalid value: "GROUP": must be no more than 253 characters',
       'spec.group: Invalid value: "GROUP": a lowercase RFC 1123 subdomain must consist ',
+      'spec.version: Invalid value: "VERSION": must be no more than 63 characters',
+      'spec.version: Invalid value: "VERSION": a DNS-1035 label must consist of lower c',
     ],
   );
 });
