@@ -35,6 +35,8 @@ test("sums, maxima and differences are taken by name, in any notation", () => {
   });
   assert.deepEqual(addResources({ cpu: "1" }, { cpu: "many" }), { cpu: "1" }, "what is no quantity adds nothing");
   assert.deepEqual(addResources({}, { cpu: "many", pods: "1" }), { pods: "1" });
+  assert.deepEqual(subtractNonNegative({ cpu: "many", pods: "2" }, { cpu: "1", pods: "many" }), { cpu: "0", pods: "2" });
+  assert.deepEqual(exceededIn({ cpu: "many", pods: "1" }, { cpu: "-1", pods: "many" }), ["cpu"]);
   assert.deepEqual(maxResources({}, { pods: "1" }), { pods: "1" });
 });
 

@@ -40,6 +40,7 @@ for (const { scope, operator = "Exists", values, spec, want } of [
   { scope: "PriorityClass", operator: "Exists", spec: { priorityClassName: "c" }, want: true },
   { scope: "PriorityClass", operator: "Exists", spec: {}, want: false },
   { scope: "PriorityClass", operator: "DoesNotExist", spec: {}, want: true },
+  { scope: "PriorityClass", operator: "Is", spec: {}, want: false },
   { scope: "PriorityClass", operator: "DoesNotExist", spec: { priorityClassName: "c" }, want: false },
   { scope: "CrossNamespacePodAffinity", spec: { affinity: preferring(term) }, want: false },
   { scope: "CrossNamespacePodAffinity", spec: { affinity: preferring(elsewhere) }, want: true },

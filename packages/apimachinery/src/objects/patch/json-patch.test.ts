@@ -39,6 +39,49 @@ for (const { name, document, operations, want } of [
   { name: "copies", document: { a: [1] }, operations: [{ op: "copy", from: "/a", path: "/b" }], want: { a: [1], b: [1] } },
   { name: "tests a missing member as null", document: {}, operations: [{ op: "test", path: "/a", value: null }], want: {} },
   {
+    name: "adds a document in place of another",
+    document: { a: 1 },
+    operations: [{ op: "add", path: "", value: { b: 2 } }],
+    want: { b: 2 },
+  },
+  {
+    name: "tests the whole document",
+    document: { a: [1, null] },
+    operations: [{ op: "test", path: "", value: { a: [1, null] } }],
+    want: { a: [1, null] },
+  },
+  { name: "adds null when there is no value", document: {}, operations: [{ op: "add", path: "/a" }], want: { a: null } },
+  { name: "adds at the end", document: [1, 2], operations: [{ op: "add", path: "/2", value: 3 }], want: [1, 2, 3] },
+  {
+    name: "adds at the end, counted from it",
+    document: [1, 2],
+    operations: [{ op: "add", path: "/-1", value: 3 }],
+    want: [1, 2, 3],
+  },
+  {
+    name: "adds at the start, counted from the end",
+    document: [1, 2],
+    operations: [{ op: "add", path: "/-3", value: 0 }],
+    want: [0, 1, 2],
+  },
+  { name: "removes the first, counted from the end", document: [1, 2], operations: [{ op: "remove", path: "/-2" }], want: [2] },
+  { name: "replaces an element", document: [1, 2], operations: [{ op: "replace", path: "/1", value: 3 }], want: [1, 3] },
+  {
+    name: "moves beside a value of a longer name",
+    document: { a: 1 },
+    operations: [{ op: "move", from: "/a", path: "/ab" }],
+    want: { ab: 1 },
+  },
+  {
+    name: "copies large integers",
+    document: { a: 1 },
+    operations: [
+      { op: "copy", from: "/a", path: "/b" },
+      { op: "copy", from: "", path: "/c" },
+    ],
+    want: { a: 1, b: 1, c: { a: 1, b: 1 } },
+  },
+  {
     name: "replaces the document",
     document: { a: 1 },
     operations: [{ op: "replace", path: "", value: { b: 2 } }],
@@ -57,7 +100,25 @@ for (const { name, operations, code } of [
   { name: "refuses to replace what is not there", operations: [{ op: "replace", path: "/x", value: 1 }], code: 422 },
   { name: "refuses to add below what is not there", operations: [{ op: "add", path: "/x/y", value: 1 }], code: 422 },
   { name: "refuses a failed test", operations: [{ op: "test", path: "/a", value: 2 }], code: 422 },
-  { name: "refuses an index beyond the list", operations: [{ op: "add", path: "/list/5", value: 2 }], code: 422 },
+  ...[
+    { op: "add", path: "/list/2" },
+    { op: "add", path: "/list/-3" },
+    { op: "add", path: "/list/x" },
+    { op: "add", path: "/list/0.5" },
+    { op: "remove", path: "/list/1" },
+    { op: "remove", path: "/list/-2" },
+    { op: "remove", path: "/list/-" },
+    { op: "replace", path: "/list/1" },
+    { op: "replace", path: "/list/-" },
+    { op: "replace", path: "/a/b" },
+    { op: "add", path: "/a/b" },
+    { op: "copy", from: "/x", path: "/y" },
+    { op: "move", from: "/x", path: "/y" },
+    { op: "copy", path: "/y" },
+    { op: "move", from: 1, path: "/y" },
+    { op: "add" },
+    { path: "/a" },
+  ].map((operation) => ({ name: `refuses ${JSON.stringify(operation)}`, operations: [operation], code: 422 })),
   { name: "refuses to move a value into itself", operations: [{ op: "move", from: "/list", path: "/list/0" }], code: 422 },
   { name: "refuses too many operations", operations: Array(10_001).fill({ op: "test", path: "/a", value: 1 }), code: 413 },
 ]) {
@@ -68,6 +129,20 @@ for (const { name, operations, code } of [
     );
   });
 }
+
+test("refuses a patch that is no JSON", () =>
+  assert.throws(
+    () => applyJsonPatch({}, "[{"),
+    (err: unknown) => err instanceof StatusError && err.code === 400,
+  ));
+
+test("takes 10,000 operations, and copies of 3 MiB", () => {
+  applyJsonPatch({ a: 1 }, patch(Array(10_000).fill({ op: "test", path: "/a", value: 1 })));
+  const copied = (bytes: number): unknown =>
+    applyJsonPatch({ a: "x".repeat(bytes - 2) }, patch([{ op: "copy", from: "/a", path: "/b" }]));
+  copied(3 * 1024 * 1024);
+  assert.throws(() => copied(3 * 1024 * 1024 + 1), { code: 422 });
+});
 
 test("refuses to copy more than 3 MiB, however it is doubled", () => {
   const document = { a: ["x".repeat(64 * 1024)] };

@@ -1,4 +1,4 @@
-import { type FieldError, formatFieldErrors, index, invalidValue, mapKey, notSupported } from "../errors/field-error.ts";
+import { type FieldError, formatFieldErrors, index, invalidValue, mapKey } from "../errors/field-error.ts";
 import { badRequest } from "../errors/status-error.ts";
 import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
 import { labelValueProblems, qualifiedNameProblems } from "../validation/qualified-name.ts";
@@ -177,6 +177,7 @@ function newRequirement(key: string, operator: Operator, values: readonly string
   return { key, operator, values: values.length < 2 ? values : [...new Set(values)].sort() };
 }
 
+/** Operators other than these have one value, by the form of their requirement. */
 function checkRequirement(key: string, operator: Operator, values: readonly string[]): FieldError[] {
   const errors: FieldError[] = [];
   const keyErrors = qualifiedNameProblems(key);
@@ -187,26 +188,17 @@ function checkRequirement(key: string, operator: Operator, values: readonly stri
     case "notin":
       if (values.length === 0) errors.push(invalidValue(at, values, "for 'in', 'notin' operators, values set can't be empty"));
       break;
-    case "=":
-    case "==":
-    case "!=":
-      if (values.length !== 1) errors.push(invalidValue(at, values, "exact-match compatibility requires one single value"));
-      break;
     case "exists":
     case "!":
       if (values.length !== 0) errors.push(invalidValue(at, values, "values set must be empty for exists and does not exist"));
       break;
     case "gt":
     case "lt":
-      if (values.length !== 1) errors.push(invalidValue(at, values, "for 'Gt', 'Lt' operators, exactly one value is required"));
       for (const [i, value] of values.entries()) {
         if (parseInteger(value) === undefined) {
           errors.push(invalidValue(index(at, i), value, "for 'Gt', 'Lt' operators, the value must be an integer"));
         }
       }
-      break;
-    default:
-      errors.push(notSupported("operator", operator, [...binaryOperators, "exists", "!"]));
   }
   for (const [i, value] of values.entries()) {
     const valueErrors = labelValueProblems(value);
@@ -324,7 +316,7 @@ class Parser {
     if (first.type !== "identifier" && first.type !== ",")
       throw broken(`found '${first.text}', expected: ',', ')' or identifier`);
     const values = this.#list();
-    if (this.#take().type !== ")") throw broken(`found '${first.text}', expected: ')'`);
+    this.#take(); // the parenthesis at which the list ends
     return values;
   }
 

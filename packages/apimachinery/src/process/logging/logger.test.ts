@@ -117,6 +117,77 @@ test("no field replaces what a JSON line has itself, and what cannot be shown is
   assert.deepEqual(written, ['"round" circle="<cannot be shown>"\n']);
 });
 
+test("values of fields are written as each format has them", () => {
+  const fields = {
+    flag: true,
+    big: 2n ** 64n,
+    when: new Date(0),
+    err: new Error("a", { cause: "b" }),
+    list: [1n, new Error("c")],
+    of: { when: new Date(0) },
+    none: null,
+    text: 'a"b',
+  };
+  const { log, lines } = collect({ skipHeaders: true });
+  log.info("x", fields);
+  const when = "1970-01-01T00:00:00.000Z";
+  const shown = `flag=true big=18446744073709551616 when="${when}" err="a: b" list=["1","c"] of={"when":"${when}"} none=null text="a\\"b"`;
+  assert.deepEqual(lines, [`"x" ${shown}\n`]);
+  const { log: json, lines: written } = collect({ format: "json" });
+  json.warn("x", fields);
+  const { caller, ...entry } = JSON.parse(written[0] ?? "");
+  assert.match(caller, /^logger\.test\.ts:\d+$/);
+  assert.deepEqual(entry, {
+    ts: new Date(2022, 2, 4, 5, 6, 7, 89).getTime() + 0.25,
+    msg: "x",
+    severity: "warning",
+    flag: true,
+    big: "18446744073709551616",
+    when,
+    err: "a: b",
+    list: ["1", "c"],
+    of: { when },
+    none: null,
+    text: 'a"b',
+  });
+});
+
+test("errors without a message have their name, several in one are listed, and only programming errors have a stack", () => {
+  const { log, lines } = collect({ skipHeaders: true });
+  const several = Object.assign(new AggregateError([new Error("a", { cause: new Error("b") }), "c"]), { code: "ECONNREFUSED" });
+  class Own extends Error {
+    override readonly name = "StatusError";
+  }
+  for (const err of [new Error(), new Own(), new Own("o"), several, "text"]) log.error("failed", err);
+  let deep = new Error("0");
+  for (let i = 1; i < 12; i++) deep = new Error(`e${i}`, { cause: deep });
+  log.error("failed", deep);
+  assert.deepEqual(lines, [
+    '"failed" err="Error"\n',
+    '"failed" err="StatusError"\n',
+    '"failed" err="o"\n',
+    '"failed" err="a: b, c"\n',
+    '"failed" err="text"\n',
+    `"failed" err="${Array.from({ length: 10 }, (_, i) => `e${11 - i}`).join(": ")}"\n`,
+  ]);
+  log.error("failed", new TypeError("wrong"));
+  assert.match(lines.at(-1) ?? "", /^"failed" err="TypeError: wrong\\n {4}at .*logger\.test\.ts/);
+});
+
+test("a logger's name is that of all its parts", () => {
+  const { log, lines } = collect({ format: "json" });
+  log.named("a").with({ k: 1 }).named("b").info("x", { k: 2 });
+  log.named("c").info("y");
+  const entries = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    entries.map(({ logger, k }) => [logger, k]),
+    [
+      ["a.b", 2],
+      ["c", undefined],
+    ],
+  );
+});
+
 test("a cause that the message repeats is written once", () => {
   const { log, lines } = collect({ skipHeaders: true });
   log.error("failed", new Error("cannot dial: refused", { cause: new Error("refused", { cause: new Error("by peer") }) }));

@@ -155,6 +155,8 @@ for (const [value, want] of [
   [1234567, "1.234567e+06"],
   [1e-5, "1e-05"],
   [Number.POSITIVE_INFINITY, "+Inf"],
+  [Number.NEGATIVE_INFINITY, "-Inf"],
+  [Number.NaN, "NaN"],
 ] as const) {
   test(`writes ${value} as Go does`, () => assert.equal(goFloat(value), want));
 }
