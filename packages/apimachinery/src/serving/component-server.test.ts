@@ -87,6 +87,16 @@ test("an informative check answers by its name, and does not fail the page", asy
   assert.deepEqual(await get("/healthz/nodeipam"), { code: 200, body: "ok" });
 });
 
+test("--profiling shows debug pages, which are not found without it", async (t) => {
+  for (const profiling of [true, false]) {
+    const get = await startComponent(t, { profiling, "authorization-always-allow-paths": ["/*"] });
+    const { code, body } = await get("/debug/pprof/");
+    assert.deepEqual([code, /goroutine/.test(String(body))], profiling ? [200, true] : [404, false]);
+    assert.deepEqual(await get("/debug"), { code: 404, body: "404 page not found\n" });
+    assert.deepEqual(await get("/configz"), { code: 200, body: {} });
+  }
+});
+
 test("a token's user comes from the API server, queried once per cache lifetime", async (t) => {
   const api = await startApi(t);
   const clock = newFakeClock();

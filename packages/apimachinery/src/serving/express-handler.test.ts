@@ -139,6 +139,26 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     }
   });
 
+  test(`${protocol}: a response has the older names of Node's, and takes text and bytes only`, async (t) => {
+    const app = newApp();
+    const seen: unknown[] = [];
+    app.get("/", (request, response) => {
+      response.setHeader("X-A", "1").appendHeader("x-a", "2").setHeader("x-b", 3).removeHeader("X-B");
+      seen.push(response.getHeaderNames(), response.getHeader("X-a"), response.hasHeader("x-b"));
+      seen.push(response.connection === request.socket, response.finished, response.headersSent);
+      response.flushHeaders();
+      seen.push(response.headersSent);
+      assert.throws(() => response.end(5), { name: "TypeError", message: "a body is text or bytes, not number" });
+      response.end(new Uint8Array([97, 98]).subarray(1), () => seen.push("ended"));
+      seen.push(response.finished);
+      response.flushHeaders();
+    });
+    const { to } = await serve(t, app);
+    const { status, headers, body } = await requestOver(protocol, to);
+    assert.deepEqual([status, headers["x-a"], body], [200, protocol === "HTTP/2" ? "1, 2" : "1, 2", "b"]);
+    assert.deepEqual(seen, [["x-a"], ["1", "2"], false, true, false, false, true, true, "ended"]);
+  });
+
   test(`${protocol}: reads a request's body, once`, async (t) => {
     const app = newApp();
     app.post("/json", express.json({ limit: 1000, type: () => true }), (request, response) => {

@@ -454,6 +454,41 @@ test("keeps an HTTP/1.1 connection for the next request, and closes it when drai
   await closed;
 });
 
+test("a request that comes while the server closes is answered, as the last one of its connection", async (t) => {
+  const ending = Promise.withResolvers<void>();
+  const server = await start(
+    t,
+    async (exchange) => {
+      if (exchange.url === "/slow") await ending.promise;
+      exchange.respond(200, {}, exchange.url);
+    },
+    { tls: undefined },
+  );
+  const open = async () => {
+    const socket = connectTcp(server.port, "127.0.0.1").on("error", () => {});
+    t.after(() => void socket.destroy());
+    await once(socket, "connect");
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    return { socket, text: () => text, ask: (path: string) => socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`) };
+  };
+  const [slow, idle, last] = [await open(), await open(), await open()];
+  last.socket.write("GET /late HTTP/1.1\r\n");
+  slow.ask("/slow");
+  idle.ask("/before");
+  await waitFor(() => server.connections === 3 && server.active === 1 && idle.text().endsWith("/before"));
+  assert.doesNotMatch(idle.text(), /Connection: close/i);
+  const closing = server.close(10_000);
+  await waitFor(() => idle.socket.destroyed, { what: "the end of the idle connection" });
+  last.socket.write("Host: x\r\n\r\n");
+  await waitFor(() => last.text().endsWith("/late"));
+  assert.match(last.text(), /\r\nConnection: close\r\n/i);
+  await waitFor(() => last.socket.destroyed, { what: "the end of the connection" });
+  ending.resolve();
+  await closing;
+  assert.match(slow.text(), /^HTTP\/1\.1 200 OK\r\n(.|\r\n)*\/slow$/);
+});
+
 test("serves plain HTTP as well", async (t) => {
   const server = await start(t, echo, { tls: undefined });
   const request = httpRequest({ host: "127.0.0.1", port: server.port, agent: false, path: "/x" });

@@ -85,6 +85,14 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
         response.end("cd");
         return;
       }
+      case "/ended": {
+        const response = exchange.stream(200, {});
+        response.end("b");
+        response.end();
+        response.write("c");
+        response.end("d");
+        return;
+      }
       case "/empty-stream":
         return exchange.stream(200, {}).end();
       case "/big":
@@ -117,7 +125,9 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
   };
 }
 const paths = [
-  ..."/a /b?c=%20 /stream /sized /empty-stream /big /none /same /none-stream /split /split-name /twice /dated /bad%zz".split(" "),
+  ..."/a /b?c=%20 /stream /sized /ended /empty-stream /big /none /same /none-stream /split /split-name /twice /dated /bad%zz".split(
+    " ",
+  ),
 ];
 
 test("every response equals that of Node's HTTP/1.1 server", async (t) => {

@@ -65,6 +65,13 @@ for (const [least, name] of ["VersionTLS10", "VersionTLS11", "VersionTLS12", "Ve
   });
 }
 
+test("an unknown --tls-min-version is refused", async (t) => {
+  for (const minVersion of ["VersionTLS14", "TLSv1.2", "constructor"])
+    await assert.rejects(start(t, { cert: serving.certPem, key: serving.keyPem, minVersion }), {
+      message: `unknown tls version "${minVersion}"`,
+    });
+});
+
 test("without --tls-min-version TLS 1.2 is the minimum", async (t) => {
   const server = await start(t, { cert: serving.certPem, key: serving.keyPem });
   await assert.rejects(handshake(server, { maxVersion: "TLSv1.1", minVersion: "TLSv1.1", ...anySecurity }));

@@ -190,7 +190,7 @@ function kindsOf(type: TypeDescriptor): Kind[] {
 
 /** All known group versions, served or not: DeleteOptions and WatchEvent are registered in each. */
 function groupVersionsOfOptions(): { group: string; version: string }[] {
-  const known = [...scheme.groupVersions(), ...withoutTables].filter(({ group }) => group !== "meta.k8s.io");
+  const known = [...scheme.groupVersions(), ...withoutTables];
   return known.sort((a, b) => (a.group === b.group ? compareNames(a.version, b.version) : compareNames(a.group, b.group)));
 }
 

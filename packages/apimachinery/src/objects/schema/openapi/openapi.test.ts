@@ -199,6 +199,10 @@ test("options have every known group version, by group and version", () => {
   const kinds = document.definitions[name]?.["x-kubernetes-group-version-kind"] as { group: string; version: string }[];
   const places = kinds.map(({ group, version }) => `${group} ${version}`);
   assert.deepEqual(places, [...new Set(places)].sort());
+  assert.deepEqual(
+    places.filter((place) => place.startsWith("meta.k8s.io")),
+    [],
+  );
   for (const known of [
     "/v1",
     "apps/v1beta2",

@@ -197,6 +197,11 @@ for (const { name, says: said, code, isFirst } of [
     says: settingsFrame([[settings.initialWindowSize, 2 ** 31]]),
     code: errorCodes.flowControl,
   },
+  {
+    name: "settings that widen the window of a stream above 2^31-1",
+    says: Buffer.concat([grant(1, 2 ** 31 - 1 - 65_535), settingsFrame([[settings.initialWindowSize, 65_536]])]),
+    code: errorCodes.flowControl,
+  },
   { name: "a ping of seven octets", says: ackOfNothing, code: errorCodes.frameSize },
   {
     name: "headers that cannot be decoded",
@@ -215,15 +220,69 @@ for (const { name, says: said, code, isFirst } of [
   });
 }
 
-test("a server that reduced its header table sees that in each block, also after it enlarged it", async (t) => {
-  for (const [more, ...sizes] of [[0], [0, 4096], [1, 0], [1, 4095], [1, 0, 4096], [1, 4095, 65_536]] as const) {
-    const { send, turn, begin, says } = aPipe(t, ...sizes.map((bytes) => [settings.headerTableSize, bytes] as const));
+for (const [first, ...later] of [[[0]], [[4095]], [[0, 4096]], [[4095, 65_536]], [[0], [4096]], [[4095], [65_536]], [[], [0]]]) {
+  test(`a server that reduced its header table sees that in each block: ${[first, ...later].join(", then ")}`, async (t) => {
+    const tables = (sizes: readonly number[] = []) => sizes.map((bytes) => [settings.headerTableSize, bytes] as const);
+    const { send, turn, begin, says } = aPipe(t, ...tables(first));
     await begin();
-    for (const bytes of more === 1 ? [sizes.at(-1)] : []) await says(settingsFrame([[settings.headerTableSize, bytes ?? 0]]));
-    send("a", 0);
-    assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`], String(sizes));
-  }
+    for (const sizes of later) await says(settingsFrame(tables(sizes)));
+    for (const id of [1, 3]) {
+      send("a", 0);
+      assert.deepEqual(await turn(), [`headers ${id} ${post.length + 1} end`]);
+    }
+  });
+}
+
+test("a block for a server that never reduced its header table does not mention it", async (t) => {
+  const { send, turn, begin, says } = aPipe(t, [settings.headerTableSize, 4096]);
+  await begin();
+  await says(settingsFrame([[settings.headerTableSize, 65_536]]));
+  send("a", 0);
+  assert.deepEqual(await turn(), ["headers 1 end"]);
 });
+
+test("a server may widen the windows of all streams, to 2^31-1", async (t) => {
+  const { send, says, turn, begin, ends } = aPipe(t);
+  await begin();
+  send("a", 0);
+  await turn();
+  const widest = [grant(1, 2 ** 31 - 2 - 65_535), settingsFrame([[settings.initialWindowSize, 65_536]])];
+  assert.deepEqual(await says(...widest), []);
+  await says(answered(1));
+  assert.deepEqual(ends, ["a ended"]);
+});
+
+for (const [bytesOver, code] of [
+  [0, errorCodes.compression],
+  [1, errorCodes.protocol],
+] as const) {
+  test(`fields of an answer in a block of 1 MiB and ${bytesOver} bytes are refused ${bytesOver > 0 ? "un" : ""}read`, async (t) => {
+    const { send, says, turn, begin, ends } = aPipe(t);
+    await begin();
+    send("a", 0);
+    await turn();
+    const status = encodeFields([":status", "200"]);
+    const field = encodeFields(["x", "y".repeat(8_000)]);
+    const many = Array.from({ length: 130 }, () => field);
+    const room = 1024 * 1024 + bytesOver - status.length - many.length * field.length;
+    const last = encodeFields(["x", "y".repeat(room - (field.length - 8_000))]);
+    const block = Buffer.concat([status, ...many, last]);
+    assert.equal(block.length, 1024 * 1024 + bytesOver);
+    const parts = Array.from({ length: Math.ceil(block.length / 16_384) }, (_, i) =>
+      block.subarray(i * 16_384, (i + 1) * 16_384),
+    );
+    const frames = parts.map((part, i) =>
+      frame(
+        i === 0 ? frameTypes.headers : frameTypes.continuation,
+        (i === 0 ? flags.endStream : 0) | (i === parts.length - 1 ? flags.endHeaders : 0),
+        1,
+        part,
+      ),
+    );
+    assert.deepEqual(await says(...frames), [`goAway 0 ${code}`]);
+    assert.deepEqual(ends, ["a lost"]);
+  });
+}
 
 test("headers longer than a frame continue in CONTINUATION frames", async (t) => {
   const { made, turn, begin } = aPipe(t);
