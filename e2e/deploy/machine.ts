@@ -159,10 +159,13 @@ export async function bootMachine({ units, among, disk, prepare }: MachineOption
   }
 }
 
+/** A machine that has just booted has started containerd, which may not listen yet. */
+export const untilContainerdListens = (machine: Machine): Promise<unknown> =>
+  waitFor(() => succeeds(machine.run("ctr", "version")), { timeoutMs: 180_000, what: "containerd to listen" });
+
 /** Imports the images of test pods into the machine's containerd. */
 export async function importImages(machine: Machine): Promise<void> {
-  // It has been started but may not listen yet.
-  await waitFor(() => succeeds(machine.run("ctr", "version")), { timeoutMs: 180_000, what: "containerd to listen" });
+  await untilContainerdListens(machine);
   for (const i of localImages(need("busybox", "busybox-static")).keys()) {
     await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/images/${i}.tar`);
   }

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bootMachine, type Machine, unpackRelease } from "./machine.ts";
+import { bootMachine, type Machine, unpackRelease, untilContainerdListens } from "./machine.ts";
 import { MachineDisk } from "./machine-disk.ts";
 
 /** Machines on one network, with a release that is unpacked and nothing else. */
@@ -45,6 +45,7 @@ export async function newNetwork({ withDisks = false } = {}): Promise<Network> {
         ...(withDisks && { disk: await MachineDisk.make() }),
       });
       machines.push(machine);
+      await untilContainerdListens(machine);
       // A new machine does not forward; the guide has the command.
       await machine.run("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward");
       return machine;
