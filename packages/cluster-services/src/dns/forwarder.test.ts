@@ -60,8 +60,11 @@ test("no client may have more than 100 queries under way, and all together 1,000
 });
 
 test("an answer is for queries that ask the same: not with other flags, and not for the additional section", async (t) => {
+  const asked: unknown[] = [];
   const { requested, upstreams } = await servers(t, (request) => {
-    const { id = 0, questions = [] } = request;
+    const { id = 0, questions = [], additionals: [opt] = [] } = request;
+    const { flag_do, udpPayloadSize } = opt as { flag_do?: boolean; udpPayloadSize?: number }; // cast: every query has EDNS
+    asked.push([request.flag_rd, request.flag_cd, flag_do, udpPayloadSize]);
     const answers = [{ name: questions[0]?.name ?? "", type: "A" as const, ttl: 60, data: "192.0.2.1" }];
     return encode({ id, type: "response", questions, answers, ...withDnssec });
   });
@@ -75,6 +78,15 @@ test("an answer is for queries that ask the same: not with other flags, and not 
     assert.ok(!(forwarder.forward(query) instanceof Promise), "from the cache");
     assert.deepEqual(requested(), [i + 1]);
   }
+  assert.deepEqual(
+    asked,
+    [
+      [true, false, false, 1_232],
+      [true, false, true, 1_232],
+      [true, true, false, 1_232],
+    ],
+    "recursion desired, checking disabled, DNSSEC, size",
+  );
 });
 
 test("a query with EDNS that does not ask for DNSSEC gets no answer that was made for one that did", async (t) => {

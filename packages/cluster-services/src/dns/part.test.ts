@@ -208,16 +208,17 @@ test("the tenth address of an IPv6 range is published in IPv6; without the objec
     await held.promise;
     return { metadata: { resourceVersion: "1" }, items: [] };
   });
-  let dnsAddresses: readonly string[] = [];
-  const part = await startDns(partContext, async ({ zone }) => {
-    ({ dnsAddresses } = zone);
+  let zone: Parameters<typeof startDnsServer>[0]["zone"] | undefined;
+  const part = await startDns(partContext, async (options) => {
+    ({ zone } = options);
     return { port: 53, isLoop: false, allow() {}, close: async () => {} };
   });
   t.after(async () => {
     ending.abort();
     await part.stop?.();
   });
-  assert.deepEqual(dnsAddresses, ["fd00:96::a"]);
+  const serial = Date.parse("2022-01-01T00:00:00Z") / 1000;
+  assert.deepEqual(zone, { domain: "cluster.local", dnsAddresses: ["fd00:96::a"], podRecords: true, serial });
   await waitFor(() => client.object<Service>(services, "kube-system/kube-dns")?.spec.clusterIP === "fd00:96::a");
   assert.throws(() => part.check?.(), { message: "Services are not known yet" });
   held.resolve();

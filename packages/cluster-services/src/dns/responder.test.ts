@@ -142,3 +142,12 @@ test("aliases within the zone come in their order, each with its own name, befor
     ],
   );
 });
+
+test("the addresses of a name begin with a random one", async (t) => {
+  const random = t.mock.method(Math, "random", () => 0);
+  const { ask } = responding();
+  const ofDb = async (): Promise<unknown[]> => dataOf(await ask("db.default.svc.cluster.local"));
+  assert.deepEqual(await ofDb(), ["10.244.0.5", "10.244.0.6"]);
+  random.mock.mockImplementation(() => 0.5);
+  assert.deepEqual(await ofDb(), ["10.244.0.6", "10.244.0.5"]);
+});

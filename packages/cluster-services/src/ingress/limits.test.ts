@@ -71,7 +71,7 @@ test("requests are counted by code and by who answered; a client that has gone c
   await waitFor(async () => (await ingress.shown()).includes("coxswain_ingress_connections 0\n"));
 });
 
-test("a PUT without a body is repeated at another endpoint; one with a body, and a POST, is not", async (t) => {
+test("a request without a body and without effect when it is repeated is sent to another endpoint; one with a body, and a POST, is not", async (t) => {
   const live = await backend(t, (request, response) => request.resume().once("end", () => response.end("ok")));
   const closed = createServer();
   const deadPort = await listening(t, closed);
@@ -88,13 +88,16 @@ test("a PUT without a body is repeated at another endpoint; one with a body, and
     return found.sort();
   };
   assert.deepEqual(
-    [await codes("PUT"), await codes("PUT", "body"), await codes("POST"), await codes("PATCH")],
     [
-      ["200", "200"],
-      ["200", "502"],
-      ["200", "502"],
-      ["200", "502"],
+      await codes("PUT"),
+      await codes("DELETE"),
+      await codes("OPTIONS"),
+      await codes("HEAD"),
+      await codes("PUT", "body"),
+      await codes("POST"),
+      await codes("PATCH"),
     ],
+    [...Array.from({ length: 4 }, () => ["200", "200"]), ["200", "502"], ["200", "502"], ["200", "502"]],
   );
 });
 
@@ -164,6 +167,15 @@ test("a connection of HTTP/1.1 over TLS ends with its last request, too, and one
   await closing;
   await waitFor(() => closed.length === 2);
   assert.match(received["busy"] ?? "", /second$/);
+});
+
+test("a body whose chunks have long extensions is refused with its own code", async (t) => {
+  const { server, shown } = await start(t, [await backend(t, () => {})]);
+  const long = `1;${"x".repeat(17 << 10)}\r\na\r\n`;
+  const { state } = open(t, server.httpPort, `${head("POST /", "Transfer-Encoding: chunked")}${long}`);
+  await waitFor(() => state.isClosed, { what: "the end of the connection" });
+  assert.equal(state.text, "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\n\r\n");
+  assert.match(await shown(), /^coxswain_ingress_refused_total\{reason="malformed"\} 1$/m);
 });
 
 test("what is no hello of TLS is refused, counted, and leaves the port to others", async (t) => {

@@ -88,6 +88,11 @@ test("addresses follow the nodes: one that gets ready, is excluded, has another 
   assert.equal(await addressesOf("a"), "10.0.0.1,10.0.0.2");
   client.put(nodes, aNode("n2", "10.0.0.2", { labels: { [excludedLabel]: "" } }));
   assert.equal(await addressesOf("a"), "10.0.0.1");
+  client.put(nodes, aNode("n2", "10.0.0.2"));
+  assert.equal(await addressesOf("a"), "10.0.0.1,10.0.0.2");
+  const going = aNode("n2", "10.0.0.2");
+  client.put(nodes, { ...going, metadata: { ...going.metadata, deletionTimestamp: "2022-01-01T00:00:00Z" } });
+  assert.equal(await addressesOf("a"), "10.0.0.1", "it is being deleted");
   client.put(nodes, aNode("n1", "10.0.0.9"));
   assert.equal(await addressesOf("a"), "10.0.0.9");
   client.put(nodes, aNode("n3", "10.0.0.3"));

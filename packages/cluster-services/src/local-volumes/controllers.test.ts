@@ -83,7 +83,7 @@ async function start(
     await running;
   });
   await settle();
-  return { clock, client, events, disk };
+  return { clock, client, events, disk, ending };
 }
 
 test("a claim gets a volume in a separate folder, after a failure of the disk or of the API server, too", async (t) => {
@@ -120,6 +120,20 @@ test("after five minutes without an API server a claim gets its volume within th
   await clock.advance(500);
   await settle();
   assert.equal(client.object<PersistentVolume>(persistentVolumes, volumeName)?.spec?.local?.path, `/volumes/${volumeName}`);
+});
+
+test("what fails because the process ends is no event on the claim", async (t) => {
+  const { client, events, ending } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  let tries = 0;
+  client.react("create", "persistentvolumes", () => {
+    tries++;
+    ending.abort(new Error("the process ends"));
+    throw new Error("aborted");
+  });
+  client.put(persistentVolumeClaims, aClaim());
+  await waitFor(() => tries > 0);
+  await settle();
+  assert.deepEqual([tries, events], [1, []]);
 });
 
 test("a claim that is seen before its class gets its volume when the class is there", async (t) => {

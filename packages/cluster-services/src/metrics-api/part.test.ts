@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { request } from "node:https";
+import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -11,6 +12,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { PartContext } from "../part.ts";
 import { kubeletConfig, startMetricsApi } from "./part.ts";
@@ -114,6 +116,15 @@ test("serves on the Node's internal address, registered with the authority of it
   await clock.advance(60_000);
   await part.check?.();
   assert.deepEqual(failures, []);
+  const silent = await listening(t, createServer());
+  const node = aNode({ type: "InternalIP", address: "127.0.0.1" });
+  client.put(nodes, { ...node, status: { ...node.status, daemonEndpoints: { kubeletEndpoint: { Port: silent } } } });
+  await settle();
+  await clock.advance(15_000); // a round that does not end
+  await clock.advance(45_000);
+  await part.check?.();
+  await clock.advance(1);
+  assert.throws(() => part.check?.(), { message: "no kubelet has been queried for a minute" });
   await stop();
   await assert.rejects(ask(servername, "system:masters"), { code: "ECONNREFUSED" });
 });

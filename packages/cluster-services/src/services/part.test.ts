@@ -37,7 +37,14 @@ const aNode = (zone: string): Node => ({
 
 async function start(
   t: TestContext,
-  { bridgeModule = true, ipv6 = true, refuses = "", own = {} as Partial<ServicesFlags>, objects = [] as Service[] } = {},
+  {
+    bridgeModule = true,
+    ipv6 = true,
+    refuses = "",
+    fails = "",
+    own = {} as Partial<ServicesFlags>,
+    objects = [] as Service[],
+  } = {},
 ) {
   const root = mkdtempSync(join(tmpdir(), "cox-services-"));
   t.after(() => rmSync(root, { recursive: true }));
@@ -58,6 +65,7 @@ async function start(
   /** By program: what was written. */
   const written = { "iptables-restore": "", "ip6tables-restore": "" };
   const run = async (program: string, _: readonly string[], input = ""): Promise<string> => {
+    if (program === fails) throw new Error("xtables lock");
     if (refuses !== "" && input.includes(refuses)) throw new ProgramError("iptables-restore: unknown option", 2);
     if (program in written) written[program as keyof typeof written] += input;
     return "";
@@ -162,6 +170,20 @@ test("the ports of health and metrics are those of the flags, and tell how old t
   assert.equal(await (await get(metrics, "/proxyMode")).text(), "iptables");
   await clock.advance(120_000);
   assert.equal((await get(health, "/healthz")).status, 200, "nothing is waiting");
+});
+
+test("rules of one family that are out of date for two periods of checks fail the health of the node", async (t) => {
+  const port = await freePort();
+  const own = { "healthz-bind-address": `127.0.0.1:${port}` };
+  const { clock, part } = await start(t, { own, fails: "ip6tables-restore", objects: [dual("web")] });
+  const ask = async (): Promise<number> => (await fetch(`http://127.0.0.1:${port}/healthz`)).status;
+  await waitFor(() => ask().catch(() => undefined), { what: "the port" });
+  for (let second = 1; second < 60; second++) await clock.advance(1_000);
+  await clock.advance(999);
+  assert.equal(await ask(), 200);
+  await clock.advance(1);
+  assert.equal(await ask(), 503);
+  assert.throws(() => part.check?.(), { message: "xtables lock" });
 });
 
 test("the health check port counts the ready endpoints of this node, until the Service is another proxy's or the part ends", async (t) => {
