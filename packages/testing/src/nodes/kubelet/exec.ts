@@ -18,9 +18,7 @@ export async function runExec(
     stdin: streams.stdin,
     stdout,
     stderr,
-    onResize(listener) {
-      streams.onResize = listener;
-    },
+    onResize: (listener) => streams.terminal.listen(listener),
     signal,
   };
   try {

@@ -9,12 +9,40 @@ import { SpdyConnection, type SpdyStream, untilDrained } from "./spdy.ts";
  */
 export interface CommandStreams {
   readonly stdin: Readable;
-  /** Called with the size of the client's terminal. */
-  onResize: (size: { readonly width: number; readonly height: number }) => void;
+  readonly terminal: Terminal;
   /** @returns resolves when more may be written (backpressure) */
   write(to: "stdout" | "stderr", chunk: Uint8Array): Promise<void>;
   /** Sends the command's result, and closes the streams. @param message for clients that do not read a Status */
   finish(status: object, message: string): Promise<void>;
+}
+
+interface TerminalSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The size of the client's terminal, which may arrive before anything listens. */
+export class Terminal {
+  #size: TerminalSize | undefined;
+  #listener: ((size: TerminalSize) => void) | undefined;
+
+  /** Calls the listener with the last size, if there is one, and with each later one. */
+  listen(listener: (size: TerminalSize) => void): void {
+    this.#listener = listener;
+    if (this.#size !== undefined) listener(this.#size);
+  }
+
+  /** @param message the client's JSON; an invalid one is ignored */
+  resize(message: Buffer): void {
+    let size: { Width?: unknown; Height?: unknown } | null;
+    try {
+      size = JSON.parse(message.toString());
+    } catch {
+      return;
+    }
+    this.#size = { width: Number(size?.Width), height: Number(size?.Height) };
+    this.#listener?.(this.#size);
+  }
 }
 
 /** Streams that the client requested. */
@@ -90,7 +118,7 @@ async function overSpdy(
   if (!isComplete) return undefined;
   const accepted: CommandStreams = {
     stdin: streams.get("stdin")?.input ?? new PassThrough().end(),
-    onResize() {},
+    terminal: new Terminal(),
     write: async (to, chunk) => streams.get(to)?.write(chunk),
     async finish(status, message) {
       await streams.get("error")?.write(Buffer.from(protocol.startsWith("v4") ? JSON.stringify(status) : message));
@@ -99,7 +127,7 @@ async function overSpdy(
     },
   };
   const resizes = streams.get("resize")?.input;
-  resizes?.on("data", (chunk: Buffer) => resized(accepted, chunk));
+  resizes?.on("data", (chunk: Buffer) => accepted.terminal.resize(chunk));
   return accepted;
 }
 
@@ -129,7 +157,7 @@ function overChannels(webSocket: WebSocket, socket: Duplex): CommandStreams {
   };
   const accepted: CommandStreams = {
     stdin,
-    onResize() {},
+    terminal: new Terminal(),
     write: (to, chunk) => send(channels[to], chunk),
     async finish(status, message) {
       const text = webSocket.protocol.startsWith("v4") ? JSON.stringify(status) : message;
@@ -143,20 +171,11 @@ function overChannels(webSocket: WebSocket, socket: Duplex): CommandStreams {
     const channel = isText ? Number(message.toString("latin1", 0, 1)) : message[0];
     const rest = message.subarray(1);
     const bytes = isText ? Buffer.from(rest.toString("latin1"), "base64") : rest;
-    if (channel === channels.resize) resized(accepted, bytes);
+    if (channel === channels.resize) accepted.terminal.resize(bytes);
     else if (channel === channels.stdin && bytes.length > 0 && !stdin.writableEnded && !stdin.write(bytes)) {
       webSocket.pause();
       stdin.once("drain", () => webSocket.resume());
     }
   });
   return accepted;
-}
-
-function resized(streams: CommandStreams, bytes: Buffer): void {
-  try {
-    const { Width, Height } = JSON.parse(bytes.toString()) as { Width: number; Height: number };
-    streams.onResize({ width: Number(Width), height: Number(Height) });
-  } catch {
-    // An invalid size is ignored.
-  }
 }
