@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { cpu, measure, replicasOf, started, statusOf } from "../../testing/autoscaling.ts";
 import type { TestContext } from "../../testing/test-context.ts";
 import { selectorText } from "./proposals.ts";
@@ -180,6 +181,21 @@ for (const { name, metric, reason, message, prepare } of [
     prepare: (world: TestContext) => serveCustom(world, `${custom}/services/front/hits`, { items: [value("20")] }),
   })),
   {
+    name: "a resource has no target",
+    metric: { type: "Resource", resource: { name: "cpu", target: { type: "Utilization" } } },
+    reason: "FailedGetResourceMetric",
+    message: "invalid resource metric source: neither a utilization target nor a value target was set",
+  },
+  {
+    name: "a container has no target",
+    metric: {
+      type: "ContainerResource",
+      containerResource: { name: "cpu", container: "main", target: { type: "AverageValue" } },
+    },
+    reason: "FailedGetContainerResourceMetric",
+    message: "invalid resource metric source: neither a utilization target nor a value target was set",
+  },
+  {
     name: "a container is not measured",
     metric: {
       type: "ContainerResource",
@@ -212,3 +228,47 @@ test("selectors are shown as Go prints them", () => {
     "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:k,Operator:In,Values:[x y],},},}",
   );
 });
+
+for (const { what, metric, message } of [
+  {
+    what: "an object's value",
+    metric: {
+      type: "Object",
+      object: { metric: { name: "hits" }, describedObject: described, target: { type: "Value", value: "1" } },
+    },
+    message: "failed to get object metric value: ",
+  },
+  {
+    what: "an object's value, shared,",
+    metric: {
+      type: "Object",
+      object: { metric: { name: "hits" }, describedObject: described, target: { type: "AverageValue", averageValue: "1" } },
+    },
+    message: "failed to get object metric value: failed to get hits object metric: ",
+  },
+  {
+    what: "a value from outside",
+    metric: { type: "External", external: { metric: { name: "queue" }, target: { type: "Value", value: "10" } } },
+    message: "failed to get queue external metric value: failed to get queue external metric: ",
+  },
+  {
+    what: "a metric of the pods",
+    metric: { type: "Pods", pods: { metric: { name: "qps" }, target: { type: "AverageValue", averageValue: "10" } } },
+    message: "failed to get pods metric value: ",
+  },
+  { what: "a resource", metric: cpu(50), message: "failed to get cpu resource metric value: " },
+  {
+    what: "a container's share",
+    metric: {
+      type: "ContainerResource",
+      containerResource: { name: "cpu", container: "main", target: { type: "Utilization", averageUtilization: 20 } },
+    },
+    message: "failed to get main container metric value: ",
+  },
+] satisfies { what: string; metric: MetricSpec; message: string }[]) {
+  test(`the event of a failure to get ${what} says what failed`, async (t) => {
+    const { events } = await started(t, { metrics: [metric] });
+    const start = `Warning FailedComputeMetricsReplicas invalid metrics (1 invalid out of 1), first error is: ${message}unable to `;
+    assert.ok(events[1]?.replace("failed to get cpu utilization: ", "").startsWith(start), events[1]);
+  });
+}

@@ -61,3 +61,15 @@ test("only a limit that holds, and a stabilization, are told", () => {
     text: "has 0 replicas and wants 4, of 1 to 9; why ScaleDownStabilized",
   });
 });
+
+test("what is not known of a metric is a question mark", () => {
+  const currentMetrics = [
+    { type: "Resource", resource: { name: "cpu", current: {} } },
+    { type: "Pods", pods: { metric: { name: "qps" }, current: {} } },
+    { type: "External", external: { current: {} } },
+  ];
+  assert.equal(
+    summary({ currentMetrics }).text,
+    "has 0 replicas and wants 4, of 1 to 9; cpu ?% of the requests, target 50% of the requests; qps ? on average, target 10 on average; external ?, target 5",
+  );
+});
