@@ -197,3 +197,15 @@ test("a decision names the first three of equal nodes in order, and the next cyc
   const { best, nextStartIndex } = await newTestCluster({ nodes }).decide(pod());
   assert.deepEqual([best.map((scored) => scored.node), nextStartIndex], [["a", "b", "c"], 0]);
 });
+
+test("the next cycle starts after the last node that was looked at, feasible or not", async () => {
+  const small = newTestCluster({ nodes: [node("full", { cpu: "0" }), node("b"), node("c")] });
+  assert.equal((await small.decide(aTestPod("new"))).nextStartIndex, 0);
+  // Of 200 nodes the search ends at 100 feasible ones.
+  const nodes = Array.from({ length: 200 }, (_, i) => node(`n${i}`, { cpu: i < 10 || i === 199 ? "0" : "4" }));
+  const cluster = newTestCluster({ nodes });
+  const { evaluatedNodes, feasibleNodes, nextStartIndex } = await cluster.decide(aTestPod("new"));
+  assert.deepEqual([evaluatedNodes, feasibleNodes, nextStartIndex], [110, 100, 110]);
+  const nominated = await cluster.decide(aTestPod("new", { status: { nominatedNodeName: "n199" } }));
+  assert.deepEqual([nominated.evaluatedNodes, nominated.feasibleNodes], [111, 100], "with the one that was tried first");
+});
