@@ -104,3 +104,18 @@ test("an account that another process creates first is used", async () => {
   await token(undefined);
   assert.equal(tries, 2, "without an expiration it is taken to last an hour, as requested");
 });
+
+test("an account that cannot be made is a failure of the request, and is made with the next one", async () => {
+  let isAway = true;
+  let hasAccount = false;
+  const create = async (_ref: unknown, _object: unknown, { subresource }: { subresource?: string } = {}) => {
+    if (subresource === "token" && !hasAccount) throw notFound(serviceAccounts, "a");
+    if (isAway) throw serviceUnavailable("away");
+    hasAccount = true;
+    return { status: { token: "token-1" } };
+  };
+  const token = serviceAccountTokens({ create } as unknown as Client, "a", newFakeClock());
+  await assert.rejects(token(undefined), /away/);
+  isAway = false;
+  assert.equal(await token(undefined), "token-1");
+});

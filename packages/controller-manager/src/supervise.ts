@@ -122,7 +122,6 @@ function newAttempt({ make, ctx }: SupervisedOptions): Attempt {
       async run(signal) {
         // Not AbortSignal.any: its signals are more expensive, and each request adds a listener and removes it.
         const onAbort = (): void => ending.abort(signal.reason);
-        if (signal.aborted) onAbort();
         signal.addEventListener("abort", onAbort, { once: true });
         try {
           await runnable?.run(ending.signal);

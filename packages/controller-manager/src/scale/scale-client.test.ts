@@ -74,3 +74,30 @@ test("only a resource with a scale subresource of its own has one", async () => 
     message: "cannot discover /apis/apps/v1: unexpected status 404",
   });
 });
+
+for (const { name, answer, want } of [
+  { name: "that lists nothing", answer: { resources: null }, want: false },
+  { name: "without a list", answer: {}, want: false },
+  { name: "that is no object", answer: "x", want: false },
+  { name: "with a scale of another kind", answer: { resources: [{ name: "deployments/scale", kind: "Other" }] }, want: false },
+  { name: "with a scale of another resource", answer: { resources: [{ name: "x/scale", kind: "Scale" }] }, want: false },
+  {
+    name: "with the scale behind others",
+    answer: { resources: [null, { name: "deployments" }, { name: "deployments/scale", kind: "Scale" }] },
+    want: true,
+  },
+]) {
+  test(`a group version ${name} ${want ? "serves" : "does not serve"} the scale`, async () => {
+    const { client, scales } = world();
+    client.rawAnswers.set("/apis/apps/v1", answer);
+    assert.equal(await scales.hasScale(deployments, never), want);
+  });
+}
+
+test("a discovery that is no list of resources is a failure", async () => {
+  const { client, scales } = world();
+  client.rawAnswers.set("/apis/apps/v1", { resources: "x" });
+  await assert.rejects(scales.hasScale(deployments, never), {
+    message: "cannot discover /apis/apps/v1: the response is not an APIResourceList",
+  });
+});

@@ -44,3 +44,12 @@ test("a deadline counts from the start, not while it is suspended, and not witho
   );
   assert.equal(remainingMs(aJob({ spec: { activeDeadlineSeconds: 0 } }), "2022-01-01T00:00:00Z", start), 0);
 });
+
+test("without a limit six restarts are too many", () => {
+  const { backoffLimit: _, ...spec } = job(9).spec;
+  const unlimited = { ...job(9), spec };
+  assert.deepEqual(
+    [[5], [6]].map((counts) => tooManyRestarts(unlimited, [pod("Running", counts)])),
+    [false, true],
+  );
+});

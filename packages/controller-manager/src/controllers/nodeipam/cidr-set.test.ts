@@ -101,3 +101,14 @@ test("however ranges are allocated and released, none is allocated twice", () =>
     }),
   );
 });
+
+test("a wider range occupies the whole cluster CIDR, and what is no range is refused", () => {
+  for (const wider of ["10.0.0.0/8", "10.0.4.0/21"]) {
+    const set = newSet("10.0.4.0/22", 24);
+    set.occupy(wider);
+    assert.throws(() => set.allocateNext(), /there are no remaining CIDRs left/, wider);
+    set.release(wider);
+    assert.equal(set.allocateNext(), "10.0.4.0/24");
+  }
+  assert.throws(() => newSet("10.0.0.0/22", 24).occupy("10.0.0.0"), { message: "invalid CIDR address: 10.0.0.0" });
+});

@@ -269,3 +269,46 @@ test("says that a folder has to be deleted by hand when it cannot be deleted aft
   );
   assert.ok(existsSync(mounted[0] ?? ""));
 });
+
+test("no folder is made while it is not known whether the volume exists", async (t) => {
+  const context = newTestContext(t, withHostPath);
+  const { client, clock } = context;
+  let isAway = true;
+  client.react("get", "persistentvolumes", () => {
+    if (isAway) throw internalError(new Error("no"));
+    return undefined;
+  });
+  await claiming(context, hostPath);
+  await settle(30);
+  assert.deepEqual(client.objects(persistentVolumes), []);
+  isAway = false;
+  await waitFor(
+    async () => {
+      await clock.advance(15_000);
+      return claimOf(context)?.status?.phase === "Bound";
+    },
+    { what: "the claim to be bound" },
+  );
+  const { spec } = client.object<PersistentVolume>(persistentVolumes, "pvc-data-uid") as PersistentVolume;
+  rmdirSync(spec.hostPath?.path ?? "");
+});
+
+test("a volume for a claim without access modes may be written by one node", async (t) => {
+  const context = newTestContext(t, withHostPath);
+  const paths: string[] = [];
+  const modes: unknown[] = [];
+  context.client.react("create", "persistentvolumes", ({ sent }) => {
+    const { spec } = sent as PersistentVolume;
+    paths.push(spec.hostPath?.path ?? "");
+    modes.push(spec.accessModes);
+    return undefined;
+  });
+  context.client.put(storageClasses, aStorageClass("fast", hostPath));
+  const claim = aClaim({ storageClassName: "fast" });
+  const { accessModes: _, ...spec } = claim.spec;
+  context.client.put(persistentVolumeClaims, { ...claim, spec });
+  await context.run(newPersistentVolumeBinder(context.ctx));
+  await waitFor(() => modes.length > 0, { what: "the volume" });
+  rmdirSync(paths[0] ?? "");
+  assert.deepEqual(modes, [["ReadWriteOnce"]]);
+});

@@ -106,6 +106,12 @@ for (const { name, spec, annotations, events, fails } of [
     events: ['Warning VolumeFailedDelete error getting deleter volume plugin for volume "a": no volume plugin matched'],
   },
   {
+    name: "was made as a folder and is none",
+    spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: undefined, csi: { driver: "x", volumeHandle: "y" } },
+    annotations: { "pv.kubernetes.io/provisioned-by": "kubernetes.io/host-path" },
+    events: ['Warning VolumeFailedDelete Failed to create deleter for volume "a": spec.PersistentVolumeSource.HostPath is nil'],
+  },
+  {
     name: "is no folder below /tmp",
     spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: { path: "/tmp/../srv/data" } },
     events: ["Warning VolumeFailedDelete host_path deleter only supports /tmp/.+ but received provided /tmp/../srv/data"],
@@ -276,4 +282,11 @@ test("the deletion by an external provisioner is measured under its name", async
     await context.ctx.registry.render(),
     /volume_operation_total_seconds_sum\{plugin_name="disks.example.com",operation_name="delete"\} 2\n/,
   );
+});
+
+test("a folder that cannot be looked up is not taken for deleted", async (t) => {
+  const folder = mkdtempSync("/tmp/cox-folder-");
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "file"), "x");
+  await assert.rejects(deleteFolder(join(folder, "file", "a", "b")), { code: "ENOTDIR" });
 });

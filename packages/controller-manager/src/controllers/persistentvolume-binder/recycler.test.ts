@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Event, PersistentVolume, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { events, persistentVolumes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { defaultRecyclerPod } from "../../config/volumes.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
@@ -121,4 +122,28 @@ test("a recycler that failed and cannot be deleted is reported with its own fail
   context.client.put(pods, { ...(recycler(context) as Pod), status: { phase: "Failed", message: "no such folder" } });
   await settle(60);
   assert.deepEqual(context.events, ["Warning VolumeFailedRecycle Recycle failed: failed to recycle volume: no such folder"]);
+});
+
+test("an old recycler that cannot be deleted is reported, and no other is made", async (t) => {
+  const context = newTestContext(t);
+  context.client.react("delete", "pods", () => {
+    throw serviceUnavailable("away");
+  });
+  context.client.put(pods, aPod({ name: "recycler-for-a" }));
+  await recycling(context);
+  await settle(30);
+  assert.match(
+    context.events[0] ?? "",
+    /^Warning VolumeFailedRecycle Recycle failed: failed to delete old recycler pod default\/recycler-for-a: .*away/,
+  );
+});
+
+test("a volume of NFS has the recycler of NFS, which has five minutes at least", async (t) => {
+  const context = newTestContext(t);
+  const nfs = { hostPath: undefined, nfs: { server: "s", path: "/p" } } as never;
+  const volume = aVolume("a", { claimRef, persistentVolumeReclaimPolicy: "Recycle", ...(nfs as object) });
+  context.client.put(persistentVolumes, { ...volume, status: { phase: "Bound" } });
+  await context.run(newPersistentVolumeBinder(context.ctx));
+  const { activeDeadlineSeconds, volumes } = recycler(context)?.spec ?? {};
+  assert.deepEqual([activeDeadlineSeconds, volumes], [300, [{ name: "vol", nfs: { server: "s", path: "/p" } }]]);
 });
