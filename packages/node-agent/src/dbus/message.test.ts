@@ -105,3 +105,24 @@ test("an array that is longer than its message is refused, also one of elements 
   assert.throws(read("as"), { message: "D-Bus message ends too early" });
   assert.throws(read("a()"), { message: "D-Bus type () has no content" });
 });
+
+for (const [signature, value, message] of [
+  ["u", "text", "a D-Bus value is not a number"],
+  ["i", true, "a D-Bus value is not a number"],
+  ["s", 1, "a D-Bus value is not a string"],
+  ["as", "text", "a D-Bus value is not a list"],
+  ["as", { type: "s", value: "text" }, "a D-Bus value is not a list"],
+  ["(u)", 5, "a D-Bus value is not a list"],
+  ["v", "text", "a D-Bus value is not a variant"],
+  ["v", ["text"], "a D-Bus value is not a variant"],
+  ["d", 1.5, "D-Bus type d cannot be encoded"],
+] as const) {
+  test(`${JSON.stringify(value)} cannot be written as ${signature}`, () => {
+    assert.throws(() => encodeMessage({ kind: "call", serial: 1, signature, body: [value] }), { message });
+  });
+}
+
+test("a whole number may be written as one of 64 bits", () => {
+  const bytes = encodeMessage({ kind: "return", serial: 1, signature: "t", body: [30_000] });
+  assert.deepEqual(decodeMessage(bytes)?.message.body, [30_000n]);
+});

@@ -53,6 +53,12 @@ test("a new folder has no assignment; a written one is read by the next process,
     await writeFile(join(dir, "store/meta/last-known-good"), other);
     assert.throws(() => checkpoints.read("last-known-good"), { message: /failed to decode/ });
   }
+  for (const nothing of ["", "source:\n", "source: {}\n", "source:\n  configMap: settings\n"]) {
+    const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: SerializedNodeConfigSource\n";
+    await writeFile(join(dir, "store/meta/last-known-good"), `${head}${nothing}`);
+    const message = "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil";
+    assert.throws(() => checkpoints.read("last-known-good"), { message }, nothing);
+  }
 });
 
 test("each version of a config map is kept as its files", async (t) => {

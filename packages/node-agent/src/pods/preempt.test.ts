@@ -61,6 +61,12 @@ for (const { name, pods, missing, want } of [
     want: ["burstable", "least"],
   },
   {
+    name: "no pod that does not ask for the resource",
+    pods: [asking("memory", { memory: "9Gi" }), burstable("cpu", "200m"), bestEffort("none")],
+    missing: [short("cpu", 150)],
+    want: ["cpu"],
+  },
+  {
     name: "pods that free enough of each resource",
     pods: [burstable("cpu", "1", "1"), burstable("memory", "1m", "1Gi")],
     missing: [short("cpu", 500), short("memory", 1024 ** 3)],
@@ -83,6 +89,9 @@ test("preempts no critical pod, unless it has a lower priority", () => {
   const other = asking("other", { cpu: "1" }, {}, 2_000_000_000);
   assert.throws(() => podsToPreempt(critical, [other], [short("cpu", 100), short("memory", 5)]), {
     message: "no set of running pods found to reclaim resources: [(res: cpu, q: 100), (res: memory, q: 5), ]",
+  });
+  assert.throws(() => podsToPreempt(critical, [asking("memory", { memory: "9Gi" })], [short("cpu", 100)]), {
+    message: "no set of running pods found to reclaim resources: [(res: cpu, q: 100), ]",
   });
   const more = aNodePod({ priority: 2_000_001_000 });
   assert.deepEqual(podsToPreempt(more, [other], [short("cpu", 100)]), [other]);

@@ -215,3 +215,26 @@ for (const query of ["", "follow=true"]) {
     assert.deepEqual(await openFilesBelow(dir), []);
   });
 }
+
+for (const [what, later, ends] of [
+  ["has ended", async () => ({ state: containerState.exited }), true],
+  ["is gone", () => Promise.reject(new RuntimeError("NotFound", "gone")), true],
+  ["cannot be looked at", () => Promise.reject(new RuntimeError("Unavailable", "away")), false],
+] as const) {
+  test(`following the log of a container that ${what} ${ends ? "ends" : "is cut off"}`, async (t) => {
+    let looks = 0;
+    const playing = (dir: string) => {
+      const containerStatus = (id: string) => (looks++ === 0 ? runtimeOf(dir).containerStatus(id) : later());
+      return { containerStatus } as unknown as ContainerRuntime;
+    };
+    const get = await serving(
+      t,
+      { containerStatuses: [one("main", { containerID: "containerd://now", state: running })] },
+      playing,
+    );
+    const answer = get("/default/web/main?follow=true&tailLines=1");
+    if (ends) assert.equal(await answer, "200 now 3\n");
+    else await assert.rejects(answer);
+    assert.ok(looks >= 2);
+  });
+}

@@ -336,7 +336,12 @@ test("/runningpods/ lists the runtime's running pods, /configz shows the configu
 for (const { path, status, body } of [
   { path: "/healthz", status: 200, body: "ok" },
   { path: "/healthz/syncloop", status: 200, body: "ok" },
+  { path: "/healthz/other", status: 404, body: "404 page not found\n" },
   { path: "/nothing", status: 404, body: "404 page not found\n" },
+  { path: "/stats", status: 404, body: "404 page not found\n" },
+  { path: "/stats/container", status: 404, body: "404 page not found\n" },
+  { path: "/metrics/other", status: 404, body: "404 page not found\n" },
+  { path: "/exec/default/web?command=ls&output=1", status: 500, body: 'container not found ("")' },
   { path: "/logs/../../etc/passwd", status: 400, body: "400 Bad Request\n" },
   { path: "/logs/%5cetc", status: 400, body: "400 Bad Request\n" },
   { path: "/logs/syslog", status: 405, body: "logs endpoint is disabled.\n" },

@@ -198,6 +198,16 @@ test("ephemeral storage counts writable layers and volumes on the node's disk", 
   );
 });
 
+test("samples of containers that are gone are forgotten when there are too many; rates begin anew", () => {
+  const { rate } = newCpuSampler();
+  const second = 1e9;
+  for (let i = 0; i < 10_000; i++) rate(`${i}`, 0, second);
+  assert.equal(rate("0", 4 * second, 3 * second), 2 * second, "ten thousand are kept");
+  rate("another", 0, second);
+  assert.equal(rate("1", 4 * second, 3 * second), 2 * second, "the last rate that is one since its sample");
+  assert.deepEqual([rate("2", 4 * second, 3 * second), rate("1", 5 * second, 4 * second)], [0, second]);
+});
+
 test("rates are between the samples of one container, at least a second apart, and never negative", () => {
   const { rate } = newCpuSampler();
   const second = 1e9;

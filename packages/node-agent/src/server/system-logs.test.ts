@@ -55,7 +55,18 @@ test("a folder is a page of links, a file its text, a link to the outside 404", 
   assert.ok(text.includes('<a href="pods/">pods/</a>\n') && text.endsWith("</pre>\n"), text);
   assert.ok((await (await get("/pods/")).text()).includes('<a href="a%3Cb/">a&lt;b/</a>\n'));
   const answers: Record<string, string> = {};
-  for (const path of ["/syslog", "/inside", "/pods/0.log", "/outside", "/folder/key", "/circle", "/fifo", "/none", "/syslog/x"]) {
+  for (const path of [
+    "/syslog",
+    "/inside",
+    "/pods/0.log",
+    "/outside",
+    "/folder/key",
+    "/circle",
+    "/fifo",
+    "/none",
+    "/syslog/x",
+    `/${"x".repeat(300)}`,
+  ]) {
     const answer = await get(path);
     answers[path] = `${answer.status} ${await answer.text()}`;
   }
@@ -70,6 +81,7 @@ test("a folder is a page of links, a file its text, a link to the outside 404", 
     "/fifo": absent,
     "/none": absent,
     "/syslog/x": absent,
+    [`/${"x".repeat(300)}`]: absent,
   });
 });
 
@@ -105,6 +117,18 @@ test("range and conditional requests of a file are honoured; its type is never H
     bytes[at] = 0;
     await writeFile(join(root, "mixed"), bytes);
     assert.equal((await get("/mixed")).headers.get("content-type"), type, `a zero byte at ${at}`);
+  }
+  for (const [text, type] of [
+    ["\u001b[31mred\u001b[0m\t\f\r\n", "text/plain; charset=utf-8"],
+    ["\u0008", "application/octet-stream"],
+    ["\u000b", "application/octet-stream"],
+    ["\u000e", "application/octet-stream"],
+    ["\u001c", "application/octet-stream"],
+    ["\u001f", "application/octet-stream"],
+    [" ", "text/plain; charset=utf-8"],
+  ] as const) {
+    await writeFile(join(root, "controls"), text);
+    assert.equal((await get("/controls")).headers.get("content-type"), type, JSON.stringify(text));
   }
   await truncate(join(root, "syslog"), 0);
   assert.equal(await (await get("/syslog")).text(), "");

@@ -53,7 +53,7 @@ test("a pod belongs to the highest group that is not above it", () => {
 /** A node with a fake logind. */
 function aNode(
   pods: readonly NodePod[],
-  options: { delayMs?: number; maxMs?: number; cannotEnd?: string; cannotLock?: boolean } = {},
+  options: { delayMs?: number; maxMs?: number; cannotEnd?: string; cannotLock?: boolean; cannotRaise?: boolean } = {},
 ) {
   let isAway = false;
   let holding: Promise<void> | undefined;
@@ -75,6 +75,7 @@ function aNode(
     return {
       inhibitDelayMs: async () => delayMs,
       async overrideInhibitDelay(ms) {
+        if (options.cannotRaise) throw new Error("read-only file system");
         delayMs = Math.min(ms, options.maxMs ?? ms);
       },
       async inhibitShutdown() {
@@ -134,7 +135,8 @@ const pod = (name: string, priority: number, terminationGracePeriodSeconds: numb
   aNodePod({ priority, terminationGracePeriodSeconds }, { name, uid: name });
 
 test("on shutdown pods end first, critical ones last; new pods are rejected, and the node is not ready with the reason", async () => {
-  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60)]);
+  const patient = aNodePod({ priority: 0 }, { name: "patient", uid: "patient" });
+  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60), patient]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);
   assert.deepEqual(node.seen.splice(0), ["lock"]);
@@ -142,7 +144,10 @@ test("on shutdown pods end first, critical ones last; new pods are rejected, and
   node.goDown(true);
   await settle();
   const reported = "NodeShutdown: Shutdown manager detected shutdown event";
-  assert.deepEqual(node.seen.splice(0), [reported, "status", "Terminated web 5", "Terminated slow 20"]);
+  assert.deepEqual(node.seen.splice(0), [
+    ...[reported, "status"],
+    ...["Terminated web 5", "Terminated slow 20", "Terminated patient 20"],
+  ]);
   assert.equal(node.shutdown.problem(), "node is shutting down");
   assert.deepEqual(node.shutdown.refusal(), {
     reason: "NodeShutdown",
@@ -187,6 +192,14 @@ test("logind's delay is raised when needed; when it does not, or gives no lock, 
     /^Error: node shutdown manager was unable to update logind InhibitDelayMaxSec to 30s \(ShutdownGracePeriod\), current value of InhibitDelayMaxSec \(10s\) is less than requested ShutdownGracePeriod$/,
   );
   assert.equal(refused.closed(), 1, "its connection");
+  const fixed = aNode([], { delayMs: 5_000, cannotRaise: true });
+  await assert.rejects(fixed.shutdown.start(stop.signal), {
+    message: "unable to override inhibit delay by shutdown manager: read-only file system",
+  });
+  assert.deepEqual([fixed.closed(), fixed.seen], [1, []]);
+  const enough = aNode([], { delayMs: 30_000, cannotRaise: true });
+  await enough.shutdown.start(stop.signal);
+  assert.deepEqual([enough.closed(), enough.seen], [0, ["lock"]]);
   const lockless = aNode([], { cannotLock: true });
   await assert.rejects(lockless.shutdown.start(stop.signal), /no more locks/);
   assert.equal(lockless.closed(), 1);

@@ -148,3 +148,13 @@ test("files belong to the pod's group", async () => {
     assert.deepEqual([gid, mode & 0o660], [4711, revision === "" ? 0o640 : 0o660], "the group may write after a checkout");
   }
 });
+
+test("without git on the host a clone fails with the reason", async (t) => {
+  const { PATH } = process.env;
+  t.after(() => {
+    process.env["PATH"] = PATH;
+  });
+  process.env["PATH"] = join(dir, "no-programs");
+  const { failure } = await setUp({});
+  assert.equal(failure, `failed to exec 'git clone -- ${address}/app.git': : spawn git ENOENT`);
+});

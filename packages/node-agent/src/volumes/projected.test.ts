@@ -110,6 +110,28 @@ test("items of the downward API have modes and paths of their own", async (t) =>
   assert.deepEqual(modes, [0o400, 0o440]);
 });
 
+test("a projected volume has the files of all its sources, a later one in place of an earlier one", async (t) => {
+  const { setUp } = await bench(t);
+  const name = { path: "name", fieldRef: { fieldPath: "metadata.name" } };
+  const cpu = { path: "cpu", resourceFieldRef: { containerName: "main", resource: "requests.cpu", divisor: "1m" }, mode: 0o400 };
+  const sources = [
+    { downwardAPI: { items: [name, { ...name, path: "user" }, cpu] } },
+    { secret: { name: "s" } },
+    { downwardAPI: {} },
+    { serviceAccountToken: { path: "below/token" } },
+  ];
+  const container = aContainer({ volumeMounts, resources: { requests: { cpu: "1500m" } } });
+  const path = await setUp({ projected: { sources, defaultMode: 0o440 } }, { containers: [container] });
+  const read = async (file: string) => [await readFile(join(path, file), "utf8"), (await stat(join(path, file))).mode & 0o777];
+  assert.deepEqual((await visible(path)).toSorted(), ["below", "cpu", "name", "password", "user"]);
+  assert.deepEqual(await Promise.all(["name", "cpu", "user", "below/token"].map(read)), [
+    ["web", 0o440],
+    ["1500", 0o400],
+    ["u", 0o440],
+    ["t", 0o440],
+  ]);
+});
+
 test("a refresh that changes nothing leaves the measured usage as it was", async (t) => {
   const { setUp, manager } = await bench(t);
   const path = await setUp({ secret: { secretName: "s" } });
@@ -122,6 +144,21 @@ test("a refresh that changes nothing leaves the measured usage as it was", async
 
 test("a volume of an unknown kind is reported, one of no kind is an emptyDir", async (t) => {
   const { setUp } = await bench(t);
-  assert.equal(await setUp({ nfs: { server: "s", path: "/" } }), "no volume plugin matched");
+  for (const unknown of [
+    { nfs: { server: "s", path: "/" } },
+    { flexVolume: { driver: "example.com/disk" } },
+    { csi: { driver: "disk.example.com" } },
+    { gcePersistentDisk: { pdName: "d" } },
+  ]) {
+    assert.equal(await setUp(unknown), "no volume plugin matched", JSON.stringify(unknown));
+  }
   assert.match(await setUp({}), /kubernetes\.io~empty-dir\/v$/);
+});
+
+test("a path of the host is used as it is, if it is of the type that the pod names", async (t) => {
+  const { setUp } = await bench(t);
+  assert.equal(await setUp({ hostPath: { path: "/proc/self" } }), "/proc/self");
+  assert.equal(await setUp({ hostPath: { path: "/proc", type: "Directory" } }), "/proc");
+  assert.equal(await setUp({ hostPath: { path: "/proc", type: "File" } }), "hostPath type check failed: /proc is not a file");
+  assert.equal(await setUp({ hostPath: { path: "/none", type: "" } }), "/none");
 });

@@ -133,6 +133,7 @@ test("a subPath is bound, missing folders are made", { skip: process.getuid?.() 
   assert.equal(await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter), target, "a second time changes nothing");
   assert.equal((await systemMounter.mountsBelow(target)).length, 1);
   await writeFile(join(volume, "single"), "file");
+  await assert.rejects(makeSubPath(volume, "single/below"), { code: "ENOTDIR" });
   assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
 });
 

@@ -40,3 +40,18 @@ test("attachments of the controller are neither made nor deleted by the node", a
   await attachments.release(source);
   assert.deepEqual(client.writes, []);
 });
+
+test("a failure to request an attachment, or to read it, is one of the volume", async () => {
+  const refused = attaching(false);
+  refused.client.react("create", "volumeattachments", () => {
+    throw new Error("quota");
+  });
+  await assert.rejects(refused.attachments.contextOf(refused.source), { message: "quota" });
+  const unread = attaching(false);
+  unread.client.react("get", "volumeattachments", () => {
+    throw new Error("away");
+  });
+  await assert.rejects(unread.attachments.contextOf(unread.source), {
+    message: /^volume handle-1 has GET error for volume attachment csi-[0-9a-f]{64}: away$/,
+  });
+});

@@ -117,6 +117,15 @@ test("a failed expansion that cannot be marked in the claim is reported with the
   assert.deepEqual(ofClaim, []);
 });
 
+test("an expansion whose end cannot be written to the claim is a failure, after the driver has expanded the volume", async () => {
+  const { client, calls, run } = expanding(false);
+  client.react("patch", "persistentvolumeclaims", () => {
+    throw new Error("away");
+  });
+  await assert.rejects(run(), { message: "MountVolume.NodeExpandVolume update PVC status failed : away" });
+  assert.deepEqual(calls, [2 * 1024 ** 3]);
+});
+
 test("a driver that does not expand a volume in use leaves the volume mounted as it is", async () => {
   const { calls, run, failWith, events, stored } = expanding(false);
   failWith(new PluginError("FailedPrecondition", "in use"));

@@ -186,3 +186,55 @@ test("the node waits for its CSINode, reports the error, and corrects the list o
   await info.initialize(stop.signal);
   assert.deepEqual(client.object<CSINode>(csiNodes, "n1")?.metadata.annotations, { mine: "1", [migratedOf]: plugins });
 });
+
+for (const { what, verb, resource, run, want } of [
+  {
+    what: "cannot be written to the CSINode",
+    verb: "create",
+    resource: "csinodes",
+    run: (info: CsiNodeInfo) => info.install("d.example", driver("i")),
+    want: "error updating CSINode object with CSI driver node info: error updating CSINode",
+  },
+  {
+    what: "cannot be written to the node",
+    verb: "patch",
+    resource: "nodes",
+    run: (info: CsiNodeInfo) => info.install("d.example", driver("i")),
+    want: "error updating Node object with CSI driver node info: error updating node",
+  },
+  {
+    what: "cannot be removed from the CSINode",
+    verb: "update",
+    resource: "csinodes",
+    run: (info: CsiNodeInfo) => info.uninstall("old.example"),
+    want: "error uninstalling CSI driver from CSINode object error updating CSINode",
+  },
+  {
+    what: "cannot be removed from the node",
+    verb: "patch",
+    resource: "nodes",
+    run: (info: CsiNodeInfo) => info.uninstall("old.example"),
+    want: "error removing CSI driver node info from Node object error updating node",
+  },
+] as const) {
+  test(`a driver that ${what} is reported with all failures`, async () => {
+    const { clock, client, info } = announcing();
+    if (verb !== "create") await info.install("old.example", driver("o"));
+    client.react(verb, resource, () => {
+      throw new Error("away");
+    });
+    const failed = assert.rejects(run(info), {
+      message: `${want}: timed out waiting for the condition; caused by: away`,
+    });
+    for (let i = 0; i < 5; i++) await clock.advance(250);
+    await failed;
+  });
+}
+
+test("a known driver's second place becomes a label though the first is one already", async () => {
+  const { client, info } = announcing({ labels: { rack: "7" }, annotations: { [idsOf]: '{"d.example":"i"}' } });
+  const places = { rack: "7", zone: "x" };
+  await info.install("d.example", driver("i", places));
+  const [patch] = client.writes.filter(({ resource }) => resource === "nodes");
+  assert.partialDeepStrictEqual(patch?.sent, { metadata: { labels: places } });
+});

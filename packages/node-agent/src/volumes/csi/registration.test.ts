@@ -38,6 +38,11 @@ test("a registered driver is in the CSINode and the node's annotations until its
 for (const { name, versions, want } of [
   { name: "no version", versions: [], want: "Plugin returned an empty list for supported versions" },
   {
+    name: "a newer version only",
+    versions: ["2.0.0"],
+    want: 'None of the versions specified ["2.0.0"] are supported. err=could not find a highest supported version from versions ([2.0.0]) reported by this driver: <nil>',
+  },
+  {
     name: "an old version",
     versions: ["0.3.0"],
     want: 'None of the versions specified ["0.3.0"] are supported. err=highest supported version reported by driver is 0.3.0, must be v1.x',

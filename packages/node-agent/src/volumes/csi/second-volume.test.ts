@@ -233,3 +233,41 @@ test("a volume whose stored data cannot be read does not hide the others from an
   b.describe({});
   assert.deepEqual(again.inUse(), [volumeId]);
 });
+
+test(
+  "a volume that stays mounted though its driver says otherwise is neither removed from its pod nor from the node",
+  rootOnly,
+  async (t) => {
+    let stuck = "/pods/";
+    const unmount = async (path: string): Promise<void> => {
+      if (!path.includes(stuck)) await systemMounter.unmount(path);
+    };
+    const b = await csiBench(t, { mounter: { ...systemMounter, unmount } });
+    b.describe({ attachRequired: false });
+    await up(b);
+    const all = await b.mounts();
+    const of = (path: string) => `kubernetes.io/csi: ${join(b.dir, path)} is still mounted`;
+    await assert.rejects(b.csi.tearDown("uid-1"), {
+      message: `UnmountVolume.TearDown failed for volume "pv1" : ${of(mountIn("uid-1"))}`,
+    });
+    assert.deepEqual(await b.mounts(), all);
+    stuck = "/globalmount";
+    await b.csi.tearDown("uid-1");
+    await b.csi.collect();
+    assert.deepEqual(await b.mounts(), [globalMount]);
+    stuck = "nothing";
+    await b.clock.advance(60_000);
+    await b.csi.collect();
+    assert.deepEqual([await b.mounts(), existsSync(join(b.dir, globalMount))], [[], false]);
+  },
+);
+
+test("a device that cannot be unpublished is reported as one that stays mapped", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const volume = aVolume();
+  await up(b, aNodePod(), { ...volume, spec: { ...volume.spec, volumeMode: "Block" } });
+  b.driver.failures.set("NodeUnpublishVolume", [{ code: 14, details: "busy" }]);
+  await assert.rejects(b.csi.tearDown("uid-1"), /^Error: UnmapVolume\.UnmapPodDevice failed for volume "pv1" : .*busy$/);
+  await b.csi.tearDown("uid-1");
+});

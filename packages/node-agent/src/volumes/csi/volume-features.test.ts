@@ -271,7 +271,14 @@ test("a claim's status shows its new size once the driver has expanded the file 
   const conditions = ["Resizing", "FileSystemResizePending", "Other"].map((type) => ({ type, status: "True" }));
   const claim = { ...aClaim("1Gi"), status: { ...aClaim("1Gi").status, conditions } } as PersistentVolumeClaim;
   b.client.put(persistentVolumeClaims, claim);
-  const look = (): Promise<unknown> => b.csi.persistent(aNodePod(), aVolume(), claim, false);
+  const look = (uid = "uid-1"): Promise<unknown> => b.csi.persistent(aNodePod({}, { uid }), aVolume(), claim, false);
+  b.driver.failures.set("NodeExpandVolume", [{ code: 13, details: "bad block" }]);
+  await assert.rejects(look("uid-2"), {
+    step: "MountVolume.Setup failed while expanding volume",
+    volume: "pv1",
+    message: "Expander.NodeExpand failed to expand the volume : rpc error: code = Internal desc = bad block",
+  });
+  b.driver.calls.splice(0);
   await look();
   const expand = b.driver.calls.find(({ method }) => method === "NodeExpandVolume");
   assert.partialDeepStrictEqual(expand?.request, {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -170,6 +170,18 @@ for (const { name, mount, message } of [
     assert.deepEqual(await readdir(join(dir, "..")), []);
   });
 }
+
+test("volumes of other plugins, and of drivers that are gone, do not prevent unmounting those of a driver", async (t) => {
+  const { dir, flex, requested } = await setUp(t, { init: noAttach, mount: success, unmount: success });
+  const others = ["kubernetes.io~secret", ...Array.from({ length: 9 }, (_, i) => `vendor-${i}~gone`)];
+  const make = (names: string[]) => Promise.all(names.map((name) => mkdir(join(dir, "../..", name, "v"), { recursive: true })));
+  await make(others.slice(0, 5));
+  await flex.inline(pod, volume());
+  await make(others.slice(5));
+  await flex.tearDown("uid1");
+  assert.deepEqual((await requested()).slice(-2), ["unmount", dir]);
+  assert.deepEqual((await readdir(join(dir, "../.."))).toSorted(), ["example.com~disk", ...others].toSorted());
+});
 
 test("a secret of another type is not passed to a driver", async (t) => {
   const secret = { type: "Opaque", data: { key: "eA==" } } as unknown as Secret;
@@ -527,4 +539,34 @@ test("a restarted agent finds a disk by either of its folders; a volume without 
   const next = bench.open();
   await next.restore();
   assert.deepEqual(next.inUse(), []);
+});
+
+test("a driver that cannot mount a disk for the node, or unmount it, is asked again; nothing is removed before", async (t) => {
+  const fails = `echo '{"status":"Failure","message":"bad disk"}'`;
+  const bench = await setUp(t, { ...all, mountdevice: fails });
+  bench.status = isAttached;
+  const said = (command: string) => `${command} command failed, status: Failure, reason: bad disk`;
+  await assert.rejects(bench.flex.inline(pod, volume()), {
+    step: "MountVolume.MountDevice failed",
+    message: said("mountdevice"),
+  });
+  assert.ok(!(await bench.commands()).includes("mount"));
+  await bench.install({ ...all, unmount: fails });
+  await bench.flex.inline(pod, volume());
+  await assert.rejects(bench.flex.tearDown("uid1"), { message: new RegExp(said("unmount")) });
+  assert.deepEqual(await readdir(join(bench.dir, "..")), ["data"]);
+  await bench.install({ ...all, unmountdevice: fails });
+  await bench.flex.tearDown("uid1");
+  assert.deepEqual(await readdir(join(bench.dir, "..")), []);
+  bench.mounted.push(bench.mountPath);
+  await bench.flex.collect();
+  assert.deepEqual([bench.flex.inUse(), bench.operations.at(-1)], [[id], "example.com/disk unmount_device failed"]);
+  await rm(join(bench.podsDir, "../exec"), { recursive: true });
+  await bench.clock.advance(60_000);
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), [id], "there is no driver to call");
+  await bench.install(all);
+  await bench.clock.advance(60_000);
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), []);
 });
