@@ -1,6 +1,16 @@
 /** What a cluster's folder says about it: its record, and the end of its processes' logs. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -72,4 +82,27 @@ test("the end of a log is its last lines, without a usage below them", (t) => {
   assert.equal(tailOf({ state } as never, "kubelet", 2), "two\nthree");
   writeFileSync(file, `${readFileSync(file, "utf8").trim()}\nError: unknown flag\nUsage:\n  kubelet [flags]\n`);
   assert.equal(tailOf({ state } as never, "kubelet", 2), "three\nError: unknown flag");
+});
+
+test("a record is replaced as a whole, in a folder that others cannot list", (t) => {
+  const state = aState(t);
+  writeRecord(state, record);
+  assert.equal(statSync(state).mode & 0o777, 0o711);
+  const file = join(state, "cluster.json");
+  const before = readFileSync(file, "utf8");
+  linkSync(file, `${file}.earlier`);
+  writeRecord(state, { ...record, requested: {} });
+  assert.equal(readFileSync(`${file}.earlier`, "utf8"), before, "the earlier file is not written to");
+  assert.deepEqual(readRecord(state)?.requested, {});
+  assert.deepEqual(readdirSync(state), ["cluster.json", "cluster.json.earlier"]);
+  assert.match(before, /^\{\n {2}"requested": \{\n {4}"nodeName": "n1"\n {2}\},\n/);
+});
+
+test("the folder of named clusters goes with the last of them", (t) => {
+  const clusters = aState(t);
+  for (const name of ["a", "b"]) mkdirSync(join(clusters, name), { recursive: true });
+  removeEmptyFolder("a", join(clusters, "a"));
+  assert.deepEqual(readdirSync(clusters), ["b"]);
+  removeEmptyFolder("b", join(clusters, "b"));
+  assert.equal(existsSync(clusters), false);
 });

@@ -85,6 +85,7 @@ test("a daemon that does not start leaves no compiled file", async (t) => {
   writeFileSync(file("small.js"), "process.exit(1);\n");
   await assert.rejects(compileAhead(folder));
   assert.deepEqual(compiled(), []);
+  assert.deepEqual(globSync("compiled-code*", { cwd: file("") }), []);
 });
 
 test("every daemon loads only modules of Node before its compiled code", () => {

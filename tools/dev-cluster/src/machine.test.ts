@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { formatCidr } from "./cidr.ts";
-import { readRoutes } from "./machine.ts";
+import { checkLoopback, isPortFree, readRoutes } from "./machine.ts";
 
 /** A line of /proc/net/route, whose addresses are little-endian. */
 const route = (device: string, destination: string, mask: string): string =>
@@ -24,3 +26,19 @@ test("routes are those of other devices to networks, not the default ones, also 
   );
   assert.deepEqual(readRoutes("cox0", text.split("\n", 1)[0]), []);
 });
+
+for (const host of ["127.0.0.1", "0.0.0.0", "::"])
+  test(`a port on which a program listens at ${host} is taken, and free when it has ended`, async (t) => {
+    const server = createServer();
+    t.after(() => server.close());
+    server.listen({ host, port: 0, ipv6Only: true });
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo; // cast: it listens on a port
+    assert.equal(await isPortFree(port), false);
+    server.close();
+    await once(server, "close");
+    assert.equal(await isPortFree(port), true);
+    assert.equal(await isPortFree(port), true, "a look does not take it");
+  });
+
+test("this machine's loopback interface is up", () => assert.doesNotThrow(checkLoopback));
