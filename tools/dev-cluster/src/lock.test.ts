@@ -200,3 +200,17 @@ test("an interrupt before the lock is tried leaves it alone; without the program
   });
   assert.equal(readdirSync("/proc/self/fd").length, open);
 });
+
+test("a lock can be waited for", async (t) => {
+  const file = clusterLockFile(cluster(t).state);
+  // Holds the lock until another process waits for it. Source: proc(5), /proc/locks
+  const script =
+    'exec 9>>"$0"; flock 9; echo held; inode=$(stat -c %i "$0"); until grep -q -- "-> FLOCK .*:$inode " /proc/locks; do :; done';
+  const child = spawn("sh", ["-c", script, file], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  const handle = openSync(file, "a+");
+  t.after(() => closeSync(handle));
+  assert.equal(flock(handle, { waits: false }), false);
+  assert.equal(flock(handle, { waits: true }), true);
+});

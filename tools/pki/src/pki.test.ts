@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -410,4 +410,215 @@ test("the command prints what it created, changed and would do, and when nothing
   rmSync(join(plan.folder, "pki/ca.key"));
   await assert.rejects(makeMissing({ ...plan, apiserverNames: ["y.test"] }), /lacks y\.test, and the key of its authority/);
   assert.equal((await run({ ...plan, apiserverNames: ["y.test"] }, now)).code, 1);
+});
+
+/** What `action` says, with the plan's folder as F. */
+async function problemOf(plan: PkiPlan, action: Promise<unknown>): Promise<string> {
+  const err = await action.then(
+    () => assert.fail("it succeeded"),
+    (reason: unknown) => reason,
+  );
+  assert.ok(err instanceof PkiError, String(err));
+  return err.message.replaceAll(plan.folder, "F");
+}
+
+const remove = (plan: PkiPlan, file: string): void => rmSync(join(plan.folder, file));
+const otherKey = async (): Promise<string> => (await newCa({ commonName: "other" })).keyPem;
+const cannotBeMade = (why: string): string =>
+  `F/pki/ca.crt ${why}, so these cannot be made: F/pki/apiserver.crt; put ca.key beside it, or have the owner of the authority make them`;
+
+for (const [name, change, want, more] of [
+  [
+    "an authority that is no certificate",
+    (plan) => {
+      put(plan, "pki/ca.crt", "nonsense");
+      remove(plan, "pki/apiserver.crt");
+    },
+    [cannotBeMade("is no certificate in PEM form")],
+  ],
+  [
+    "an authority with another key",
+    async (plan) => {
+      put(plan, "pki/ca.key", await otherKey());
+      remove(plan, "pki/apiserver.crt");
+    },
+    [cannotBeMade("does not belong to the key beside it")],
+  ],
+  [
+    "an authority with a damaged key",
+    (plan) => {
+      put(plan, "pki/ca.key", "nonsense");
+      remove(plan, "pki/apiserver.crt");
+    },
+    [cannotBeMade("does not belong to the key beside it")],
+  ],
+  [
+    "all files that are wrong",
+    (plan) => {
+      put(plan, "pki/apiserver.crt", "nonsense");
+      remove(plan, "pki/etcd/peer.key");
+      remove(plan, "pki/sa.key");
+    },
+    [
+      "F/pki/apiserver.crt is no certificate in PEM form: put one there, or remove it to have one made",
+      "F/pki/etcd/peer.key is missing, the key of F/pki/etcd/peer.crt: put it back, or remove the certificate to have both made anew",
+      "F/pki/sa.key is missing, the key of F/pki/sa.pub: put it back, or remove that to have both made anew (tokens that were signed with the old key end then)",
+    ],
+  ],
+  [
+    "an edited kubeconfig of the kubelet's earlier name",
+    (plan) => put(plan, "kubelet.conf", `${read(plan, "kubelet.conf")}\n`),
+    ["F/kubelet.conf is for node one and has been edited: remove it to have one for two made"],
+    { nodeName: "two", isEarlierServer: () => true },
+  ],
+] as readonly [string, (plan: PkiPlan) => void | Promise<void>, readonly string[], Partial<PkiPlan>?][])
+  test(`${name}: the problem is told, and nothing is written`, async (t) => {
+    const plan = aPlan(t);
+    await makeMissing(plan);
+    await change(plan);
+    const before = everything(plan);
+    assert.equal(await problemOf(plan, makeMissing({ ...plan, ...more })), want.join("\n"));
+    assert.deepEqual(everything(plan), before);
+  });
+
+test("in a cluster's own folder a file that is no kubeconfig is told with the remedy", async (t) => {
+  const plan = aPlan(t, { isEarlierServer: () => true });
+  await makeMissing(plan);
+  put(plan, "admin.conf", "a: [");
+  assert.match(
+    await problemOf(plan, makeMissing(plan)),
+    /^F\/admin\.conf: .+; put a kubeconfig there, or remove it to have one made$/,
+  );
+  assert.deepEqual(await makeMissing({ ...plan, isEarlierServer: undefined } as unknown as PkiPlan), [], "others are left alone");
+});
+
+test("only certificates of this program's making get more names", async (t) => {
+  const names = {
+    dnsNames: ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"],
+  };
+  const plan = aPlan(t, { apiserverNames: [] });
+  await makeMissing(plan);
+  const own = alternativeNamesOf(read(plan, "pki/apiserver.crt"));
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" }) as string; // cast: PEM is text
+  const common = {
+    commonName: "kube-apiserver",
+    usages: ["server"],
+    ca: caOf(plan),
+    dnsNames: own.dnsNames,
+    ips: own.ips,
+  } as const;
+  for (const [what, options] of [
+    ["an RSA key", { keyPem: rsa }],
+    ["another name", { commonName: "other" }],
+    ["an organization", { organizations: ["o"] }],
+    ["fewer addresses", { ips: [] }],
+    ["fewer names", names],
+    ["another authority", { ca: await newCa({ commonName: "kubernetes" }) }],
+  ] as const) {
+    const pair = await newCertificate({ ...common, ...options });
+    put(plan, "pki/apiserver.crt", pair.certPem);
+    put(plan, "pki/apiserver.key", pair.keyPem);
+    assert.equal(
+      await problemOf(plan, makeMissing({ ...plan, apiserverNames: ["lb.test", "10.9.9.9"] })),
+      "F/pki/apiserver.crt lacks lb.test, 10.9.9.9 and was not made by this program: it stays as it is; remove it to have one made",
+      what,
+    );
+  }
+  const pair = await newCertificate(common);
+  put(plan, "pki/apiserver.crt", pair.certPem);
+  put(plan, "pki/apiserver.key", pair.keyPem);
+  assert.deepEqual(await makeMissing({ ...plan, apiserverNames: ["lb.test", "10.9.9.9"] }), [
+    { path: join(plan.folder, "pki/apiserver.crt"), why: "added lb.test, 10.9.9.9" },
+  ]);
+});
+
+for (const [name, change, want] of [
+  ["has no key", (plan) => remove(plan, "pki/apiserver.key"), "its key is missing"],
+  [
+    "has another key",
+    async (plan) => put(plan, "pki/apiserver.key", await otherKey()),
+    "it does not belong to the key beside it",
+  ],
+  ["has no authority", (plan) => remove(plan, "pki/ca.key"), "F/pki/ca.key, the key of its authority, is missing"],
+] as readonly [string, (plan: PkiPlan) => void | Promise<void>, string][])
+  test(`a certificate that ${name} is not renewed: an error by name and when it has expired, else a message`, async (t) => {
+    const plan = aPlan(t);
+    const now = Date.UTC(2030, 0, 1);
+    await makeMissing(plan, { now });
+    await change(plan);
+    const said = `F/pki/apiserver.crt (CN=kube-apiserver) cannot be renewed here: ${want}`;
+    assert.equal(await problemOf(plan, renew(plan, { names: ["apiserver.crt"], now })), said);
+    const { skipped } = await renew(plan, { now, dryRun: true });
+    assert.ok(skipped.map((line) => line.replaceAll(plan.folder, "F")).includes(said), skipped.join("\n"));
+    const before = everything(plan);
+    const ended = await problemOf(plan, renew(plan, { now: now + 366 * dayMs, onlyExpiring: true }));
+    const expired = said.replace("cannot", "expired on 2031-01-01T00:00:00Z and cannot");
+    assert.ok(ended.split("\n").includes(expired), ended);
+    assert.deepEqual(everything(plan), before);
+  });
+
+test("a file that cannot be read is an error by name, and else a message", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  put(plan, "pki/etcd/peer.crt", "nonsense");
+  const said = "F/pki/etcd/peer.crt cannot be renewed: it is no certificate in PEM form";
+  assert.equal(await problemOf(plan, renew(plan, { names: ["etcd-peer"] })), said);
+  const { paths, skipped } = await renew(plan, { dryRun: true });
+  assert.deepEqual([paths.length, skipped.map((line) => line.replaceAll(plan.folder, "F"))], [12, [said]]);
+  assert.equal(
+    await problemOf(plan, renew(plan, { names: ["one", "apiserver", "two"] })).then((text) => text.split(";")[0]),
+    "there is no certificate one, two in F",
+  );
+});
+
+test("check says what it cannot read and whose authority is elsewhere; an empty folder has none", async (t) => {
+  const plan = aPlan(t);
+  assert.deepEqual(await run(plan, 0, "check"), { code: 0, lines: [`there are no certificates in ${plan.folder}`] });
+  const now = Date.UTC(2030, 0, 1);
+  await makeMissing(plan, { now });
+  const foreign = await newCertificate({
+    commonName: "x",
+    usages: ["server"],
+    ca: await newCa({ commonName: "elsewhere", now }),
+    now,
+  });
+  put(plan, "pki/more.crt", foreign.certPem);
+  put(plan, "pki/apiserver.crt", "nonsense");
+  const { code, lines } = await run(plan, now, "check", "-o", "json");
+  const { certificates, unreadable } = JSON.parse(lines.join("\n"));
+  assert.equal(code, 1);
+  assert.deepEqual(unreadable, [
+    { name: "apiserver", path: join(plan.folder, "pki/apiserver.crt"), reason: "it is no certificate in PEM form" },
+  ]);
+  assert.partialDeepStrictEqual(
+    certificates.find(({ name }: { name: string }) => name === "more"),
+    { authority: "CN=elsewhere (not of this folder)", state: "valid", subject: "CN=x" },
+  );
+  remove(plan, "pki/apiserver.crt");
+  assert.equal((await run(plan, now - dayMs, "check")).code, 1, "not valid yet");
+  assert.match(
+    (await run(plan, now - dayMs, "check")).lines.join("\n"),
+    /^more +2031-01-01T00:00:00Z +not valid yet +CN=elsewhere \(not of this folder\) +CN=x$/m,
+  );
+});
+
+test("a problem is printed line by line, another error is thrown", async (t) => {
+  const plan = aPlan(t);
+  await makeMissing(plan);
+  remove(plan, "pki/etcd/peer.key");
+  remove(plan, "pki/sa.key");
+  let printed = "";
+  t.mock.method(process.stderr, "write", (text: string) => {
+    printed += text;
+    return true;
+  });
+  assert.deepEqual(await run(plan, Date.now()), { code: 1, lines: [] });
+  assert.match(printed, /^error: \S+peer\.key is missing, [^\n]*\nerror: \S+sa\.key is missing, [^\n]*\n$/);
+  const broken = newCertsCommand({
+    program: "certs",
+    plan: () => {
+      throw new TypeError("broken");
+    },
+  });
+  await assert.rejects(runCerts(broken, ["--dry-run"]), TypeError);
 });
