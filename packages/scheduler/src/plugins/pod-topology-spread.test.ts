@@ -334,3 +334,19 @@ for (const { point, whenUnsatisfiable } of [
     });
   });
 }
+
+test("counts are empty again once each of them went back to 0 and is forgotten", () => {
+  const counts = new TopologyCounts();
+  const known = () => [counts.empty, counts.get("zone", "x"), counts.get("zone", "y"), counts.hasAnyAt({ zone: "x" })];
+  assert.deepEqual(known(), [true, undefined, undefined, false]);
+  counts.add("zone", "x", 2, true);
+  counts.add("zone", "y", 1, true);
+  counts.add("zone", "x", -1, true);
+  assert.deepEqual(known(), [false, 1, 1, true]);
+  counts.add("zone", "x", -1, true);
+  assert.deepEqual(known(), [false, undefined, 1, false]);
+  counts.add("zone", "y", -1);
+  assert.deepEqual(known(), [false, undefined, 0, false], "a 0 that is to be kept is a count");
+  counts.add("zone", "y", 0, true);
+  assert.deepEqual(known(), [true, undefined, undefined, false]);
+});

@@ -3,7 +3,16 @@ import { test } from "node:test";
 import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
-import { annotationsOfNewSet, maxRevision, revisionAnnotation, revisionHistoryAnnotation } from "./annotations.ts";
+import {
+  annotationsOfNewSet,
+  countIn,
+  isCopied,
+  maxRevision,
+  parseRevision,
+  revisionAnnotation,
+  revisionHistoryAnnotation,
+  revisionOf,
+} from "./annotations.ts";
 import { findingNewSet, planCleanup, sameTemplate } from "./history.ts";
 import { buildNewSet } from "./new-replica-set.ts";
 
@@ -174,3 +183,38 @@ for (const { name, a, b, want } of [
     assert.equal(sameTemplate({ metadata: a, spec: podSpec }, { metadata: a, spec: { ...podSpec, hostNetwork: true } }), false);
   });
 }
+
+for (const [text, revision, count] of [
+  [undefined, 0n, undefined],
+  ["", 0n, undefined],
+  ["0", 0n, 0],
+  ["12", 12n, 12],
+  ["+12", 12n, undefined],
+  ["-1", -1n, -1],
+  ["1234567890", 1234567890n, 1234567890],
+  ["12345678901", 12345678901n, undefined],
+  ["-9223372036854775808", -9223372036854775808n, undefined],
+  ["-9223372036854775809", undefined, undefined],
+  ["1.5", undefined, undefined],
+  [" 1", undefined, undefined],
+  ["1x", undefined, undefined],
+] as const) {
+  test(`an annotation ${text === undefined ? "that is absent" : JSON.stringify(text)} is the revision ${revision} and the count ${count}`, () => {
+    const { annotations: _, ...metadata } = set("a").metadata;
+    const annotated = {
+      ...set("a"),
+      metadata: { ...metadata, ...(text !== undefined && { annotations: { [revisionAnnotation]: text } }) },
+    };
+    assert.deepEqual([revisionOf(annotated), countIn(annotated, revisionAnnotation)], [revision, count]);
+    if (text) assert.equal(parseRevision(text), revision);
+  });
+}
+
+test("annotations about a deployment's own size and history are not copied to its sets, others are", () => {
+  const own = ["revision", "revision-history", "desired-replicas", "max-replicas"].map(
+    (name) => `deployment.kubernetes.io/${name}`,
+  );
+  for (const name of [...own, "deprecated.deployment.rollback.to", "kubectl.kubernetes.io/last-applied-configuration"])
+    assert.equal(isCopied(name), false, name);
+  for (const name of ["kubernetes.io/change-cause", "deployment.kubernetes.io/other"]) assert.equal(isCopied(name), true, name);
+});

@@ -48,7 +48,7 @@ export class QuotaMonitors {
 
   /**
    * Repeats discovery.
-   * @returns whether the set of resources changed
+   * @returns whether resources were added; usage of those that are no longer served keeps its value
    * @throws when discovery fails completely
    */
   async refresh(signal: AbortSignal): Promise<boolean> {
@@ -59,8 +59,8 @@ export class QuotaMonitors {
     }
     const failedGroups = new Set(failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
     const served = new Map(resources.filter(isQuotable).map((resource) => [idOf(resource), resource]));
-    const removed = this.#removeUnserved(served, failedGroups);
-    return this.#addServed(served) || removed;
+    this.#removeUnserved(served, failedGroups);
+    return this.#addServed(served);
   }
 
   /** Objects of one namespace that count against the given resource names; starts their informers and waits for them to sync. */
@@ -77,16 +77,13 @@ export class QuotaMonitors {
     return counted(); // read again, because the caches may have changed while yielding
   }
 
-  #removeUnserved(served: ReadonlyMap<string, DiscoveredResource>, failedGroups: ReadonlySet<string | undefined>): boolean {
-    let changed = false;
+  #removeUnserved(served: ReadonlyMap<string, DiscoveredResource>, failedGroups: ReadonlySet<string | undefined>): void {
     for (const [id, { resource, stop }] of this.#monitors) {
       // Resources of a group whose discovery failed are kept.
       if (served.get(id)?.version === resource.version || failedGroups.has(resource.group)) continue;
       this.#monitors.delete(id);
       stop.abort(new Error("the resource is no longer served"));
-      changed = true;
     }
-    return changed;
   }
 
   #addServed(served: ReadonlyMap<string, DiscoveredResource>): boolean {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { test } from "node:test";
-import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { alreadyExists, conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
@@ -358,4 +358,25 @@ test("secrets of an account of the same name in another namespace are not touche
   world.client.remove(serviceAccounts, "web/default");
   await settle(30);
   assert.equal(world.client.object(secrets, "other/theirs")?.metadata.name, "theirs");
+});
+
+test("a generated name that another secret has is not the account's; the next one is", async (t) => {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  let taken: string | undefined;
+  world.client.react("create", "secrets", ({ sent }) => {
+    if (taken !== undefined) return undefined;
+    taken = (sent as Secret).metadata.name ?? "";
+    throw alreadyExists(secrets, taken);
+  });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  assert.equal(account(world)?.secrets, undefined);
+  await world.clock.advance(1000);
+  await settle(30);
+  const made = world.client.objects<Secret>(secrets).map(({ metadata }) => metadata.name);
+  assert.deepEqual(
+    account(world)?.secrets?.map(({ name }) => name),
+    made,
+  );
+  assert.deepEqual([made.length, made[0] === taken], [1, false]);
 });
