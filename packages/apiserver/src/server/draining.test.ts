@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -54,4 +56,17 @@ test("while it waits for its last request a server sends others elsewhere, but f
   last.end(body.slice(5));
   assert.equal(await answered, 201, "what was under way is completed");
   await stopped;
+});
+
+test("a server that stops ends its watches when the last short request is answered, not at the end of its grace period", async (t) => {
+  const server = await startTestServer(t);
+  const headers = { authorization: `Bearer ${server.adminToken}` };
+  const watch = request(`${server.url}/api/v1/namespaces/default/configmaps?watch=true`, { ca: server.ca, headers });
+  const [events] = (await once(watch.end(), "response")) as [IncomingMessage];
+  const ended = once(events.resume(), "end");
+  const began = performance.now();
+  await server.stop(300_000);
+  await ended;
+  const tookMs = performance.now() - began;
+  assert.ok(tookMs < 200_000, `${tookMs} ms`);
 });

@@ -126,3 +126,26 @@ test("a server that is stopped while it starts waits no longer", async () => {
   ending.abort(new Error("stopped"));
   await assert.rejects(done, /stopped/);
 });
+
+test("a server is not ready, and opens to no request, before an admission plugin knows its objects", async (t) => {
+  const listed = Promise.withResolvers<void>();
+  t.after(() => listed.resolve());
+  const server = await launchTestServer(t, [], undefined, (client) => ({
+    ...client,
+    async range(request) {
+      if (request.key.includes("/limitranges/")) await listed.promise;
+      return client.range(request);
+    },
+  }));
+  const failing = async () => {
+    const { text } = await server.request("GET", "/readyz?verbose");
+    return [...text.matchAll(/^\[-\](\S+)/gm)].map(([, name]) => name);
+  };
+  const hooks = ["start-kube-apiserver-admission-initializer", "generic-apiserver-start-informers"];
+  const waiting = ["informer-sync", ...hooks.map((name) => `poststarthook/${name}`)];
+  await waitFor(async () => (await failing()).join() === waiting.join(), { what: "all else" });
+  assert.equal((await server.request("GET", "/api/v1/namespaces")).code, 503);
+  listed.resolve();
+  await waitFor(async () => (await failing()).length === 0, { what: "the server to be ready" });
+  assert.equal((await server.request("GET", "/api/v1/namespaces")).code, 200);
+});
