@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Decision } from "@coxswain/apimachinery/decisions/decision";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
-import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { leases, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -203,4 +204,55 @@ test("a server that cannot store its own answer says so in its log, and goes on"
     [answered.created.length, problems],
     [2, ["cannot answer a request for diagnostics", "cannot answer a request for diagnostics"]],
   );
+});
+
+/** A reader whose questions are answered by nobody, and what it asks. */
+function aReader(client: Client, servers: number) {
+  const asked: ReadonlyMap<string, Recipient>[] = [];
+  const questions = {
+    async query(requested: ReadonlyMap<string, Recipient>) {
+      asked.push(requested);
+      return { decisions: [], silent: [] };
+    },
+  } as unknown as Questions;
+  const clock = newFakeClock();
+  const decisions = new DecisionLog({ component: "kube-apiserver", clock });
+  return {
+    asked,
+    decisions,
+    reader: new ClusterDecisions({ questions, decisions, client, servers: async () => servers, clock }),
+  };
+}
+
+test("of pods the scheduler and the kubelet of each one's node are asked, of other objects neither, and the only server is not", async () => {
+  const client = newFakeClient({ clock: newFakeClock() });
+  for (const [name, nodeName] of Object.entries({ a: "n1", b: "n2", c: "n1", waits: undefined }))
+    client.put(pods, { metadata: { namespace: "default", name }, spec: { containers: [], ...(nodeName && { nodeName }) } });
+  const { asked, reader } = aReader(client, 1);
+  const refs = [...["a", "b", "c", "waits", "gone"].map((name) => ref("pods", name)), ref("nodes", "n2"), ref("configmaps", "m")];
+  const other = { ...ref("pods", "a"), group: "metrics.k8s.io" };
+  const { signal } = new AbortController();
+  await reader.of([...refs, other], signal);
+  await reader.of([ref("configmaps", "m")], signal);
+  const shown = asked.map((one) =>
+    Object.fromEntries(Array.from(one, ([name, { refs }]) => [name, refs.map(({ group, name }) => `${group}${name}`).join()])),
+  );
+  assert.deepEqual(shown, [
+    {
+      "kube-controller-manager": "a,b,c,waits,gone,n2,m,metrics.k8s.ioa",
+      "kube-scheduler": "a,b,c,waits,gone",
+      [kubeletRecipient("n1")]: "a,c",
+      [kubeletRecipient("n2")]: "n2,b",
+    },
+    { "kube-controller-manager": "m" },
+  ]);
+});
+
+test("about no object nobody is asked, and a lease that cannot be read is a failure", async () => {
+  const get = () => Promise.reject(new Error("etcd is away"));
+  const { asked, reader } = aReader({ get } as unknown as Client, 1);
+  const { signal } = new AbortController();
+  assert.deepEqual(await reader.of([], signal), { decisions: [], silent: [] });
+  await assert.rejects(reader.of([ref("configmaps", "m")], signal), { message: "etcd is away" });
+  assert.deepEqual(asked, []);
 });

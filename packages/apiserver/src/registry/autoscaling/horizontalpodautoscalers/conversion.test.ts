@@ -116,7 +116,10 @@ test("metrics with selectors, of containers, all kinds of states and several pol
         },
         { type: "External", external: { metric: { name: "queue", selector }, current: { value: "9", averageValue: "10" } } },
       ],
-      conditions: [{ type: "AbleToScale", status: "True" }],
+      conditions: [
+        { type: "AbleToScale", status: "True" },
+        { type: "ScalingActive", status: "False" },
+      ],
     },
   } as unknown as KubeObject;
   for (const version of ["v1", "v2beta1", "v2beta2"]) {

@@ -6,8 +6,11 @@ import { defaultBinding } from "./defaults.ts";
 
 const apiGroup = "rbac.authorization.k8s.io";
 const apiVersion = `${apiGroup}/v1alpha1`;
-const binding = (...subjects: object[]) =>
-  ({ metadata: { name: "b" }, roleRef: {}, subjects }) as unknown as KubeObject & { subjects: never[] };
+const service: object = { kind: "ServiceAccount", name: "first", namespace: "n" };
+const oldService: object = { ...service, apiVersion: "v1" };
+/** A binding whose second subject is the given one. */
+const binding = (subject: object, first = service) =>
+  ({ metadata: { name: "b" }, roleRef: {}, subjects: [first, subject] }) as unknown as KubeObject & { subjects: never[] };
 
 for (const { name, old, now } of [
   { name: "a user", old: { kind: "User", apiVersion, name: "u" }, now: { kind: "User", apiGroup, name: "u" } },
@@ -24,8 +27,8 @@ for (const { name, old, now } of [
   },
 ]) {
   test(`${name} is a subject in v1alpha1 and v1`, () => {
-    assert.deepEqual(bindingFromV1alpha1(binding(old)), binding(now));
-    assert.deepEqual(bindingToV1alpha1(binding(now)), binding(old));
+    assert.deepEqual(bindingFromV1alpha1(binding(old, oldService)), binding(now));
+    assert.deepEqual(bindingToV1alpha1(binding(now)), binding(old, oldService));
   });
 }
 
@@ -51,7 +54,7 @@ for (const { name, old, now } of [
     now: { kind: "Other", apiGroup: "", name: "o" },
   },
 ]) {
-  test(`from v1alpha1: ${name}`, () => assert.deepEqual(bindingFromV1alpha1(binding(old)), binding(now)));
+  test(`from v1alpha1: ${name}`, () => assert.deepEqual(bindingFromV1alpha1(binding(old, oldService)), binding(now)));
 }
 
 for (const { name, now, old } of [
@@ -67,7 +70,7 @@ for (const { name, now, old } of [
   },
 ]) {
   test(`to v1alpha1: ${name} keeps it, though it has no version`, () =>
-    assert.deepEqual(bindingToV1alpha1(binding(now)), binding(old)));
+    assert.deepEqual(bindingToV1alpha1(binding(now)), binding(old, oldService)));
 }
 
 test("a binding without subjects is the same in both versions", () => {
