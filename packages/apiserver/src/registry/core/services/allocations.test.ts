@@ -105,11 +105,13 @@ function ports(to: number) {
       metadata: { name: "s" },
       spec: { ports: of.map((one) => ({ port: 80, protocol: "TCP", ...one })), ...spec },
     } as Service;
-    return allocateNodePorts(service, allocator, held, { ports: true, healthCheck }, dryRun).then((transaction) => ({
-      ...transaction,
-      service,
-      chosen: service.spec.ports?.map(({ nodePort }) => nodePort),
-    }));
+    return allocateNodePorts(service, allocator, held, { ports: true, shared: true, healthCheck }, dryRun).then(
+      (transaction) => ({
+        ...transaction,
+        service,
+        chosen: service.spec.ports?.map(({ nodePort }) => nodePort),
+      }),
+    );
   };
   return { etcd, allocate };
 }
@@ -380,6 +382,18 @@ test("a local load balancer without node ports gets a port for health checks alo
   assert.deepEqual([given?.[0]?.nodePort, healthCheckNodePort >= 30_000], [0, true]);
   await (await begin(structuredClone(local), local)).commit();
   assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
+});
+
+test("of an update no two ports share a node port that it does not say, as upstream", async () => {
+  const { aService, begin } = services();
+  const next = aService(["10.0.0.9"], [30_004, 0, 0]);
+  for (const [i, port] of next.spec.ports!.entries()) Object.assign(port, { port: 53, protocol: ["TCP", "UDP", "SCTP"][i] });
+  await begin(next, aService(["10.0.0.9"], [30_004]));
+  assert.equal(new Set(nodePortsOf(next)).size, 3);
+  const created = structuredClone(next);
+  for (const port of created.spec.ports!) delete port.nodePort;
+  await begin(Object.assign(created, { spec: { ...created.spec, clusterIPs: ["None"] } }));
+  assert.equal(nodePortsOf(created).length, 1);
 });
 
 test("a load balancer without node ports has those that it requests, and gives them back", async () => {

@@ -36,16 +36,17 @@ export function nodePortsOf(service: Service): number[] {
 }
 
 /**
- * Allocates requested node ports, and sets the others as needed. TCP and UDP with the same port number share a node port.
+ * Allocates requested node ports, and sets the others as needed.
  * @param held ports that the service already has and keeps
- * @param needs `ports`: those without a node port get one; `healthCheck`: the service begins to need a `healthCheckNodePort`
+ * @param needs `ports`: those without a node port get one, and of a new service (`shared`) TCP and UDP with the same port number
+ *   the same one; `healthCheck`: the service begins to need a `healthCheckNodePort`
  * @throws 422 for ports that are allocated or outside the range; 500 when the range is full, and for a port of health checks
  */
 export async function allocateNodePorts(
   service: Service,
   allocator: NodePortAllocator,
   held: readonly number[],
-  needs: { ports: boolean; healthCheck: boolean },
+  needs: { ports: boolean; shared: boolean; healthCheck: boolean },
   dryRun: boolean,
 ): Promise<Pick<Transaction, "revert">> {
   const taken: number[] = [];
@@ -80,7 +81,7 @@ export async function allocateNodePorts(
       if (nodePort === 0 || mine.has(nodePort)) continue;
       await take(nodePort).catch(refusedAs((reason) => refused(service, `spec.ports[${i}].nodePort`, nodePort, reason)));
     }
-    const byNumber = Map.groupBy(ports, ({ port }) => port);
+    const byNumber = Map.groupBy(needs.shared ? ports : [], ({ port }) => port);
     for (const port of needs.ports ? ports : []) {
       if (port.nodePort) continue;
       const twin = byNumber.get(port.port)?.find((other) => other.protocol !== port.protocol && other.nodePort);

@@ -79,7 +79,8 @@ export function newServiceStrategy(config: RangeConfig): Strategy<Service> {
     try {
       if (needsClusterIp(next) && !isHeadless(next)) steps.push(await allocateClusterIps(next, allocators, oldIps, dryRun));
       const hadHealthCheck = current !== undefined && needsHealthCheckPort(current);
-      const needs = { ports: needsNodePort(next), healthCheck: needsHealthCheckPort(next) && !hadHealthCheck };
+      const healthCheck = needsHealthCheckPort(next) && !hadHealthCheck;
+      const needs = { ports: needsNodePort(next), shared: current === undefined, healthCheck };
       if (mayHaveNodePort(next)) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs, dryRun));
     } catch (err) {
       await revert();
