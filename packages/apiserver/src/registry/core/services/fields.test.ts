@@ -9,39 +9,52 @@ const aService = (ports: Partial<ServicePort>[], spec: object = {}): Service =>
     spec: { type: "NodePort", ports: ports.map((port) => ({ protocol: "TCP", ...port })), ...spec },
   }) as never;
 
+const [http, https] = [
+  { name: "http", port: 80 },
+  { name: "https", port: 443 },
+];
 for (const { name, old, next, want } of [
   {
     name: "each port keeps its own",
     old: [
-      [80, 30080],
-      [443, 30443],
+      { ...http, nodePort: 30080 },
+      { ...https, nodePort: 30443 },
     ],
-    next: [[443], [80]],
+    next: [https, http],
     want: [30443, 30080],
   },
-  { name: "a new port gets none", old: [[80, 30080]], next: [[80], [81]], want: [30080, undefined] },
-  { name: "a requested one stays", old: [[80, 30080]], next: [[80, 30001]], want: [30001] },
+  {
+    name: "a port of another number and protocol keeps it by its name",
+    old: [{ ...http, nodePort: 30080 }],
+    next: [{ name: "http", port: 53, protocol: "UDP" as const }],
+    want: [30080],
+  },
+  { name: "the port without a name keeps it", old: [{ port: 80, nodePort: 30080 }], next: [{ port: 8080 }], want: [30080] },
+  { name: "a port of another name gets none", old: [{ ...http, nodePort: 30080 }], next: [{ port: 80 }], want: [undefined] },
+  { name: "a new port gets none", old: [{ ...http, nodePort: 30080 }], next: [http, https], want: [30080, undefined] },
+  { name: "a requested one stays", old: [{ ...http, nodePort: 30080 }], next: [{ ...http, nodePort: 30001 }], want: [30001] },
   {
     name: "one that another port has taken over is not given twice",
-    old: [[80, 30080]],
-    next: [[80], [81, 30080]],
+    old: [{ ...http, nodePort: 30080 }],
+    next: [http, { ...https, nodePort: 30080 }],
     want: [undefined, 30080],
   },
   {
-    name: "of two ports alike the first counts",
+    name: "of two protocols that share one each keeps it",
     old: [
-      [80, 30080],
-      [80, 30081],
+      { name: "dns", port: 53, nodePort: 30053 },
+      { name: "dns-udp", port: 53, protocol: "UDP" as const, nodePort: 30053 },
     ],
-    next: [[80]],
-    want: [30080],
+    next: [
+      { name: "dns", port: 53 },
+      { name: "dns-udp", port: 53, protocol: "UDP" as const },
+    ],
+    want: [30053, 30053],
   },
 ]) {
   test(`an update without node ports: ${name}`, () => {
-    const ports = (of: number[][]) =>
-      of.map(([port, nodePort]) => ({ port, ...(nodePort !== undefined && { nodePort }) }) as ServicePort);
-    const updated = aService(ports(next));
-    keepAllocated(updated, aService(ports(old)));
+    const updated = aService(next);
+    keepAllocated(updated, aService(old));
     assert.deepEqual(
       updated.spec.ports?.map(({ nodePort }) => nodePort),
       want,
@@ -49,11 +62,8 @@ for (const { name, old, next, want } of [
   });
 }
 
-test("a port of another protocol does not keep the node port, nor one of a type without node ports", () => {
+test("a port of a type without node ports does not keep the node port", () => {
   const old = aService([{ port: 53, nodePort: 30053 }]);
-  const udp = aService([{ port: 53, protocol: "UDP" }]);
-  keepAllocated(udp, old);
-  assert.equal(udp.spec.ports?.[0]?.nodePort, undefined);
   const internal = aService([{ port: 53 }], { type: "ClusterIP" });
   keepAllocated(internal, old);
   assert.equal(internal.spec.ports?.[0]?.nodePort, undefined);

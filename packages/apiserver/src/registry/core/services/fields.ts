@@ -1,5 +1,5 @@
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Fields that depend on the type of a service. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
 export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";
@@ -43,12 +43,12 @@ export function keepAllocated(next: Service, current: Service): void {
   }
   if (needsNodePort(next) && needsNodePort(current)) {
     const used = new Set((spec.ports ?? []).map((port) => port.nodePort).filter(Boolean));
-    const keyOf = ({ port, protocol }: ServicePort): string => `${protocol} ${port}`;
-    const held = new Map((old.ports ?? []).toReversed().map((port) => [keyOf(port), port])); // the first of a key counts
+    // By name, so that a port of another number keeps its node port.
+    const held = new Map((old.ports ?? []).map(({ name = "", nodePort }) => [name, nodePort]));
     for (const port of spec.ports ?? []) {
       if (port.nodePort) continue;
-      const before = held.get(keyOf(port));
-      if (before?.nodePort && !used.has(before.nodePort)) port.nodePort = before.nodePort;
+      const before = held.get(port.name ?? "");
+      if (before && !used.has(before)) port.nodePort = before;
     }
   }
   if (needsHealthCheckPort(next) && needsHealthCheckPort(current) && !spec.healthCheckNodePort && old.healthCheckNodePort) {
