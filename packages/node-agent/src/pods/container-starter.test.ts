@@ -8,6 +8,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { containerState } from "../runtime/runtime.ts";
+import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newFakeRuntime } from "../testing/fake-runtime.ts";
 import { newTestRunner } from "../testing/runner.ts";
@@ -117,4 +118,39 @@ test("a container whose image cannot be pulled gets an event with the reason", a
     reason: "Failed",
     message: "Error: ErrImagePull",
   });
+});
+
+test("an image that cannot be looked at for another reason is told as it is", async (t) => {
+  const clock = newFakeClock();
+  const images = { ensure: () => Promise.reject(new Error("disk full")) } as unknown as PodRunnerOptions["images"];
+  const { runner, events } = await newTestRunner(t, newFakeRuntime(clock), clock, { images });
+  const outcome = await runner.sync(aNodePod(), new AbortController().signal);
+  assert.equal(
+    outcome.kind === "failed" ? outcome.error.message : "",
+    'error syncing pod: failed to "StartContainer" for "main" with CreateContainerError: "disk full"',
+  );
+  assert.partialDeepStrictEqual(events.at(-1), { reason: "Failed", message: "Error: disk full" });
+});
+
+test("keys that are no names of variables are an event of the pod, by object", async (t) => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const data = { "b b": "", "a a": "", ok: "" };
+  const objects = {
+    ...noObjects,
+    secret: async () => ({ metadata: {}, data }),
+    configMap: async () => ({ metadata: {}, data }),
+  };
+  const { runner, events } = await newTestRunner(t, runtime, clock, { objects });
+  const envFrom = [{ secretRef: { name: "s" } }, { configMapRef: { name: "cm" } }];
+  await runner.sync(aNodePod({ containers: [aContainer({ envFrom })] }), new AbortController().signal);
+  const why = "were skipped since they are considered invalid environment variable names.";
+  assert.deepEqual(
+    events.filter(({ reason }) => reason === "InvalidEnvironmentVariableNames").map(({ type, message }) => `${type} ${message}`),
+    [
+      `Warning Keys [a a, b b] from the EnvFrom secret default/s ${why}`,
+      `Warning Keys [a a, b b] from the EnvFrom configMap default/cm ${why}`,
+    ],
+  );
 });

@@ -19,7 +19,7 @@ async function start(
   t: TestContext,
   enforceNodeAllocatable: string[],
   cgroups: object = {},
-  { gates = [], version = 1 }: { gates?: string[]; version?: 1 | 2 } = {},
+  { gates = [], version = 1, obstacle }: { gates?: string[]; version?: 1 | 2; obstacle?: string } = {},
 ) {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-start-cgroups-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
@@ -33,6 +33,7 @@ async function start(
     await mkdir(join(mountPoint, controller, "system"), { recursive: true });
     await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
   }
+  if (obstacle !== undefined) await writeFile(join(mountPoint, obstacle), "a file in place of a folder");
   const reserved = { systemReservedCgroup: "/system", kubeReservedCgroup: "/kube" };
   const events: string[] = [];
   let started: Cgroups | undefined;
@@ -138,3 +139,9 @@ for (const gates of [["MemoryQoS"], ["QOSReserved"], []]) {
     assert.equal(await limit("kubepods/besteffort/memory.max"), left);
   });
 }
+
+test("cgroups of pods that cannot be made end the program with the reason, and without an event", async (t) => {
+  const { events, failure } = await start(t, ["pods"], {}, { obstacle: "memory/kubepods" });
+  assert.match(failure ?? "", /^Failed to initialize the cgroups of pods: E(EXIST|NOTDIR): .*memory\/kubepods/);
+  assert.deepEqual(events, []);
+});

@@ -13,7 +13,7 @@ import type { Hint } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
 import { MemoryManager } from "./memory-manager.ts";
 import { memoryStateForm } from "./memory-state.ts";
-import { emptyMemory, memoryHints, reusableAfter, reusableOn } from "./numa-memory.ts";
+import { chooseNodes, emptyMemory, memoryHints, moveBlock, reusableAfter, reusableOn } from "./numa-memory.ts";
 
 const gi = 1024 ** 3;
 const mi = 1024 ** 2;
@@ -337,4 +337,69 @@ test("memory states are read as upstream's kubelet writes them", () => {
   assert.equal(memoryStateForm.encode(memoryStateForm.decode(content)), content);
   assert.throws(() => memoryStateForm.decode(content.replace("1536", "1535")), { message: "checkpoint is corrupted" });
   assert.throws(() => decodeCheckpoint(memoryStateForm, "null"), { message: "checkpoint is corrupted" });
+});
+
+test("memory is reserved on the nodes that have its type, as much as possible on each in order, and released likewise", () => {
+  const of = (nodes: typeof machine, type: string) =>
+    [0, 1].map((id) => {
+      const node = nodes.get(id) ?? assert.fail();
+      const { free = 0, reserved: taken = 0 } = node.tables.get(type) ?? {};
+      return [node.assignments, [...node.group], taken / mi, free / mi];
+    });
+  const pages = { nodes: [0, 1], type: "hugepages-2Mi", sizeBytes: 6 * mi };
+  const paged = moveBlock(machine, pages, 1);
+  assert.deepEqual(of(paged, "hugepages-2Mi"), [
+    [1, [0, 1], 6, 1018],
+    [0, [1], 0, 0],
+  ]);
+  const block = { nodes: [0, 1], type: "memory", sizeBytes: 4 * gi };
+  const moved = moveBlock(machine, block, 1);
+  assert.deepEqual(of(moved, "memory"), [
+    [1, [0, 1], 3072, 0],
+    [1, [0, 1], 1024, 3072],
+  ]);
+  assert.deepEqual(of(moveBlock(moved, block, -1), "memory"), of(machine, "memory"));
+});
+
+test("without an affinity the best nodes are taken, which must be preferred if the hint was", () => {
+  const grouped = moveBlock(machine, { nodes: [0, 1], type: "memory", sizeBytes: 4 * gi }, 1);
+  const request = new Map([["memory", gi]]);
+  assert.deepEqual(chooseNodes(grouped, request, { preferred: false }, new Map()), [0, 1]);
+  assert.throws(() => chooseNodes(grouped, request, { preferred: true }, new Map()), {
+    message: "[memorymanager] failed to find the default preferred hint",
+  });
+  assert.deepEqual(chooseNodes(machine, request, { preferred: true }, new Map()), [0]);
+});
+
+test("a hint with too little memory is extended by as few nodes as possible, or not at all", () => {
+  const sizes = [2, 2, 8];
+  const nodes = sizes.map((size, id) => ({ id, memoryBytes: size * gi, hugePages: new Map<number, number>() }));
+  const three = emptyMemory(nodes, [{ numaNode: 2, limits: { memory: "1Gi" } }], { memory: "1Gi" });
+  const choose = (gigabytes: number, on: number[]) =>
+    chooseNodes(three, new Map([["memory", gigabytes * gi]]), { nodes: on, preferred: false }, new Map());
+  assert.deepEqual(
+    [choose(3, [0]), choose(5, [0]), choose(10, [1])],
+    [
+      [0, 1],
+      [0, 2],
+      [0, 1, 2],
+    ],
+  );
+  assert.throws(() => choose(12, [0]), {
+    message: "[memorymanager] failed to find NUMA nodes to extend the current topology hint",
+  });
+});
+
+test("a container takes over each type of memory from an init container separately", async (t) => {
+  const { manager } = await managerIn(t);
+  const init = asking("2Gi", "init", { "hugepages-2Mi": "64Mi" });
+  const main = asking("1Gi", "main", { "hugepages-2Mi": "16Mi" });
+  const plain = asking("512Mi", "plain");
+  const pod = aNodePod({ initContainers: [init, asking("1Mi", "late")], containers: [main, plain] }, { uid: "u1" });
+  for (const container of [init, main, plain]) manager.allocate(pod, container, { nodes: [0], preferred: true });
+  const left = (name: string) => manager.blocksOf("u1", name).map(({ type, sizeBytes }) => `${type} ${sizeBytes / mi}`);
+  assert.deepEqual(
+    [left("init").toSorted(), left("main").toSorted(), left("plain"), left("late")],
+    [["hugepages-2Mi 48", "memory 512"], ["hugepages-2Mi 16", "memory 1024"], ["memory 512"], []],
+  );
 });
