@@ -161,3 +161,31 @@ test("a server is unready after its first refusal, dead after the third, and use
   await waitFor(() => probe.state === "ready");
   assert.deepEqual(changes, ["ready", "unready", "dead", "ready"]);
 });
+
+test("settings of TLS that cannot be used make a server dead, with the reason, and are read again at the next tick", async (t) => {
+  const { ca } = pair;
+  const server = createSecureServer({ cert: pair.cert, key: pair.key });
+  const port = await listening(t, server);
+  let [cert, reads]: [string | undefined, number] = ["garbage", 0];
+  const probe: Probe = new Probe({
+    ...{ address: `127.0.0.1:${port}`, host: "127.0.0.1", port, changed: () => {} },
+    async tls() {
+      reads++;
+      if (reads === 2) throw new Error("the file is gone");
+      return { ca, servername: "kubernetes", ...(cert !== undefined && { cert, key: cert }) };
+    },
+  });
+  t.after(() => probe.close());
+  await settle();
+  assert.equal(probe.state, "dead");
+  assert.match(probe.reason, /PEM|no start line/);
+  cert = undefined;
+  probe.tick();
+  await settle();
+  assert.deepEqual([probe.state, probe.reason, reads], ["dead", "the file is gone", 2]);
+  await waitFor(async () => {
+    probe.tick();
+    await settle(3);
+    return probe.state === "ready";
+  });
+});

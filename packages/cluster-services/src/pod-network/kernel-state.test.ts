@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ProgramError, type RunProgram } from "../host/run-program.ts";
-import { commandsFor, readKernelState, runCommands } from "./kernel-state.ts";
+import { commandsFor, readKernelState, readLinks, runCommands } from "./kernel-state.ts";
 import { parseNetwork } from "./networks.ts";
 import type { Link, Plan, PodRoute, Vxlan } from "./plan.ts";
 
@@ -220,4 +220,29 @@ test("the kernel's state is read of all programs; a kernel without IPv6 has no r
     readKernelState(async (_, args) => (args.includes("-4") ? Promise.reject(new ProgramError("no", 2)) : "[]"), "cox0"),
     /no/,
   );
+});
+
+test("of what the kernel lists only interfaces with a name are read, and addresses with their network", async () => {
+  const shown = [
+    { mtu: 1500 },
+    { ifname: "lo" },
+    {
+      ...{ ifname: "eth0", mtu: 1400, address: "02:00:00:00:00:07", flags: ["BROADCAST", "UP"] },
+      addr_info: [{ local: "192.168.77.1" }, { prefixlen: 24 }, { local: "192.168.77.2", prefixlen: 24 }, {}],
+    },
+    { ifname: "vx", linkinfo: { info_kind: "vxlan", info_data: { id: 7, port: 8472, local6: "fd00::1" } } },
+    { ifname: "vy", linkinfo: { info_kind: "vxlan" } },
+    { ifname: "br", linkinfo: { info_kind: "bridge", info_data: { id: 7 } } },
+  ];
+  const none = { mtu: 0, address: "", isUp: false, addresses: [] };
+  assert.deepEqual(await readLinks(async () => JSON.stringify(shown)), [
+    { name: "lo", ...none },
+    {
+      ...{ name: "eth0", mtu: 1400, address: "02:00:00:00:00:07", isUp: true },
+      addresses: [{ ip: "192.168.77.2", bits: 24 }],
+    },
+    { name: "vx", ...none, kind: "vxlan", vxlan: { id: 7, port: 8472, local: "fd00::1" } },
+    { name: "vy", ...none, kind: "vxlan", vxlan: { id: 0, port: 0, local: "" } },
+    { name: "br", ...none, kind: "bridge" },
+  ]);
 });
