@@ -47,11 +47,20 @@ test("interfaces that take router advertisements go on to do so when IPv6 packet
 test("a machine has IPv6 when the kernel has it, and takes rules of it", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "cox-host-"));
   t.after(() => rmSync(root, { recursive: true }));
-  const takes = hostAt(root, async () => "");
+  const calls: string[] = [];
+  const takes = hostAt(root, async (program, args) => {
+    calls.push([program, ...args].join(" "));
+    return "";
+  });
   assert.equal(await takes.hasIpv6(), false);
   mkdirSync(join(root, "proc/net"), { recursive: true });
   writeFileSync(join(root, "proc/net/if_inet6"), "");
   assert.equal(await takes.hasIpv6(), true);
+  assert.deepEqual(
+    calls,
+    ["ip6tables -w 5 -t nat -S OUTPUT"],
+    "the table that Services and pods need, not before the kernel has IPv6",
+  );
   assert.equal(await hostAt(root, () => Promise.reject(new Error("unknown table"))).hasIpv6(), false);
 });
 
