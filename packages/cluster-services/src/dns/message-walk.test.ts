@@ -92,11 +92,24 @@ test("an answer may be repeated as long as its shortest record", () => {
   assert.equal(lifetime(false, [], []), undefined);
 });
 
-test("that there is none may be repeated as long as the authority's SOA record and its last number say", () => {
+test("that there is none may be repeated as long as the authority's SOA record, its last number and the records beside it say", () => {
   assert.equal(lifetime(true, [], [soa(60, 30)]), 30);
   assert.equal(lifetime(true, [], [soa(20, 30)]), 20);
-  assert.equal(lifetime(true, [record(types.CNAME, 5, name("b"))], [record(types.NS, 1, name("ns")), soa(60, 30)]), 30);
+  const [alias, server] = [record(types.CNAME, 5, name("b")), record(types.NS, 1, name("ns"))];
+  assert.deepEqual([lifetime(true, [alias], [soa(60, 30)]), lifetime(true, [], [server, soa(60, 30)])], [5, 1]);
+  assert.equal(lifetime(true, [record(types.CNAME, 60, name("b"))], [record(types.NS, 60, name("ns")), soa(60, 30)]), 30);
   assert.equal(lifetime(true, [soa(60, 30)], []), undefined);
   assert.equal(lifetime(true, [], [record(types.NS, 1, name("ns"))]), undefined);
   assert.equal(lifetime(true, [], [record(types.SOA, 60, Buffer.alloc(21))]), undefined);
+});
+
+test("an SOA record is read when it has at least two names and five numbers, and only in the authority section", () => {
+  const message = Buffer.alloc(40);
+  message.writeUInt32BE(7, 22 - 4);
+  const soa: RecordPlace = { section: "authority", type: types.SOA, ttlAt: 0, ttl: 10, dataAt: 0, end: 22 };
+  assert.equal(lifetimeOf(message, [soa], true), 7);
+  assert.equal(lifetimeOf(message, [{ ...soa, ttl: 6 }], true), 6);
+  assert.equal(lifetimeOf(message, [{ ...soa, dataAt: 1 }], true), undefined);
+  assert.equal(lifetimeOf(message, [{ ...soa, section: "answer" }], true), undefined);
+  assert.equal(lifetimeOf(message, [{ ...soa, type: types.NS }, soa], true), 7);
 });

@@ -65,7 +65,7 @@ function skipName(message: Buffer, start: number): number | undefined {
 
 /**
  * How long a response may be repeated, in seconds: the shortest TTL, or for a response without an answer what its SOA record says,
- * and the aliases on the way to the name.
+ * if that is shorter.
  * @returns undefined when it must not be repeated. Source: RFC 2308
  */
 export function lifetimeOf(message: Buffer, records: readonly RecordPlace[], isNegative: boolean): number | undefined {
