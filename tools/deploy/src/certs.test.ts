@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -36,12 +36,8 @@ test("certificates have the given names, and keep them when more are added", asy
   assert.ok(first.verify(new X509Certificate(pki("ca.crt")).publicKey));
   const server = (name: string): string =>
     JSON.parse(readFileSync(join(folder, `${name}.conf`), "utf8")).clusters[0].cluster.server;
-  assert.deepEqual(["admin", "kubelet", "scheduler", "copy"].map(server), [
-    "https://outside:6443",
-    "https://outside:6443",
-    "https://127.0.0.1:6443",
-    "https://outside:6443",
-  ]);
+  for (const name of ["admin", "kubelet", "services", "copy"]) assert.equal(server(name), "https://outside:6443", name);
+  for (const name of ["scheduler", "controller-manager"]) assert.equal(server(name), "https://127.0.0.1:6443", name);
 
   await certs(`--folder=${folder}`, "--node-name=One", "--apiserver-names=other.test");
   const second = new X509Certificate(pki("apiserver.crt"));
@@ -93,4 +89,25 @@ test("a key is readable by the group of the daemon that needs it, and by no othe
   assert.deepEqual([statSync(join(folder, "pki/sa.key")).uid, access("pki/apiserver.key")[1]], [0, "640"]);
   for (const file of ["pki/ca.key", "admin.conf", "kubelet.conf", "pki/kubelet.key"])
     assert.deepEqual(access(file), [0, "600"], file);
+});
+
+test("without flags the machine's names count, and the first address of kubeadm's service range", async (t) => {
+  const folder = aFolder(t);
+  await certs(`--folder=${folder}`, "--etcd-names=e.test,,10.0.0.7", "--kubelet-names=k.test");
+  const pki = (file: string): X509Certificate => new X509Certificate(readFileSync(join(folder, "pki", file)));
+  const own = hostname().toLowerCase();
+  assert.equal(pki("apiserver.crt").checkIP("10.96.0.1"), "10.96.0.1");
+  for (const name of ["e.test", own]) assert.equal(pki("etcd/server.crt").checkHost(name), name);
+  for (const file of ["etcd/server.crt", "etcd/peer.crt"]) {
+    assert.equal(pki(file).checkIP("10.0.0.7"), "10.0.0.7", file);
+    assert.doesNotMatch(pki(file).subjectAltName ?? "", /DNS:(?:,|$)/, file);
+  }
+  assert.equal(pki("kubelet.crt").checkHost("k.test"), "k.test");
+  assert.equal(pki("kubelet.crt").subject, `O=system:nodes\nCN=system:node:${own}`);
+  assert.equal(pki("apiserver-kubelet-client.crt").subject, "O=system:masters\nCN=kube-apiserver-kubelet-client");
+  const copy = join(folder, "none", "copy.conf");
+  await assert.rejects(certs(`--folder=${folder}`, `--admin-copy=${copy}`), {
+    code: 1,
+    stderr: new RegExp(`^error: cannot write ${copy}: ENOENT[^\\n]*\\n$`),
+  });
 });

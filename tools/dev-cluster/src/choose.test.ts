@@ -397,3 +397,9 @@ test("without a node only the kubelet's ports and that of coxswain-services may 
   for (const name of ["kubeletHealthz", "services"] as const)
     await refuses({ withNode: true, ports: { [name]: free[name] } }, { taken }, new RegExp(`^port ${free[name]} is taken by`));
 });
+
+test("a port that replaces one is not given to the next that is taken, too", async () => {
+  const below = Array.from({ length: 788 }, (_, index) => 12_379 + 10 * index);
+  const { choices } = await decide({}, { taken: [2379, 10_259, ...below] });
+  assert.deepEqual([choices.ports.etcd, choices.ports.scheduler], [20_259, 20_269]);
+});

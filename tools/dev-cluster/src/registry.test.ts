@@ -163,3 +163,10 @@ test("a command that waits for the registry is silent, and can be interrupted", 
   await first;
   assert.equal(written.mock.callCount(), 0);
 });
+
+test("a cluster is registered before it has a record", (t) => {
+  const folder = newFolder(t);
+  const settings = newSettings("/clone", "default", newFolder(t), defaultChoices());
+  register(settings, defaultChoices(), folder);
+  assert.deepEqual(readdirSync(folder), [`${settings.id}.json`]);
+});

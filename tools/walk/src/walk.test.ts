@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Answer } from "./client.ts";
 import { complaintAbout } from "./judge.ts";
+import { Random } from "./random.ts";
 import { newSteps, type Step, type Walk } from "./requests.ts";
 import type { Resource, Surface } from "./surface.ts";
 
@@ -99,6 +100,30 @@ for (const { name, subresource = "", given, want } of [
     given: inProtobuf(500, `Component not found: ${"x".repeat(pad)}`),
     want: undefined,
   })),
+  { name: "an error as a Table", given: answer(404, { kind: "Table" }), want: /^an error as a Table$/ },
+  {
+    name: "a Status that is a success",
+    given: answer(404, { ...failure(404, "NotFound"), status: "Success" }),
+    want: /without a Status/,
+  },
+  {
+    name: "a Status without a code",
+    given: answer(404, { ...failure(404, "NotFound"), code: undefined }),
+    want: /says undefined/,
+  },
+  { name: "a log without its pod", subresource: "log", given: answer(400, "no container"), want: undefined },
+  { name: "an error in protobuf", given: inProtobuf(404, "gone"), want: undefined },
+  {
+    name: "an error in protobuf without its envelope",
+    given: { ...inProtobuf(404, "gone"), text: "gone" },
+    want: /^an error in protobuf without its envelope$/,
+  },
+  {
+    name: "another code for a version from the future",
+    given: answer(500, failure(500, "Timeout", "Too large resource version: 9")),
+    want: /^500/,
+  },
+  { name: "a success that is no JSON", given: answer(200, "metric 1"), want: undefined },
   { name: "another error in protobuf", given: inProtobuf(500, "it broke"), want: /^500/ },
 ]) {
   test(`classifies the answer: ${name}`, () => {
@@ -108,3 +133,29 @@ for (const { name, subresource = "", given, want } of [
     else assert.match(complaint ?? "", want);
   });
 }
+
+test("what answers an odd request has no form, but is no internal error", () => {
+  const step = { ...stepsOf(walk, 0, 1)[0]?.[0], quality: "odd" } as Step;
+  assert.equal(complaintAbout(step, answer(404, "404 page not found")), undefined);
+  assert.match(complaintAbout(step, answer(500, "broken")) ?? "", /^500: broken$/);
+});
+
+test("random numbers follow from all parts of their seed, in their limits", () => {
+  const numbers = (...seed: number[]): number[] => {
+    const random = new Random(...seed);
+    return Array.from({ length: 300 }, () => random.below(3));
+  };
+  assert.deepEqual(numbers(1, 2), numbers(1, 2));
+  for (const other of [[2, 1], [1, 3], [3, 2], [1]]) assert.notDeepEqual(numbers(...other), numbers(1, 2), String(other));
+  for (const digit of [0, 1, 2]) assert.ok(numbers(1, 2).filter((number) => number === digit).length > 60, String(digit));
+  const random = new Random(7);
+  assert.equal(
+    [...Array(100)].some(() => random.chance(0)),
+    false,
+  );
+  assert.equal(
+    [...Array(100)].every(() => random.chance(1)),
+    true,
+  );
+  assert.deepEqual(new Set([...Array(100)].map(() => random.pick(["a", "b"]))), new Set(["a", "b"]));
+});

@@ -104,3 +104,49 @@ test("a wrong token is refused without being repeated", () => {
   assert.deepEqual(newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, groups: [longest], now: 0 }).groups, [longest]);
   assert.throws(() => newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, groups: [`${longest}a`], now: 0 }), /not system:/);
 });
+
+const text64 = (value: string): string => Buffer.from(value).toString("base64");
+
+test("a token's Secret is that of kubeadm", () => {
+  const token = newToken({ token: "abcdef.0123456789abcdef", ttlMs: 1_000, description: "d", now: Date.UTC(2026, 0, 1) });
+  assert.deepEqual(secretOf(token), {
+    apiVersion: "v1",
+    kind: "Secret",
+    type: "bootstrap.kubernetes.io/token",
+    metadata: { namespace: "kube-system", name: "bootstrap-token-abcdef" },
+    data: {
+      "token-id": text64("abcdef"),
+      "token-secret": text64("0123456789abcdef"),
+      description: text64("d"),
+      expiration: text64("2026-01-01T00:00:01Z"),
+      "usage-bootstrap-signing": text64("true"),
+      "usage-bootstrap-authentication": text64("true"),
+      "auth-extra-groups": text64("system:bootstrappers:kubeadm:default-node-token"),
+    },
+  });
+});
+
+test("what is no token's Secret is none, and a time that is none has passed", () => {
+  const secret = secretOf(newToken({ token: "abcdef.0123456789abcdef", ttlMs: 0, now: 0 })) as unknown as {
+    data: Record<string, string>;
+  };
+  const tokenIn = (more: object) => tokenOf({ ...secret, ...more } as never);
+  assert.equal(tokenIn({ type: "Opaque" }), undefined);
+  assert.equal(tokenIn({ data: {} }), undefined);
+  const read = (data: object) => tokenIn({ data: { ...secret.data, ...data } });
+  assert.equal(read({ expiration: text64("soon") })?.expiresMs, 0);
+  assert.deepEqual(read({ "usage-bootstrap-signing": text64("false") })?.usages, ["authentication"]);
+  assert.deepEqual(read({ "auth-extra-groups": text64("a,,b") })?.groups, ["a", "b"]);
+});
+
+test("wrong usages and groups are named, all of them", () => {
+  const options = { token: "abcdef.0123456789abcdef", ttlMs: 0, now: 0 };
+  for (const [more, message] of [
+    [{ usages: ["signing", "a", "b"] }, /not a, b$/],
+    [
+      { groups: ["system:bootstrappers:ok", "x", "system:bootstrappers:", "system:bootstrappers:A", "system:bootstrappers:a-"] },
+      /^groups of a token begin with system:bootstrappers:, not x, system:bootstrappers:, system:bootstrappers:A, system:bootstrappers:a-$/,
+    ],
+  ] as const)
+    assert.throws(() => newToken({ ...options, ...more }), { message, exitCode: 2 });
+});

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { addressOfDefaultRoute } from "./facts.ts";
 import { linesOf, linkTarget, missingFiles, writeFiles, writeLink } from "./files.ts";
-import { quoted, unitFlags, unitWithFlags } from "./units.ts";
+import { flagsIn, flagWords, header, quoted, unitFlags, unitWithFlags } from "./units.ts";
 import { until } from "./until.ts";
 
 const unit = readFileSync(join(import.meta.dirname, "../../../deploy/systemd/kube-apiserver.service"), "utf8");
@@ -29,6 +29,18 @@ test("systemd reads a quoted word unchanged", () => {
   assert.equal(quoted("--a=b"), "--a=b");
   assert.equal(quoted('--a=b "c"\\'), '"--a=b \\"c\\"\\\\"');
   assert.equal(quoted("--a=5%$X"), "--a=5%%$$X");
+});
+
+test("a flag without a value is true, a quoted one is read as it was meant, and words that are no flags stay behind", () => {
+  const text = 'A\nExecStart=/usr/bin/x \\\n  --b \\\n  "--a=1 \\"2\\" 5%% $$X" \\\n  --c=d=e \\\n  $ARGS \\\n  run\nB\n';
+  const flags = { a: '1 "2" 5% $X', b: "true", c: "d=e" };
+  assert.deepEqual(unitFlags(text), flags);
+  assert.deepEqual(flagsIn(["x", "--b", "-v", "--c=d=e"]), { b: "true", c: "d=e" });
+  assert.deepEqual(flagWords({ c: "d=e", b: "true", a: "" }), ["--a=", "--b=true", "--c=d=e"]);
+  assert.equal(
+    unitWithFlags(text, { aa: "z" }),
+    `${header}A\nExecStart=/usr/bin/x \\\n  "--a=1 \\"2\\" 5%% $$X" \\\n  --aa=z \\\n  --b=true \\\n  --c=d=e \\\n  $ARGS \\\n  run\nB\n`,
+  );
 });
 
 test("the address is that of the interface of the best default route", () => {
