@@ -18,6 +18,7 @@ import { newAgentConfig } from "./config.ts";
 import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { kubelet } from "./flags.ts";
 import { labelNames } from "./runtime/labels.ts";
+import { RuntimeError } from "./runtime/runtime.ts";
 import { aContainer, aNodePod } from "./testing/builders.ts";
 import { type FakeRuntime, newFakeRuntime } from "./testing/fake-runtime.ts";
 import { serveClient } from "./testing/served-client.ts";
@@ -312,4 +313,60 @@ test("an agent that stops closes its connections to the API server, and dynamic 
   await waitFor(() => sockets() === 0, { what: "the connections to be closed" });
   await (await start({ api, dynamic, flags: ["--runonce"] })).stop();
   assert.deepEqual(followed, [true, false]);
+});
+
+test("a pod makes room for a static pod, and is counted by what was missing", async (t) => {
+  const { api, put, stored, start, eventually, manifest } = await cluster(t);
+  put("web");
+  const agent = await start({ api, flags: ["--max-pods=1"] });
+  await eventually(() => stored("web")?.status?.phase === "Running", "the pod to run");
+  await manifest("critical");
+  await eventually(() => stored("web")?.status?.phase === "Failed", "the pod to be preempted");
+  assert.equal(stored("web")?.status?.reason, "Preempting");
+  await eventually(async () => (await statusOf(agent, "critical"))?.phase === "Running", "the static pod to run");
+  assert.match(await get(agent, "/metrics"), /^kubelet_preemptions\{preemption_signal="pods"\} 1$/m);
+});
+
+test("a lack of memory is a condition of the node, and another one is not", async (t) => {
+  const { client, api, start, eventually } = await cluster(t);
+  await start({ api, flags: ["--eviction-hard=memory.available<4000Ti"] });
+  const conditions = () => client.object<Node>(nodes, "node1")?.status?.conditions ?? [];
+  const of = (type: string) => conditions().find((condition) => condition.type === type)?.status;
+  await eventually(() => of("MemoryPressure") === "True", "the condition");
+  assert.deepEqual(["DiskPressure", "PIDPressure"].map(of), ["False", "False"]);
+});
+
+test("a pod whose state cannot be read gets an event with the reason, and runs once it can be", async (t) => {
+  const { runtime, lines, start, eventually, manifest } = await bench(t);
+  const { podSandboxStatus } = runtime;
+  runtime.podSandboxStatus = () => Promise.reject(new RuntimeError("Unavailable", "away"));
+  await manifest("web");
+  const agent = await start();
+  const told = () => lines.some((line) => line.includes("FailedSync") && line.includes("error determining status: "));
+  await eventually(told, "the event");
+  runtime.podSandboxStatus = podSandboxStatus;
+  await eventually(async () => (await statusOf(agent, "web"))?.phase === "Running", "the pod to run");
+});
+
+test("a node without logind is one without a graceful shutdown, and runs its pods", async (t) => {
+  const { dir, lines, start, eventually, manifest } = await bench(t);
+  const name = "DBUS_SYSTEM_BUS_ADDRESS";
+  const before = process.env[name];
+  t.after(() => {
+    if (before === undefined) delete process.env[name];
+    else process.env[name] = before;
+  });
+  process.env[name] = `unix:path=${join(dir, "no-bus")}`;
+  const config = join(dir, "kubelet.yaml");
+  const fields = {
+    shutdownGracePeriod: "30s",
+    authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+    authorization: { mode: "AlwaysAllow" },
+  };
+  const head = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" };
+  await writeFile(config, JSON.stringify({ ...head, ...fields }));
+  await manifest("web");
+  const agent = await start({ flags: [`--config=${config}`] });
+  await eventually(async () => (await statusOf(agent, "web"))?.phase === "Running", "the pod to run");
+  assert.equal(lines.filter((line) => line.includes("Failed to start node shutdown manager")).length, 1);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, realpath, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -9,6 +9,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
+import type { MeasuredVolume } from "./measure.ts";
 import { newVolumeManager } from "./volume-manager.ts";
 import { newVolumeOperations } from "./volume-operations.ts";
 
@@ -22,6 +23,7 @@ async function bench(t: TestContext) {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-claim-")));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const observed: string[] = [];
+  const measured: (MeasuredVolume | undefined)[] = [];
   const setUp = async (
     spec: Partial<PersistentVolume["spec"]>,
     pod: Partial<PodSpec>,
@@ -40,10 +42,11 @@ async function bench(t: TestContext) {
     const source = { claimName: "data", ...(readOnly !== undefined && { readOnly }) };
     const volumes = [{ name: "data", persistentVolumeClaim: source }];
     const { volumes: made, failures } = await manager.setUp(aNodePod({ volumes, ...pod }), downward);
-    const { measure: _, ...rest } = made.get("data") ?? {};
+    const { measure, ...rest } = made.get("data") ?? {};
+    measured.push(await measure?.());
     return failures[0]?.message ?? rest;
   };
-  return { dir, setUp, observed };
+  return { dir, setUp, observed, measured };
 }
 
 test("a volume that is bound to an earlier claim of the same name is not used", async (t) => {
@@ -105,4 +108,14 @@ test("an init container that uses a volume with files as a device is reported", 
   const pod = { initContainers: [aContainer({ name: "init", ...mapIt })] };
   const problem = "volume data has volumeMode Filesystem, but is specified in volumeDevices";
   assert.equal(await setUp({ local: { path: dir } }, pod), problem);
+});
+
+test("the usage of a local volume of files is that of its file system; that of a path of the host is not known", async (t) => {
+  const { dir, setUp, measured } = await bench(t);
+  const pod = { containers: [aContainer(mountIt)] };
+  assert.deepEqual(await setUp({ local: { path: dir } }, pod, true), { path: dir, readOnly: true });
+  const { blocks, bsize } = await statfs(dir);
+  assert.equal(measured.at(-1)?.capacityBytes, blocks * bsize);
+  await setUp({ hostPath: { path: dir } }, pod);
+  assert.equal(measured.at(-1), undefined);
 });
