@@ -36,6 +36,31 @@ for (const { name, before, after, want } of [
   test(name, () => assert.deepEqual(changesBetween(before, after), want));
 }
 
+for (const field of ["type", "name", "uid", "key", "ip"]) {
+  test(`items of lists are told apart by their ${field}`, () => {
+    const [a, b] = [
+      { [field]: "a", x: 1 },
+      { [field]: "b", x: 1 },
+    ];
+    assert.deepEqual(changesBetween({ l: [a, b] }, { l: [{ ...b, x: 2 }] }), [
+      `l[a]: ${JSON.stringify(a)} → absent`,
+      "l[b].x: 1 → 2",
+    ]);
+  });
+}
+
+test("items are told apart by their place when one of them lacks the name, and a list is no object", () => {
+  assert.deepEqual(changesBetween({ l: [{ name: "a" }, { x: 1 }] }, { l: [{ name: "b" }, { x: 1 }] }), ['l[0].name: "a" → "b"']);
+  assert.deepEqual(changesBetween({ l: [] }, { l: {} }), ["l: [] → {}"]);
+  assert.deepEqual(changesBetween({ l: null }, { l: {} }), ["l: null → {}"]);
+  assert.deepEqual(changesBetween({ metadata: { generation: 1 } }, { metadata: { generation: 2 } }), []);
+});
+
+test("twelve changes are all told", () => {
+  const twelve = changesBetween({}, Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`f${i}`, i])));
+  assert.deepEqual([twelve.length, twelve.at(-1)], [12, "f11: absent → 11"]);
+});
+
 test("long lists of changes and long values are cut", () => {
   const many = changesBetween({}, Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`f${i}`, i])));
   assert.deepEqual([many.length, many.at(-1)], [13, "… and 8 more"]);

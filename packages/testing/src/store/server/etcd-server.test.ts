@@ -4,6 +4,7 @@ import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdChannel } from "@coxswain/apiserver/storage/etcd/channel";
 import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
 import { EtcdStore } from "@coxswain/apiserver/storage/etcd/store";
@@ -61,6 +62,8 @@ test("the requests of API servers besides keys are answered: status, members, le
   ]) {
     assert.equal(await (await fetch(`http://${host}:${server.port}${path}`)).text(), want);
   }
+  const other = await fetch(`http://${host}:${server.port}/constructor`);
+  assert.deepEqual([other.status, await other.text()], [404, "404 page not found\n"]);
 });
 
 test("a transaction that fails answers with its other operations, and errors have etcd's texts", async (t) => {
@@ -75,6 +78,56 @@ test("a transaction that fails answers with its other operations, and errors hav
   await client.compact(2);
   await assert.rejects(client.range({ key: "/a", revision: 1 }), /mvcc: required revision has been compacted/);
   await assert.rejects(client.range({ key: "/a", revision: 100 }), /mvcc: required revision is a future revision/);
+});
+
+test("calls that API servers do not use are answered, or refused by name", async (t) => {
+  const { client, etcd, server } = await served(t);
+  const channel = newEtcdChannel(`http://${host}:${server.port}`, {});
+  t.after(() => channel.close());
+  const keyOf = (key: string): Buffer => Buffer.concat([Buffer.from([10, key.length]), Buffer.from(key)]);
+  await client.put("/a", Buffer.from("1"));
+  /** @returns the revision, and how many keys are gone */
+  const remove = async (key: string): Promise<[number, number | undefined]> => {
+    const answer = await channel.unary("/etcdserverpb.KV/DeleteRange", keyOf(key), 10_000);
+    return [etcd.revision, answer.at(-1)];
+  };
+  assert.deepEqual(await remove("/a"), [3, 1]);
+  assert.deepEqual(await remove("/a"), [3, 0]);
+  const lease = await client.grantLease(60);
+  await client.txn({ compare: [], success: [{ type: "put", key: "/l", value: Buffer.from("x"), lease }], failure: [] });
+  await channel.unary("/etcdserverpb.Lease/LeaseRevoke", Buffer.from([8, Number(lease)]), 10_000);
+  assert.deepEqual(etcd.entries("/"), []);
+  for (const [path, bytes, code, details] of [
+    [
+      "/etcdserverpb.KV/DeleteRange",
+      Buffer.concat([keyOf("/a"), Buffer.from([18, 1, 98])]),
+      12,
+      "etcd in memory: a range of keys cannot be deleted",
+    ],
+    ["/etcdserverpb.Auth/AuthEnable", Buffer.alloc(0), 12, "unknown method /etcdserverpb.Auth/AuthEnable"],
+    ["/etcdserverpb.KV/Compact", Buffer.from([8, 99]), 11, "etcdserver: mvcc: required revision is a future revision"],
+  ] as const) {
+    await assert.rejects(channel.unary(path, bytes, 10_000), { code, details });
+  }
+});
+
+test("a lease is kept alive over a stream, which tells its time, and none for one that is gone", async (t) => {
+  const { client, server } = await served(t);
+  const channel = newEtcdChannel(`http://${host}:${server.port}`, {});
+  t.after(() => channel.close());
+  const lease = await client.grantLease(60);
+  const answers: number[][] = [];
+  const stream = channel.stream("/etcdserverpb.Lease/LeaseKeepAlive", {
+    message: (bytes) => void answers.push([...bytes.subarray(-4)]),
+    ended() {},
+  });
+  for (const id of [Number(lease), 99]) stream.write(Buffer.from([8, id]));
+  await waitFor(() => answers.length === 2);
+  stream.cancel();
+  assert.deepEqual(answers, [
+    [16, Number(lease), 24, 60],
+    [16, 99, 24, 0],
+  ]);
 });
 
 test("two watches have their own ids on one stream, and one may end", async (t) => {
