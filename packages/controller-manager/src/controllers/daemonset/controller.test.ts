@@ -8,6 +8,7 @@ import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachi
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { countingLooks } from "../../testing/looks.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newDaemonSetController } from "./controller.ts";
 import { targetNodeOf } from "./pod-template.ts";
@@ -492,4 +493,36 @@ test("a collision is not counted on what the cache shows of the count, when it i
   await world.clock.advance(1000);
   await settle(30);
   assert.equal(stored(world).status?.collisionCount, 1, "counted once, from what the second read showed");
+});
+
+test("a set is looked at when a node becomes one of its nodes or ceases to be, not at other changes of nodes", async (t) => {
+  const world = newTestContext(t);
+  const { client, run } = world;
+  const { ctx, looksAfter } = countingLooks(world.ctx);
+  const ssd = { disk: "ssd" };
+  client.put(nodes, aNode({ name: "a", labels: ssd }));
+  client.put(daemonSets, aDaemonSet({ template: { nodeSelector: ssd } }));
+  await run(newDaemonSetController(ctx));
+  await makeReady(world);
+  const taints = [{ key: "x", effect: "NoExecute" }];
+  const looks: Record<string, boolean> = {};
+  for (const [what, change] of Object.entries({
+    "a status": () => client.put(nodes, aNode({ name: "a", labels: ssd, ready: false })),
+    "another label": () => client.put(nodes, aNode({ name: "a", labels: { ...ssd, other: "x" } })),
+    "a node that it is not for": () => client.put(nodes, aNode({ name: "b" })),
+    "a taint of that node": () => client.put(nodes, aNode({ name: "b", taints })),
+    "its end": () => client.remove(nodes, "b"),
+    "a label that makes it unfit": () => client.put(nodes, aNode({ name: "a" })),
+    "one that makes it fit": () => client.put(nodes, aNode({ name: "a", labels: ssd })),
+    "a taint that it does not tolerate": () => client.put(nodes, aNode({ name: "a", labels: ssd, taints })),
+    "the end of the taint": () => client.put(nodes, aNode({ name: "a", labels: ssd })),
+    "the end of its node": () => client.remove(nodes, "a"),
+  }))
+    looks[what] = (await looksAfter(change)) > 0;
+  assert.deepEqual(looks, {
+    ...{ "a status": false, "another label": false },
+    ...{ "a node that it is not for": false, "a taint of that node": false, "its end": false },
+    ...{ "a label that makes it unfit": true, "one that makes it fit": true },
+    ...{ "a taint that it does not tolerate": true, "the end of the taint": true, "the end of its node": true },
+  });
 });

@@ -7,6 +7,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newSliceTracker } from "../../services/slice-tracker.ts";
+import { countingLooks } from "../../testing/looks.ts";
 import { namespaceTerminating } from "../../testing/terminating.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceController } from "./controller.ts";
@@ -454,4 +455,28 @@ test("a slice that is being deleted is replaced", async (t) => {
   world.client.put(pods, webPod(1));
   await world.run(newEndpointSliceController(world.ctx));
   assert.deepEqual(addresses(stored(world)), [[], ["10.1.0.1"]]);
+});
+
+test("services that want hints are looked at when the shares of zones may change, others and at other times none", async (t) => {
+  const world = newTestContext(t, {}, { TopologyAwareHints: true });
+  const { client, run } = world;
+  const { ctx, looksAfter } = countingLooks(world.ctx);
+  const inZone = (zone: string, more: Parameters<typeof aNode>[0] = {}) =>
+    aNode({ name: "n1", ...more, labels: { "topology.kubernetes.io/zone": zone, ...more.labels } });
+  const hints = { "service.kubernetes.io/topology-aware-hints": "auto" };
+  client.put(nodes, inZone("a"));
+  client.put(services, aService({ annotations: hints }), aService({ name: "other" }));
+  await run(newEndpointSliceController(ctx));
+  const looks: number[] = [];
+  for (const change of [
+    () => client.put(nodes, inZone("a", { labels: { x: "y" } })),
+    () => client.put(nodes, inZone("b")),
+    () => client.put(nodes, inZone("b", { ready: false })),
+    () => client.put(nodes, inZone("c", { ready: false })),
+    () => client.put(nodes, inZone("c")),
+    () => client.remove(nodes, "n1"),
+    () => client.put(nodes, inZone("a")),
+  ])
+    looks.push(await looksAfter(change));
+  assert.deepEqual(looks, [0, 1, 1, 1, 1, 1, 1]);
 });

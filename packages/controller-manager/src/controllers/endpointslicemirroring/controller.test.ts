@@ -8,6 +8,7 @@ import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import { hasFields } from "@coxswain/apimachinery/testing/has-fields";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { countingLooks } from "../../testing/looks.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceMirroringController } from "./controller.ts";
 import { planningMirror } from "./mirror.ts";
@@ -416,4 +417,26 @@ test("the counts of deleted Endpoints leave the metrics", async (t) => {
   world.client.remove(endpoints, "default/web");
   await settle(30);
   assert.equal(await desired(), "0");
+});
+
+test("a service is looked at when it comes, goes, gets a selector or loses it, not at its other changes", async (t) => {
+  const world = newTestContext(t);
+  const { client, run } = world;
+  const { ctx, looksAfter } = countingLooks(world.ctx);
+  await run(newEndpointSliceMirroringController(ctx));
+  const bare = bareService();
+  const looks: number[] = [];
+  for (const change of [
+    () => client.put(services, bare),
+    () => client.put(services, { ...bare, metadata: { ...bare.metadata, labels: { a: "b" } } }),
+    () => client.put(services, aService()),
+    () => client.put(services, aService({ labels: { a: "c" } })),
+    () => client.put(services, aService({ spec: { selector: { app: "other" } } })),
+    () => client.put(services, bare),
+    () => client.remove(services, "default/web"),
+    () => client.put(services, aService()),
+    () => client.remove(services, "default/web"),
+  ])
+    looks.push(await looksAfter(change));
+  assert.deepEqual(looks, [1, 0, 1, 0, 0, 1, 1, 0, 0]);
 });

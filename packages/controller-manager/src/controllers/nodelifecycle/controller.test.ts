@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -244,6 +244,17 @@ test("the taint manager looks at a pod when it is bound or its tolerations chang
   const spec = { tolerations: [{ operator: "Exists" }] };
   assert.equal(await looksAfter(() => client.put(pods, aPod({ name: "web", nodeName: "good", ready: false, spec }))), 1);
   assert.equal(await looksAfter(() => client.remove(pods, "default/gone")), 0);
+  const node = client.object<Node>(nodes, "good") as Node;
+  const changed = (labels: Record<string, string>, taints?: Taint[]): Node => ({
+    ...node,
+    metadata: { ...node.metadata, labels },
+    spec: { ...node.spec, ...(taints && { taints }) },
+  });
+  const taint = { key: "k", effect: "NoSchedule" };
+  const looksAt: number[] = [];
+  for (const now of [changed({ a: "b" }), changed({ a: "c" }, [taint]), changed({ a: "d" }, [taint]), changed({ a: "d" })])
+    looksAt.push(await looksAfter(() => client.put(nodes, now)));
+  assert.deepEqual(looksAt, [0, 2, 0, 2], "a node's pods are looked at when its taints change");
 });
 
 test("a pod whose toleration gets longer while it waits stays", async (t) => {
