@@ -151,7 +151,7 @@ test("without a taint manager pods are deleted although their status cannot be w
   assert.deepEqual(podNames(world), []);
 });
 
-test("a node that was not ready and then falls silent has the other taints at once, whatever the rate", async (t) => {
+test("a node that was not ready and then falls silent has the other taints at once, whatever the rate, and back when it reports", async (t) => {
   const world = await running(t, { good: undefined, bad: undefined }, { evictionRate: 0.0001 });
   await pass(world, 10, "good", "bad");
   reports(world, "bad", "False");
@@ -163,6 +163,10 @@ test("a node that was not ready and then falls silent has the other taints at on
     "node.kubernetes.io/unreachable:NoExecute",
     "node.kubernetes.io/unreachable:NoSchedule",
   ]);
+  reports(world, "bad", "False");
+  await pass(world, 15, "good", "bad");
+  await settle(30);
+  assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]);
 });
 
 test("each zone has its own turns, and a zone whose nodes are all silent is evicted from while another zone has ready ones", async (t) => {
