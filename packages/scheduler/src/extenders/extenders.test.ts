@@ -435,3 +435,23 @@ for (const file of ["caFile", "certFile", "keyFile"])
     };
     assert.throws(() => newHttpExtender(config), { code: "ENOENT", path: "/nowhere" });
   });
+
+test("an extender behind one that failed filters and scores as without it", async (t) => {
+  const failing = await startExtender(t, {});
+  const working = await startExtender(t, {
+    filter: () => ({ NodeNames: ["b", "c"] }),
+    prioritize: () => [{ Host: "c", Score: 10 }],
+  });
+  const extenders = [failing, working].map(({ url }) =>
+    patientExtender({
+      ...{ urlPrefix: url, filterVerb: "filter", prioritizeVerb: "prioritize" },
+      ...{ weight: 5, nodeCacheCapable: true, ignorable: true },
+    }),
+  );
+  assert.equal(await newTestCluster({ nodes, extenders }).place(pod), "c");
+  assert.deepEqual(
+    working.calls.map(({ path }) => path),
+    ["filter", "prioritize"],
+  );
+  assert.deepEqual(working.calls[0]?.body.NodeNames.toSorted(), ["a", "b", "c"]);
+});
