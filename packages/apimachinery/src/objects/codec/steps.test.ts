@@ -102,7 +102,65 @@ for (const value of large) {
     }
     assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: 100 })), { code: 413 });
   });
+
+  test(`as many values of a ${gvk.kind} are read in steps as at once`, () => {
+    const { raw } = decodeUnknown(encodeProtobuf(object));
+    let [few, enough] = [0, 100_000];
+    const fits = (maxElements: number): boolean =>
+      typeof outcome(() => readMessage(raw, typeOf(gvk), { maxElements })) !== "string";
+    while (enough - few > 1) {
+      const middle = (few + enough) >> 1;
+      if (fits(middle)) enough = middle;
+      else few = middle;
+    }
+    atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough }));
+    assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough - 1 })), { code: 413 });
+  });
+
+  test(`parts of a ${gvk.kind} that come twice are joined in steps as at once`, () => {
+    const { raw } = decodeUnknown(encodeProtobuf(object));
+    const twice = Buffer.concat([raw, raw]);
+    assert.deepEqual(stepped(readMessageInSteps(twice, typeOf(gvk))), readMessage(twice, typeOf(gvk)));
+  });
 }
+
+/** A field whose value is bytes. */
+const fieldOf = (number: number, value: Uint8Array): Uint8Array =>
+  protobuf.Writer.create()
+    .uint32((number << 3) | 2)
+    .bytes(value)
+    .finish();
+
+test("a large part that holds nothing known is absent, unless a pointer refers to it", () => {
+  const unknown = fieldOf(2_000, Buffer.alloc(64 * 1024));
+  for (const [gvk, number, want] of [
+    [{ group: "apps", version: "v1", kind: "Deployment" }, 3, {}],
+    [{ group: "autoscaling", version: "v1", kind: "Scale" }, 3, {}],
+  ] as const) {
+    const bytes = fieldOf(number, unknown);
+    const once = readMessage(bytes, typeOf(gvk));
+    assert.deepEqual(once["status"] ?? {}, want);
+    assert.deepEqual(stepped(readMessageInSteps(bytes, typeOf(gvk))), once);
+  }
+  const schema = scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor; // cast: a struct
+  assert.deepEqual(stepped(readMessageInSteps(fieldOf(28, unknown), schema)), { not: {} });
+});
+
+test("large messages are nested to the same depth in steps, and end where they say", () => {
+  const type = scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor; // cast: a struct
+  const text = fieldOf(4, Buffer.alloc(64 * 1024, "d"));
+  let deep: Uint8Array = text;
+  for (let depth = 1; depth < 1_000; depth++) deep = fieldOf(28, deep);
+  atOnce(readMessageInSteps(deep, type));
+  const deeper = fieldOf(28, deep);
+  for (const read of [() => atOnce(readMessageInSteps(deeper, type)), () => readMessage(deeper, type)])
+    assert.throws(read, { message: "message is nested too deep" });
+  // The inner message is a byte shorter than its last field.
+  const short = fieldOf(28, text.subarray(0, -1));
+  for (const bad of [Buffer.concat([short, text.subarray(-1)]), Buffer.concat([short, fieldOf(4, Buffer.alloc(9))])])
+    for (const read of [() => atOnce(readMessageInSteps(bad, type)), () => readMessage(bad, type)])
+      assert.throws(read, { message: "unexpected EOF" });
+});
 
 test("large messages beside each other on a deep level are not counted as nested", () => {
   const headOf = (field: number, length: number): Uint8Array =>

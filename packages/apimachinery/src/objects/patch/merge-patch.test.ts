@@ -57,4 +57,7 @@ test("makes patches that lead from one document to the other", () => {
 test("makes the smallest patch, also when the first fields are equal", () => {
   assert.deepEqual(createMergePatch({ a: 1, b: 2, c: 3 }, { a: 1, b: 3 }), { b: 3, c: null });
   assert.equal(createMergePatch({ a: { b: 1 } }, { a: { b: 1 } }), undefined);
+  assert.deepEqual(createMergePatch({ a: 1 }, { none: undefined, a: 2 }), { a: 2 }, "what is undefined is not there");
+  assert.deepEqual(createMergePatch({ none: undefined, a: 1, b: 1 }, { a: undefined, b: 2 }), { b: 2, a: null });
+  assert.deepEqual(createMergePatch({ none: undefined, a: 1 }, {}), { a: null });
 });
