@@ -32,6 +32,18 @@ for (const { name, next, current, refused } of [
     refused: false,
   },
   { name: "change a role's finalizers", next: aRole(), current: aRole({ finalizers: ["a/b"] }), refused: false },
+  {
+    name: "change a role's owners of an older version and by another manager",
+    next: aRole({ ownerReferences: [], resourceVersion: "1", managedFields: [{ manager: "m" }] }),
+    current: aRole({ ownerReferences: [{ uid: "u" }], resourceVersion: "2" }),
+    refused: false,
+  },
+  {
+    name: "change a role's finalizers and rules",
+    next: aRole({ finalizers: ["a/b"] }),
+    current: aRole({}, { rules: [] }),
+    refused: true,
+  },
   { name: "change a role's labels", next: aRole({ labels: { a: "b" } }), current: aRole(), refused: true },
   { name: "change a role's annotations", next: aRole({ annotations: { a: "b" } }), current: aRole(), refused: true },
   { name: "change a role's rules", next: aRole(), current: aRole({}, { rules: [] }), refused: true },
