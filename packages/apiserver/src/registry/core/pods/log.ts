@@ -2,6 +2,7 @@ import { canonicalTime } from "@coxswain/apimachinery/objects/codec/go-time";
 import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { CatalogueConfig } from "../../config.ts";
 import { isNegativeText } from "../../field-checks.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
@@ -98,9 +99,13 @@ function kubeletQuery(options: LogOptions): URLSearchParams {
   return params;
 }
 
+/** Parses like Go's strconv.ParseInt. Numbers that a double cannot have become the nearest whole one that it can. */
 function number(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name);
-  if (value === null || value === "") return undefined;
-  if (!/^[-+]?\d{1,15}$/.test(value)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
-  return Number(value);
+  if (value === null) return undefined;
+  const refused = (why: string): Error => badRequest(`strconv.ParseInt: parsing ${goQuote(value)}: ${why}`);
+  if (!/^[-+]?\d+$/.test(value)) throw refused("invalid syntax");
+  const parsed = BigInt(value.replace(/^\+/, ""));
+  if (BigInt.asIntN(64, parsed) !== parsed) throw refused("value out of range");
+  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, Number(parsed)));
 }

@@ -202,3 +202,27 @@ for (const { name, requested, want } of [
     });
   });
 }
+
+for (const { text, want } of [
+  { text: "+7", want: 7 },
+  { text: "-7", want: -7 },
+  { text: "007", want: 7 },
+  { text: "99999999999999", want: 99_999_999_999_999 },
+  { text: "9223372036854775807", want: Number.MAX_SAFE_INTEGER },
+  { text: "-9223372036854775808", want: Number.MIN_SAFE_INTEGER },
+  { text: "9223372036854775808", want: "value out of range" },
+  { text: "-9223372036854775809", want: "value out of range" },
+  { text: "", want: "invalid syntax" },
+  { text: "+", want: "invalid syntax" },
+  { text: "0x1", want: "invalid syntax" },
+  { text: "1.0", want: "invalid syntax" },
+  { text: " 1", want: "invalid syntax" },
+]) {
+  test(`numbers of logs: ${JSON.stringify(text)}`, () => {
+    for (const name of ["sinceSeconds", "tailLines", "limitBytes"] as const) {
+      const parsed = () => logOptions(new URLSearchParams({ [name]: text }))[name];
+      if (typeof want === "number") assert.equal(parsed(), want);
+      else assert.throws(parsed, { code: 400, message: `strconv.ParseInt: parsing ${JSON.stringify(text)}: ${want}` });
+    }
+  });
+}

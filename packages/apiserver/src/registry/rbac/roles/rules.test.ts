@@ -2,6 +2,17 @@ import { testKindRules } from "../../../testing/kind-rules.ts";
 
 testKindRules("roles.rbac.authorization.k8s.io", { rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }] }, [
   { name: "a role", change: {}, want: [] },
+  ...["/", "%"].map((part) => ({
+    name: `a name with ${part}`,
+    change: { "metadata.name": `a${part}b` },
+    want: [`metadata.name: Invalid value: "a${part}b": may not contain '${part}'`],
+  })),
+  ...[".", ".."].map((name) => ({
+    name: `the name ${name}`,
+    change: { "metadata.name": name },
+    want: [`metadata.name: Invalid value: "${name}": may not be '${name}'`],
+  })),
+  ...["a.b", "...", "A:b_c d"].map((name) => ({ name: `the name ${name}`, change: { "metadata.name": name }, want: [] })),
   {
     name: "rules of nothing",
     change: { rules: [{}, { verbs: ["get"] }, { verbs: ["get"], apiGroups: [""] }] },
