@@ -157,6 +157,17 @@ test("a refused create by PUT reverts the allocations of beginCreate", async (t)
   assert.deepEqual([log, await present(store, "a")], [["take", "give back"], false]);
 });
 
+test("a PUT to a subresource that creates is prepared as the resource and begins as the subresource, as upstream", async (t) => {
+  const { log, begin } = allocations();
+  const store = await aStore(t, {
+    ...{ allowCreateOnUpdate: true, beginCreate: begin },
+    prepareForCreate: ({ metadata }) => Object.assign(metadata, { generation: 1 }),
+  });
+  const status = store.withStrategy({ namespaceScoped: true });
+  const { entry, created } = await status.update(ctx(), "a", () => configMap({ name: "a" }), {});
+  assert.deepEqual([created, entry.object().metadata.generation, log], [true, 1, []]);
+});
+
 test("the removal that an update has become is decided anew when another writer comes between", async (t) => {
   const gone: unknown[] = [];
   const store = await aStore(t, { afterDelete: (last) => void gone.push(dataOf(last)) });
