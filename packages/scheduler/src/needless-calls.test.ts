@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Pod, PodSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import fc from "@coxswain/apimachinery/testing/fast-check";
 import { cloneNodeInfo, newPodInfo, removePod } from "./cache/node-info.ts";
 import { type CycleState, cloneState } from "./framework/cycle-state.ts";
 import type { Plugin } from "./framework/extension-points.ts";
-import { NodeFilter, type Profile, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
+import { NodeFilter, neededFilters, type Profile, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
 
 /** The profile, with every plugin called for every node. */
@@ -142,3 +144,117 @@ test("filters and scores that are not called because their answer is known give 
   );
   assert.ok(left > 0 && kept > 0, `${left} filters were left out, ${kept} were not`);
 });
+
+const limits = ["EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits"];
+const required = (...terms: object[]) => ({ requiredDuringSchedulingIgnoredDuringExecution: terms });
+const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 5, podAffinityTerm: term }] };
+const rival = (app: string): Pod =>
+  aTestPod("rival", {
+    on: "n0",
+    spec: { affinity: { podAntiAffinity: required({ ...term, labelSelector: { matchLabels: { app } } }) } } as Partial<PodSpec>,
+  });
+for (const { name, spec, beside = [], want } of [
+  { name: "without wishes", spec: {}, want: [] },
+  { name: "with a node", spec: { nodeName: "n0" }, want: ["NodeName"] },
+  { name: "with a node selector", spec: { nodeSelector: { pool: "1" } }, want: ["NodeAffinity"] },
+  {
+    name: "with a preference for nodes",
+    spec: {
+      affinity: {
+        nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 3, preference: inPool }] },
+      },
+    },
+    want: [],
+  },
+  {
+    name: "with a required node affinity",
+    spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [inPool] } } } },
+    want: ["NodeAffinity"],
+  },
+  {
+    name: "with a host port",
+    spec: { containers: [{ name: "c", image: "i", ports: [{ containerPort: 80, hostPort: 80 }] }] },
+    want: ["NodePorts"],
+  },
+  {
+    name: "with a container port",
+    spec: { containers: [{ name: "c", image: "i", ports: [{ containerPort: 80 }] }] },
+    want: [],
+  },
+  { name: "with an empty folder", spec: { volumes: [{ name: "empty", emptyDir: {} }] }, want: limits },
+  { name: "with a disk", spec: { volumes: [disk("a")] }, want: ["VolumeRestrictions", ...limits] },
+  {
+    name: "with a claim",
+    spec: { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] },
+    want: [...limits, "VolumeBinding", "VolumeZone"],
+  },
+  { name: "that has to be spread", spec: { topologySpreadConstraints: spread("DoNotSchedule") }, want: ["PodTopologySpread"] },
+  { name: "that had better be spread", spec: { topologySpreadConstraints: spread("ScheduleAnyway") }, want: [] },
+  { name: "with affinity", spec: { affinity: { podAffinity: required(term) } }, want: ["InterPodAffinity"] },
+  { name: "with anti-affinity", spec: { affinity: { podAntiAffinity: required(term) } }, want: ["InterPodAffinity"] },
+  { name: "with a preference for pods", spec: { affinity: { podAffinity: preferred, podAntiAffinity: preferred } }, want: [] },
+  { name: "beside one that keeps it away", spec: {}, beside: [rival("web")], want: ["InterPodAffinity"] },
+  { name: "beside one that keeps others away", spec: {}, beside: [rival("db")], want: [] },
+] as { name: string; spec: Partial<PodSpec>; beside?: Pod[]; want: string[] }[]) {
+  test(`of a pod ${name} only the filters are asked that may refuse it`, () => {
+    const bound = { "pv.kubernetes.io/bind-completed": "yes" };
+    const claim = { metadata: { name: "data", namespace: "default", annotations: bound }, spec: { volumeName: "pv" } };
+    const { profile, snapshot } = newTestCluster({
+      nodes: [aTestNode("n0", { labels: { [zoneKey]: "x" } })],
+      pods: beside,
+      objects: [
+        [persistentVolumeClaims, claim as KubeObject],
+        [persistentVolumes, { metadata: { name: "pv" }, spec: {} } as KubeObject],
+      ],
+    });
+    const state: CycleState = new Map();
+    const pod = newPodInfo(aTestPod("web", { labels: { app: "web" }, spec }));
+    assert.equal(runPreFilter(profile, state, pod, snapshot()), undefined);
+    const always = ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"];
+    const asked = neededFilters(profile, state, pod).map((plugin) => plugin.name);
+    assert.deepEqual(asked.toSorted(), [...always, ...want].toSorted());
+  });
+}
+
+const other = aTestPod("other", { on: "n0", labels: { app: "web" } });
+for (const { name, spec = {}, node = {}, images = [], beside = [], want } of [
+  { name: "without wishes", beside: [other], want: [] },
+  {
+    name: "with a preference for nodes",
+    spec: {
+      affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 3, preference: inPool }] } },
+    },
+    want: ["NodeAffinity"],
+  },
+  { name: "where a node has a taint", node: { taints: [taints[1]] }, want: ["TaintToleration"] },
+  { name: "whose image a node has", images: ["busybox:latest"], want: ["ImageLocality"] },
+  { name: "whose image no node has", images: ["example.com/web:1"], want: [] },
+  {
+    name: "that had better be spread",
+    spec: { topologySpreadConstraints: spread("ScheduleAnyway") },
+    want: ["PodTopologySpread"],
+  },
+  { name: "that has to be spread", spec: { topologySpreadConstraints: spread("DoNotSchedule") }, want: [] },
+  {
+    name: "with a preference for pods that are there",
+    spec: { affinity: { podAffinity: preferred } },
+    beside: [other],
+    want: ["InterPodAffinity"],
+  },
+  { name: "with a preference for pods that are not there", spec: { affinity: { podAffinity: preferred } }, want: [] },
+] as { name: string; spec?: Partial<PodSpec>; node?: object; images?: string[]; beside?: Pod[]; want: string[] }[]) {
+  test(`of a pod ${name} only the scores are asked for that may differ`, () => {
+    const labelled = aTestNode("n0", { labels: { [zoneKey]: "x" }, spec: node });
+    const status = { ...labelled.status, images: images.map((image) => ({ names: [image], sizeBytes: 300 << 20 })) };
+    const { profile, snapshot } = newTestCluster({ nodes: [{ ...labelled, status }, aTestNode("n1")], pods: beside });
+    const state: CycleState = new Map();
+    const pod = newPodInfo(aTestPod("web", { labels: { app: "web" }, spec }));
+    const { nodes } = snapshot();
+    runPreFilter(profile, state, pod, snapshot());
+    atOnce(runPreScore(profile, state, pod, nodes, snapshot()));
+    const scoring = profile.at.score.filter(({ score }) => score !== undefined);
+    const asked = scoring.filter((plugin) => plugin.commonScore?.(state, pod, nodes, snapshot()) === undefined);
+    const always = ["NodeResourcesFit", "NodeResourcesBalancedAllocation"];
+    assert.deepEqual(asked.map((plugin) => plugin.name).toSorted(), [...always, ...want].toSorted());
+  });
+}

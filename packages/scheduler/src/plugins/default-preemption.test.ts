@@ -108,6 +108,24 @@ test("pods whose disruption budget is exhausted are evicted only when no others 
   assert.deepEqual(gone(cluster), ["free"]);
 });
 
+test("pods whose disruption budget is exhausted are evicted when no others suffice, where that violates it least", async () => {
+  const labels = { app: "web" };
+  const budget = {
+    metadata: { name: "web", namespace: "default" },
+    spec: { selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 0 },
+  };
+  const two = ["a1", "a2"].map((name) => low(name, "a", { cpu: "2", labels }));
+  const one = low("b1", "b", { priority: 5, labels });
+  const outcomeOf = async (...pods: Pod[]) => {
+    const wanted = urgent({ cpu: "4" });
+    const { cluster, result } = await preempt(wanted, { nodes, pods, objects: [[podDisruptionBudgets, budget]] });
+    return [result.nominatedNode, gone(cluster).toSorted()];
+  };
+  assert.deepEqual(await outcomeOf(...two, one), ["b", ["b1"]]);
+  assert.deepEqual(await outcomeOf(...two, aTestPod("b1", { on: "b", cpu: "4", priority: 10 })), ["a", ["a1", "a2"]]);
+});
+
 test("a victim that no longer exists is no failure; one that cannot be deleted ends the attempt", async () => {
   const pods = [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2", priority: 2 })];
   const failing = (failure: Error) =>

@@ -42,3 +42,11 @@ test("one of several terms of the configuration's required node affinity suffice
   const cluster = newTestCluster({ nodes: [aTestNode("bare"), racked], args: { NodeAffinity: { addedAffinity } } });
   assert.equal(await cluster.place(aTestPod("new")), "racked");
 });
+
+test("a pod's own preference counts where the configuration has none", () => {
+  const preference = { matchExpressions: [{ key: "own", operator: "Exists" as const }] };
+  const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 3, preference }] } };
+  const cluster = newTestCluster({ nodes: [aTestNode("own", { labels: { own: "1" } }), aTestNode("none")] });
+  assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("new", { spec: { affinity } })), { own: 100, none: 0 });
+  assert.deepEqual(cluster.scores("NodeAffinity", aTestPod("plain")), { own: 0, none: 0 });
+});

@@ -71,3 +71,21 @@ for (const { name, completions, running, want } of [
     const { finalCondition, tooManyActive = false } = planStatus(counted, planJob(counted), running);
     assert.equal(finalCondition?.condition.type ?? tooManyActive, want);
   });
+
+for (const { completions, successes, want } of [
+  { completions: undefined, successes: 0, want: false },
+  { completions: undefined, successes: 1, want: true },
+  { completions: 0, successes: 0, want: true },
+  { completions: 1, successes: 0, want: false },
+  { completions: 2, successes: 1, want: false },
+  { completions: 2, successes: 2, want: true },
+  { completions: 2, successes: 3, want: true },
+])
+  test(`a job of which no pod runs, with ${successes} successes of ${completions ?? "any number"}, is ${want ? "" : "not "}complete`, () => {
+    const phases = Array.from({ length: successes }, () => "Succeeded");
+    const { completions: _, ...rest } = aJob({ spec: { parallelism: 2 } }).spec;
+    const over = state({}, phases);
+    const spec = completions === undefined ? rest : { ...rest, completions };
+    const counted = { ...over, job: { ...over.job, spec } };
+    assert.equal(planStatus(counted, planJob(counted), 0).finalCondition?.condition.type, want ? "Complete" : undefined);
+  });
