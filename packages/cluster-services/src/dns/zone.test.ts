@@ -54,6 +54,8 @@ const cases: [name: string, type: keyof typeof types, want: string[] | string][]
   [`a._https._tcp.kubernetes.default.${domain}`, "SRV", "NXDOMAIN"],
   [`_._tcp.dual.default.${domain}`, "SRV", "NXDOMAIN"],
   [`_tcp.kubernetes.default.${domain}`, "SRV", []],
+  [`_udp.kubernetes.default.${domain}`, "SRV", "NXDOMAIN"],
+  [`_tcp.dual.default.${domain}`, "SRV", "NXDOMAIN"], // its port has no name
   [`kubernetes.default.${domain}`, "SRV", [`443 kubernetes.default.${domain}`]],
   [`db.default.${domain}`, "A", ["10.244.0.5", "10.244.0.6"]],
   [`db-0.db.default.${domain}`, "A", ["10.244.0.5"]],
