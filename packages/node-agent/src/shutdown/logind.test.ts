@@ -21,6 +21,8 @@ test("a real logind delays the shutdown while the inhibitor lock is held, up to 
     await readFile(join(configDir, "99-kubelet.conf"), "utf8"),
     /^# Kubelet logind override\n\[Login\]\nInhibitDelayMaxSec=20\n$/,
   );
+  await logind.overrideInhibitDelay(20_600);
+  assert.equal(await logind.inhibitDelayMs(), 21_000, "rounded");
 
   const heard: boolean[] = [];
   await logind.onShutdown((goesDown) => void heard.push(goesDown));
