@@ -28,7 +28,7 @@ const { policies } = parseAbacPolicies('{"user":"joe","resource":"pods","namespa
 
 type Options = Parameters<typeof buildAuthorization>[0];
 type BuiltOptions = { hangs?: string; gates?: readonly string[] } & Partial<
-  Pick<Options, "observer" | "connect" | "servesRbac">
+  Pick<Options, "observer" | "connect" | "servesRbac" | "webhook">
 > & {
     unauthorizedTtlMs?: number;
   };
@@ -127,6 +127,11 @@ for (const { modes, rules, errors } of [
     assert.equal(found.incomplete, errors.length > 0);
   });
 }
+
+test("the mode Webhook without its file is an error", async (t) => {
+  const message = "authorization-mode Webhook's authorization config file not passed";
+  await assert.rejects(built(t, ["RBAC", "Webhook"], { webhook: undefined }), { message });
+});
 
 test("a mode that is not known is an error", async (t) => {
   await assert.rejects(built(t, ["Magic"]), { message: "unknown authorization mode Magic specified" });

@@ -161,6 +161,7 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
   assert.deepEqual([...found].sort(), wanted.map(([kind, name]) => referenceKey(kind, "web", name)).sort());
   const mirror = { metadata: { ...metadata, annotations: { "kubernetes.io/config.mirror": "x" } }, spec };
   assert.equal(podReferences(mirror as never).size, 0);
+  assert.equal(podReferences({ metadata } as never).size, 0, "a pod without a spec");
 });
 
 const ofPod = (volume: object) => {

@@ -14,6 +14,10 @@ const object = {
       { type: "Ready", status: "True" },
       { type: "Old", status: "False" },
     ],
+    flags: [
+      { name: "a", on: true },
+      { name: "b", on: false },
+    ],
   },
 };
 
@@ -50,6 +54,9 @@ for (const [path, want] of [
   [".metadata.name.", ["a"]],
   ["..[0].port", [80]],
   [".spec.__proto__", []],
+  [".status.flags[?(@.on==true)].name", ["a"]],
+  [".status.flags[?(@.on==false)].name", ["b"]],
+  [".status.flags[?(@.on!=true)].name", ["b"]],
 ] as const) {
   test(`${path} leads to ${JSON.stringify(want)}`, () => {
     assert.deepEqual(parseJsonPath(path)(object), want);
@@ -59,6 +66,17 @@ for (const [path, want] of [
 for (const path of [".spec[", ".spec['a]", ".spec[?(@.a", ".spec[a]", ".a b", ".spec[?(@.a==)]"]) {
   test(`${path} is no path`, () => {
     assert.throws(() => parseJsonPath(path));
+  });
+}
+
+for (const [length, isTaken] of [
+  [4096, true],
+  [4097, false],
+] as const) {
+  test(`a path of ${length} characters is ${isTaken ? "taken" : "refused"}`, () => {
+    const parse = () => parseJsonPath(`.${"a".repeat(length - 1)}`);
+    if (isTaken) assert.deepEqual(parse()(object), []);
+    else assert.throws(parse, { message: "the path is too long" });
   });
 }
 

@@ -16,6 +16,8 @@ const object = {
     text: "a=b",
     list: [1, "x"],
     nothing: null,
+    flag: true,
+    map: { b: [null], a: { c: "d" } },
     inner: { deep: { replicas: 4 } },
   },
 } as unknown as KubeObject;
@@ -29,6 +31,18 @@ for (const { path, want } of [
   { path: ".spec.nothing.replicas", want: {} },
   { path: ".spec.half", want: { fault: ".spec.half accessor error: 0.5 is of the type float64, expected int64" } },
   { path: ".spec.text", want: { fault: ".spec.text accessor error: a=b is of the type string, expected int64" } },
+  { path: ".spec.flag", want: { fault: ".spec.flag accessor error: true is of the type bool, expected int64" } },
+  { path: ".spec.nothing", want: { fault: ".spec.nothing accessor error: <nil> is of the type <nil>, expected int64" } },
+  {
+    path: ".spec.map",
+    want: {
+      fault: ".spec.map accessor error: map[a:map[c:d] b:[<nil>]] is of the type map[string]interface {}, expected int64",
+    },
+  },
+  {
+    path: ".spec.list.replicas",
+    want: { fault: ".spec.list.replicas accessor error: [1 x] is of the type []interface {}, expected map[string]interface{}" },
+  },
   { path: ".spec.list", want: { fault: ".spec.list accessor error: [1 x] is of the type []interface {}, expected int64" } },
   {
     path: ".spec.inner",

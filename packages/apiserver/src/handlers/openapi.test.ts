@@ -473,7 +473,7 @@ test("a request that ends does not wait for a document", async () => {
 
 test("a changed resource makes no v3 document of other group versions anew", async () => {
   const resources = newServedResources();
-  const add = (group: string): void => {
+  const add = (group: string, resource = "things"): void => {
     const version = {
       version: "v1",
       *published() {
@@ -481,7 +481,7 @@ test("a changed resource makes no v3 document of other group versions anew", asy
         return { schema: undefined, preserving: false };
       },
     };
-    const names = { group, resource: "things", kind: "Thing", listKind: "ThingList", hub: "v1", namespaced: true };
+    const names = { group, resource, kind: "Thing", listKind: "ThingList", hub: "v1", namespaced: true };
     const definition = { ...names, verbs: ["get", "list"], versions: [version], custom: true };
     resources.add(definition as unknown as ResourceDefinition, version, undefined);
   };
@@ -522,4 +522,13 @@ test("a changed resource makes no v3 document of other group versions anew", asy
   now += 60_000;
   resources.remove("b.example", "v1", "things");
   assert.deepEqual(await get("a.example"), first);
+  const changes = [() => add("a.example", "others"), () => resources.remove("a.example", "v1", "others")];
+  for (const change of changes) {
+    const before = await get("a.example");
+    now += 60_000;
+    change();
+    const after = await get("a.example");
+    assert.notEqual(after.made, before.made, "of the group version that was changed it is made anew");
+    assert.equal(after.sizeBytes > before.sizeBytes, change === changes[0]);
+  }
 });

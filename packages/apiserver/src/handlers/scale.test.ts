@@ -24,11 +24,11 @@ const owner = {
   ...{ manager: "maker", operation: "Update", apiVersion: "x.io/v1", time: "2022-01-01T00:00:00Z", fieldsType: "FieldsV1" },
   fieldsV1: { "f:spec": { "f:replicas": {}, "f:size": {} } },
 } as ManagedFieldsEntry;
-const stored = (): KubeObject =>
+const stored = (managedFields = [owner]): KubeObject =>
   ({
     apiVersion: "x.io/v1",
     kind: "Thing",
-    metadata: { name: "a", namespace: "web", uid: "u", resourceVersion: "7", managedFields: [owner] },
+    metadata: { name: "a", namespace: "web", uid: "u", resourceVersion: "7", managedFields },
     spec: { replicas: 2 },
   }) as KubeObject;
 
@@ -47,6 +47,8 @@ async function scaled(
     uid,
     query = "",
     attempts = 1,
+    managedFields = [owner],
+    tracksFields = true,
   }: {
     scale?: ScalePaths;
     mutate?: (scale: KubeObject) => void;
@@ -55,6 +57,8 @@ async function scaled(
     uid?: string;
     query?: string;
     attempts?: number;
+    managedFields?: ManagedFieldsEntry[];
+    tracksFields?: boolean;
   } = {},
 ) {
   const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
@@ -69,10 +73,10 @@ async function scaled(
   });
   let written: KubeObject | undefined;
   let demanded: UpdateOptions["preconditions"];
-  const current = stored();
+  const current = stored(managedFields);
   const store = {
     storage: {},
-    get: async () => ({ object: stored }),
+    get: async () => ({ object: () => current }),
     async update(
       _ctx: unknown,
       _name: string,
@@ -87,7 +91,7 @@ async function scaled(
   const call = {
     env: {
       services: { turns: new Turns(), now: () => 0, featureEnabled: () => true },
-      gates: handlerGates(() => true),
+      gates: { ...handlerGates(() => true), tracksFields },
       admission: {
         mutate: async ({ object }: { object: KubeObject }) => mutate?.(object),
         validate: async (attributes: AdmissionAttributes) => validate?.(attributes),
@@ -180,5 +184,26 @@ for (const method of ["PUT", "PATCH"] as const) {
 
   test(`${method} of a scale with another object's name is refused`, async () => {
     await assert.rejects(scaled(method, { name: "b" }), { code: 400 });
+  });
+}
+
+for (const method of ["PUT", "PATCH"] as const) {
+  test(`${method} of a scale whose object has managed fields that cannot be decoded is written, and leaves it none`, async () => {
+    const broken = { ...owner, fieldsV1: { "f:spec": 1 } } as unknown as ManagedFieldsEntry;
+    const { written } = await scaled(method, { managedFields: [broken] });
+    assert.deepEqual(
+      [written?.metadata.managedFields, Object.hasOwn(written?.metadata ?? {}, "managedFields")],
+      [undefined, false],
+    );
+    assert.partialDeepStrictEqual(written, { spec: { replicas: 5 } });
+  });
+
+  test(`${method} of a scale of a server that tracks no fields leaves the object none`, async () => {
+    const { written } = await scaled(method, { tracksFields: false });
+    assert.deepEqual(
+      [written?.metadata.managedFields, Object.hasOwn(written?.metadata ?? {}, "managedFields")],
+      [undefined, false],
+    );
+    assert.partialDeepStrictEqual(written, { spec: { replicas: 5 } });
   });
 }

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { frameWatchEvent } from "@coxswain/apimachinery/objects/codec/stream";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
@@ -93,6 +97,21 @@ test("metadata is framed in the version that was requested", () => {
     assert.equal(JSON.parse(bytes.toString()).object.apiVersion, `meta.k8s.io/${version}`);
   }
 });
+
+for (const { as, kind } of [
+  { kind: { group: "", version: "v1", kind: "ConfigMap" } },
+  { as: "PartialObjectMetadata", kind: { group: "meta.k8s.io", version: "v1", kind: "PartialObjectMetadata" } },
+] as { as?: "PartialObjectMetadata"; kind: GroupVersionKind }[]) {
+  test(`a bookmark ${as === undefined ? "" : "of metadata "}has kind, version and revision alone, in JSON and in protobuf`, () => {
+    const apiVersion = formatGroupVersion(kind);
+    const object = { kind: kind.kind, apiVersion, metadata: { resourceVersion: "10", creationTimestamp: null } };
+    const event: WatchEvent = { type: "BOOKMARK", revision: 10 };
+    const output = { ...json, ...(as && { as, version: "v1" }) };
+    assert.deepEqual(JSON.parse(framerFor(call, output)([event]).bytes.toString()), { type: "BOOKMARK", object });
+    const { bytes } = framerFor(call, { ...output, mediaType: protobufMediaType })([event]);
+    assert.deepEqual(bytes, frameWatchEvent("BOOKMARK", encodeProtobuf(object as never, kind), protobufMediaType));
+  });
+}
 
 test("an error ends its frame with one line break, whatever form the watch has", () => {
   const error = new StatusError({ status: "Failure", code: 410, message: "too old" } as never);
