@@ -402,4 +402,22 @@ test("a port that replaces one is not given to the next that is taken, too", asy
   const below = Array.from({ length: 788 }, (_, index) => 12_379 + 10 * index);
   const { choices } = await decide({}, { taken: [2379, 10_259, ...below] });
   assert.deepEqual([choices.ports.etcd, choices.ports.scheduler], [20_259, 20_269]);
+  const earlier = record({}, { ports: { ...defaults.ports, apiserver: 20_257 } });
+  const { ports } = (await decide({}, { record: earlier, hasData: true, taken: [10_257] })).choices;
+  assert.deepEqual([ports.apiserver, ports.controllerManager], [20_257, 20_267], "nor is one that is kept");
+});
+
+test("the last port before the kernel's own can be chosen, and none behind it", async () => {
+  const all = Array.from({ length: 1_252 }, (_, index) => 20_257 + 10 * index);
+  assert.equal(all.at(-1), 32_767);
+  const { choices } = await decide({}, { taken: [10_257, ...all.slice(0, -1)] });
+  assert.equal(choices.ports.controllerManager, 32_767);
+  await refuses({}, { taken: [10_257, ...all] }, /^no port is free; name one with --controller-manager-port$/);
+});
+
+test("a running cluster accepts flags of its daemons that are equal, in their order", async () => {
+  const extraArgs = { ...defaults.extraArgs, kubelet: ["--v=4", "--max-pods=5"] };
+  const situation = { record: record({}, { extraArgs }), isRunning: true, hasData: true };
+  assert.deepEqual((await decide({ extraArgs: { kubelet: ["--v=4", "--max-pods=5"] } }, situation)).choices.extraArgs, extraArgs);
+  await refuses({ extraArgs: { kubelet: ["--max-pods=5", "--v=4"] } }, situation, /another --kubelet-arg; stop it first/);
 });

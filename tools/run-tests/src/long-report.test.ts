@@ -8,9 +8,10 @@ const aRun = { passed: 3, failed: [], skipped: [], todo: [], figures: [], outcom
 test("the page of a long run lists stages, figures, slow files, failures and skipped tests, and only counts the others", () => {
   const runs = [
     { ...aRun, file: "d.test.ts", figures: [{ kind: "figure", name: "load", text: "p99 3 ms | 4 ms\n5 ms" } as const] },
-    { ...aRun, file: "c.test.ts", durationMs: 61_000 },
+    { ...aRun, file: "c.test.ts", durationMs: 60_000 },
     { ...aRun, file: "b.test.ts", failed: [{ name: "x", where: "b.test.ts:1", error: "wrong" }] },
-    { ...aRun, file: "a.test.ts", skipped: [{ name: "y", reason: "no docker" }] },
+    { ...aRun, file: "e.test.ts", durationMs: 59_999 },
+    { ...aRun, file: "a.test.ts", todo: [{ name: "z", reason: "later" }], skipped: [{ name: "y", reason: "no docker" }] },
   ];
   const totals = newTotals();
   totals.stages.push({ name: "unit", durationMs: 7_325_400, busyMs: 0 });
@@ -22,7 +23,7 @@ test("the page of a long run lists stages, figures, slow files, failures and ski
 
 2026-01-02T03:04:05Z, commit abc, 2 CPUs, 24 GB, load at the end 1.0 0.5 0.3.
 
-**12 passed, 1 failed, 1 skipped** in 123 min 20 s.
+**15 passed, 1 failed, 2 skipped** in 123 min 20 s.
 
 | form | outcome | budget | time |
 |---|---|---|---|
@@ -34,7 +35,7 @@ test("the page of a long run lists stages, figures, slow files, failures and ski
 | file | result | time | figures |
 |---|---|---|---|
 | b.test.ts | 3 passed, 1 failed | 1.0 s | failed: x |
-| c.test.ts | 3 passed | 61.0 s |  |
+| c.test.ts | 3 passed | 60.0 s |  |
 | d.test.ts | 3 passed | 1.0 s | load: p99 3 ms \\| 4 ms 5 ms |
 
 - skipped: a.test.ts: y: no docker

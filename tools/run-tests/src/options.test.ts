@@ -11,6 +11,8 @@ test("flags and paths come in any order", () => {
   for (const args of [["--hours", "1.5"], ["--hours=1.5"]])
     assert.deepEqual(parseOptions([...args, "--long"]), { long: true, hours: 1.5, paths: [], namePatterns: [] });
   assert.equal(parseOptions(["a", "--help", "--unknown"]), "help");
+  for (const hours of [0.1, 48])
+    assert.deepEqual(parseOptions(["--long", `--hours=${hours}`]), { long: true, hours, paths: [], namePatterns: [] });
   assert.equal(parseOptions(["-h"]), "help");
 });
 
@@ -19,6 +21,10 @@ for (const { args, message } of [
   { args: ["--hours", "2"], message: "--hours needs --long" },
   { args: ["--long", "--hours"], message: /^--hours needs a number/ },
   { args: ["--long", "--hours=0"], message: /^--hours needs a number/ },
+  { args: ["--long", "--hours=48.1"], message: /^--hours needs a number/ },
+  { args: ["--long", "--hours=-1"], message: /^--hours needs a number/ },
+  { args: ["--test-name-pattern="], message: "--test-name-pattern needs a regular expression" },
+  { args: ["--test-name-pattern", "/a/xyz"], message: /^--test-name-pattern: Invalid/ },
   { args: ["--long", "--hours", "two"], message: /^--hours needs a number/ },
   { args: ["-x", "a"], message: "unknown flag -x" },
   { args: ["--long=yes"], message: "--long takes no value" },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addFile, addRepeated, addSeparated, closingReport, exitCode, newTotals } from "./report.ts";
+import { addFile, addRepeated, addSeparated, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 
 const aRun = {
   file: "a.test.ts",
@@ -103,3 +103,33 @@ for (const { name, passed, failed, skipped, want } of [
     const line = new RegExp(`\\n?${passed} passed, ${failed} failed, ${skipped} skipped\\n$`);
     assert.match(closingReport(totals, { durationMs: 1, busyMs: 1 }), line);
   });
+
+test("a failure of the same name at another place is another", () => {
+  const totals = newTotals();
+  addRepeated(totals, { ...aRun, failed: [aFailure] }, { ...aRun, failed: [{ ...aFailure, where: "a.test.ts:2" }] });
+  assert.deepEqual([totals.flaky.length, totals.failures.length], [1, 1]);
+});
+
+test("a file has one line, and where it failed its failures and what it printed, of that the last hundred lines", () => {
+  const run = { ...aRun, passed: 2, durationMs: 1_250, output: "printed\n" };
+  assert.equal(fileReport(run), "ok   a.test.ts (2 passed, 0 failed, 1.3 s)\n");
+  const unrun = [{ name: "x", reason: "y" }];
+  assert.equal(fileReport({ ...run, skipped: unrun, todo: unrun }), "ok   a.test.ts (2 passed, 0 failed, 2 skipped, 1.3 s)\n");
+  const failed = { ...run, failed: [aFailure] };
+  const failure = "FAIL a.test.ts (2 passed, 1 failed, 1.3 s)\n  FAIL x (a.test.ts:1)\n    wrong:\n      1 !== 2\n";
+  assert.equal(fileReport(failed), `${failure}  what it printed:\n    | printed\n`);
+  assert.equal(fileReport({ ...failed, output: " \n" }), failure);
+  const lines = (from: number, to: number, by = ""): string =>
+    Array.from({ length: to - from + 1 }, (_, index) => `${by}line ${from + index}\n`).join("");
+  assert.equal(fileReport({ ...failed, output: lines(1, 100) }), `${failure}  what it printed:\n${lines(1, 100, "    | ")}`);
+  assert.equal(
+    fileReport({ ...failed, output: lines(1, 101) }),
+    `${failure}  the last 100 lines of what it printed:\n${lines(2, 101, "    | ")}`,
+  );
+});
+
+test("a failure's error is cut after four hundred characters", () => {
+  const totals = newTotals();
+  addFile(totals, { ...aRun, failed: [{ ...aFailure, error: "e".repeat(401) }] });
+  assert.equal(totals.failures[0], `a.test.ts: x\n    ${"e".repeat(400)}`);
+});
