@@ -13,6 +13,27 @@ for (const { name, line, want } of [
     ],
   },
   { name: "bright and bold", line: "\u001b[1;92mok", want: [["ok", "ansi-green ansi-bold"]] },
+  {
+    name: "codes that end only the colour or only the weight, and one without a number that ends both",
+    line: "\u001b[1;34ma\u001b[39mb\u001b[35mc\u001b[22md\u001b[me",
+    want: [
+      ["a", "ansi-blue ansi-bold"],
+      ["b", "ansi-bold"],
+      ["c", "ansi-magenta ansi-bold"],
+      ["d", "ansi-magenta"],
+      ["e", ""],
+    ],
+  },
+  {
+    name: "a background, which is not shown, and whose arguments are no codes",
+    line: "\u001b[41ma\u001b[48;2;31;32;33mb\u001b[97mc\u001b[90md",
+    want: [
+      ["a", ""],
+      ["b", ""],
+      ["c", "ansi-white"],
+      ["d", "ansi-black"],
+    ],
+  },
   { name: "256 colours, whose arguments are no codes", line: "\u001b[38;5;31mx", want: [["x", ""]] },
   { name: "a title", line: "\u001b]0;evil\u0007text", want: [["text", ""]] },
   { name: "a title without end", line: "a\u001b]0;evil", want: [["a", ""]] },

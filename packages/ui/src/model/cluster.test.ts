@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Cluster } from "./cluster.ts";
+import { Cluster, nodesOf } from "./cluster.ts";
 import { reordered } from "./order.ts";
 import { parseQuery } from "./query.ts";
 import { formatRoute, parseRoute } from "./route.ts";
-import type { PodRow, Row } from "./row.ts";
+import type { NodeRow, PodRow, Row } from "./row.ts";
 import { troublesOf } from "./trouble.ts";
 
 const row = (resource: Row["resource"], uid: string, more: object = {}): Row =>
@@ -115,6 +115,105 @@ test("an incremental sort gives the same order as a full sort", () => {
     before = reordered(before, rows, compare);
     assert.deepEqual(before, [...rows.values()].sort(compare));
   }
+});
+
+test("an object is found by its resource, namespace and name", () => {
+  const { cluster } = clusterOf([pod("p", { name: "web" }), pod("q", { name: "web", namespace: "b" })]);
+  assert.equal(cluster.find("pods", "b", "web")?.uid, "q");
+  assert.equal(cluster.find("pods", "a", "web")?.uid, "p");
+  for (const [resource, namespace, name] of [
+    ["pods", "a", "other"],
+    ["pods", "c", "web"],
+    ["services", "a", "web"],
+    ["constructor", "a", "web"],
+  ] as const)
+    assert.equal(cluster.find(resource, namespace, name), undefined);
+});
+
+test("each message makes a new version of the cluster, each changed row one of its resource", () => {
+  const { cluster } = clusterOf([pod("p"), pod("q")]);
+  const versions = () => [cluster.version, cluster.versionOf("pods"), cluster.versionOf("nodes")];
+  assert.deepEqual(versions(), [1, 2, 0]);
+  cluster.apply({ type: "rows", set: [row("nodes", "n")], gone: ["p"] });
+  assert.deepEqual(versions(), [2, 3, 1]);
+  cluster.apply({ type: "rows", set: [], gone: ["p"] });
+  assert.deepEqual(versions(), [3, 3, 1]);
+});
+
+test("the usage of nodes and pods is that of the last message; a resource is loading until its state is known", () => {
+  const { cluster } = clusterOf([]);
+  const [node, one] = [row("nodes", "n1") as NodeRow, pod("p")];
+  assert.deepEqual([cluster.usageOf(node), cluster.usageOf(one), cluster.hasPodUsage], [undefined, undefined, false]);
+  cluster.apply({ type: "usage", nodes: [["n1", 10, 20]], pods: [["a/p", 1, 2]] });
+  assert.deepEqual(
+    [cluster.usageOf(node), cluster.usageOf(one), cluster.usageOf(pod("p", { namespace: "b" })), cluster.hasPodUsage],
+    [{ cpuMilli: 10, memoryBytes: 20 }, { cpuMilli: 1, memoryBytes: 2 }, undefined, true],
+  );
+  cluster.apply({ type: "usage", nodes: [], pods: [] });
+  assert.deepEqual([cluster.usageOf(node), cluster.hasPodUsage], [undefined, false]);
+  assert.deepEqual(cluster.source("pods"), { state: "loading", message: "" });
+  const denied = { state: "denied", message: "no" } as const;
+  cluster.apply({ type: "source", resource: "pods", source: denied });
+  assert.deepEqual([cluster.source("pods"), [...cluster.sources]], [denied, [["pods", denied]]]);
+});
+
+test("nodes and owned objects come by namespace, name and uid; pods that are done request nothing", () => {
+  const { cluster } = clusterOf([
+    row("nodes", "2", { name: "b" }),
+    row("nodes", "1", { name: "b" }),
+    row("nodes", "3", { name: "a" }),
+    row("pods", "elsewhere", { namespace: "z", name: "a", owner: "o", node: "n1", health: "good", cpuMilli: 5, memoryBytes: 6 }),
+    pod("done", { owner: "o", health: "idle", cpuMilli: 7, memoryBytes: 8 }),
+  ]);
+  assert.deepEqual(
+    nodesOf(cluster).map(({ uid }) => uid),
+    ["3", "1", "2"],
+  );
+  assert.deepEqual(
+    cluster.owned("o").map(({ uid }) => uid),
+    ["done", "elsewhere"],
+  );
+  assert.deepEqual(cluster.podsOf("n1").requested, { cpuMilli: 5, memoryBytes: 6 });
+  assert.deepEqual(cluster.podsOf("n9"), { pods: [], requested: { cpuMilli: 0, memoryBytes: 0 } });
+});
+
+const searched = {
+  pod: pod("u", { name: "web", node: "N-1".toLowerCase() }),
+  set: row("deployments.apps", "u", { desired: 1, images: "Registry/Img:1" }),
+  event: row("events", "u", { reason: "Failed", message: "No Space", aboutKind: "Job", aboutName: "nightly" }),
+  node: row("nodes", "u", { namespace: "", status: "Ready" }),
+};
+for (const [query, want] of [
+  ["n-1", ["pod"]],
+  ["img:1", ["set"]],
+  ["fail", ["event"]],
+  ["space", ["event"]],
+  ["job", ["event"]],
+  ["nightly", ["event"]],
+  ["ready", ["node"]],
+  ["kind:deployment", ["set"]],
+  ["kind:deployments", ["set"]],
+  ["kind:node", ["node"]],
+  ["node:n-1", ["pod"]],
+  ["is:good", ["pod", "set", "event", "node"]],
+  ["ns:a fail", ["event"]],
+] as const) {
+  test(`the search ${query} finds ${want.join(", ")}`, () => {
+    const found = Object.entries(searched).filter(([, one]) => parseQuery(query)?.(one));
+    assert.deepEqual(
+      found.map(([name]) => name),
+      want,
+    );
+  });
+}
+
+test("the address of a view has only what is set", () => {
+  const route = { view: "events", query: "", namespace: "", object: undefined, tab: "logs" } as const;
+  assert.equal(formatRoute(route), "#/events");
+  const object = { resource: "pods", namespace: "a", name: "p" };
+  assert.equal(formatRoute({ ...route, object, tab: "why" }), "#/events?o=pods%2Fa%2Fp");
+  assert.equal(formatRoute({ ...route, object, namespace: "n" }), "#/events?ns=n&o=pods%2Fa%2Fp&tab=logs");
+  assert.deepEqual(parseRoute("#/events?ns=n&tab=logs&q=x"), { ...route, namespace: "n", query: "x" });
 });
 
 for (const { query, want } of [

@@ -337,6 +337,42 @@ test("claims, namespaces and autoscalers show what they wait for, and since when
   assert.deepEqual(shown("horizontalpodautoscalers.autoscaling", scaling), ["moving", "1 of 2 replicas", 0]);
 });
 
+test("a row has the name, the times and the controlling owner of its object", () => {
+  const ownerReferences = [{ uid: "other" }, { uid: "boss", controller: true }, { uid: "third", controller: false }];
+  const metadata = { name: "n", namespace: "ns", uid: "id", creationTimestamp: "2026-01-01T00:00:01Z", ownerReferences };
+  assert.deepEqual(rowOf("services", { metadata }), {
+    ...{ resource: "services", uid: "id", namespace: "ns", name: "n", createdMs: Date.parse("2026-01-01T00:00:01Z") },
+    ...{ owner: "boss", sinceMs: 0, health: "good", status: "" },
+  });
+  assert.partialDeepStrictEqual(kindOf("services")?.rowOf({ metadata: {} }), {
+    ...{ uid: "", namespace: "", name: "", createdMs: 0, owner: "" },
+  });
+  assert.partialDeepStrictEqual(rowOf("services", { metadata: { ownerReferences: ownerReferences.slice(0, 1) } }), { owner: "" });
+});
+
+test("a workload has the images of its template, and wants one pod when it does not say how many", () => {
+  const template = { spec: { containers: [{ image: "a:1" }, {}, { image: "b:2" }] } };
+  for (const resource of ["deployments.apps", "replicasets.apps", "statefulsets.apps"]) {
+    const { images, desired, ready } = rowOf<WorkloadRow>(resource, { spec: { template } });
+    assert.deepEqual([images, desired, ready], ["a:1, , b:2", 1, 0], resource);
+  }
+  const ofJobs = rowOf<WorkloadRow>("cronjobs.batch", { spec: { schedule: "* * * * *", jobTemplate: { spec: { template } } } });
+  assert.deepEqual([ofJobs.images, ofJobs.status, ofJobs.health], ["a:1, , b:2", "* * * * *", "idle"]);
+  assert.deepEqual(rowOf<WorkloadRow>("jobs.batch", { spec: { parallelism: 3, template } }).desired, 3);
+  assert.deepEqual(rowOf<WorkloadRow>("jobs.batch", { spec: { parallelism: 3, completions: 2 } }).desired, 2);
+  assert.deepEqual(rowOf<WorkloadRow>("jobs.batch", { spec: {} }).images, "");
+});
+
+test("an autoscaler is at rest when it has what it wants", () => {
+  const scaler = (status?: object) => {
+    const { health, status: text } = rowOf<WorkloadRow>("horizontalpodautoscalers.autoscaling", { ...(status && { status }) });
+    return [health, text];
+  };
+  assert.deepEqual(scaler({ currentReplicas: 2, desiredReplicas: 3 }), ["moving", "2 of 3 replicas"]);
+  assert.deepEqual(scaler({ currentReplicas: 3, desiredReplicas: 3 }), ["good", "3 of 3 replicas"]);
+  assert.deepEqual(scaler(), ["good", "0 of 0 replicas"]);
+});
+
 test("an event is as old as its last occurrence, and from whoever reported it", () => {
   const event = (more: object) =>
     rowOf<EventRow>("events", { metadata: meta, involvedObject: { kind: "Pod", name: "p", namespace: "n", uid: "v" }, ...more });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, cores, counted, percent, size } from "./text.ts";
+import { age, clockTime, cores, counted, percent, size } from "./text.ts";
 
 const minute = 60;
 const hour = 60 * minute;
@@ -39,4 +39,11 @@ test("a share is at most all, and that of nothing is nothing", () => {
 
 test("one thing has no plural", () => {
   assert.deepEqual([counted(0, "pod"), counted(1, "pod"), counted(1_234, "pod")], ["0 pods", "1 pod", "1,234 pods"]);
+});
+
+test("a time of day has two digits each, from 00 to 23 hours", () => {
+  assert.deepEqual(
+    [new Date(2026, 0, 1, 0, 5, 9), new Date(2026, 0, 1, 23, 59, 59)].map((date) => clockTime(date.getTime())),
+    ["00:05:09", "23:59:59"],
+  );
 });
