@@ -113,12 +113,12 @@ test("no timer is left once a job has ended after its call was answered", async 
   assert.equal(clock.waiting, 0);
 });
 
-test("a job whose end is not heard because systemd restarts is begun again", async (t) => {
+test("jobs whose end is not heard because systemd restarts are begun again", async (t) => {
   const clock = newFakeClock();
   const { systemd, played } = await talking(t, clock);
   played.held = [];
-  const started = systemd.startTransientUnit("a.slice", [shares(2n)]);
-  await waitFor(() => clock.waiting === 1 && played.held?.length === 1, { what: "the wait for the job" });
+  const started = Promise.all(["a.slice", "b.slice"].map((unit) => systemd.startTransientUnit(unit, [shares(2n)])));
+  await waitFor(() => clock.waiting === 2 && played.held?.length === 2, { what: "the wait for the jobs" });
   played.held = undefined;
   played.units.clear();
   await played.stop();
@@ -132,8 +132,8 @@ test("a job whose end is not heard because systemd restarts is begun again", asy
     if (!hasStarted) await clock.advance(50);
     return hasStarted;
   });
-  assert.ok(clock.monotonic() - begun < 20_000, "sooner than the job's time limit");
-  assert.equal(played.units.get("a.slice")?.get("CPUShares"), 2n);
+  assert.ok(clock.monotonic() - begun < 20_000, "sooner than the jobs' time limit");
+  for (const unit of ["a.slice", "b.slice"]) assert.equal(played.units.get(unit)?.get("CPUShares"), 2n);
 });
 
 test("a connection that cannot hear of ended jobs is closed, and another one is used", async (t) => {

@@ -3,11 +3,12 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { ConfigMap, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { openFilesBelow } from "@coxswain/apimachinery/testing/open-files";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { ConfigSource } from "./config-source.ts";
+import { takeOver } from "./take-over.ts";
 
 const clock = newFakeClock();
 const source = (part: Partial<ConfigSource["configMap"]> = {}): ConfigSource => ({
@@ -101,4 +102,38 @@ test("checkpoint files are closed after writing", async (t) => {
   checkpoints.save(aMap({ kubelet: "kind: KubeletConfiguration", other: "x" }));
   checkpoints.write("assigned", source());
   assert.deepEqual(await openFilesBelow(dir), []);
+});
+
+test("a source that cannot be taken over says why, and leaves what was assigned", async (t) => {
+  const { dir, checkpoints } = await open(t);
+  const { uid: _, resourceVersion: __, ...named } = source().configMap;
+  const node = (configSource: object) => ({ metadata: { name: "n1" }, spec: { configSource } }) as Node;
+  const settings = node({ configMap: named });
+  const map = async () => aMap({ kubelet: "x" });
+  assert.deepEqual(await takeOver(settings, checkpoints, map), { changed: true, source: source() });
+  assert.deepEqual(await takeOver(settings, checkpoints, map), { changed: false, source: source() });
+  const shown = (wanted: Node | undefined, download: () => Promise<ConfigMap> = map) =>
+    takeOver(wanted, checkpoints, download).then(
+      () => "",
+      (err: Error & { shown: string }) => [err.shown, (err.cause as Error).message].join("; "),
+    );
+  const see = "see Kubelet log for details";
+  assert.equal(await shown(undefined), `failed to sync: internal failure, ${see}; the node is not known yet`);
+  assert.equal(
+    await shown(settings, () => Promise.reject(new Error("away"))),
+    `failed to sync: failed to download config, ${see}; away`,
+  );
+  assert.match(
+    await shown(node({ other: {} })),
+    /^failed to sync: invalid NodeConfigSource, exactly one subfield must be non-nil/,
+  );
+  await writeFile(join(dir, "store/checkpoints/uid-2"), "a file in place of a folder");
+  const problem = await shown(settings, async () => aMap({ kubelet: "x" }, { uid: "uid-2" }));
+  assert.match(problem, new RegExp(`^failed to sync: internal failure, ${see}; E(EXIST|NOTDIR)`));
+  assert.deepEqual(checkpoints.read("assigned"), source());
+  assert.deepEqual(await takeOver({ metadata: { name: "n1" }, spec: {} }, checkpoints, map), {
+    changed: true,
+    source: undefined,
+  });
+  assert.equal(checkpoints.read("assigned"), undefined);
 });

@@ -194,6 +194,20 @@ test("running containers are moved to the shared CPUs when these change", async 
   assert.deepEqual(moves, [], "what has exited is not moved");
 });
 
+test("containers that have ended are forgotten: what runs again is moved again", async (t) => {
+  const { managers, run, moves, runtime } = await open(t, "--cpu-manager-policy=static");
+  for (const uid of ["a", "b", "c"]) await run(aNodePod({}, { uid }), "main");
+  const all = ["a", "b", "c"].map((uid) => `${uid}/main 0-3`);
+  await managers.reconcile();
+  assert.deepEqual(moves.splice(0).sort(), all);
+  const { listContainers } = runtime;
+  runtime.listContainers = async () => [];
+  await managers.reconcile();
+  runtime.listContainers = listContainers;
+  await managers.reconcile();
+  assert.deepEqual(moves.splice(0).sort(), all);
+});
+
 test("a container that is gone when it is to be moved is no error", async (t) => {
   const { managers, run, runtime } = await open(t, "--cpu-manager-policy=static");
   const errors: string[] = [];

@@ -74,6 +74,8 @@ for (const { name, files, own } of [
   test(`cgroups of ${name}: the same usage is read the same way`, async (t) => {
     const reader = await newCgroupReader(await mounted(t, files("a/b")));
     const { cpu, memory, disks, threads, threadsMax } = await reader.usage("/a/b");
+    assert.deepEqual([await reader.processes("/a/b"), await reader.processes("/none")], [[process.pid], []]);
+    assert.deepEqual([(await reader.createdMs("/a/b")) > 0, await reader.createdMs("/none")], [true, 0]);
     assert.deepEqual(cpu, {
       seconds: 2.5,
       userSeconds: 2,
