@@ -27,6 +27,20 @@ for (const { name, limit, ours, theirs, want } of [
     want: "per s: ours 250, theirs 100, ratio 2.50, limit at least 3: NOT OK",
   },
   {
+    name: "a share at its limit is ok",
+    limit: { quantity: cpu, atMost: 0.25 },
+    ours: 0.05,
+    theirs: 0.2,
+    want: "CPU s/1000: ours 0.0500, theirs 0.2000, ratio 0.25, limit at most 0.25: ok",
+  },
+  {
+    name: "as many in a second as the limit are ok",
+    limit: { quantity: perSecond, atLeast: 2.5 },
+    ours: 250,
+    theirs: 100,
+    want: "per s: ours 250, theirs 100, ratio 2.50, limit at least 2.5: ok",
+  },
+  {
     name: "a bound on our own number does not look at theirs",
     limit: { quantity: firstByte, atMost: 20, absolute: true },
     ours: 21,

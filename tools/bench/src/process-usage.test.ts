@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { residentMb, togetherKb, togetherMb } from "./process-usage.ts";
+import { cpuSeconds, cpuSecondsWithChildren, residentMb, togetherKb, togetherMb } from "./process-usage.ts";
 
 const mapping = (at: string, file: string, rss: number, anonymous: number): string =>
   `${at}-ffff r-xp 00000000 ${file}\nSize:  100 kB\nRss: ${rss} kB\nPss: 1 kB\nAnonymous: ${anonymous} kB\n`;
@@ -25,4 +25,11 @@ test("two processes of one program use less memory together than the sum of both
   const together = togetherMb(pids);
   assert.ok(together < first + second - 10, `${together} of ${first} and ${second}`);
   assert.ok(together > Math.max(first, second), `${together} of ${first} and ${second}`);
+});
+
+test("the CPU time of children that have ended counts where it is asked for", () => {
+  const others = (): number => cpuSecondsWithChildren(process.pid) - cpuSeconds(process.pid);
+  const before = others();
+  spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
+  assert.ok(others() - before >= 0.09, `${others()} after ${before}`);
 });

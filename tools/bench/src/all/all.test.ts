@@ -63,3 +63,24 @@ test("benchmarks without a table of flags have their own help", () => {
     assert.ok(usageOf(verb)?.startsWith(`usage: ./cox bench ${verb}`), verb);
   assert.equal(usageOf("toString"), undefined);
 });
+
+test("a cell has our figure alone without the other's, a verdict at the limit, and a zero of ours beside the other's", () => {
+  const cellsOf = (report: object): string[] =>
+    markdownOf([{ title: "T", reports: [{ name: "row", limits: {}, ours: round(), ...report }] }])
+      .split("\n")
+      .filter((line) => line.startsWith("| row | ") && !line.includes("CPU s"))
+      .flatMap((line) => line.split("|").slice(2, -1))
+      .map((cell) => cell.trim());
+  assert.deepEqual(cellsOf({}), ["1.00", "1.00", "20", "100"]);
+  assert.deepEqual(cellsOf({ ours: round({ apiCalls: 0 }), peer: round() }), [
+    "1.00 / 1.00 (1.00)",
+    "1.00 / 1.00 (1.00)",
+    "0 / 20 (0.00)",
+    "100 / 100 (1.00)",
+  ]);
+  assert.deepEqual(cellsOf({ limits: { cpu: 1 }, peer: round({ apiCalls: 0 }) }).slice(1, 3), [
+    "1.00 / 1.00 (1.00, limit 1: ok)",
+    "20 / 0 (-)",
+  ]);
+  assert.equal(markdownOf([{ title: "T", reports: [], failure: "late" }]), "## T\n\nNot complete: late\n");
+});

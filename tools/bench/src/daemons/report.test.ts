@@ -5,7 +5,7 @@ import { sumOfSamples } from "./metrics-text.ts";
 import { parseDaemonOptions } from "./options.ts";
 import { OwnCalls } from "./own-calls.ts";
 import { ReportPrinter } from "./printer.ts";
-import { medianOf, reportLines, reportsOf } from "./report.ts";
+import { medianOf, reportHeader, reportLines, reportsOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
 import { svgOf } from "./svg.ts";
 
@@ -129,4 +129,33 @@ test("requests of the benchmark and requests for metrics are not counted as the 
   answered = 13;
   request();
   assert.equal(await own.othersOf(client), 8);
+});
+
+test("a row has a line for each implementation and one of their ratios, in the columns of the heading", () => {
+  const ours = round({ operations: 20, seconds: 2, cpuSeconds: 0.5, serverCpuSeconds: 0.25 });
+  const peer = round({ cpuSeconds: 2, apiCalls: 0 });
+  const cells = (line: string): string[] =>
+    line
+      .slice(6)
+      .match(/.{13}/g)
+      ?.map((cell) => cell.trim()) ?? [];
+  assert.deepEqual(cells(reportHeader()), [
+    "per s",
+    "s",
+    "CPU s",
+    "CPU ms each",
+    "API calls",
+    "server CPU s",
+    "RSS MB",
+    "PSS MB",
+  ]);
+  const [name, first = "", second = "", ratio = "", ...rest] = reportLines({ name: "row", limits: {}, ours, peer });
+  assert.deepEqual([name, rest], ["row", []]);
+  assert.deepEqual(
+    [first, second, ratio].map((line) => line.slice(0, 6)),
+    ["ours  ", "peer  ", "ratio "],
+  );
+  assert.deepEqual(cells(first), ["10", "2.00", "0.50", "25.000", "20", "0.25", "100", "90"]);
+  assert.deepEqual(cells(second), ["10", "1.00", "2.00", "200.000", "0", "1.00", "100", "90"]);
+  assert.deepEqual(cells(ratio), ["1.00", "2.00", "0.25", "0.13", "-", "0.25", "1.00", "1.00"]);
 });

@@ -19,3 +19,11 @@ for (const { name, sampled, want } of [
   { name: "a profile without samples shows nothing", sampled: { busy: 0, within: 0 }, want: unknown },
 ])
   test(name, () => assert.equal(verdictOf(sampledShare(sampled)), want));
+
+test("a share has its error; without samples it is unknown", () => {
+  assert.deepEqual(sampledShare({ busy: 0, within: 0 }), { share: 0, error: Number.POSITIVE_INFINITY });
+  assert.deepEqual(sampledShare({ busy: 100, within: 3 }), { share: 0.03, error: 0.04 });
+  assert.deepEqual(estimateOf([1, 3]), { share: 2, error: 2 });
+  assert.deepEqual(estimateOf([1]), { share: 1, error: Number.POSITIVE_INFINITY });
+  assert.deepEqual([verdictOf({ share: 0.01, error: 0.01 }), verdictOf({ share: 0.03, error: 0.01 })], ["ok", unknown]);
+});
