@@ -103,19 +103,21 @@ for (const value of large) {
     assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: 100 })), { code: 413 });
   });
 
-  test(`as many values of a ${gvk.kind} are read in steps as at once`, () => {
-    const { raw } = decodeUnknown(encodeProtobuf(object));
-    let [few, enough] = [0, 100_000];
-    const fits = (maxElements: number): boolean =>
-      typeof outcome(() => readMessage(raw, typeOf(gvk), { maxElements })) !== "string";
-    while (enough - few > 1) {
-      const middle = (few + enough) >> 1;
-      if (fits(middle)) enough = middle;
-      else few = middle;
-    }
-    atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough }));
-    assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough - 1 })), { code: 413 });
-  });
+  // Lists of large items, which are counted apart from all other values.
+  if (gvk.kind === "Deployment" || gvk.kind === "Endpoints")
+    test(`as many values of a ${gvk.kind} are read in steps as at once`, () => {
+      const { raw } = decodeUnknown(encodeProtobuf(object));
+      let [few, enough] = [many, 2 * many + 100];
+      const fits = (maxElements: number): boolean =>
+        typeof outcome(() => readMessage(raw, typeOf(gvk), { maxElements })) !== "string";
+      while (enough - few > 1) {
+        const middle = (few + enough) >> 1;
+        if (fits(middle)) enough = middle;
+        else few = middle;
+      }
+      atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough }));
+      assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: enough - 1 })), { code: 413 });
+    });
 
   test(`parts of a ${gvk.kind} that come twice are joined in steps as at once`, () => {
     const { raw } = decodeUnknown(encodeProtobuf(object));

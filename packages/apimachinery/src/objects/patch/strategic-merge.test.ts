@@ -273,6 +273,31 @@ for (const { name, patch, message } of [
     message: "invalid patch format of primitive list",
   },
   {
+    name: "refuses an order without its field",
+    patch: { $setElementOrder: ["a"] },
+    message: "invalid patch format of setElementOrder list",
+  },
+  {
+    name: "refuses an unknown directive of an element",
+    patch: { containers: [{ $patch: "drop", name: "a" }] },
+    message: "unknown patch type: drop in map: map[$patch:drop name:a]",
+  },
+  {
+    name: "refuses null as an element, over which Go panics",
+    patch: { imagePullSecrets: [null] },
+    message: "runtime error: invalid memory address or nil pointer dereference",
+  },
+  {
+    name: "refuses to retain what is no list",
+    patch: { securityContext: { $retainKeys: "runAsUser" } },
+    message: "invalid patch format of retainKeys",
+  },
+  {
+    name: "refuses what is no object in an order, behind one that fits",
+    patch: { "$setElementOrder/containers": [{ name: "a" }, "b"] },
+    message: "expected a map[string]interface {}, but received a string",
+  },
+  {
     name: "refuses to retain what is no name, over which Go panics",
     patch: { securityContext: { $retainKeys: [{}] } },
     message: "runtime error: hash of unhashable type map[string]interface {}",
@@ -341,3 +366,16 @@ for (const { name, type, original, modified, want } of [
     assert.deepEqual(applyStrategicMerge(original, patch, type), modified);
   });
 }
+
+test("a patch has to be an object; what it patches is an empty one when it is none", () => {
+  for (const patch of [[], "a", null, 1]) {
+    assert.throws(() => applyStrategicMerge({}, patch, podSpec), { code: 400, message: "invalid JSON document" });
+  }
+  assert.deepEqual(applyStrategicMerge(null, { nodeName: "n" }, podSpec), { nodeName: "n" });
+});
+
+test("an order of a list that is neither there nor in the patch changes nothing", () => {
+  const order = { "$setElementOrder/containers": [{ name: "a" }] };
+  assert.deepEqual(applyStrategicMerge({ nodeName: "n" }, order, podSpec), { nodeName: "n" });
+  assert.deepEqual(applyStrategicMerge({}, { ...order, containers: [{ name: "a" }] }, podSpec), { containers: [{ name: "a" }] });
+});
