@@ -30,6 +30,21 @@ for (const { name, source, labels = {}, driver, handle, attributes } of [
     attributes: { partition: "" },
   },
   {
+    name: "a partition of a GCE disk without a zone",
+    source: { gcePersistentDisk: { pdName: "d", partition: 3 } },
+    driver: "pd.csi.storage.gke.io",
+    handle: "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
+    attributes: { partition: "3" },
+  },
+  {
+    name: "a GCE disk with zones of now and before",
+    source: { gcePersistentDisk: { pdName: "d", partition: 0 } },
+    labels: { "failure-domain.beta.kubernetes.io/zone": "b", "topology.kubernetes.io/zone": "a" },
+    driver: "pd.csi.storage.gke.io",
+    handle: "projects/UNSPECIFIED/zones/a/disks/d",
+    attributes: { partition: "" },
+  },
+  {
     name: "a GCE disk of two zones",
     source: { gcePersistentDisk: { pdName: "d" } },
     labels: { "failure-domain.beta.kubernetes.io/zone": "europe-west1-b__europe-west1-c" },
@@ -222,7 +237,7 @@ for (const { source, name, accessMode = "ReadWriteOnce", csi } of [
     csi: { driver: "pxd.portworx.com", volumeHandle: "p" },
   },
   {
-    source: { rbd: { monitors, image, secretRef: { name: "ceph" } } },
+    source: { rbd: { monitors, image, pool: "", secretRef: { name: "ceph" } } },
     name: `rbd.csi.ceph.com-${image}`,
     csi: {
       driver: "rbd.csi.ceph.com",

@@ -160,15 +160,15 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
   const { namespace, name, uid, resourceVersion } = claim.metadata;
   const { claimRef } = volume.spec;
   const refers = claimRef !== undefined && claimRef.name === name && claimRef.namespace === namespace && claimRef.uid === uid;
+  if (refers) return undefined;
   const marked = isBoundTo(volume, claim) || volume.metadata.annotations?.[boundByController] !== undefined;
-  if (refers && marked) return undefined;
   const annotations = marked ? volume.metadata.annotations : { ...volume.metadata.annotations, [boundByController]: "yes" };
   const reference = { kind: "PersistentVolumeClaim", namespace, name, uid, apiVersion: "v1", resourceVersion };
   return {
     ...volume,
     metadata: annotations === undefined ? volume.metadata : { ...volume.metadata, annotations },
     // Cast: a copy has the type of its original.
-    spec: { ...volume.spec, claimRef: refers ? claimRef : (JSON.parse(JSON.stringify(reference)) as typeof claimRef & object) },
+    spec: { ...volume.spec, claimRef: JSON.parse(JSON.stringify(reference)) as typeof claimRef & object },
   };
 }
 

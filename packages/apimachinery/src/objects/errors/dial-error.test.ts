@@ -40,6 +40,10 @@ for (const { parts, want } of [
   { parts: { code: "UNABLE_TO_GET_ISSUER_CERT_LOCALLY" }, want: "x509: certificate signed by unknown authority" },
   { parts: { code: "ENOTFOUND", hostname: "web.example" }, want: "dial tcp: lookup web.example: no such host" },
   { parts: { code: "CERT_HAS_EXPIRED" }, want: "x509: certificate has expired or is not yet valid" },
+  {
+    parts: { code: "CERT_HAS_EXPIRED", message: "x509: certificate has expired or is not yet valid: current time 2 is after 1" },
+    want: "x509: certificate has expired or is not yet valid: current time 2 is after 1",
+  },
   { parts: { code: "ECONNRESET", message: "socket hang up" }, want: "EOF" },
   { parts: { message: "something else" }, want: "something else" },
 ]) {
