@@ -62,6 +62,16 @@ test("only a limit that holds, and a stabilization, are told", () => {
   });
 });
 
+test("a condition without a message adds nothing", () => {
+  for (const [type, status, reason] of [
+    ["ScalingActive", "False", "FailedGetScale"],
+    ["ScalingLimited", "True", "TooManyReplicas"],
+    ["AbleToScale", "True", "ScaleDownStabilized"],
+    ["AbleToScale", "True", "ScaleUpStabilized"],
+  ])
+    assert.equal(summary({ conditions: [{ type, status, reason }] }).text, "has 0 replicas and wants 4, of 1 to 9", reason);
+});
+
 test("what is not known of a metric is a question mark", () => {
   const currentMetrics = [
     { type: "Resource", resource: { name: "cpu", current: {} } },

@@ -146,6 +146,13 @@ for (const { name, replicas, parallel, pods = [], revisions, partition, strategy
     pods: [stale(0), stale(1), up(2, unready)],
   },
   {
+    name: "all at once, counts a deletion, a recreation and a repair as one step each",
+    parallel: true,
+    replicas: 300,
+    pods: [up(0, { labels: { app: "db" } }), ...Array.from({ length: 299 }, (_, i) => up(i + 1, { phase: "Failed" }))],
+    want: ["repair db-0", ...Array.from({ length: 250 }, (_, i) => [`delete failed db-${i + 1}`, `create db-${i + 1}`]).flat()],
+  },
+  {
     name: "all at once, takes no more than 500 at a time",
     parallel: true,
     replicas: 2_000_000_000,
