@@ -68,7 +68,7 @@ test("a condition without a message adds nothing", () => {
     ["ScalingLimited", "True", "TooManyReplicas"],
     ["AbleToScale", "True", "ScaleDownStabilized"],
     ["AbleToScale", "True", "ScaleUpStabilized"],
-  ])
+  ] as const)
     assert.equal(summary({ conditions: [{ type, status, reason }] }).text, "has 0 replicas and wants 4, of 1 to 9", reason);
 });
 

@@ -423,10 +423,13 @@ test("with tracking turned off it takes annotation and finalizers away, and coun
   const context = newTestContext(t, {}, gates);
   const { client, ctx, run } = context;
   client.put(jobs, job);
-  client.put(pods, aJobPod(job, "a", { phase: "Succeeded" }), aJobPod(job, "b"));
+  client.put(pods, aJobPod(job, "a"), aJobPod(job, "bare", { phase: "Succeeded", withFinalizer: false }));
+  const patched: unknown[] = [];
+  client.react("patch", "pods", ({ name }) => void patched.push(name));
   await run(newJobController(ctx));
   const stored = client.object<Job>(jobs, "default/work");
   assert.deepEqual(stored?.metadata.annotations, {});
+  assert.deepEqual(patched, ["a"], "only one that has the finalizer");
   assert.partialDeepStrictEqual(stored?.status, { active: 1, succeeded: 1 });
   assert.equal(stored?.status?.uncountedTerminatedPods, undefined);
   assert.ok(client.objects<Pod>(pods).every(({ metadata }) => (metadata.finalizers ?? []).length === 0));
