@@ -197,6 +197,7 @@ test("families come from the service, or from its address", () => {
   const { ipFamilies: _, ...spec } = aService().spec ?? {};
   assert.deepEqual(familiesOf({ metadata: {}, spec: { ...spec, clusterIP: "fd00::1" } }), ["IPv6"]);
   assert.deepEqual(familiesOf({ metadata: {}, spec: { ...spec, clusterIP: "None" } }), ["IPv4", "IPv6"]);
+  assert.deepEqual(familiesOf({ metadata: {}, spec: { ...spec, ipFamilies: [], clusterIP: "fd00::1" } }), ["IPv6"]);
 });
 
 test("only what endpoints show wakes services", () => {

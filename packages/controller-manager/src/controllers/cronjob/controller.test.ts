@@ -284,6 +284,19 @@ test("of several jobs each that it does not know is reported, whatever the other
   );
 });
 
+test("a job that ended is noted while one that started before it still runs", async (t) => {
+  const { names, status, pass, finish } = await runCronJob(t, aCronJob());
+  await pass(60_200);
+  await pass(60_000);
+  const [running, ended = ""] = names();
+  await finish(ended);
+  assert.deepEqual(
+    status().active?.map(({ name }) => name),
+    [running],
+  );
+  assert.equal(status().lastSuccessfulTime, "2022-01-01T00:02:00Z");
+});
+
 test("Replace starts nothing while the job that runs cannot be deleted", async (t) => {
   const { names, pass, client, status } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
   await pass(60_200);

@@ -48,6 +48,11 @@ test("a pod is updated by the hash of its label; an empty hash is that of none",
   assert.deepEqual([isUpdated(podOf("", "p", "a"), ""), isUpdated(aPod({ name: "p" }), "")], [false, false]);
 });
 
+test("pods are grouped by their node; one without a node hides none after it", () => {
+  const [unplaced, first, second] = [aPod({ name: "p" }), fresh("q", "a"), fresh("r", "a")];
+  assert.deepEqual(groupByNode([unplaced, first, second]), new Map([["a", [first, second]]]));
+});
+
 const taint = (effect: string, key = "dedicated"): Taint => ({ key, value: "db", effect });
 for (const { name, template = {}, labels, taints, want } of [
   { name: "any node", want: always },

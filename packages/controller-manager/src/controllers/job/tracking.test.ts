@@ -91,6 +91,14 @@ test("an index that succeeded is counted at once, and once", () => {
   assert.equal(release.length, 5);
 });
 
+test("an index that is counted already is no news", () => {
+  const job = aJob({ spec: indexed });
+  const options = { expectedRemovals: none, completed: parseIndexes("0", 3), finishing: false };
+  const before: JobStatus = { succeeded: 1, completedIndexes: "0" };
+  const { status } = recordFinishedPods(job, before, [aJobPod(job, "a", { phase: "Succeeded", index: 0 })], options);
+  assert.equal(status, before, "nothing is to be written");
+});
+
 test("notes 500 at once at most", () => {
   const job = aJob();
   const pods = Array.from({ length: 600 }, (_, i) => aJobPod(job, `p${i}`, { phase: "Failed" }));
