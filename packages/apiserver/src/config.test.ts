@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { syncBuiltinESMExports } from "node:module";
+import os, { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
@@ -177,6 +178,57 @@ test("--master-service-namespace is accepted as upstream: deprecated and without
 test("several problems are reported at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });
+
+test("without an etcd server there is no start, and only that is said", () => {
+  const start = () => configFromFlags(parseFlags(kubeApiserver.flags, [...argv.slice(1), ...keys]).values);
+  assert.throws(start, { message: "--etcd-servers must be specified" });
+});
+
+test("a value that cannot be read is one problem, beside those of others", () => {
+  const start = () => configOf("--runtime-config=apps/v1=maybe", "--egress-selector-config-file=/nowhere");
+  assert.throws(start, {
+    message:
+      "[egress-selector-config-file /nowhere does not exist, " +
+      'invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax]',
+  });
+});
+
+for (const { name, flags = [], interfaces, want } of [
+  { name: "the flag's", flags: ["--advertise-address=192.0.2.7", "--bind-address=192.0.2.8"], interfaces: {}, want: "192.0.2.7" },
+  { name: "the one that is bound", flags: ["--bind-address=192.0.2.8"], interfaces: {}, want: "192.0.2.8" },
+  {
+    name: "that of the second interface, where the first one is internal, or all are bound",
+    flags: ["--advertise-address=127.0.0.1", "--bind-address=0.0.0.0"],
+    interfaces: {
+      lo: [{ internal: true, family: "IPv4", address: "127.0.0.1" }],
+      eth0: [
+        { internal: false, family: "IPv6", address: "fd00::1" },
+        { internal: false, family: "IPv4", address: "192.0.2.9" },
+      ],
+    },
+    want: "192.0.2.9",
+  },
+  {
+    name: "none, where no interface has one of IPv4",
+    interfaces: {
+      lo: [{ internal: true, family: "IPv4", address: "127.0.0.1" }],
+      eth0: [{ internal: false, family: "IPv6", address: "fd00::1" }],
+    },
+    want: undefined,
+  },
+] as { name: string; flags?: string[]; interfaces: ReturnType<typeof os.networkInterfaces>; want: string | undefined }[]) {
+  test(`the advertised address is ${name}`, (t) => {
+    t.mock.method(os, "networkInterfaces", () => interfaces);
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    const start = () => configFromFlags(parseFlags(kubeApiserver.flags, [...argv.slice(0, 2), ...keys, ...flags]).values);
+    if (want !== undefined) assert.equal(start().advertiseAddress, want);
+    else assert.throws(start, /^Error.*unable to find suitable network address of .+: use --advertise-address$/);
+  });
+}
 
 const issuing = ["--service-account-issuer=https://a", "--service-account-signing-key-file=/k", "--service-account-key-file=/p"];
 const together = "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together";

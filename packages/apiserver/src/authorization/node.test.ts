@@ -128,7 +128,7 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
   const spec = {
     serviceAccountName: "robot",
     imagePullSecrets: [{ name: "pull" }, { name: "pull-too" }],
-    initContainers: [{ name: "i", envFrom: [{ secretRef: { name: "init" } }] }],
+    initContainers: [{ name: "i", envFrom: [{ secretRef: { name: "init" } }, { configMapRef: { name: "init" } }] }],
     containers: [{ name: "c", env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "settings", key: "a" } } }] }],
     ephemeralContainers: [{ name: "e", env: [{ name: "A", valueFrom: { secretKeyRef: { name: "debug", key: "a" } } }] }],
     volumes: [
@@ -148,6 +148,7 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
     ["secrets", "pull-too"],
     ["secrets", "projected"],
     ["secrets", "init"],
+    ["configmaps", "init"],
     ["configmaps", "settings"],
     ["secrets", "debug"],
     ["secrets", "vol"],

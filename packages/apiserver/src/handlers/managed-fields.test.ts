@@ -113,6 +113,20 @@ test("an object that is answered and not stored has fields of the manager in the
   }
 });
 
+const tokenReview = { group: "authentication.k8s.io", version: "v1", kind: "TokenReview" };
+for (const { name, options, kind = tokenReview, wantErrors } of [
+  { name: "tracking is off", options: { tracksFields: false }, wantErrors: 0 },
+  { name: "its kind is not known", options: {}, kind: { ...tokenReview, kind: "Unknown" }, wantErrors: 0 },
+  { name: "they cannot be computed", options: { run: () => Promise.reject(new Error("no")) }, wantErrors: 1 },
+]) {
+  test(`an object that is answered and not stored has no managed fields, also not the client's, when ${name}`, async () => {
+    const { call, errors } = aCall(options);
+    const object = await trackCreated(call, "m", kind, objectWith([{ ...entry, manager: "invented" }]));
+    assert.ok(!Object.hasOwn(object.metadata, "managedFields"));
+    assert.equal(errors.length, wantErrors);
+  });
+}
+
 test("computed entries replace the client's", async () => {
   const object = await trackFields(aCall().call, "m", undefined, objectWith([{ ...entry, manager: "invented" }]));
   assert.deepEqual(object.metadata.managedFields, [entry]);
