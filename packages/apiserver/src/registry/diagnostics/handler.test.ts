@@ -36,7 +36,31 @@ async function aWatch(t: { after(fn: () => void): void }) {
     };
     return `${JSON.stringify({ type: "ADDED", object })}\n`;
   };
-  return { ...board, exchange, stopping, watch, ask, textOf };
+  return { ...board, ctx, exchange, stopping, watch, ask, textOf };
+}
+
+for (const { name, user, recipient: of, code } of [
+  { name: "another node", user: { name: "system:node:n2", groups: ["system:nodes"] }, recipient, code: 403 },
+  { name: "a user with a node's name", user: { name: "system:node:n1", groups: [] }, recipient, code: 403 },
+  { name: "a node", user: { name: "system:node:n1", groups: ["system:nodes"] }, recipient: "kube-scheduler", code: 403 },
+  { name: "another daemon", user: { name: "system:kube-proxy", groups: [] }, recipient: "kube-scheduler", code: 403 },
+  { name: "nobody's daemon", user: { name: "system:kube-scheduler", groups: [] }, recipient: "", code: 400 },
+  { name: "the daemon", user: { name: "system:kube-scheduler", groups: [] }, recipient: "kube-scheduler", code: 200 },
+  {
+    name: "the daemon by its account",
+    user: { name: "system:serviceaccount:kube-system:kube-scheduler", groups: [] },
+    ...{ recipient: "kube-scheduler", code: 200 },
+  },
+  { name: "an administrator", user: { name: "a", groups: ["b", "system:masters"] }, recipient, code: 200 },
+]) {
+  test(`the questions to ${of === "" ? "an unnamed recipient" : of} are ${code === 200 ? "shown to" : "kept from"} ${name}`, async (t) => {
+    const { ctx, exchange, questions, stopping } = await aWatch(t);
+    const asked = { ...ctx, user, info: { ...ctx.info, name: of } } as RequestContext;
+    if (code !== 200) return assert.throws(() => handleQuestions(questions, asked), { code });
+    void handleQuestions(questions, asked);
+    stopping.abort();
+    assert.equal((await exchange.response).status, code);
+  });
 }
 
 /** Refs whose text is larger than what a response keeps for a reader. */
@@ -64,7 +88,7 @@ test("a client that does not read gets no question until it reads again", async 
   const parts = (await exchange.response).parts!();
   await ask("large", large);
   await ask("missed");
-  assert.match(String((await parts.next()).value), /"name":"large"/);
+  assert.match(String((await parts.next()).value), /^[^\n]*"name":"large"[^\n]*\n$/);
   const next = parts.next();
   await settle();
   await ask("heard");

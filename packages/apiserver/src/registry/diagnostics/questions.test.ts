@@ -67,7 +67,7 @@ test("of a recipient that stands for several servers as many answers are awaited
     const object = { metadata: { name: `${apiserverRecipient}|${server}` }, decisions: [decision(server)] };
     return { type: "ADDED", entry: { key: "k", object: () => object } };
   };
-  await answered.watches[0]?.push(answer("one"), { type: "DELETED" }); // answers expire
+  await answered.watches[0]?.push(answer("one"), { ...answer("two"), type: "MODIFIED" }, { type: "DELETED" }); // answers expire
   assert.equal(done, undefined);
   await answered.watches[0]?.push(answer("two"));
   assert.deepEqual(done, { decisions: [decision("one"), decision("two")], silent: [] });

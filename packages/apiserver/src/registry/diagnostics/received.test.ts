@@ -36,6 +36,9 @@ test("all fields of a decision are taken, texts of at most 4000 characters and a
 for (const verdict of ["waiting", "refused", "failed", "done"])
   test(`the verdict ${verdict} is taken`, () => assert.equal(received({ ...least, verdict })[0]?.verdict, verdict));
 
+for (const verdict of ["guilty", "", undefined, 7])
+  test(`the verdict ${verdict} is none`, () => assert.deepEqual(received({ ...least, verdict }), []));
+
 for (const [field, other] of Object.entries({ group: "h", resource: "nodes", namespace: "m", name: "q" }))
   test(`a decision about an object of another ${field} is left out, one of another kind and uid is not`, () => {
     assert.deepEqual(received({ ...least, object: ref({ [field]: other }) }), []);
