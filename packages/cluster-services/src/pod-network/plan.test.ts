@@ -219,4 +219,6 @@ test("the second of a node's pod ranges may be in no network of an interface eit
   assert.equal(problemOf([me], [eth0, vx]), "none");
   const onLoopback = plan([me, aNode("m2", ["10.77.2.0/24"], ["127.0.0.2"])], {}, { links: [lo, eth0] });
   assert.deepEqual(routesOf(onLoopback), ["10.77.2.0/24 10.77.2.0 cox0-vx"], "127.0.0.2 is no neighbour");
+  const six = aNode("m2", ["fd00:2::/64"], ["192.168.77.2", "fe80::2"]);
+  assert.deepEqual(routesOf(plan([me, six])), ["fd00:2::/64 fd00:2:: cox0-vx"], "every interface has fe80::/64");
 });
