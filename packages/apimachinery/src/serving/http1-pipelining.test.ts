@@ -230,6 +230,33 @@ test("an upgrade behind more than 16 pipelined requests closes its connection, a
   await waitFor(() => other.text().endsWith("/other"), { what: "another client's answer" });
 });
 
+for (const [last, want] of [
+  [400, "200 OK"],
+  [401, "413 Payload Too Large"],
+] as const)
+  test(`a body of chunks whose last one has ${last} bytes is answered ${want}`, async (t) => {
+    const read: number[] = [];
+    const server = await start(t, true, async (exchange) => {
+      const body = exchange.body(1000);
+      await waitFor(() => exchange.bodyBytes === 600, { what: "the first chunk" });
+      second();
+      await body.then(
+        (bytes) => {
+          read.push(bytes.length);
+          exchange.respond(200, {});
+        },
+        () => exchange.respond(413, {}),
+      );
+    });
+    const { socket, text } = await connect(t, server, true);
+    const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${"x".repeat(bytes)}\r\n`;
+    const second = (): void => void socket.write(`${chunk(last)}0\r\n\r\n`);
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk(600)}`);
+    await waitFor(() => text().includes("\r\n\r\n"), { what: "the answer" });
+    assert.equal(text().split("\r\n")[0], `HTTP/1.1 ${want}`);
+    assert.deepEqual(read, last > 400 ? [] : [1000]);
+  });
+
 test("a body that says it is too large is refused before it comes; 64 MiB of it are dropped, and more ends the connection", async (t) => {
   const server = await start(t, true, async (exchange) => {
     await exchange.body(1000).then(

@@ -67,7 +67,7 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
     exchange.appendHeader("warning", "one");
     exchange.appendHeader("warning", "two");
     const [path = ""] = exchange.url.split("?");
-    const body = exchange.method === "GET" ? "" : await exchange.body(100_000);
+    const body = path === "/unread" ? "" : await exchange.body(100_000);
     switch (path) {
       case "/stream": {
         const response = exchange.stream(200, { "content-type": "text/plain" });
@@ -84,6 +84,11 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
         response.write("ab");
         response.end("cd");
         return;
+      }
+      case "/unread": {
+        const chunks: unknown[] = [];
+        for await (const chunk of exchange.bodyStream()) chunks.push(chunk);
+        return exchange.respond(200, {}, `${chunks.length} chunks, ${exchange.bodyBytes} bytes`);
       }
       case "/ended": {
         const response = exchange.stream(200, {});
@@ -125,7 +130,7 @@ function answers(seen: Exchange[] = []): ExchangeHandler {
   };
 }
 const paths = [
-  ..."/a /b?c=%20 /stream /sized /ended /empty-stream /big /none /same /none-stream /split /split-name /twice /dated /bad%zz".split(
+  ..."/a /b?c=%20 /stream /sized /unread /ended /empty-stream /big /none /same /none-stream /split /split-name /twice /dated /bad%zz".split(
     " ",
   ),
 ];
