@@ -102,6 +102,16 @@ for (const { name, path, target, want } of [
     target: "../../apimachinery/src/objects/meta/types.ts",
     want: 1,
   },
+  { name: "a module may import its own files", path: "packages/scheduler/src/cache/a.ts", target: "./b.ts", want: 0 },
+  {
+    name: "a file with rules of its own follows these",
+    path: "packages/apiserver/src/storage/open.ts",
+    target: "../watch/x.ts",
+    want: 0,
+  },
+  { name: "its folder does not", path: "packages/apiserver/src/storage/x.ts", target: "../watch/x.ts", want: 1 },
+  { name: "a test may import what it wants", path: "packages/apiserver/src/storage/x.test.ts", target: "../watch/x.ts", want: 0 },
+  { name: "a tool may import any package", path: "tools/x/src/x.ts", target: "@coxswain/apiserver/server", want: 0 },
   { name: "no program imports a test", path: "packages/apiserver/src/server.ts", target: "./server.test.ts", want: 1 },
 ]) {
   test(name, () => assert.equal(check([{ path, imports: [target] }]).length, want));

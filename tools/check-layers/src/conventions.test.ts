@@ -10,6 +10,7 @@ for (const { name, path = "packages/a/src/a.ts", text, want } of [
   { name: "a type guard", text: "function isB(value: unknown): value is string {\n", want: [] },
   { name: "a suppression without a reason", text: `// ${ignore} lint/x/y:\n`, want: [/has no reason/] },
   { name: "a suppression with one", text: `// ${ignore} lint/x/y: the table holds every type\n`, want: [] },
+  { name: "a suppression with a word of two letters", text: `// ${ignore} lint/x/y: ok\n`, want: [/has no reason/] },
   { name: "a file at the limit", text: "x\n".repeat(mostFileLines), want: [] },
   { name: "a file beyond it", text: "x\n".repeat(mostFileLines + 1), want: [/has 601 lines/] },
   { name: "a promise of a boolean", text: "async function isC(): Promise<boolean> {\n", want: [] },

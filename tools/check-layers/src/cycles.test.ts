@@ -29,3 +29,8 @@ test("two paths to one file are no cycle", () => {
   const files = [file("a.ts", "./b.ts", "./c.ts"), file("b.ts", "./d.ts"), file("c.ts", "./d.ts"), file("d.ts")];
   assert.deepEqual(importCycles(files), []);
 });
+
+test("a cycle that leads to a file which was seen before is found", () => {
+  const files = [file("a.ts"), file("b.ts", "./a.ts", "./c.ts"), file("c.ts", "./a.ts", "./b.ts")];
+  assert.deepEqual(importCycles(files), [["b.ts", "c.ts"]]);
+});

@@ -51,3 +51,35 @@ test("wget takes a time limit, whatever this machine's busybox was built with", 
   assert.match(late.stderr, /timed out/);
   assert.equal((await run("-T", "x", `${url}/`)).code, 1);
 });
+
+test("the root of an image has a folder for all to write in, and users", { skip }, () => {
+  const [pause, image] = localImages(busybox as string); // cast: skipped where there is none
+  assert.deepEqual(
+    pause?.layer.map(({ path }) => path),
+    ["bin", "bin/busybox", "bin/sleep"],
+  );
+  const modes = image?.layer.flatMap((entry) =>
+    entry.type === "folder" && "mode" in entry ? [[entry.path, entry.mode?.toString(8)]] : [],
+  );
+  assert.deepEqual(
+    modes?.filter(([, mode]) => mode !== "755"),
+    [["tmp", "1777"]],
+  );
+  const passwd = image?.layer.find(({ path }) => path === "etc/passwd");
+  assert.match(
+    passwd?.type === "file" ? passwd.content.toString() : "",
+    /^root:x:0:0:.*\ndaemon:x:1:1:.*\nnobody:x:65534:65534:/,
+  );
+  const sh = image?.layer.find(({ path }) => path === "bin/sh");
+  assert.deepEqual(sh, { type: "symlink", path: "bin/sh", target: "/bin/busybox" });
+});
+
+test("only a wget that takes a limit and does not know it is replaced", () => {
+  const names = "x\0wc\0wget\0which\0y";
+  const letters = "cqSO:o:P:Y:U:T:+t:n::";
+  const replaced = wgetWithTimeouts(Buffer.from(`${names}${letters}`));
+  assert.equal(replaced?.program.toString(), `${names.replace("wget", "wgeT")}${letters}`);
+  assert.match(replaced?.script ?? "", /^#!\/bin\/sh\n/);
+  for (const other of [names, letters, `${names}${letters}Network read timeout`])
+    assert.equal(wgetWithTimeouts(Buffer.from(other)), undefined, other);
+});

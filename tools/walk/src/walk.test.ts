@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Answer } from "./client.ts";
+import type { Answer, Client } from "./client.ts";
 import { complaintAbout } from "./judge.ts";
 import { Random } from "./random.ts";
 import { newSteps, type Step, type Walk } from "./requests.ts";
 import type { Resource, Surface } from "./surface.ts";
+import { walk as runWalk } from "./walk.ts";
 
 const resource = (more: Partial<Resource> = {}): Resource => ({
   ...{ root: "/api/v1", group: "", version: "v1", resource: "configmaps", subresource: "", kind: "ConfigMap", apiVersion: "v1" },
@@ -158,4 +159,87 @@ test("random numbers follow from all parts of their seed, in their limits", () =
     true,
   );
   assert.deepEqual(new Set([...Array(100)].map(() => random.pick(["a", "b"]))), new Set(["a", "b"]));
+});
+
+const prepared: Readonly<Record<string, unknown>> = {
+  "/apis": { groups: [] },
+  "/api/v1": {
+    groupVersion: "v1",
+    resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: ["get", "list"] }],
+  },
+  "/openapi/v2": { definitions: surface.definitions },
+  "/api/v1/configmaps?limit=1": { items: [{ metadata: { name: "x", namespace: "n" } }] },
+  "/api/v1/namespaces/n/configmaps/x": {},
+};
+
+/** A server of ConfigMaps that answers what a walk sends to it by `respond`, after what it prepares. */
+function aServer(respond: (at: number) => Answer | Promise<Answer>) {
+  const setUp: string[] = [];
+  let namespace = "not known yet";
+  let sent = 0;
+  const client: Client = {
+    async send({ method, path, body }) {
+      const place = path.replace(namespace, "NS");
+      const isSetUp = setUp.length < 2 || (method === "DELETE" && place === "/api/v1/namespaces/NS");
+      if (isSetUp) {
+        const { metadata, spec } = JSON.parse(body?.toString() ?? "{}");
+        if (setUp.length === 0) namespace = metadata.name;
+        setUp.push(`${method} ${place}${spec === undefined ? "" : ` ${JSON.stringify(spec)}`}`);
+        return answer(200, {});
+      }
+      const known = sent === 0 ? prepared[path] : undefined;
+      return known === undefined ? respond(sent++) : answer(200, known);
+    },
+    close() {},
+  };
+  return { client, setUp };
+}
+
+const wholeWalk = [
+  "POST /api/v1/namespaces",
+  'POST /api/v1/namespaces/NS/resourcequotas {"hard":{"pods":"3"}}',
+  "DELETE /api/v1/namespaces/NS",
+];
+const refusal = answer(404, failure(404, "NotFound"));
+
+test("a walk has a namespace with a quota, which goes at its end, and reports in the order of its requests", async () => {
+  const others = Promise.withResolvers<void>();
+  const { client, setUp } = aServer(async (at) => {
+    if (at === 0) await others.promise; // the first answer comes late
+    if (at === 30) others.resolve();
+    return answer(500, "broken");
+  });
+  const { sent, codes, findings } = await runWalk(client, { seed: 3, count: 40 });
+  assert.deepEqual(setUp, wholeWalk);
+  assert.ok(sent >= 40);
+  assert.deepEqual(codes, { 500: sent });
+  const numbers = findings.map(({ step }) => step.number);
+  assert.ok(numbers.length > 0);
+  assert.deepEqual(
+    numbers,
+    numbers.toSorted((a, b) => a - b),
+  );
+});
+
+test("a request that is refused with 429 is sent again, up to five times", async () => {
+  const busy = answer(429, failure(429, "TooManyRequests"));
+  for (const [answers, want] of [
+    [[busy, busy, refusal], "404"],
+    [[busy, busy, busy, busy, busy, busy, refusal], "429"],
+  ] as const) {
+    const { client } = aServer((at) => answers[at] ?? refusal);
+    const { codes } = await runWalk(client, { seed: 3, count: 1, lanes: 1 });
+    assert.ok(Object.hasOwn(codes, want), JSON.stringify(codes));
+    assert.equal(Object.hasOwn(codes, "429"), want === "429");
+  }
+});
+
+test("the namespace goes also when the server shows nothing to walk on", async () => {
+  const { client, setUp } = aServer(() => refusal);
+  const blind: Client = {
+    ...client,
+    send: (request) => (request.path === "/apis" ? Promise.resolve(answer(503, "no")) : client.send(request)),
+  };
+  await assert.rejects(runWalk(blind, { seed: 3, count: 1 }), { message: "GET /apis: 503 no" });
+  assert.deepEqual(setUp, wholeWalk);
 });
