@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { Write } from "../history/write-log.ts";
 import { Activity } from "./activity.ts";
@@ -14,6 +17,9 @@ function newWaiting() {
   const all: Write[] = [];
   const parts = { clock, activity, writes: { all }, startMs: clock.now(), pace: undefined };
   const waiting = new Waiting(parts as unknown as ClusterParts, {} as Client); // cast: the parts that waiting reads
+  /** Waits that read through the client; no writes are known to their stories. */
+  const waitingFor = (client: Client): Waiting =>
+    new Waiting({ ...parts, writes: undefined, drive: (_: string, work: unknown) => work } as unknown as ClusterParts, client); // cast: as above
   const began = clock.now();
   const write = (key = "/registry/pods/a/b"): void => {
     all.push({ revision: 1, atMs: clock.now(), key, type: "put", by: undefined, value: undefined, before: undefined });
@@ -36,7 +42,38 @@ function newWaiting() {
     }
     return end;
   };
-  return { waiting, activity, write, endOf };
+  return { waiting, waitingFor, activity, write, endOf };
+}
+
+/** Waits for an object that the test gives. @returns the error of a wait, or `done` */
+function newReading() {
+  const answers: { object: object | undefined; err: Error | undefined } = { object: undefined, err: undefined };
+  const client = {
+    async get() {
+      if (answers.err !== undefined) throw answers.err;
+      if (answers.object === undefined) throw notFound(pods, "p");
+      return answers.object;
+    },
+    list: async () => ({ items: [] }),
+    raw: async () => ({ status: 404, body: Buffer.alloc(0) }),
+  };
+  const { endOf, waitingFor } = newWaiting();
+  const waiting = waitingFor(client as unknown as Client); // cast: what a wait and a story call
+  const target = { namespace: "ns", name: "p" };
+  const outcome = async (work: Promise<unknown>): Promise<string> => {
+    const said = work.then(
+      () => "done",
+      (err: Error) => err.message,
+    );
+    await endOf(said, Number.POSITIVE_INFINITY);
+    return said;
+  };
+  return {
+    answers,
+    eventually: (isSo: () => boolean, ref: ResourceRef = pods) =>
+      outcome(waiting.eventually(ref, target, isSo, { within: "1s" })),
+    gone: () => outcome(waiting.eventuallyGone(pods, target, { within: "1s" })),
+  };
 }
 
 test("a cluster has settled when nothing was written for the quiet time, counted from the last write", async () => {
@@ -77,4 +114,21 @@ test("a condition is waited for as long as it may take, and its last value is sh
   assert.ok(end !== undefined && end >= 1_000 && end <= 1_100, `${end} ms`);
   await assert.rejects(failed, { message: "waited 1 s for luck; last: 0" });
   await assert.rejects(never.waiting.advance("1s"), /^Error: real time cannot be moved/);
+});
+
+test("an object that is not as wanted in time is told with its last status, cut, and its story; a failed read is passed on", async () => {
+  const { answers, eventually, gone } = newReading();
+  const long = "x".repeat(5_000);
+  answers.object = { status: { long } };
+  const failed = await eventually(() => false);
+  assert.match(failed, /^waited 1 s for Pod ns\/p to be as wanted; its status is \{"long":"x+…\n\n$/);
+  assert.equal(/its status is (.*)…/.exec(failed)?.[1]?.length, 4_000);
+  assert.equal(await gone(), 'waited 1 s for Pod ns/p to be gone; its status is {"long":"' + `${"x".repeat(3_991)}…\n\n`);
+  answers.object = {};
+  assert.equal(await eventually(() => false, nodes), "waited 1 s for Node p to be as wanted; its status is {}\n\n");
+  answers.object = undefined;
+  assert.equal(await eventually(() => true), "waited 1 s for Pod ns/p to be as wanted; it does not exist\n\n");
+  assert.equal(await gone(), "done");
+  answers.err = new Error("forbidden");
+  assert.equal(await gone(), "forbidden");
 });

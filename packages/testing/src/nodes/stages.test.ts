@@ -47,6 +47,25 @@ for (const { stage, want } of [
     stage: { name: "d", selector: { matchExpressions: [{ key: "x", operator: "In" }] }, next: { delete: true } },
     want: /"x" does not begin with a dot/,
   },
+  ...["In", "NotIn"].flatMap((operator) =>
+    [undefined, []].map((values) => ({
+      stage: {
+        name: `${operator} ${values}`,
+        selector: {
+          matchExpressions: [
+            { key: ".a", operator: "Exists" },
+            { key: ".b", operator, values },
+          ],
+        },
+        next: { delete: true },
+      },
+      want: new RegExp(`: ${operator} needs values$`),
+    })),
+  ),
+  {
+    stage: { name: "e", selector: { matchExpressions: [{ key: ".a", operator: "Is", values: ["x"] }] }, next: { delete: true } },
+    want: /stage "e": "Is" is no operator$/,
+  },
 ]) {
   test(`an invalid stage is refused: ${stage.name}`, () => {
     assert.throws(() => checkStages([stage as never]), want);
