@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -369,13 +370,15 @@ test("zones are counted by the health of their nodes until they have none", asyn
 test("without a taint manager pods of daemon sets and those that are going stay, and all others go", async (t) => {
   const { nodeLifecycle } = newTestContext(t).ctx.config;
   const world = newTestContext(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  const daemon: OwnerReference = { apiVersion: "apps/v1", kind: "DaemonSet", name: "agent", uid: "agent-uid" };
+  const listed = aPod({ name: "d", nodeName: "bad" });
   world.client.put(nodes, aNode({ name: "good" }), aNode({ name: "bad" }));
   world.client.put(
     pods,
     aPod({ name: "a", nodeName: "bad", owner: aDaemonSet() }),
     aPod({ name: "b", nodeName: "bad", deletedAt: "2021-01-01T00:00:00Z", finalizers: ["example.com/hold"] }),
     aPod({ name: "c", nodeName: "bad" }),
-    aPod({ name: "d", nodeName: "bad" }),
+    { ...listed, metadata: { ...listed.metadata, ownerReferences: [{ ...daemon, controller: false }] } },
   );
   await world.run(newNodeLifecycleController(world.ctx));
   await pass(world, 115, "good");

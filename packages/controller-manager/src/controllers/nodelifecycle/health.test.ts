@@ -38,6 +38,7 @@ test("a silent node becomes Unknown after the grace period, in all that it repor
   assert.equal(judge(node, first.health, 40).conditions, undefined);
   const late = judge(node, first.health, 41);
   assert.deepEqual([late.observed, late.current], ["True", "Unknown"]);
+  assert.deepEqual([first.health.readyChangedAt, late.health.readyChangedAt], [0, 41_000]);
   hasFields(late.conditions, [
     {
       type: "Ready",
@@ -48,7 +49,7 @@ test("a silent node becomes Unknown after the grace period, in all that it repor
     },
     { type: "MemoryPressure", status: "Unknown", reason: "NodeStatusNeverUpdated" },
     { type: "DiskPressure", status: "Unknown" },
-    { type: "PIDPressure", status: "Unknown" },
+    { type: "PIDPressure", status: "Unknown", lastHeartbeatTime: node.metadata.creationTimestamp },
   ]);
   const written = aNode();
   written.status = { ...written.status, conditions: late.conditions ?? [] };
@@ -95,6 +96,7 @@ test("a lease that has gone back, as after a restore, begins the grace anew; its
   const node = aNode();
   const first = judge(node, undefined, 0, leaseAt(50));
   const back = judge(node, first.health, 39, leaseAt(10));
+  assert.deepEqual([back.health.seenAt, back.health.readyChangedAt], [39_000, 39_000]);
   assert.equal(judge(node, back.health, 79, leaseAt(10)).conditions, undefined);
   assert.notEqual(judge(node, back.health, 80, leaseAt(10)).conditions, undefined);
   const renewed = judge(node, back.health, 60, leaseAt(11));
