@@ -44,6 +44,19 @@ test("an owner that is not what its reference says is no owner", () => {
   assert.deepEqual(see(graph, "late", ["rs"]).attemptToDelete, ["late"]);
 });
 
+test("a reference to an owner in another namespace is misplaced, one with another name is not", () => {
+  const graph = new OwnerGraph();
+  see(graph, "early", ["rs"]);
+  const identity = { apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "other", name: "rs", uid: "rs" };
+  const misplaced = (effects: ReturnType<typeof see>) =>
+    effects.misplaced?.map(({ dependent, owner }) => [dependent.uid, owner.uid]);
+  assert.deepEqual(misplaced(graph.observe(identity, {})), [["early", "rs"]]);
+  assert.deepEqual(misplaced(see(graph, "late", ["rs"])), [["late", "rs"]]);
+  see(graph, "near");
+  const { attemptToDelete, ...rest } = see(graph, "pod", [], { ownerReferences: [reference("near", { name: "far" })] });
+  assert.deepEqual([attemptToDelete, rest], [["pod"], { attemptToOrphan: [] }]);
+});
+
 test("when an owner is deleted, its dependents are checked", () => {
   const graph = new OwnerGraph();
   see(graph, "rs");

@@ -33,7 +33,7 @@ test("an indexed job counts valid indexes only", () => {
     aJobPod(job, "b", { phase: "Succeeded", index: 3 }),
     aJobPod(job, "c", { phase: "Failed" }),
   ];
-  assert.deepEqual(countFinishedPods(job, pods, none), { succeeded: 1, failed: 0 });
+  for (const removals of [none, undefined]) assert.deepEqual(countFinishedPods(job, pods, removals), { succeeded: 1, failed: 0 });
   const recorded = recordFinishedPods(job, {}, pods, { expectedRemovals: none, completed: [], finishing: false });
   assert.deepEqual(recorded.status.uncountedTerminatedPods?.failed ?? [], []);
 });
