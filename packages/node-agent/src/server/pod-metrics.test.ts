@@ -137,6 +137,35 @@ test("log metrics count each container's log files, rotated ones included", asyn
   assert.deepEqual(more, []);
 });
 
+test("the logs of each container are counted whole; pods and containers without any do not hide those of others", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-logs-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const [container, ...logs] of [
+    ["b", "0.log", "1.log"],
+    ["d", "0.log"],
+  ] as const) {
+    await mkdir(join(dir, "web", container), { recursive: true });
+    for (const log of logs) await writeFile(join(dir, "web", container, log), "x".repeat(100_000));
+  }
+  await writeFile(join(dir, "web", "c"), "a file in place of a folder");
+  const containers = ["a", "b", "c", "d"].map((name) => aContainer({ name }));
+  const registry = newMetricsRegistry();
+  newLogMetrics(
+    registry,
+    () => ["none", "web"].map((name) => aNodePod({ containers }, { name, uid: name })),
+    ({ metadata }) => join(dir, metadata.name),
+  );
+  const lines = await linesOf(registry, "kubelet_container_log_filesystem_used_bytes");
+  const sizes = lines.map((line) => {
+    const [, pod, container, bytes] = /pod="(.*?)",container="(.*?)"\} (\d+)$/.exec(line) ?? [];
+    return [pod, container, Math.floor(Number(bytes) / 100_000)];
+  });
+  assert.deepEqual(sizes, [
+    ["web", "b", 2],
+    ["web", "d", 1],
+  ]);
+});
+
 test("50,000 containers that have no logs yet are left out without a long turn", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-logs-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
