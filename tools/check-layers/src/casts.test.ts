@@ -9,6 +9,7 @@ for (const { name, path = program, text, want } of [
   { name: "each cast of a double one is found", text: "const a = b as unknown as string;\n", want: [1, 1] },
   { name: "a cast in TSX is found", path: "packages/a/src/a.tsx", text: "const a = <p>{b as string}</p>;\n", want: [1] },
   { name: "as const is none", text: "const a = [1] as const;\nconst b = c as\n  const;\n", want: [] },
+  { name: "as const beside a cast is none", text: "const a = [1] as const;\nconst b = c as string;\n", want: [2] },
   { name: "a renamed import is none", text: 'import { a as b } from "./b.ts";\nexport { b as c };\n', want: [] },
   { name: "text is none", text: 'const a = "b as string"; // b as string\n', want: [] },
   { name: "a reason on its line explains it", text: "const a = b as string; // cast: b was checked\n", want: [] },
