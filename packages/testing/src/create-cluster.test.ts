@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "node:https";
 import { after, test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -203,4 +206,74 @@ test("a resource added to a fake node's capacity can be allocated until it is re
     const node = await cluster.eventually<Node>(nodes, target, hasCards(amount ?? undefined));
     assert.equal(node.status?.allocatable?.["cpu"], "8");
   }
+});
+
+test("manifests are applied in the order that they need, each to its own namespace or the default one", async () => {
+  await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
+  const names = { plural: "things", singular: "thing", kind: "Thing" };
+  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+  const manifests = [
+    { apiVersion: "x.example/v1", kind: "Thing", metadata: { name: "a" }, spec: { a: 1 } },
+    { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "own", namespace: "other" }, data: { a: "b" } },
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: "other", labels: { a: "b" } } },
+    {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "things.x.example" },
+      spec: { group: "x.example", scope: "Namespaced", names, versions: [{ name: "v1", served: true, storage: true, schema }] },
+    },
+  ];
+  const applied = await cluster.apply(manifests, { fieldManager: "me" });
+  assert.deepEqual(
+    applied.map(({ kind, metadata: { namespace = "", name, managedFields } }) => [
+      kind,
+      namespace,
+      name,
+      managedFields?.[0]?.manager,
+    ]),
+    [
+      ["Namespace", "", "other", "me"],
+      ["CustomResourceDefinition", "", "things.x.example", "me"],
+      ["ConfigMap", "other", "own", "me"],
+      ["Thing", "default", "a", "me"],
+    ],
+  );
+  const [moved] = await cluster.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n", {
+    namespace: "other",
+  });
+  assert.deepEqual([moved?.metadata.namespace, moved?.metadata.managedFields?.[0]?.manager], ["other", "test"]);
+  for (const [apiVersion, kind, message] of [
+    ["v1", "Nope", 'no matches for kind "Nope" in version "v1"'],
+    ["gone.example/v1", "Thing", 'no matches for kind "Thing" in version "gone.example/v1"'],
+    ["a/b/c", "Thing", '"a/b/c" is no apiVersion'],
+  ] as const) {
+    await assert.rejects(cluster.apply({ apiVersion, kind, metadata: { name: "x" } }), { message });
+  }
+});
+
+test("a cluster listens once, with its own CA; its kubeconfig has the address, the CA and the administrator's token", async () => {
+  await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
+  const [{ url, ca }, again] = await Promise.all([cluster.listen(), cluster.listen({ port: 1 })]);
+  assert.deepEqual(again, { url, ca });
+  assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/);
+  const { clusters, users, contexts, ...config } = JSON.parse(await cluster.kubeconfig());
+  const token: string = users[0].user.token;
+  const name = "coxswain-testing";
+  assert.deepEqual(
+    { clusters, users, contexts, ...config },
+    {
+      ...{ apiVersion: "v1", kind: "Config", "current-context": name },
+      clusters: [{ name, cluster: { server: url, "certificate-authority-data": Buffer.from(ca).toString("base64") } }],
+      users: [{ name, user: { token } }],
+      contexts: [{ name, context: { cluster: name, user: name } }],
+    },
+  );
+  const codeFor = async (authorization: string, path: string): Promise<number | undefined> => {
+    const sent = request(`${url}${path}`, { ca, headers: { authorization } }).end();
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+  const path = "/api/v1/namespaces/kube-system/secrets";
+  assert.deepEqual([await codeFor(`Bearer ${token}`, path), await codeFor("Bearer wrong", path)], [200, 401]);
 });
