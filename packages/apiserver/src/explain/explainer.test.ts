@@ -216,7 +216,7 @@ test("what to do is what the last finding with a remedy says, and to wait where 
   assert.equal(textOf(finding), "Wait; if it stays so, look at the log of the component that the cause names.");
 });
 
-test("an explanation visits at most 80 objects", async () => {
+test("an explanation visits at most 80 objects, queries eight times, of 20 objects at most, and has 40 decisions", async () => {
   const claims = Array.from({ length: 90 }, (_, at) =>
     stored("v1", "PersistentVolumeClaim", `c${at}`, { spec: {}, status: { phase: "Bound" } }),
   );
@@ -233,6 +233,16 @@ test("an explanation visits at most 80 objects", async () => {
   };
   assert.deepEqual(await found(78), ["p", "c78"]);
   assert.deepEqual(await found(79), ["p"]);
+  const queried: number[] = [];
+  const daemons: DecisionReader = {
+    async of(refs) {
+      queried.push(refs.length);
+      const all = Array.from({ length: 41 }, () => ({ ...decided, object, related, lastAt: "2026-03-01T11:59:00Z" }));
+      return { decisions: queried.length === 1 ? all : [], silent: [] };
+    },
+  };
+  const { decisions } = await explained({ objects: [many, ...claims.map((one) => ({ ...one }))], daemons });
+  assert.deepEqual([queried, decisions?.length], [[1, 20, 1, 1, 1, 1, 1, 1], 40]);
 });
 
 test("a finding that has no time and nobody who said so has no brackets", async () => {

@@ -92,6 +92,12 @@ test("a list is read with the right to list, in the namespace; that of a resourc
   assert.deepEqual(authorized, ["list pods a/", "list pods b/", "list nodes /", "get nodes /n"]);
 });
 
+test("of a list the first 500 objects are read", async () => {
+  const { reader } = aReader(["list pods a/"], { pods: Array.from({ length: 501 }, (_, at) => aPod(`p${at}`)) });
+  const found = await reader.list("pods", "", "a");
+  assert.deepEqual([found?.length, found?.at(-1)?.metadata.name], [500, "p499"]);
+});
+
 test("what is not stored or not there is missing, for who may read it; other errors are passed on", async () => {
   const { reader } = aReader(["get pods a/none", "get pods a/broken"]);
   assert.equal(await reader.get("pods", "", "a", "none"), "missing");

@@ -237,6 +237,17 @@ testExplanations([
     says: /^wants 2, has 0 ready: the next pod is created when web-0 is ready$/,
   },
   {
+    name: "a stateful set does not wait for a pod that is done",
+    hidden: ["nodes"],
+    objects: [
+      workload("StatefulSet", { replicas: 3 }, { replicas: 2, readyReplicas: 0 }),
+      { ...aPod("web-0", true, ofWeb("StatefulSet")), status: { phase: "Succeeded" } } as never,
+      { ...aPod("web-1", true, ofWeb("StatefulSet")), status: {} } as never,
+    ],
+    chain: ["statefulset/web"],
+    says: /when web-1 is ready$/,
+  },
+  {
     name: "a parallel stateful set does not wait for one",
     hidden: ["nodes"],
     objects: [

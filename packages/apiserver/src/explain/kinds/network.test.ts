@@ -103,6 +103,18 @@ testExplanations([
     chain: [],
   },
   {
+    name: "a service whose only pod is being deleted has none",
+    objects: [
+      aService(selecting),
+      stored("v1", "Pod", "p", {
+        ...webPod("p", web),
+        metadata: { labels: web, deletionTimestamp: later },
+      }),
+    ],
+    chain: service,
+    reason: "SelectorMatchesNone",
+  },
+  {
     name: "ready pods that are no endpoints yet",
     objects: [aService(selecting), webPod("p", web), endpoints()],
     chain: service,
@@ -264,6 +276,13 @@ testExplanations([
     objects: [aNamespace(), aMap("a", ["x/y"]), aMap("b", ["x/y", "x/z"]), aMap("c")],
     chain: ["namespace/default", "configmap/b"],
     says: /finalizer x\/y, x\/z/,
+  },
+  {
+    name: "a namespace keeps pods, which end by themselves",
+    objects: [aNamespace(), webPod("p", web), node, aMap("c")],
+    chain: ["namespace/default"],
+    reason: "ContentRemaining",
+    says: /still contains 1 object that is kept \(pods\)$/,
   },
   {
     name: "a namespace whose content cannot be deleted says why",

@@ -721,6 +721,12 @@ testExplanations([
     says: /container a has not ended although its grace period of 30 s is over/,
   },
   {
+    name: "a container has its time to end also where a finalizer keeps the pod",
+    objects: [ending("2026-03-01T12:00:10Z", { finalizers: ["x/y"] }), good],
+    chain: pod,
+    reason: "Terminating",
+  },
+  {
     name: "a finalizer keeps a pod whose time is over",
     objects: [ending(later, { finalizers: ["x/y"] }), good],
     chain: pod,

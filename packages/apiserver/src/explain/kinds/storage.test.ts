@@ -100,6 +100,13 @@ testExplanations([
     says,
   })),
   {
+    name: "a claim of two access modes, and a volume with one of them",
+    objects: [aClaim({ ...noClass, accessModes: ["ReadWriteOnce", "ReadOnlyMany"] }), aVolume("v", noClass)],
+    chain: claim,
+    reason: "NoVolumeMatches",
+    says: /none has access mode ReadWriteOnce, ReadOnlyMany$/,
+  },
+  {
     name: "a claim of a class without a provisioner waits for a volume",
     objects: [aClaim(ofClass), aClass({ provisioner: "kubernetes.io/no-provisioner" })],
     chain: claim,
