@@ -14,12 +14,14 @@ for (const { rules, name, want } of [
   { rules: "*abc*=1", name: "ababcd", want: 1 },
   { rules: "a*b*c=1", name: "abbbd", want: undefined },
   { rules: ",gc=0,", name: "gc", want: 0 },
+  { rules: "reflector=5,gc=1,,watch*=3", name: "gc", want: 1 },
+  { rules: "reflector=5,gc=1,,watch*=3", name: "watcher", want: 3 },
 ])
   test(`--vmodule=${rules} is ${want} for ${name}`, () => assert.equal(parseVmodule(rules)?.(name), want));
 
 test("an empty list is none, and a level has to be a number", () => {
   assert.equal(parseVmodule(" "), undefined);
-  for (const text of ["gc", "gc=", "=4", "gc=-1", "gc=x", "gc=1234567"])
+  for (const text of ["gc", "gc=", "=4", "gc=-1", "gc=x", "gc=1234567", "gc=1,watch"])
     assert.throws(() => parseVmodule(text), /^Error: syntax error/, text);
 });
 
