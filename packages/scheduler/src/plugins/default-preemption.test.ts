@@ -85,6 +85,17 @@ test("a lower priority pod is preempted, its resources are reserved, and its Eve
   );
 });
 
+test("pods of lower priority lose their nomination to the node, one of the same priority before them does not", async () => {
+  const [peer, lesser] = [aTestPod("peer", { cpu: "1", priority: 10 }), aTestPod("lesser", { cpu: "1", priority: 2 })];
+  const { cluster } = await preempt(urgent(), {
+    nodes: [aTestNode("a")],
+    pods: [low("a1", "a")],
+    before: ({ nominator }) => [peer, lesser].forEach((pod) => void nominator.set(pod, "a")),
+  });
+  const left = cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name);
+  assert.deepEqual(left.toSorted(), ["peer", "urgent"]);
+});
+
 test("preemption evicts as few pods as needed, the lowest priority first", async () => {
   const pods = [
     aTestPod("one", { on: "a", cpu: "1", priority: 1 }),

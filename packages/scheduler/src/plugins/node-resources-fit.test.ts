@@ -54,6 +54,9 @@ test("resources ignored by name or group do not exclude nodes", async () => {
     NodeResourcesFit: { scoringStrategy, ignoredResources: ["example.com/gpu"], ignoredResourceGroups: ["other.org"] },
   };
   assert.equal(await newTestCluster({ nodes, args }).place(asking), "a");
+  const one = { NodeResourcesFit: { scoringStrategy, ignoredResources: ["example.com/gpu"] } };
+  const lack = await newTestCluster({ nodes, args: one }).place(asking);
+  assert.equal(lack, "0/2 nodes are available: 2 Insufficient other.org/disk.", "the others count");
 });
 
 test("a pod that requests nothing fits an overcommitted node, unless that has too many pods", async () => {

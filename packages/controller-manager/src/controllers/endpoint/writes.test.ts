@@ -131,7 +131,7 @@ test("addresses are of the service's first family, with the protocol of each por
     },
   });
   const dual = webPod("a", "10.1.0.1", { status: { podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] } });
-  const [subset] = canonicalSubsets(endpointsOfPods(service, [dual, webPod("b", "10.1.0.2")]));
+  const [subset] = canonicalSubsets(endpointsOfPods(service, [webPod("b", "10.1.0.2"), dual, webPod("c", "10.1.0.3")]));
   assert.deepEqual(
     subset?.addresses?.map(({ ip, nodeName }) => [ip, nodeName]),
     [["fd00::1", undefined]],
