@@ -243,3 +243,16 @@ test("the namespace goes also when the server shows nothing to walk on", async (
   await assert.rejects(runWalk(blind, { seed: 3, count: 1 }), { message: "GET /apis: 503 no" });
   assert.deepEqual(setUp, wholeWalk);
 });
+
+test("a namespace that is refused ends the walk before its first request", async () => {
+  const paths: string[] = [];
+  const client: Client = {
+    async send({ path }) {
+      paths.push(path);
+      return answer(403, "no");
+    },
+    close() {},
+  };
+  await assert.rejects(runWalk(client, { seed: 3, count: 1 }), { message: "POST /api/v1/namespaces: 403 no" });
+  assert.deepEqual(paths, ["/api/v1/namespaces"]);
+});
