@@ -14,6 +14,7 @@ import type { AgentConfig } from "../agent-config.ts";
 import { newBackground } from "../background.ts";
 import { runHttpSource } from "./http.ts";
 import { newPodSources } from "./merge.ts";
+import { maxManifestBytes } from "./static-pod.ts";
 import { followStaticPods } from "./static-sources.ts";
 
 const manifest = (name: string): string =>
@@ -60,6 +61,10 @@ test("a URL is polled for pods; a failed request keeps the last ones", async (t)
   assert.deepEqual(await nextPoll({ status: 500, text: manifest("other") }), []);
   const huge = JSON.stringify({ ...JSON.parse(manifest("huge")), note: "x".repeat(10 * 1024 * 1024) });
   assert.deepEqual(await nextPoll({ status: 200, text: huge }), []);
+  const sized = (bytes: number): string => manifest("big").padEnd(bytes);
+  assert.deepEqual(await nextPoll({ status: 200, text: sized(maxManifestBytes) }), []);
+  assert.deepEqual(await nextPoll({ status: 200, text: sized(maxManifestBytes - 1) }), ["removed web-n1", "added big-n1"]);
+  assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), ["removed big-n1", "added web-n1"]);
   assert.deepEqual(await nextPoll({ status: 200, text: "{" }), []);
   assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same as before the failures");
   assert.deepEqual(await nextPoll({ status: 200, text: "" }), ["removed web-n1"]);
