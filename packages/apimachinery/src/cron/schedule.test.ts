@@ -31,6 +31,7 @@ for (const { schedule, after, want } of [
   // Never
   { schedule: "TZ=UTC 0 0 30 Feb ?", after: "2012-07-09T23:35:00Z", want: "never" },
   { schedule: "TZ=UTC 0 0 31 Apr ?", after: "2012-07-09T23:35:00Z", want: "never" },
+  { schedule: "TZ=UTC ,1,,2, * * * *", after: "2012-07-09T14:01:00Z", want: "2012-07-09T14:02:00Z" },
   // Five years ahead and no further; 2100 is no leap year. The search begins a second later.
   { schedule: "TZ=UTC 0 0 29 Feb ?", after: "2099-01-01T00:00:00Z", want: "2104-02-29T00:00:00Z" },
   { schedule: "TZ=UTC 0 0 29 Feb ?", after: "2098-12-31T23:59:59Z", want: "2104-02-29T00:00:00Z" },

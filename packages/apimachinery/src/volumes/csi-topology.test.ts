@@ -57,6 +57,12 @@ for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want
     want: terms([one(ebs, "a"), one(region, "r")]),
   },
   {
+    name: "a zone of before that is not the first of its requirements, whatever zone of now is in its labels",
+    affinity: terms([one("disk", "ssd"), one(betaZone, "a")]),
+    labels: { [zone]: "b" },
+    want: terms([one("disk", "ssd"), one(ebs, "a")]),
+  },
+  {
     name: "a zone of now, beside one of before",
     affinity: terms([one(betaZone, "b")], [one(zone, "a")]),
     labels: { [betaZone]: "c" },
