@@ -173,7 +173,7 @@ for (const { name, mount, message } of [
 
 test("volumes of other plugins, and of drivers that are gone, do not prevent unmounting those of a driver", async (t) => {
   const { dir, flex, requested } = await setUp(t, { init: noAttach, mount: success, unmount: success });
-  const others = ["kubernetes.io~secret", ...Array.from({ length: 9 }, (_, i) => `vendor-${i}~gone`)];
+  const others = ["kubernetes.io~secret", ...Array.from({ length: 9 }, (_, i) => `${"aemz"[i % 4]}-${i}~gone`)];
   const make = (names: string[]) => Promise.all(names.map((name) => mkdir(join(dir, "../..", name, "v"), { recursive: true })));
   await make(others.slice(0, 5));
   await flex.inline(pod, volume());
