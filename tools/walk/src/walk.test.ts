@@ -4,7 +4,7 @@ import type { Answer, Client } from "./client.ts";
 import { complaintAbout } from "./judge.ts";
 import { Random } from "./random.ts";
 import { newSteps, type Step, type Walk } from "./requests.ts";
-import type { Resource, Surface } from "./surface.ts";
+import { type Resource, readSurface, type Surface } from "./surface.ts";
 import { walk as runWalk } from "./walk.ts";
 
 const resource = (more: Partial<Resource> = {}): Resource => ({
@@ -255,4 +255,16 @@ test("a namespace that is refused ends the walk before its first request", async
   };
   await assert.rejects(runWalk(client, { seed: 3, count: 1 }), { message: "POST /api/v1/namespaces: 403 no" });
   assert.deepEqual(paths, ["/api/v1/namespaces"]);
+});
+
+test("a surface has each resource, an example of what can be listed, and that in protobuf where it has such a form", async () => {
+  for (const code of [200, 406]) {
+    const send = async ({ path }: { path: string }): Promise<Answer> =>
+      path === "/api/v1/namespaces/n/configmaps/x" ? answer(code, "k8s") : answer(200, prepared[path]);
+    const { resources, examples, encoded } = await readSurface({ send, close() {} });
+    assert.deepEqual(resources, [resource({ verbs: ["get", "list"] })]);
+    const example = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "x", namespace: "n" } };
+    assert.deepEqual([...examples], [["v1/ConfigMap", example]]);
+    assert.deepEqual([...encoded.keys()], code === 200 ? ["v1/ConfigMap"] : []);
+  }
 });
