@@ -401,3 +401,18 @@ test("an entry that is kept in steps is encoded once, from its object as it is t
   assert.equal(entry.keepInSteps("x", inSteps).next().done, true);
   assert.equal(made, 2);
 });
+
+test("an entry is large from more than 64 KiB on, and has no small size then", () => {
+  const sized = (bytes: number): [boolean, number | undefined] => {
+    const entry = newEntry({ ...codec, memory: new EntryMemory(encodings) }, "a", 3, { metadata: { name: "a" } });
+    entry.cool(Buffer.alloc(bytes));
+    return [entry.isLarge, entry.smallBytes];
+  };
+  assert.deepEqual(
+    [sized(64 * 1024), sized(64 * 1024 + 1)],
+    [
+      [false, 64 * 1024],
+      [true, undefined],
+    ],
+  );
+});
