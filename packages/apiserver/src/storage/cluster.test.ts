@@ -47,9 +47,9 @@ const compacted = (at: number): Buffer =>
   Buffer.from(protobuf.Writer.create().uint32(varint(4)).bool(true).uint32(varint(5)).int64(at).finish());
 
 /** A cluster that begins with a barrier at revision 10. */
-async function aCluster() {
+async function aCluster(compactionIntervalMs: number | undefined = 0) {
   const streams: { readonly handlers: WatchHandlers; isCanceled: boolean }[] = [];
-  const state = { revision: 10, canWrite: true, lookedUp: [] as string[], isClosed: false };
+  const state = { revision: 10, canWrite: true, lookedUp: [] as string[], compactions: 0, isClosed: false };
   const client: Partial<EtcdClient> = {
     servers: ["http://192.0.2.1:2379"],
     async put() {
@@ -60,6 +60,10 @@ async function aCluster() {
       if (revision !== undefined) state.lookedUp.push(`${key} at ${revision}`);
       if ((revision ?? 0) > state.revision) throw new EtcdError("future-revision", "future");
       return { revision: state.revision, kvs: [], more: false, count: 0 };
+    },
+    async txn() {
+      state.compactions++;
+      return { succeeded: false, revision: 10, ranges: [] };
     },
     members: async () => [],
     openWatch(_failed, handlers) {
@@ -79,7 +83,7 @@ async function aCluster() {
   };
   const clock = newFakeClock();
   const cluster = openCluster(["http://192.0.2.1:2379"], "/registry", {
-    etcd: { servers: [], client: () => client as EtcdClient, compactionIntervalMs: 0 },
+    etcd: { servers: [], client: () => client as EtcdClient, compactionIntervalMs },
     clock,
     log: discardLogger,
   });
@@ -100,6 +104,17 @@ async function aCluster() {
   };
   return { cluster, clock, streams, state, past, breaks };
 }
+
+test("history is compacted at the interval that is set, and not after the cluster is stopped", async () => {
+  const { cluster, clock, state } = await aCluster(60_000);
+  await clock.advance(59_999);
+  assert.equal(state.compactions, 0);
+  await clock.advance(1);
+  assert.equal(state.compactions, 1);
+  cluster.stop();
+  await clock.advance(600_000);
+  assert.equal(state.compactions, 1);
+});
 
 const barrier = { key: "coxswain-barrier", revision: 10 };
 

@@ -398,3 +398,9 @@ for (const { name, schema, value, want } of [
     );
   });
 }
+
+test("a field named metadata contains embedded resources like any other, unless it is a resource's own", () => {
+  const schema = { properties: { holder: { properties: { metadata: { properties: { r: { ...embedded, ...keeping } } } } } } };
+  const object = { metadata: {}, holder: { metadata: { r: { metadata: { name: 1 } } } } };
+  assert.throws(() => applySchema(object, { schema, prunes: true }), /name/);
+});

@@ -6,7 +6,7 @@ import { isEncodable } from "./encode-record.ts";
 import { types } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { encodeReply } from "./reply.ts";
-import { addressKey, addressKeysOf } from "./service-records.ts";
+import { addressKey, addressKeysOf, recordsOfService } from "./service-records.ts";
 import { aService, aSlice, aView } from "./testing.ts";
 import { type ClusterView, newZone } from "./zone.ts";
 
@@ -157,11 +157,12 @@ test("SRV records of one name share a weight of 100, at least 1 each, with the a
 test("an external name is compared without its last dot; addresses that begin or end with a colon make valid host names", () => {
   const view = aView();
   view.services.push(
-    aService("dotted", { type: "ExternalName", externalName: "WWW.Example.com." }),
+    aService("dotted", { type: "ExternalName", externalName: "WWW.Example.com.", clusterIP: "10.96.0.9" }),
     aService("six", { clusterIP: "None" }),
   );
   view.slices.push({ ...aSlice("six", [{ addresses: ["::5", "fd00::", "fe80::1%eth0"] }]), addressType: "IPv6" });
   assert.deepEqual(answersOf(`dotted.default.${domain}`, "CNAME", view), ["www.example.com"]);
+  assert.deepEqual(recordsOfService(view.services.at(-2)!).addresses, [], "an address of its own does not count");
   assert.deepEqual(answersOf(`0--5.six.default.${domain}`, "AAAA", view), ["::5"]);
   assert.deepEqual(answersOf(`fd00--0.six.default.${domain}`, "AAAA", view), ["fd00::"]);
   assert.equal((answersOf(`six.default.${domain}`, "AAAA", view) as string[]).length, 2, "none with a zone");

@@ -35,6 +35,13 @@ test("a changed item is decoded, whether its length changes or not", () => {
   assert.deepEqual(list.decode(listOf(ended, longer)), decodeCri("ListContainersResponse", listOf(ended, longer)).containers);
 });
 
+test("an item that is new in a list is decoded", () => {
+  const { list } = newList();
+  list.decode(listOf(running));
+  const both = listOf(other, running);
+  assert.deepEqual(list.decode(both), decodeCri("ListContainersResponse", both).containers);
+});
+
 test("an item that is missing from a list is forgotten", () => {
   const { list, decoded } = newList();
   list.decode(listOf(running));

@@ -205,6 +205,24 @@ test("of two servers with the same path the one of the higher priority describes
   assert.deepEqual(atOnce(openApi.merge(own)).paths["/apis/shared"], { description: "high" });
 });
 
+test("the highest priority of a group's versions counts for all of them", async (t) => {
+  const { client, clock, openApi } = await started(t, (group) => ({
+    code: 200,
+    etag: '"1"',
+    body: { paths: { "/apis/shared": { description: group } } },
+  }));
+  const versionOf = (group: string, version: string, groupPriorityMinimum: number): ApiService => ({
+    ...anApiService(group),
+    metadata: { name: `${version}.${group}` },
+    spec: { ...anApiService(group).spec, version, groupPriorityMinimum },
+  });
+  await client.create(apiServicesRef, versionOf("other", "v1", 500));
+  await client.create(apiServicesRef, versionOf("several", "v1", 1000));
+  await client.create(apiServicesRef, versionOf("several", "v2", 10));
+  await clock.advance(1_000);
+  assert.deepEqual(atOnce(openApi.merge(own)).paths["/apis/shared"], { description: "several" });
+});
+
 test("documents of OpenAPI v3 are named when their server names them, and given as it gives them", async (t) => {
   const { client, clock, openApi, paths } = await started(
     t,

@@ -40,6 +40,20 @@ test("counts over all sets and says whether enough is available", () => {
   ]);
 });
 
+test("counts the pods that there are, not those that are wanted", () => {
+  const newSet = { ...set("new", 2, 1), spec: { ...set("new", 2, 1).spec, replicas: 5 } };
+  const { replicas, updatedReplicas, unavailableReplicas } = calculateStatus(
+    aDeployment({ replicas: 5 }),
+    newSet,
+    [newSet],
+    start,
+  );
+  assert.deepEqual(
+    { replicas, updatedReplicas, unavailableReplicas },
+    { replicas: 2, updatedReplicas: 2, unavailableReplicas: 4 },
+  );
+});
+
 test("is not available below desired - maxUnavailable", () => {
   const status = calculateStatus(aDeployment({ replicas: 4 }), set("new", 4, 2), [set("new", 4, 2)], start);
   assert.equal(conditionOf(status.conditions, "Available")?.reason, "MinimumReplicasUnavailable");

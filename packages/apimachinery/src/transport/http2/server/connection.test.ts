@@ -178,6 +178,21 @@ test("a connection is idle from its last response on, and only then closed", asy
   assert.deepEqual(await says(), ["goAway 1 0"]);
 });
 
+test("a stream that was answered early closes when its request ends, and is not reset afterwards", async (t) => {
+  const { streams, says, begin } = aConnection();
+  await begin();
+  const fields = encodeFields([":method", "POST", ":path", "/", ":scheme", "https"]);
+  await says(frame(frameTypes.headers, flags.endHeaders, 1, fields));
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  answer(streams[0]!);
+  assert.deepEqual(await says(), ["headers 1 end"]);
+  assert.equal(streams[0]!.isClosed, false);
+  await says(frame(frameTypes.data, flags.endStream, 1, Buffer.alloc(0)));
+  assert.equal(streams[0]!.isClosed, true);
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(await says(), []);
+});
+
 test("data that arrives for a reset stream is returned to the connection's window", async () => {
   const { streams, says, begin } = aConnection();
   await begin();

@@ -127,7 +127,7 @@ testRefusals<object>(
     },
     {
       name: "an iSCSI portal too long for its initiator",
-      input: { iscsi: { targetPortal: long, iqn: initiator, lun: 0, initiatorName: initiator } },
+      input: { iscsi: { targetPortal: long.slice(1), iqn: initiator, lun: 0, initiatorName: initiator } },
       want: [
         `${at}.name: Invalid value: "v": Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.`,
       ],
