@@ -239,6 +239,7 @@ function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
           spec: { nodeName: nodeName(0) },
         }),
       );
+      await cluster.pods.until("pods", podCount, () => true);
     },
     async run(cluster) {
       const { client, namespace } = cluster;
@@ -276,12 +277,14 @@ function lostNodes(nodeCount: number): Scenario {
     name: `${nodeCount} nodes of ${podsOfLostNode} pods lost at once`,
     limits: { cpu: 0.5, apiCalls: 1 },
     async prepare(cluster) {
-      await addNodes(cluster, nodeCount);
       await addPods(cluster, podCount, (index) =>
         benchPod({ name: `pod-${index}`, spec: { nodeName: nodeName(index % nodeCount) } }),
       );
+      await cluster.pods.until("pods", podCount, () => true);
       cluster.pods.writeAll("ready");
       await cluster.pods.until("ready pods", podCount, isReady);
+      // The last step, because they never report: the grace period begins.
+      await addNodes(cluster, nodeCount);
     },
     async run(cluster) {
       const { client } = cluster;
