@@ -1,5 +1,6 @@
 import { messageOf } from "../errors/message.ts";
 import { isContainer } from "../meta/deep-equal.ts";
+import { jsonWord } from "../meta/json-value.ts";
 import { Quantity } from "../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
@@ -158,7 +159,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
   return (value, depth) => {
     fields ??= prepare();
     if (value === null || value === undefined) return withRequired({}, required);
-    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(jsonWord(value), goType);
     if (depth >= maxDepth) throw tooDeep();
     const inside = depth + 1;
     const object = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
@@ -336,7 +337,7 @@ function listDecoder(elementType: FieldType, goType: string): Decode {
   return (value, depth) => {
     const inside = depth + 1;
     if (value === null || value === undefined) return [];
-    if (!Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    if (!Array.isArray(value)) throw new DecodeFailure(jsonWord(value), goType);
     for (let i = 0; i < value.length; i++) {
       const raw = value[i];
       const decoded = raw === null ? zero() : decode(raw, inside);
@@ -353,7 +354,7 @@ function mapDecoder(valueType: FieldType, goType: string, dropsEmpty = false): D
   return (value, depth) => {
     const inside = depth + 1;
     if (value === null || value === undefined) return dropsEmpty ? undefined : {};
-    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(jsonWord(value), goType);
     const map = value as Record<string, unknown>; // cast: what is neither scalar nor list is an object
     const keys = Object.keys(map);
     for (const key of keys) {
@@ -376,13 +377,13 @@ function scalarDecoder(kind: ScalarKind, goType: string): Decode {
       return (value) => {
         if (typeof value === "string") return value;
         if (value === null || value === undefined) return "";
-        throw new DecodeFailure(wordOf(value), goType);
+        throw new DecodeFailure(jsonWord(value), goType);
       };
     case "bool":
       return (value) => {
         if (typeof value === "boolean") return value;
         if (value === null || value === undefined) return false;
-        throw new DecodeFailure(wordOf(value), goType);
+        throw new DecodeFailure(jsonWord(value), goType);
       };
     case "int32":
       return (value) => {
@@ -458,7 +459,7 @@ function schemaProps(): TypeDescriptor {
 
 function decodeTime(value: unknown, canonical: (text: string) => string | undefined): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (typeof value !== "string") throw new DecodeFailure(wordOf(value), "string");
+  if (typeof value !== "string") throw new DecodeFailure(jsonWord(value), "string");
   try {
     return canonical(value);
   } catch (err) {
@@ -490,7 +491,7 @@ export function decodeQuantity(value: unknown): string {
 function decodeBase64(value: unknown, goType: string): string {
   if (value === null || value === undefined || value === "") return "";
   if (Array.isArray(value)) return Buffer.from(value.map(byteOf)).toString("base64");
-  if (typeof value !== "string") throw new DecodeFailure(wordOf(value), goType);
+  if (typeof value !== "string") throw new DecodeFailure(jsonWord(value), goType);
   const canonical = Buffer.from(value, "base64").toString("base64");
   if (canonical === value) return value;
   const corruptAt = corruptBase64(value);
@@ -534,23 +535,7 @@ function afterBreaks(text: string, from: number): number {
   return at;
 }
 
-/** Name of a JSON value in Go's error messages. */
-function wordOf(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  switch (typeof value) {
-    case "object":
-      return "object";
-    case "boolean":
-      return "bool";
-    case "bigint":
-    case "symbol":
-      return "number";
-    default:
-      return typeof value;
-  }
-}
-
 function numberWordOf(value: unknown): string {
   if (typeof value === "symbol") return `number ${value.description}`;
-  return typeof value === "number" || typeof value === "bigint" ? `number ${value}` : wordOf(value);
+  return typeof value === "number" || typeof value === "bigint" ? `number ${value}` : jsonWord(value);
 }

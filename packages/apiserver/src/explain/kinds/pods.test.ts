@@ -134,20 +134,7 @@ testExplanations([
     chain: pod,
     reason: "NoNodes",
   },
-  ...(["not-ready", "unreachable"] as const).map((taint) => ({
-    name: `of the nodes only one with the taint ${taint} is followed`,
-    objects: [
-      aPod(refusedBy(`0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/${taint}: }.`)),
-      stored("v1", "Node", "n1", { spec: {}, status: conditionOfType("Ready", "False", "X") }),
-      stored("v1", "Node", "n2", {
-        spec: { taints: [{ key: "a" }, { key: `node.kubernetes.io/${taint}` }] },
-        status: conditionOfType("Ready", "False", "Y"),
-      }),
-    ],
-    chain: ["pod/p", "node/n2"],
-    reason: "Y",
-  })),
-  ...(["memory-pressure", "network-unavailable"] as const).map((taint) => ({
+  ...(["not-ready", "unreachable", "memory-pressure", "network-unavailable"] as const).map((taint) => ({
     name: `of the nodes only one with the taint ${taint} is followed`,
     objects: [
       aPod(refusedBy(`0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/${taint}: }.`)),
