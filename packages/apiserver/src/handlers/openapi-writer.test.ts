@@ -37,3 +37,28 @@ test("extensions are those fields that begin with x-, as YAML", () => {
   assert.match(found, /x-other.*- 1.*x-kubernetes-a.*true/s);
   assert.doesNotMatch(found, /object/);
 });
+
+test("encoded values are kept until there are a thousand of them", () => {
+  let reads = 0;
+  const value = {
+    get often() {
+      reads++;
+      return "used";
+    },
+  };
+  const readsOf = (write: () => void): number => {
+    reads = 0;
+    write();
+    return reads;
+  };
+  const write = (one: unknown) => written((writer) => writeExtensions(writer, 1, { "x-a": one }));
+  const kept = Math.min(...[1, 2].map(() => readsOf(() => write(value))));
+  /** After how many other values it had to be encoded again. */
+  const again: number[] = [];
+  for (let i = 0; i < 3_000; i++) {
+    write(`other ${i}`);
+    if (readsOf(() => write(value)) > kept) again.push(i);
+  }
+  // The value that exceeds the limit and this one are the first of the next thousand.
+  assert.deepEqual([again[1]! - again[0]!, again[2]! - again[1]!], [999, 999]);
+});

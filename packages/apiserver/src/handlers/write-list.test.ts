@@ -4,9 +4,11 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { createGzip, type Gzip, gunzipSync } from "node:zlib";
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
-import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { jsonMediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -38,7 +40,7 @@ function listTo(
   gzip: boolean,
   drained: (aborted: AbortController) => Promise<void>,
   found: ListResult = { entries, revision: 9 },
-  custom = false,
+  { indent = false, ...definition }: { custom?: boolean; itemsKeepKind?: boolean; indent?: boolean } = {},
 ) {
   const aborted = new AbortController();
   const seen = { chunks: [] as Buffer[], headers: {} as Record<string, unknown>, ended: false, destroyed: false };
@@ -65,10 +67,10 @@ function listTo(
       services: { turns: new Turns(), featureEnabled: () => true },
       gates: handlerGates(() => true),
     },
-    served: { definition: { listKind: "ConfigMapList", ...(custom && { custom }) }, kind, hubKind: kind, isHub: true },
+    served: { definition: { listKind: "ConfigMapList", ...definition }, kind, hubKind: kind, isHub: true },
     ctx: { exchange, signal: aborted.signal, query: new URLSearchParams() },
   } as unknown as Call;
-  const done = writeList(call, found, { mediaType } as Output);
+  const done = writeList(call, found, { mediaType, indent } as Output);
   return { seen, done, signal: aborted.signal };
 }
 
@@ -128,7 +130,7 @@ for (const { of, custom, found, want } of [
   { of: "more custom resources", custom: true, found: { continueToken: "t" }, want: '{"continue":"t","resourceVersion":"9"}' },
 ]) {
   test(`a complete list of ${of} says ${want}`, async () => {
-    const { seen, done } = listTo(jsonMediaType, false, async () => {}, { entries: [], revision: 9, ...found }, custom);
+    const { seen, done } = listTo(jsonMediaType, false, async () => {}, { entries: [], revision: 9, ...found }, { custom });
     await done;
     assert.ok(Buffer.concat(seen.chunks).includes(`"metadata":${want},"items":[]`), Buffer.concat(seen.chunks).toString());
   });
@@ -185,3 +187,56 @@ for (const { name, drained } of [
     for (const compressor of compressors) await waitFor(() => compressor.destroyed, { what: "the compressor to be destroyed" });
   });
 }
+
+for (const { form, mediaType, indent } of [
+  { form: "indented JSON", mediaType: jsonMediaType, indent: true },
+  { form: "YAML", mediaType: yamlMediaType, indent: false },
+]) {
+  for (const { of, itemsKeepKind } of [
+    { of: "built-in objects have neither kind nor apiVersion", itemsKeepKind: false },
+    { of: "custom resources have both", itemsKeepKind: true },
+  ]) {
+    test(`${form}: items of ${of}`, async () => {
+      const found = { entries: entries.slice(0, 2), revision: 9 };
+      const { seen, done } = listTo(mediaType, false, async () => {}, found, { indent, itemsKeepKind });
+      await done;
+      const list = parseYaml(Buffer.concat(seen.chunks).toString()) as { items: KubeObject[] };
+      const names = list.items.map(({ kind, apiVersion, metadata }) => [kind, apiVersion, metadata.name]);
+      const [ofKind, version] = itemsKeepKind ? ["ConfigMap", "v1"] : [undefined, undefined];
+      assert.deepEqual(names, [
+        [ofKind, version, "map-0"],
+        [ofKind, version, "map-1"],
+      ]);
+    });
+  }
+}
+
+test("YAML: large items are encoded ahead and kept, others are not", async () => {
+  const calls: string[] = [];
+  const watched = (entry: Entry, isLarge: boolean): Entry => ({
+    ...entry,
+    isLarge,
+    *keepInSteps(slot: string, make: (object: KubeObject) => Steps<Buffer>): Steps<void> {
+      calls.push(`${entry.key} ahead in ${slot}: ${String(yield* make(entry.object())).slice(0, 2)}`);
+    },
+    kept(slot: string, make: (object: KubeObject) => Buffer): Buffer {
+      calls.push(`${entry.key} from ${slot}`);
+      return make(entry.object());
+    },
+  });
+  const found = { entries: [watched(entries[0]!, true), watched(entries[1]!, false), watched(entries[2]!, true)], revision: 9 };
+  const { seen, done } = listTo(yamlMediaType, false, async () => {}, found);
+  await done;
+  const slot = "yaml:v1";
+  assert.deepEqual(calls, [
+    `map-0 ahead in ${slot}: - `,
+    `map-2 ahead in ${slot}: - `,
+    `map-0 from ${slot}`,
+    `map-2 from ${slot}`,
+  ]);
+  const { items } = parseYaml(Buffer.concat(seen.chunks).toString()) as { items: KubeObject[] };
+  assert.deepEqual(
+    items.map(({ metadata }) => metadata.name),
+    ["map-0", "map-1", "map-2"],
+  );
+});

@@ -4,6 +4,19 @@ import { parseYamlAside } from "./yaml-aside.ts";
 
 const lines = (n: number, line: (i: number) => string): string => Array.from({ length: n }, (_, i) => line(i)).join("\n");
 
+test("a text that takes longer than a minute is refused with 413, and the next one is read", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let ended = false;
+  const slow = parseYamlAside(lines(20_000, (i) => `k${i}: v`)).finally(() => (ended = true));
+  t.mock.timers.tick(59_999);
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  assert.equal(ended, false);
+  t.mock.timers.tick(1);
+  await assert.rejects(slow, { code: 413, message: "Request entity too large: the YAML takes too long to parse" });
+  t.mock.timers.reset();
+  assert.equal(Object.keys((await parseYamlAside(lines(5_000, (i) => `k${i}: v`))) as object).length, 5_000);
+});
+
 test("reads a text that is too long for the event loop, and costs the loop little", async () => {
   const value = `'${"more ".repeat(20)}'`;
   const cpu = process.threadCpuUsage();
@@ -45,5 +58,7 @@ test("queues a limited number of bodies, refuses more with 429, and serves later
   const answers = await Promise.allSettled(Array.from({ length: 20 }, () => parseYamlAside(text)));
   const codes = answers.map((answer) => (answer.status === "fulfilled" ? 200 : answer.reason.code));
   assert.deepEqual(codes, [...Array(16).fill(200), ...Array(4).fill(429)]);
+  const [refused] = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
+  assert.equal(refused.message, "too many large YAML bodies at once, please try again later");
   assert.equal(Object.keys((await parseYamlAside(text)) as object).length, 5_000);
 });
