@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { Session } from "node:inspector/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { Profile } from "pprof-format";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger, newLogger } from "../process/logging/logger.ts";
 import { cpuMsOf } from "../testing/cpu-time.ts";
+import { waitFor } from "../testing/wait-for.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";
 import { newDebugPages } from "./pprof.ts";
@@ -186,3 +189,48 @@ test("creates a serving certificate once and reuses it", async (t) => {
   assert.equal(readFileSync(made.certFile, "utf8"), before);
   assert.ok("cert" in (await selfSignedPair({ ...options, certDir: "" })));
 });
+
+for (const { page, ms } of [
+  { page: "profile", ms: 30_000 },
+  { page: "heap", ms: 5_000 },
+  { page: "allocs", ms: 5_000 },
+  { page: "profile?seconds=300", ms: 300_000 },
+  { page: "heap?seconds=1.5", ms: 1_500 },
+]) {
+  test(`/debug/pprof/${page} takes ${ms / 1000} s, and then leaves no session behind`, async (t) => {
+    const disconnect = t.mock.method(Session.prototype, "disconnect");
+    const clock = newFakeClock();
+    const pages = newDebugPages({ log: newLogger(), clock });
+    const { exchange, sent } = exchangeOf(`/debug/pprof/${page}`);
+    const done = pages.handle(exchange, `/debug/pprof/${page.split("?")[0]}`);
+    await waitFor(() => clock.waiting === 1, { what: "the profile to begin" });
+    await clock.advance(ms - 1);
+    assert.deepEqual([clock.waiting, sent.status, disconnect.mock.callCount()], [1, 0, 0]);
+    await clock.advance(1);
+    await done;
+    assert.deepEqual([clock.waiting, sent.status, disconnect.mock.callCount()], [0, 200, 1]);
+  });
+}
+
+for (const seconds of ["301", "300.1", "0", "-1", "x", ""]) {
+  test(`/debug/pprof/profile?seconds=${seconds} is refused`, async () => {
+    const { exchange, sent } = exchangeOf(`/debug/pprof/profile?seconds=${seconds}`);
+    await newDebugPages({ log: newLogger() }).handle(exchange, "/debug/pprof/profile");
+    assert.deepEqual([sent.status, String(sent.body)], [400, "seconds must be a number up to 300\n"]);
+  });
+}
+
+for (const { verbosity, status, body } of [
+  { verbosity: "0", status: 200, body: "successfully set klog.logging.verbosity to 0\n" },
+  { verbosity: "100", status: 200, body: "successfully set klog.logging.verbosity to 100\n" },
+  ...["1000", "", "-1", "1 "].map((verbosity) => ({
+    ...{ verbosity, status: 400 },
+    body: `failed set klog.logging.verbosity ${verbosity}: strconv.ParseInt: parsing "${verbosity}": invalid syntax\n`,
+  })),
+]) {
+  test(`the verbosity "${verbosity}" is answered with ${status}`, async () => {
+    const { exchange, sent } = exchangeOf("/debug/flags/v", "PUT", verbosity);
+    await newDebugPages({ log: newLogger({ write: () => {} }) }).handle(exchange, "/debug/flags/v");
+    assert.deepEqual([sent.status, String(sent.body)], [status, body]);
+  });
+}

@@ -55,6 +55,8 @@ test("a signed certificate takes over the known attributes in Go's order, withou
     }),
   );
   assert.deepEqual(nameToSign(set(attribute("550403", ""))), []);
+  const repeated = Buffer.concat(["550403", "550405"].flatMap((type) => [set(attribute(type, "1"), attribute(type, "2"))]));
+  assert.deepEqual(nameToSign(repeated), [{ "2.5.4.3": [{ utf8String: "2" }] }, { "2.5.4.5": [{ utf8String: "2" }] }]);
 });
 
 test("strings are decoded by their types", () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -107,7 +108,6 @@ test("a certificate that expires while the server runs is logged within the hour
     validDays: 1,
     now: clock.now(),
   });
-  const { X509Certificate } = await import("node:crypto");
   const lines: string[] = [];
   const log = newLogger({ write: (line) => lines.push(line), clock });
   const expiry = newExpiryLog(() => [{ certificate: new X509Certificate(certPem), file: "/a.crt" }], log, clock);
@@ -149,4 +149,19 @@ test("a certificate that has expired is logged at a reload, and none after the s
   await server.close();
   await clock.advance(3 * 3_600_000);
   assert.equal(lines.length, 1);
+});
+
+test("all certificates that have expired are named, with their files", async () => {
+  const clock = newFakeClock(Date.now());
+  const made = await Promise.all(
+    ["one", "two"].map((commonName) => newCertificate({ commonName, usages: ["server"], ca, ...past })),
+  );
+  const lines: string[] = [];
+  const log = newLogger({ write: (line) => lines.push(line), clock });
+  const served = made.map(({ certPem }, i) => ({ certificate: new X509Certificate(certPem), file: `/${i}.crt` }));
+  newExpiryLog(() => served, log, clock).close();
+  assert.match(
+    lines.join(""),
+    /serving certificate .*subject CN=one, file \/0\.crt\); certificate .*subject CN=two, file \/1\.crt\)/,
+  );
 });

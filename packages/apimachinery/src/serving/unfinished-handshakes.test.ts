@@ -66,3 +66,11 @@ test("a connection that is closed already is left out", () => {
   connect("10.0.0.1", 1);
   assert.deepEqual(closed, []);
 });
+
+test("those that are left of an address are counted when others have gone", () => {
+  const { closed, connect } = setUp(2);
+  connect("10.0.0.1", 1);
+  connect("10.0.0.1", 2).emit("close");
+  for (const port of [3, 4]) connect("10.0.0.1", port);
+  assert.deepEqual(closed, ["10.0.0.1 1"]);
+});

@@ -213,7 +213,7 @@ for (const { form, mediaType, indent } of [
 
 test("YAML: large items are encoded ahead and kept, others are not", async () => {
   const calls: string[] = [];
-  const watched = (entry: Entry, isLarge: boolean): Entry => ({
+  const watched = (entry: Entry, isLarge: boolean) => ({
     ...entry,
     isLarge,
     *keepInSteps(slot: string, make: (object: KubeObject) => Steps<Buffer>): Steps<void> {
@@ -224,8 +224,8 @@ test("YAML: large items are encoded ahead and kept, others are not", async () =>
       return make(entry.object());
     },
   });
-  const found = { entries: [watched(entries[0]!, true), watched(entries[1]!, false), watched(entries[2]!, true)], revision: 9 };
-  const { seen, done } = listTo(yamlMediaType, false, async () => {}, found);
+  const found = [true, false, true].map((isLarge, i) => watched(entries[i]!, isLarge)) as unknown[] as Entry[]; // cast: as `anEntry`
+  const { seen, done } = listTo(yamlMediaType, false, async () => {}, { entries: found, revision: 9 });
   await done;
   const slot = "yaml:v1";
   assert.deepEqual(calls, [

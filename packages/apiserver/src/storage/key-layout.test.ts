@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleanPrefix, folderPrefix, storageFolder } from "./key-layout.ts";
+import { cleanPrefix, folderPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
 
 for (const { resource, want } of [
   { resource: { group: "", resource: "pods" }, want: "/registry/pods/" },
@@ -11,6 +11,8 @@ for (const { resource, want } of [
   { resource: { group: "apps", resource: "deployments" }, want: "/registry/deployments/" },
   { resource: { group: "coordination.k8s.io", resource: "leases" }, want: "/registry/leases/" },
   { resource: { group: "networking.k8s.io", resource: "ingresses" }, want: "/registry/ingress/" },
+  { resource: { group: "extensions", resource: "ingresses" }, want: "/registry/ingress/" },
+  { resource: { group: "extensions", resource: "podsecuritypolicies" }, want: "/registry/podsecuritypolicy/" },
   { resource: { group: "networking.k8s.io", resource: "ingressclasses" }, want: "/registry/ingressclasses/" },
   { resource: { group: "policy", resource: "podsecuritypolicies" }, want: "/registry/podsecuritypolicy/" },
   { resource: { group: "events.k8s.io", resource: "events" }, want: "/registry/events/" },
@@ -33,4 +35,14 @@ for (const { resource, want } of [
 test("the prefix may be written with or without slashes", () => {
   for (const prefix of ["registry", "/registry", "/registry/", "//registry//"]) assert.equal(cleanPrefix(prefix), "/registry");
   assert.equal(cleanPrefix("/a/b"), "/a/b");
+});
+
+test("custom resources cannot use the groups of built-in ones, and can use others", () => {
+  const inK8sIo = "admissionregistration apiextensions apiregistration authentication authorization certificates coordination";
+  const others =
+    "discovery events flowcontrol.apiserver internal.apiserver networking node rbac.authorization scheduling storage";
+  const groups = [...`${inK8sIo} ${others}`.split(" ").map((name) => `${name}.k8s.io`), "", "apps", "autoscaling", "batch"];
+  for (const group of [...groups, "extensions", "policy"]) assert.equal(isBuiltInGroup(group), true, group);
+  for (const group of ["k8s.io", "x.k8s.io", "example.com", "metrics.k8s.io", "core"])
+    assert.equal(isBuiltInGroup(group), false, group);
 });

@@ -285,3 +285,9 @@ test("a watch that is stopped while it waits is not read again", async () => {
   await clock.advance(20);
   assert.equal(taken.length, 20);
 });
+
+test("without a limit of its own a queue has 2,048 pending events", () => {
+  const queue = new WatchQueue({ signal: never });
+  for (let i = 0; i < 2_048; i++) assert.equal(queue.push(change), true);
+  assert.deepEqual([queue.push(change), queue.overflowed], [false, true]);
+});

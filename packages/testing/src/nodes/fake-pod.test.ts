@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { conflict, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -28,7 +29,7 @@ function started() {
   const options = { client: client as unknown as Client, clock, log: discardLogger, rules: () => [], isSilent: () => false };
   const pod = new FakePod(options, running, "10.0.0.1", "10.1.0.1");
   pod.changed(running);
-  return { pod, clock, deletions };
+  return { pod, clock, client, deletions };
 }
 
 test("the node removes a deleted pod at once when its containers have ended", async () => {
@@ -169,4 +170,31 @@ test("a state that comes while another is written is written next; a silent node
   stopped.node.isSilent = false;
   assert.deepEqual([await stopped.passed(2), stopped.clock.waiting], [[], 0]);
   fake.stop();
+});
+
+test("a removal that fails or finds the node silent is tried again, unless the pod is gone, another one, or the node has stopped", async () => {
+  for (const { name, outcome, want } of [
+    { name: "another failure", outcome: new Error("no connection"), want: 2 },
+    { name: "no such pod", outcome: notFound({ group: "", resource: "pods" }, "web-0"), want: 1 },
+    { name: "another pod", outcome: conflict({ group: "", resource: "pods" }, "web-0", "uid"), want: 1 },
+  ]) {
+    const { pod, clock, client, deletions } = started();
+    const { delete: remove } = client;
+    client.delete = async () => {
+      await remove();
+      client.delete = remove;
+      throw outcome;
+    };
+    pod.changed(deleted(30));
+    await clock.advance(60_000);
+    assert.equal(deletions.length, want, name);
+  }
+  const stopping = started();
+  stopping.client.delete = async () => {
+    stopping.pod.stop();
+    throw new Error("no connection");
+  };
+  stopping.pod.changed(deleted(30));
+  await stopping.clock.advance(0);
+  assert.equal(stopping.clock.waiting, 0);
 });

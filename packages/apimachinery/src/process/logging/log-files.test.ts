@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -86,4 +86,38 @@ test("a log file that is there is continued, and one without a limit is never re
   const { write } = setUp(t, { logFile, logFileMaxSizeMb: 0 });
   for (let i = 0; i < 3; i++) write(`${i}\n`, "I");
   assert.equal(readFileSync(logFile, "utf8"), "earlier\n0\n1\n2\n");
+});
+
+test("all lines go to stderr as well with alsologtostderr", (t) => {
+  const { stderr, write } = setUp(t, { alsologtostderr: true, stderrthreshold: "FATAL" });
+  for (const severity of ["I", "W", "E", "F"] as const) write(`${severity}\n`, severity);
+  assert.deepEqual(stderr, ["I\n", "W\n", "E\n", "F\n"]);
+});
+
+test("a threshold has up to two digits", (t) => {
+  const { stderr, write } = setUp(t, { stderrthreshold: "10" });
+  write("F\n", "F");
+  assert.deepEqual(stderr, []);
+  for (const stderrthreshold of ["100", "-1", "1x", ""]) assert.throws(() => setUp(t, { stderrthreshold }), /invalid severity/);
+});
+
+test("a file is replaced by the line that makes it reach its limit, counting what was in it before", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-log-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const logFile = join(directory, "all.log");
+  writeFileSync(logFile, "x".repeat(2 ** 20 - 10));
+  const { write } = setUp(t, { logFile });
+  write("first\n", "I");
+  write("22\n", "I");
+  assert.equal(statSync(logFile).size, 2 ** 20 - 1);
+  write("3", "I");
+  assert.equal(readFileSync(logFile, "utf8"), "3");
+});
+
+test("the name of a file tells program, host, user, severity, second and process; the short name is a link to it", (t) => {
+  const { directory, write } = setUp(t, { oneOutput: true });
+  write("bad\n", "W");
+  const file = readlinkSync(join(directory, "kube-x.WARNING"));
+  assert.match(file, new RegExp(`^kube-x\\.[^.]+\\..+\\.log\\.WARNING\\.\\d{8}-\\d{6}\\.${process.pid}$`));
+  assert.deepEqual(readdirSync(directory).sort(), ["kube-x.WARNING", file].sort());
 });
