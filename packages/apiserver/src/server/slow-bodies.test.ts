@@ -21,6 +21,12 @@ for (const { limiter, flags } of [
       roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
       subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "slow" }],
     });
+    const headers = { "impersonate-user": "slow", "impersonate-group": "system:authenticated" };
+    // The authorizer sees the binding a little later; a request that comes before is forbidden, and takes no seat either.
+    await waitFor(
+      async () => (await server.request("GET", "/api/v1/namespaces/default/configmaps", undefined, headers)).code === 200,
+      { what: "the authorizer to see the binding" },
+    );
     const { port } = new URL(server.url);
     const open = async (): Promise<TLSSocket> => {
       const socket = connect({ host: "127.0.0.1", port: Number(port), ca: server.ca, servername: "localhost" });
@@ -47,7 +53,6 @@ for (const { limiter, flags } of [
       socketsInTurn.push(...(await Promise.all(Array.from({ length: perRound }, open))));
       await waitFor(async () => (await inFlight()) === "0", { what: "the seats to be given back", timeoutMs: 20_000 });
     }
-    const headers = { "impersonate-user": "slow", "impersonate-group": "system:authenticated" };
     const created = await server.request(
       "POST",
       "/api/v1/namespaces/default/configmaps",
