@@ -184,3 +184,14 @@ test("a connection to a proxy that refuses is closed", async (t) => {
   await assert.rejects(client.raw("GET", "/"), /no acceptable authentication methods/);
   await closed.promise;
 });
+
+test("a proxy and the target behind it have 30 s together to be reached", async (t) => {
+  const timeout = t.mock.method(AbortSignal, "timeout", () => AbortSignal.abort(new Error("too late")));
+  const server = createServer();
+  const connect = connectOverProxy(new URL(`http://127.0.0.1:${await listening(t, server)}`), async () => ({}));
+  await assert.rejects(connect("kubernetes", 6443), { name: "AbortError" });
+  assert.deepEqual(
+    timeout.mock.calls.map((call) => call.arguments),
+    [[30_000]],
+  );
+});

@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { Faults } from "../faults/faults.ts";
 import type { Write, WriteLog } from "../history/write-log.ts";
 import { Activity } from "./activity.ts";
-import { objectsOf } from "./apply.ts";
+import { applyObjects, objectsOf } from "./apply.ts";
 import { Dialer } from "./dialer.ts";
 import { InProcessListener } from "./listener.ts";
 import { wholeNumber } from "./number-flag.ts";
@@ -314,4 +316,33 @@ test("a number on the command line is a whole one from 0 to its most", () => {
     assert.throws(() => wholeNumber("nodes", wrong, 5), {
       message: `--nodes must be a whole number from 0 to 5, got ${JSON.stringify(wrong)}`,
     });
+});
+
+test("the resource of an applied kind is the one that is no subresource, and is asked for once", async () => {
+  const kind = { kind: "Thing", namespaced: true };
+  const asked: unknown[] = [];
+  const client = {
+    async raw(method: string, path: string) {
+      asked.push([method, path]);
+      const resources = [
+        { ...kind, name: "things/status" },
+        { kind: "Other", name: "others", namespaced: true },
+        { ...kind, name: "things" },
+      ];
+      return { status: 200, body: Buffer.from(JSON.stringify({ resources })) };
+    },
+    async patch(ref: object, target: object) {
+      asked.push([ref, target]);
+      return {};
+    },
+  } as unknown as Client; // cast: all that applying calls
+  const thing = (metadata: object) => ({ apiVersion: "example.com/v1", kind: "Thing", metadata }) as KubeObject;
+  const options = { namespace: "default", fieldManager: "test", waitFor: async () => {} };
+  await applyObjects(client, objectsOf([thing({ name: "a" }), thing({ name: "b", namespace: "own" })]), options);
+  const ref = { group: "example.com", version: "v1", resource: "things", ...kind };
+  assert.deepEqual(asked, [
+    ["GET", "/apis/example.com/v1"],
+    [ref, { name: "a", namespace: "default" }],
+    [ref, { name: "b", namespace: "own" }],
+  ]);
 });

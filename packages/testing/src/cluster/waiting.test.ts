@@ -42,7 +42,7 @@ function newWaiting() {
     }
     return end;
   };
-  return { waiting, waitingFor, activity, write, endOf };
+  return { waiting, waitingFor, activity, write, endOf, passedMs: () => clock.now() - began };
 }
 
 /** Waits for an object that the test gives. @returns the error of a wait, or `done` */
@@ -131,4 +131,18 @@ test("an object that is not as wanted in time is told with its last status, cut,
   assert.equal(await gone(), "done");
   answers.err = new Error("forbidden");
   assert.equal(await gone(), "forbidden");
+});
+
+test("a condition is read at growing intervals, at most 50 ms apart", async () => {
+  const { waiting, endOf, passedMs } = newWaiting();
+  const readAt: number[] = [];
+  const so = waiting.waitFor(() => readAt.push(passedMs()) > 30);
+  assert.notEqual(await endOf(so, 2_000), undefined);
+  const pauses = readAt.slice(1).map((at, index) => at - readAt[index]!);
+  assert.ok(pauses[0]! <= 10, `${pauses}`);
+  // The clock advances in steps of 5 ms.
+  assert.ok(
+    pauses.slice(-10).every((pause) => pause === 50),
+    `${pauses}`,
+  );
 });

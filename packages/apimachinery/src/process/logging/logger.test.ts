@@ -193,3 +193,22 @@ test("a cause that the message repeats is written once", () => {
   log.error("failed", new Error("cannot dial: refused", { cause: new Error("refused", { cause: new Error("by peer") }) }));
   assert.deepEqual(lines, ['"failed" err="cannot dial: refused: by peer"\n']);
 });
+
+test("a message without fields stays on one line; errors of aborts and those with a code have no stack", () => {
+  const { log, lines } = collect({ skipHeaders: true });
+  log.info("a\nb\n\nc");
+  const coded = Object.assign(new TypeError("no connection"), { code: "ECONNREFUSED" });
+  for (const err of [new DOMException("stopped", "AbortError"), AbortSignal.abort().reason, named("AbortError"), coded])
+    log.error("failed", err);
+  assert.deepEqual(lines, [
+    "a\\nb\\n\\nc\n",
+    '"failed" err="stopped"\n',
+    '"failed" err="This operation was aborted"\n',
+    '"failed" err="x"\n',
+    '"failed" err="no connection"\n',
+  ]);
+});
+
+function named(name: string): Error {
+  return Object.assign(new Error("x"), { name });
+}
