@@ -129,11 +129,13 @@ test("a CONNECT response is returned, and early bytes of the target are not lost
     { answer: "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", code: 407, rest: "null" },
   ]) {
     const { connection, proxy, said } = aConnection();
-    const pending = requestTunnel(connection, "api:6443", { host: "api:6443" }, never);
+    const { signal } = new AbortController();
+    const pending = requestTunnel(connection, "api:6443", { host: "api:6443" }, signal);
     await settle();
     assert.match(String(said()), /^CONNECT api:6443 HTTP\/1\.1\r\nhost: api:6443\r\n/i);
     proxy.write(answer);
     assert.equal((await pending).code, code);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
     assert.equal(String(connection.read()), rest);
   }
 });

@@ -71,6 +71,21 @@ const others: Readonly<Record<string, string>> = {
   "very many fields": lines("GET / HTTP/1.1", host, ...Array.from({ length: 64 }, (_, n) => `A${n}: b`)),
   "very long fields": lines("GET / HTTP/1.1", host, `A: ${"b".repeat(10_000)}`),
 };
+const notSimple = [
+  "Content-Length",
+  "Expect",
+  "HTTP2-Settings",
+  "Keep-Alive",
+  "Proxy-Connection",
+  "TE",
+  "Trailer",
+  "Transfer-Encoding",
+];
+for (const field of [...notSimple, "Upgrade"]) {
+  test(`a request with ${field} is not simple`, () => {
+    for (const name of [field, field.toLowerCase()]) assert.equal(read(lines("GET / HTTP/1.1", host, `${name}: 1`)), undefined);
+  });
+}
 for (const [name, text] of Object.entries(others)) test(`${name} is not simple`, () => assert.equal(read(text), undefined));
 
 test("64 fields, and 8 KiB in all, are simple", () => {

@@ -199,3 +199,18 @@ test("a state before that cannot be read fails the answer of a large write, not 
   write.prepare(turns);
   await assert.rejects(async () => write.ready(8), /unreadable/);
 });
+
+test("beyond 64 KiB it is decoded in turns", () => {
+  for (const { sizeBytes, inTurns } of [
+    { sizeBytes: 64 * 1024, inTurns: false },
+    { sizeBytes: 64 * 1024 + 1, inTurns: true },
+  ]) {
+    const bytes = codec.toStored(aPod("n".repeat(1 + sizeBytes - codec.toStored(aPod("n")).length)));
+    assert.equal(bytes.length, sizeBytes);
+    const own = new OwnWrites(() => 0);
+    const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+    own.add(write);
+    write.prepare(turns);
+    assert.equal(own.take("web/a", bytes, 8) instanceof Promise, inTurns);
+  }
+});

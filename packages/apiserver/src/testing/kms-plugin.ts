@@ -15,10 +15,17 @@ interface KmsPluginOptions {
   readonly path: string;
   readonly key?: Buffer;
   readonly version?: string;
+  /** Encoded fields that precede those of each answer. */
+  readonly leading?: Buffer;
 }
 
 /** Listens on the unix socket `path`. @param options.version what it reports as its version */
-export async function startKmsPlugin({ path, key, version = "v1beta1" }: KmsPluginOptions): Promise<KmsPlugin> {
+export async function startKmsPlugin({
+  path,
+  key,
+  version = "v1beta1",
+  leading = Buffer.alloc(0),
+}: KmsPluginOptions): Promise<KmsPlugin> {
   const secret = key ?? randomBytes(32);
   const answers: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     Version: () => Buffer.from(version),
@@ -43,7 +50,7 @@ export async function startKmsPlugin({ path, key, version = "v1beta1" }: KmsPlug
       responseStream: false,
       requestSerialize: (bytes: Buffer) => bytes,
       requestDeserialize: secondField,
-      responseSerialize: (bytes: Buffer) => Buffer.from(protobuf.Writer.create().uint32(10).bytes(bytes).finish()),
+      responseSerialize: (bytes: Buffer) => Buffer.concat([leading, protobuf.Writer.create().uint32(10).bytes(bytes).finish()]),
       responseDeserialize: (bytes: Buffer) => bytes,
     };
     handlers[name] = ({ request }, answer) => {

@@ -276,3 +276,17 @@ test("a secret that the KMS cannot decrypt for a while is not reported as delete
   assert.deepEqual(seen, ["MODIFIED after"]);
   await watching;
 });
+
+test("fields of answers that are unknown are skipped, whatever their type", async (t) => {
+  const path = join(directoryOf(t), "kms.sock");
+  const fields = {
+    varint: [24, 1],
+    fixed64: [33, ...Array(8).fill(10)],
+    bytes: [42, 2, 10, 10],
+    fixed32: [53, ...Array(4).fill(10)],
+  };
+  const plugin = await startKmsPlugin({ path, leading: Buffer.from(Object.values(fields).flat()) });
+  t.after(() => plugin.stop());
+  const service = newKmsService(`unix://${path}`, 60_000);
+  assert.equal((await service.decrypt(await service.encrypt(Buffer.from("x")))).toString(), "x");
+});

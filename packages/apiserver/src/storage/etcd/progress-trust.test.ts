@@ -144,6 +144,7 @@ test("a reply that was untrue ends the trust for good, also while members are qu
     if (!isAsking) await settle();
     trust.refute();
     await settle();
+    assert.equal(clock.waiting, 0);
     const { requested } = cluster;
     trust.check();
     await clock.advance(600_000);
