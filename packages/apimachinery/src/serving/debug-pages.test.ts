@@ -203,10 +203,11 @@ for (const { page, ms } of [
     const pages = newDebugPages({ log: newLogger(), clock });
     const { exchange, sent } = exchangeOf(`/debug/pprof/${page}`);
     const done = pages.handle(exchange, `/debug/pprof/${page.split("?")[0]}`);
-    await waitFor(() => clock.waiting === 1, { what: "the profile to begin" });
+    await waitFor(() => clock.waiting === 1 || sent.status !== 0, { what: "the profile to begin" });
     await clock.advance(ms - 1);
     assert.deepEqual([clock.waiting, sent.status, disconnect.mock.callCount()], [1, 0, 0]);
     await clock.advance(1);
+    assert.equal(clock.waiting, 0);
     await done;
     assert.deepEqual([clock.waiting, sent.status, disconnect.mock.callCount()], [0, 200, 1]);
   });
