@@ -439,3 +439,23 @@ function withoutEmpty(value: unknown): unknown {
     entries.filter(([, held]) => typeof held !== "object" || held === null || Object.keys(held).length > 0),
   );
 }
+
+for (const { name, from, to, want } of [
+  { name: "a map that becomes a value", from: { k: { a: 1 } }, to: { k: "x" }, want: [[], [".k"], [".k.a"]] },
+  { name: "a value that becomes a map", from: { k: "x" }, to: { k: { a: 1 } }, want: [[".k.a"], [".k"], []] },
+]) {
+  test(`without a schema, ${name} differs with the fields of the map`, () => {
+    const { added, modified, removed } = compare(deducedType, from, to);
+    assert.deepEqual([added, modified, removed].map(shown), want);
+  });
+}
+
+test("without a schema, fields are removed from maps only, and not from those that are one value", () => {
+  const fields = setOf(["f:a"]);
+  const without = (value: unknown, atomic = false): unknown =>
+    atOnce(removeFieldsInSteps({ kind: "any", atomic }, value, fields));
+  assert.deepEqual(
+    [without({ a: 1, b: 2 }), without({ a: 1, b: 2 }, true), without([1]), without("x")],
+    [{ b: 2 }, null, null, "x"],
+  );
+});
