@@ -159,6 +159,22 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.deepEqual(seen, [["x-a"], ["1", "2"], false, true, false, false, true, true, "ended"]);
   });
 
+  test(`${protocol}: headers that are flushed after the end of a whole response change nothing`, async (t) => {
+    const app = newApp();
+    const failed: unknown[] = [];
+    app.get("/", (_request, response) => {
+      response.end("whole");
+      try {
+        response.flushHeaders();
+      } catch (err) {
+        failed.push(err);
+      }
+    });
+    const { to } = await serve(t, app);
+    const { status, body } = await requestOver(protocol, to);
+    assert.deepEqual([status, body, failed], [200, "whole", []]);
+  });
+
   test(`${protocol}: reads a request's body, once`, async (t) => {
     const app = newApp();
     app.post("/json", express.json({ limit: 1000, type: () => true }), (request, response) => {
